@@ -100,7 +100,8 @@ impl Running {
         format!("http://{}/{platform}", own.unwrap_or(self.address()))
     }
 
-    /// The URL below which the payment processor's API is, on its own port, such as `http://127.0.0.1:9005`.
+    /// The URL below which the payment processor's API is, on its own port, such as
+    /// `http://127.0.0.1:9005`.
     pub fn processor_url(&self) -> String {
         self.processor.url()
     }
@@ -115,12 +116,12 @@ impl Running {
         self.processor.set_webhook(url);
     }
 
-    /// Where mails are taken over SMTP, without TLS or login.
+    /// Where emails are accepted over SMTP, without TLS or login.
     pub fn mail_address(&self) -> SocketAddr {
         self.mail_address
     }
 
-    /// Where the mails that were taken can be read in a browser.
+    /// Where the emails that were accepted can be read in a browser.
     pub fn mail_url(&self) -> String {
         format!("http://{}/mail", self.address())
     }

@@ -9,7 +9,7 @@ pub fn year_and_month(at_s: i64) -> (i64, i64) {
     (i64::from(date.year()), i64::from(date.month()))
 }
 
-/// So many intervals after a second; a day that a month lacks becomes its last.
+/// The second that is `count` intervals later; a day that a month lacks becomes its last.
 pub fn after(at_s: i64, interval: &str, count: i64) -> i64 {
     let start = jiff::Timestamp::from_second(at_s).unwrap_or_default().to_zoned(TimeZone::UTC);
     let span = match interval {

@@ -1,4 +1,5 @@
-//! The time that the simulators live in. Tests move it by hand; everything else takes it from the system.
+//! The time that the simulators live in. Tests move it by hand; everything else takes it from the
+//! system.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use crate::calendar;
 
 /// Says what time it is, in milliseconds since 1970-01-01T00:00:00Z. Clones share the time.
 #[derive(Clone)]
-pub struct Clock(Source);
+pub struct Clock(TimeSource);
 
 #[derive(Clone)]
-enum Source {
+enum TimeSource {
     /// The machine's time, and how many milliseconds the simulators are ahead of it.
     System(Arc<AtomicI64>),
     Manual(Arc<AtomicI64>),
@@ -23,33 +24,36 @@ enum Source {
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Self {
-        Self(Source::System(Arc::default()))
+        Self(TimeSource::System(Arc::default()))
     }
 
     /// A clock that stands at `now_ms` until it is moved.
     pub fn manual(now_ms: i64) -> Self {
-        Self(Source::Manual(Arc::new(AtomicI64::new(now_ms))))
+        Self(TimeSource::Manual(Arc::new(AtomicI64::new(now_ms))))
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
     pub fn now_ms(&self) -> i64 {
         match &self.0 {
-            Source::System(ahead_ms) => system_ms().saturating_add(ahead_ms.load(Ordering::SeqCst)),
-            Source::Manual(now_ms) => now_ms.load(Ordering::SeqCst),
+            TimeSource::System(ahead_ms) => {
+                system_ms().saturating_add(ahead_ms.load(Ordering::SeqCst))
+            }
+            TimeSource::Manual(now_ms) => now_ms.load(Ordering::SeqCst),
         }
     }
 
     /// Moves the clock ahead by `by_ms` milliseconds, for all simulators.
     pub fn advance_ms(&self, by_ms: i64) {
-        let (Source::System(moved) | Source::Manual(moved)) = &self.0;
+        let (TimeSource::System(moved) | TimeSource::Manual(moved)) = &self.0;
         moved.fetch_add(by_ms, Ordering::SeqCst);
     }
 
-    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has passed moves nothing.
+    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has
+    /// passed moves nothing.
     pub fn move_to_ms(&self, at_ms: i64) {
         match &self.0 {
-            Source::System(_) => self.advance_ms(at_ms.saturating_sub(self.now_ms()).max(0)),
-            Source::Manual(now_ms) => {
+            TimeSource::System(_) => self.advance_ms(at_ms.saturating_sub(self.now_ms()).max(0)),
+            TimeSource::Manual(now_ms) => {
                 now_ms.fetch_max(at_ms, Ordering::SeqCst);
             }
         }
@@ -58,8 +62,8 @@ impl Clock {
     /// How far it is ahead of the machine's clock; 0 for a manual one, which follows no other.
     pub fn ahead_ms(&self) -> i64 {
         match &self.0 {
-            Source::System(ahead_ms) => ahead_ms.load(Ordering::SeqCst),
-            Source::Manual(_) => 0,
+            TimeSource::System(ahead_ms) => ahead_ms.load(Ordering::SeqCst),
+            TimeSource::Manual(_) => 0,
         }
     }
 }
@@ -73,8 +77,8 @@ fn system_ms() -> i64 {
 impl fmt::Debug for Clock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
-            Source::System(_) => "Clock::system",
-            Source::Manual(_) => "Clock::manual",
+            TimeSource::System(_) => "Clock::system",
+            TimeSource::Manual(_) => "Clock::manual",
         })
     }
 }

@@ -21,8 +21,8 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Opens or makes the file. A last line that was cut off by a loss of power is removed, for
-    /// nobody was told that it was kept.
+    /// Opens or makes the file. A last line that was cut off by a loss of power is removed:
+    /// its write was never confirmed.
     pub fn open(path: Option<&Path>) -> io::Result<Self> {
         let Some(path) = path else {
             return Ok(Self { file: None, bytes: 0 });

@@ -5,7 +5,6 @@
 pub mod calendar;
 pub mod clock;
 pub mod control;
-pub mod dice;
 pub mod environment;
 pub mod faults;
 pub mod json_lines;
@@ -14,6 +13,7 @@ pub mod mail;
 pub mod pairs;
 pub mod running;
 pub mod script;
+pub mod seeded_random;
 pub mod service;
 pub mod simulator;
 

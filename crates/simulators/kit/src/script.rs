@@ -59,7 +59,7 @@ pub enum ScriptStep {
         /// How long the wait is.
         pause: Duration,
     },
-    /// Sends nothing for so long.
+    /// Sends nothing for this long.
     Wait(Duration),
 }
 
@@ -124,7 +124,7 @@ impl WireReply {
         head.to_vec()
     }
 
-    /// The head of an answer of so many bytes.
+    /// The head of a response whose body has this many bytes.
     pub(crate) fn head_with_length(&self, bytes: u64) -> Vec<u8> {
         self.head(&[(http::header::CONTENT_LENGTH, bytes.to_string())])
     }

@@ -24,7 +24,7 @@ pub struct SimulatorService {
     pub(crate) simulators: Vec<Arc<dyn Simulator>>,
     pub(crate) faults: FaultRules,
     pub(crate) clock: Clock,
-    /// The simulators' own ports; there are none when nobody listens.
+    /// The simulators' own ports; there are none while the service does not listen.
     pub(crate) ports: OnceLock<PortSet>,
 }
 
@@ -47,7 +47,7 @@ impl SimulatorService {
     }
 
     /// Listens on `address` for everything, and on a free port beside it for each name that a
-    /// simulator has for one, until it is told to stop.
+    /// simulator has for one, until [`RunningService::stop`].
     pub fn listen(self, address: SocketAddr) -> io::Result<RunningService> {
         let service = Arc::new(self);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());

@@ -23,7 +23,7 @@ pub trait Simulator: Send + Sync {
         &'a self,
         request: SimulatorRequest,
         faults: &'a FaultRules,
-    ) -> Pending<'a, SocketReply>;
+    ) -> BoxFuture<'a, SocketReply>;
 
     /// The names of the ports that it has beside the common one.
     fn port_names(&self) -> Vec<&'static str> {
@@ -39,9 +39,9 @@ pub trait Simulator: Send + Sync {
     fn control_index(&self) -> &'static [ControlEntry];
 
     /// Responds to a request below `/control`; `None` when the path is not one of its own.
-    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> Pending<'a, Option<WireReply>>;
+    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> BoxFuture<'a, Option<WireReply>>;
 
-    /// Told after the clock was moved. Gives fields to show beside the new time.
+    /// Called after the clock was moved. Returns fields to show beside the new time.
     fn clock_moved(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -51,7 +51,7 @@ pub trait Simulator: Send + Sync {
 }
 
 /// Something that a simulator is still working on.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A request to a simulator, read whole.
 #[derive(Clone, Debug)]

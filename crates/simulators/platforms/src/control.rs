@@ -86,8 +86,8 @@ fn requests(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> Con
     Ok(json!({"requests": page, "next_after": next, "total": total, "first_seq": first_seq}))
 }
 
-/// `platform` (all when absent). With `call_id` only the requests that are kept in memory are looked
-/// through.
+/// `platform` (all when absent). With `call_id` only the requests that are kept in memory are
+/// looked through.
 fn count(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
     let hosts: Vec<&PlatformHost> = match request.value("platform") {
         Some(name) => vec![host(platforms, Some(name))?],
@@ -102,9 +102,9 @@ fn count(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> Contro
     Ok(json!({"count": count, "writes": writes}))
 }
 
-/// See [`lists::Change`].
+/// See [`lists::ListChange`].
 fn change_list(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
-    let change = serde_json::from_slice::<lists::Change>(request.body);
+    let change = serde_json::from_slice::<lists::ListChange>(request.body);
     let not_right = |error| ControlProblem::of_field("body", format!("is not right: {error}"));
     let change = change.map_err(not_right)?;
     let host = host(platforms, Some(&change.platform))?;

@@ -1,5 +1,6 @@
-//! The files that were uploaded, known by the SHA-256 of their bytes. A platform never gives them back
-//! through its own routes; `/control/files/{sha256}` does, for those who want to see what arrived.
+//! The files that were uploaded, known by the SHA-256 of their bytes. A platform never gives them
+//! back through its own routes; `/control/files/{sha256}` does, for those who want to see what
+//! arrived.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -13,12 +14,12 @@ use simulator_kit::json_lines::PRIVATE;
 
 /// Files in a folder, or in memory when there is no data folder.
 #[derive(Debug)]
-pub(crate) enum Files {
+pub(crate) enum UploadedFiles {
     Folder(PathBuf),
     Memory(Mutex<HashMap<String, Bytes>>),
 }
 
-impl Files {
+impl UploadedFiles {
     /// Makes the folder if it is missing.
     pub(crate) fn open(folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder else { return Ok(Self::Memory(Mutex::default())) };

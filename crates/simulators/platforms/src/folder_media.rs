@@ -1,5 +1,6 @@
 //! Which media lie in which folder of a vault. Platforms call folders differently and show them
-//! differently; what lies in them is the same: media of the vault, generated or put in while running.
+//! differently; what lies in them is the same: media of the vault, generated or put in while
+//! running.
 
 use crate::overlay::Overlay;
 use crate::world::World;

@@ -18,15 +18,15 @@ use simulator_kit::{Clock, Environment};
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
-use crate::files::Files;
-use crate::journal::Entry;
+use crate::files::UploadedFiles;
+use crate::journal::JournalEntry;
 use crate::multipart;
 use crate::overlay::Overlay;
 use crate::platform::{
-    CREATORS, DemoAccount, EMPTY_CREATOR, Incoming, MovableList, Platform, State,
+    CREATORS, DemoAccount, EMPTY_CREATOR, IncomingRequest, MovableList, Platform, PlatformState,
 };
-use crate::request_log::{Arrival, RequestLog};
-use crate::routes::{Found, Handler, Route, Routes};
+use crate::request_log::{LoggedRequest, RequestLog};
+use crate::routes::{Route, RouteHandler, RouteMatch, Routes};
 use crate::settings::PlatformSettings;
 use crate::world::World;
 use crate::world::series::Series;
@@ -38,15 +38,15 @@ pub(crate) struct PlatformHost {
     pub(crate) log: RequestLog,
     routes: Routes,
     worlds: [World; CREATORS],
-    state: RwLock<State>,
+    state: RwLock<PlatformState>,
     journal: Mutex<JsonLines>,
-    files: Files,
+    files: UploadedFiles,
     clock: Clock,
     settings: PlatformSettings,
 }
 
 /// What is left of a request once its sender is known; a journal entry holds the same.
-struct Known<'a> {
+struct KnownRequest<'a> {
     route: &'a Route,
     params: Vec<(&'static str, String)>,
     query: Option<&'a str>,
@@ -78,11 +78,11 @@ impl PlatformHost {
             routes: platform.routes(),
             log: RequestLog::open(file("requests").as_deref(), settings.requests_kept)?,
             journal: Mutex::new(JsonLines::open(file("journal").as_deref())?),
-            files: Files::open(
+            files: UploadedFiles::open(
                 data.map(|folder| folder.join(format!("files-{}", platform.name()))).as_deref(),
             )?,
             worlds: std::array::from_fn(world),
-            state: RwLock::new(State::default()),
+            state: RwLock::new(PlatformState::default()),
             clock: environment.clock.clone(),
             settings: settings.clone(),
             platform,
@@ -100,7 +100,7 @@ impl PlatformHost {
     ) -> io::Result<SocketReply> {
         let now_ms = self.clock.now_ms();
         let (path, query) = split_query(&request.path_and_query);
-        let incoming = Incoming {
+        let incoming = IncomingRequest {
             method: &request.method,
             path_and_query: &request.path_and_query,
             headers: &request.headers,
@@ -110,7 +110,8 @@ impl PlatformHost {
             return Ok(SocketReply::Script(SocketScript::nothing(ConnectionEnd::Close)));
         }
         let rest = path.strip_prefix(self.platform.base());
-        let found = rest.map_or(Found::Nothing, |rest| self.routes.find(&request.method, rest));
+        let found =
+            rest.map_or(RouteMatch::Nothing, |rest| self.routes.find(&request.method, rest));
         let fault = faults.choose(&FaultCandidate {
             platform: self.platform.name(),
             method: &request.method,
@@ -123,14 +124,22 @@ impl PlatformHost {
             (Some(fault), _) if !fault.carried_out => self.not_carried_out(fault),
             (_, Err(refusal)) => self.platform.refuse(&refusal),
             (_, Ok(())) => match found {
-                Found::Nothing => self.platform.refuse(&Refusal::not_found("Route")),
-                Found::OtherMethods => self.platform.refuse(&Refusal::method_not_allowed()),
-                Found::Route(route, params) => match readable_body(request) {
+                RouteMatch::Nothing => self.platform.refuse(&Refusal::not_found("Route")),
+                RouteMatch::OtherMethods => self.platform.refuse(&Refusal::method_not_allowed()),
+                RouteMatch::Route(route, params) => match readable_body(request) {
                     Err(refusal) => self.platform.refuse(&refusal),
                     Ok(body) => {
                         let (body, content_type) = (&body, text_header(request, "content-type"));
                         self.answer(
-                            &Known { route, params, query, creator, body, content_type, now_ms },
+                            &KnownRequest {
+                                route,
+                                params,
+                                query,
+                                creator,
+                                body,
+                                content_type,
+                                now_ms,
+                            },
                             request,
                         )?
                     }
@@ -155,7 +164,7 @@ impl PlatformHost {
     /// Forgets all that was written and asked.
     pub(crate) fn reset(&self) -> io::Result<()> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        *state = State::default();
+        *state = PlatformState::default();
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clear()?;
         self.files.clear()?;
         self.log.clear()
@@ -175,15 +184,15 @@ impl PlatformHost {
     /// wrong or the route needs none; one that lacks a scope is known all the same.
     fn sender(
         &self,
-        incoming: &Incoming<'_>,
-        found: &Found<'_>,
+        incoming: &IncomingRequest<'_>,
+        found: &RouteMatch<'_>,
     ) -> (Option<usize>, Result<(), Refusal>) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let route = match found {
-            Found::Route(matched, _) => Some(*matched),
-            Found::OtherMethods | Found::Nothing => None,
+            RouteMatch::Route(matched, _) => Some(*matched),
+            RouteMatch::OtherMethods | RouteMatch::Nothing => None,
         };
-        if route.is_some_and(|route| matches!(route.handler, Handler::Open(_))) {
+        if route.is_some_and(|route| matches!(route.handler, RouteHandler::Open(_))) {
             return (None, Ok(()));
         }
         match self.platform.authenticate(incoming, &state) {
@@ -195,11 +204,16 @@ impl PlatformHost {
         }
     }
 
-    fn arrival(&self, request: &SimulatorRequest, at_ms: i64, creator: Option<usize>) -> Arrival {
+    fn arrival(
+        &self,
+        request: &SimulatorRequest,
+        at_ms: i64,
+        creator: Option<usize>,
+    ) -> LoggedRequest {
         let (path, query) = split_query(&request.path_and_query);
         let account = creator.and_then(|creator| self.accounts.get(creator));
         let call_id = text_header(request, "x-call-id");
-        Arrival {
+        LoggedRequest {
             seq: 0,
             at_ms,
             method: request.method.as_str().to_owned(),
@@ -213,8 +227,8 @@ impl PlatformHost {
         }
     }
 
-    fn answer(&self, known: &Known<'_>, request: &SimulatorRequest) -> io::Result<Answer> {
-        if let Handler::Read(handler) = known.route.handler {
+    fn answer(&self, known: &KnownRequest<'_>, request: &SimulatorRequest) -> io::Result<Answer> {
+        if let RouteHandler::Read(handler) = known.route.handler {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
             return Ok(self.finish(self.read(handler, known, &state)));
         }
@@ -223,7 +237,7 @@ impl PlatformHost {
         let answer = self.finish(self.write(known, &mut state));
         if answer.status < StatusCode::BAD_REQUEST {
             let (path, query) = split_query(&request.path_and_query);
-            let mut entry = Entry {
+            let mut entry = JournalEntry {
                 creator: known.creator,
                 method: request.method.as_str().to_owned(),
                 path: path.to_owned(),
@@ -253,8 +267,8 @@ impl PlatformHost {
     fn read(
         &self,
         handler: fn(&Call<'_>, &Overlay) -> Outcome,
-        known: &Known<'_>,
-        state: &State,
+        known: &KnownRequest<'_>,
+        state: &PlatformState,
     ) -> Outcome {
         let creator = known.creator.unwrap_or_default();
         let (Some(world), Some(overlay)) = (self.worlds.get(creator), state.creators.get(creator))
@@ -264,7 +278,7 @@ impl PlatformHost {
         handler(&known.call(&world.at(known.now_ms), &self.settings), overlay)
     }
 
-    fn write(&self, known: &Known<'_>, state: &mut State) -> Outcome {
+    fn write(&self, known: &KnownRequest<'_>, state: &mut PlatformState) -> Outcome {
         let creator = known.creator.unwrap_or_default();
         let (Some(world), Some(overlay)) =
             (self.worlds.get(creator), state.creators.get_mut(creator))
@@ -274,9 +288,9 @@ impl PlatformHost {
         let world = world.at(known.now_ms);
         let call = known.call(&world, &self.settings);
         match known.route.handler {
-            Handler::Read(handler) => handler(&call, overlay),
-            Handler::Write(handler) => handler(&call, overlay),
-            Handler::Open(handler) => handler(&call, &mut state.shared),
+            RouteHandler::Read(handler) => handler(&call, overlay),
+            RouteHandler::Write(handler) => handler(&call, overlay),
+            RouteHandler::Open(handler) => handler(&call, &mut state.shared),
         }
     }
 
@@ -311,15 +325,15 @@ impl PlatformHost {
         })
     }
 
-    fn redo(&self, entry: &Entry, state: &mut State) {
+    fn redo(&self, entry: &JournalEntry, state: &mut PlatformState) {
         let body = Bytes::from(entry.body());
         let method = Method::from_bytes(entry.method.as_bytes()).unwrap_or_default();
         let rest = entry.path.strip_prefix(self.platform.base()).unwrap_or_default();
-        let Found::Route(route, params) = self.routes.find(&method, rest) else {
+        let RouteMatch::Route(route, params) = self.routes.find(&method, rest) else {
             tracing::warn!(path = entry.path, "the journal has a route that is gone");
             return;
         };
-        let known = Known {
+        let known = KnownRequest {
             route,
             params,
             query: entry.query.as_deref(),
@@ -350,7 +364,7 @@ impl FaultTarget for PlatformHost {
     }
 }
 
-impl Known<'_> {
+impl KnownRequest<'_> {
     fn call<'b>(&'b self, world: &'b World, settings: &'b PlatformSettings) -> Call<'b> {
         Call {
             settings,

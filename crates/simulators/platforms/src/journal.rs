@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One accepted write.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     /// The number of the creator; `None` for routes that need no credentials.
     pub(crate) creator: Option<usize>,
     pub(crate) method: String,
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     pub(crate) status: u16,
 }
 
-impl Entry {
+impl JournalEntry {
     /// Keeps the body in the spelling that fits it.
     pub(crate) fn set_body(&mut self, body: &[u8]) {
         match std::str::from_utf8(body) {

@@ -1,4 +1,5 @@
-//! Lists whose rows come, go and move on demand, between any two pages: what platforms' lists do by themselves.
+//! Lists whose rows come, go and move on demand, between any two pages: what platforms' lists do by
+//! themselves.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::platform::MovableList;
 /// One change of a list. Places are counted from the front, from 0; one behind the end is the end.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Change {
+pub(crate) struct ListChange {
     /// The platform whose list it is.
     pub(crate) platform: String,
     list: MovableList,
@@ -18,7 +19,7 @@ pub(crate) struct Change {
     /// The number of the creator; the demo account without it.
     #[serde(default)]
     creator: usize,
-    r#do: Do,
+    r#do: ListAction,
     /// The place of the row.
     at: usize,
     /// Where it moves.
@@ -30,8 +31,8 @@ pub(crate) struct Change {
 
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Do {
-    /// A row that was removed comes again; else a subscriber whom nobody has seen, among subscribers.
+enum ListAction {
+    /// A row that was removed comes again; if there is none, a new subscriber, among subscribers.
     Add,
     /// Rows go.
     Remove,
@@ -44,15 +45,15 @@ const fn one() -> usize {
 }
 
 /// Changes the list; gives how many rows it has now, or why it was not changed.
-pub(crate) fn change(host: &PlatformHost, change: &Change) -> Result<Value, &'static str> {
+pub(crate) fn change(host: &PlatformHost, change: &ListChange) -> Result<Value, &'static str> {
     let list = (change.list, change.chat);
     let rows = host.arrange(change.creator, list, |series, rows| {
         let at = change.at;
         match change.r#do {
-            Do::Add => {
+            ListAction::Add => {
                 let mut missing = (0..series.count()).filter_map(|place| series.at(place));
                 let back = missing.find(|index| !rows.contains(index));
-                // One of so many numbers more than there are rows is free.
+                // Of one number more than there are rows, at least one is free.
                 let mut free = series.end()..=series.end().saturating_add(rows.len() as u64);
                 let new = free.find(|index| !rows.contains(index));
                 let is_new = change.list == MovableList::Subscribers;
@@ -62,11 +63,11 @@ pub(crate) fn change(host: &PlatformHost, change: &Change) -> Result<Value, &'st
                     index.ok_or("there is no row that could be added")?,
                 );
             }
-            Do::Remove => {
+            ListAction::Remove => {
                 let from = at.min(rows.len());
                 rows.drain(from..from.saturating_add(change.rows).min(rows.len()));
             }
-            Do::Move => {
+            ListAction::Move => {
                 let to = change.to.ok_or("a move needs the place to which the row goes: `to`")?;
                 if at >= rows.len() {
                     return Err("there is no row at this place");

@@ -1,6 +1,6 @@
 //! Multipart forms (RFC 7578), turned into JSON: a text field becomes a string, a file an object
-//! with its name, type, size and SHA-256. So handlers see one kind of body, and the journal does not
-//! keep the bytes of files, which have a place of their own.
+//! with its name, type, size and SHA-256. So handlers see one kind of body, and the journal does
+//! not keep the bytes of files, which have a place of their own.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};

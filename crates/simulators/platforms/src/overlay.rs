@@ -1,7 +1,8 @@
-//! What was written, laid over the generated world. An overlay belongs to one creator on one platform
-//! and has tables by name; a table knows which things were put in or taken out of a collection, and
-//! fields that were set on things. Everything is known by its index in the world, or by a number
-//! from [`ids::CREATED`] up if it was made while running; the spelling of ids is the platform's.
+//! What was written, laid over the generated world. An overlay belongs to one creator on one
+//! platform and has tables by name; a table knows which things were put in or taken out of a
+//! collection, and fields that were set on things. Everything is known by its index in the world,
+//! or by a number from [`ids::CREATED`] up if it was made while running; the spelling of ids is the
+//! platform's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,11 +15,11 @@ use crate::world::series::Series;
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     made: u64,
-    tables: HashMap<String, Table>,
+    tables: HashMap<String, OverlayTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct OverlayTable {
     /// Put in front of the generated things, by the order in which it happened.
     order: BTreeMap<u64, u64>,
     place: HashMap<u64, u64>,
@@ -165,15 +166,15 @@ impl Overlay {
         Some(table.order.len() as u64 + generated - before)
     }
 
-    fn table(&mut self, name: &str) -> &mut Table {
+    fn table(&mut self, name: &str) -> &mut OverlayTable {
         if !self.tables.contains_key(name) {
-            self.tables.insert(name.to_owned(), Table::default());
+            self.tables.insert(name.to_owned(), OverlayTable::default());
         }
         self.tables.entry(name.to_owned()).or_default()
     }
 }
 
-impl Table {
+impl OverlayTable {
     /// The places of the series whose things are not there any more, ascending.
     fn hidden_places(&self, series: Series) -> Vec<u64> {
         let mut places: Vec<u64> =

@@ -31,7 +31,7 @@ pub struct DemoAccount {
 }
 
 /// What a request looks like before anybody knows who sent it.
-pub(crate) struct Incoming<'a> {
+pub(crate) struct IncomingRequest<'a> {
     pub(crate) method: &'a Method,
     /// Path and query as sent, with the base path of the platform (such as `/api/v1/`), without
     /// the prefix that the simulators add (`/platform_beta`).
@@ -40,7 +40,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) now_ms: i64,
 }
 
-impl Incoming<'_> {
+impl IncomingRequest<'_> {
     /// A header that was sent exactly once and is text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
@@ -51,7 +51,7 @@ impl Incoming<'_> {
 
 /// All that was written on a platform.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct PlatformState {
     /// By number of the creator.
     pub(crate) creators: [Overlay; CREATORS],
     /// What belongs to no creator, such as the tokens that were issued.
@@ -86,20 +86,24 @@ pub(crate) trait Platform: Send + Sync {
     fn accounts(&self) -> Vec<DemoAccount>;
 
     /// The number of the creator whose credentials the request carries.
-    fn authenticate(&self, request: &Incoming<'_>, state: &State) -> Result<usize, Refusal>;
+    fn authenticate(
+        &self,
+        request: &IncomingRequest<'_>,
+        state: &PlatformState,
+    ) -> Result<usize, Refusal>;
 
     /// Whether this creator's credentials allow the route.
     fn authorize(
         &self,
-        _request: &Incoming<'_>,
-        _state: &State,
+        _request: &IncomingRequest<'_>,
+        _state: &PlatformState,
         _route: &Route,
     ) -> Result<(), Refusal> {
         Ok(())
     }
 
-    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and what it has before
-    /// anything was written. `fan` is whose messages they are.
+    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and
+    /// what it has before anything was written. `fan` is whose messages they are.
     fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)>;
 
     /// The answer as the platform writes it, for those that wrap it in an envelope.

@@ -1,6 +1,6 @@
-//! Where the generated worlds end. They reach the day on which they are first started and stay there
-//! as long as their data folder is kept: what was generated never moves, and what is written always
-//! comes after it. Without a data folder every start is a first one.
+//! Where the generated worlds end. They reach the day on which they are first started and stay
+//! there as long as their data folder is kept: what was generated never moves, and what is written
+//! always comes after it. Without a data folder every start is a first one.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::world::DAY_MS;
 
 /// The one line of the file.
 #[derive(Serialize, Deserialize)]
-struct Present {
+struct WorldEnd {
     /// The start of a UTC day, in milliseconds.
     ends_at_ms: i64,
 }
@@ -23,14 +23,14 @@ pub(crate) fn of(environment: &Environment) -> io::Result<i64> {
     let file = environment.data.as_ref().map(|folder| folder.join("world.jsonl"));
     let mut lines = JsonLines::open(file.as_deref())?;
     let mut known = None;
-    lines.scan(0, |_, present: Present| {
+    lines.scan(0, |_, present: WorldEnd| {
         known = Some(present.ends_at_ms);
         ControlFlow::Break(())
     })?;
     if let Some(ends_at_ms) = known {
         return Ok(ends_at_ms);
     }
-    let present = Present { ends_at_ms: environment.clock.now_ms().div_euclid(DAY_MS) * DAY_MS };
+    let present = WorldEnd { ends_at_ms: environment.clock.now_ms().div_euclid(DAY_MS) * DAY_MS };
     lines.append(&present)?;
     Ok(present.ends_at_ms)
 }

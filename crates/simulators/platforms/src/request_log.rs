@@ -1,8 +1,9 @@
-//! What a platform was asked. A request is on the log before it is handled, so that whoever checks
-//! the gateway's books can see what really reached the platform, also after any crash.
+//! What a platform was asked. A request is on the log before it is handled, so that a check of the
+//! gateway's ledger can see what really reached the platform, also after any crash.
 //!
 //! The newest requests are kept in memory, up to a number; all of them are counted, and with a data
-//! folder all of them are on file. A page of older ones is read from the file, from a place near it.
+//! folder all of them are on file. A page of older ones is read from the file, from a place near
+//! it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,12 +17,12 @@ use simulator_kit::json_lines::JsonLines;
 /// The place in the file is remembered of every request whose number follows a multiple of this.
 const MARK_EVERY: u64 = 1024;
 
-/// Behind the last request of a page, so many lines of the file are looked through for statuses.
+/// The number of lines behind the last request of a page that are searched for statuses.
 const LINES_BEHIND_MAX: u64 = 100_000;
 
 /// One request, as it was when it arrived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Arrival {
+pub(crate) struct LoggedRequest {
     /// Counts up from 1 in the log of a platform, also over restarts.
     pub(crate) seq: u64,
     pub(crate) at_ms: i64,
@@ -46,7 +47,7 @@ pub(crate) struct Arrival {
 
 /// The second line of a request, written once it is handled.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Answered {
+struct LoggedAnswer {
     #[serde(rename = "answered")]
     seq: u64,
     status: Option<u16>,
@@ -57,13 +58,13 @@ struct Answered {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Answered(Answered),
-    Arrival(Box<Arrival>),
+    Answered(LoggedAnswer),
+    Arrival(Box<LoggedRequest>),
 }
 
 /// How many requests there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Counts {
+pub(crate) struct RequestCounts {
     pub(crate) count: u64,
     /// Those that were not GET.
     pub(crate) writes: u64,
@@ -71,15 +72,15 @@ pub(crate) struct Counts {
 
 /// The log of one platform.
 #[derive(Debug)]
-pub(crate) struct RequestLog(Mutex<Log>);
+pub(crate) struct RequestLog(Mutex<LogState>);
 
 #[derive(Debug)]
-struct Log {
+struct LogState {
     lines: JsonLines,
     /// At most `kept_max` requests, the newest, with consecutive numbers up to `counts.count`.
-    kept: VecDeque<Arrival>,
+    kept: VecDeque<LoggedRequest>,
     kept_max: usize,
-    counts: Counts,
+    counts: RequestCounts,
     marks: Vec<u64>,
 }
 
@@ -88,11 +89,11 @@ impl RequestLog {
     /// kept in memory.
     pub(crate) fn open(path: Option<&Path>, kept_max: usize) -> io::Result<Self> {
         let mut lines = JsonLines::open(path)?;
-        let mut log = Log {
+        let mut log = LogState {
             lines: JsonLines::open(None)?,
             kept: VecDeque::new(),
             kept_max: kept_max.max(1),
-            counts: Counts::default(),
+            counts: RequestCounts::default(),
             marks: Vec::new(),
         };
         lines.scan(0, |at, line: Line| {
@@ -107,7 +108,7 @@ impl RequestLog {
     }
 
     /// Writes the request down under the next number, which is returned.
-    pub(crate) fn arrived(&self, mut arrival: Arrival) -> io::Result<u64> {
+    pub(crate) fn arrived(&self, mut arrival: LoggedRequest) -> io::Result<u64> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = log.counts.count + 1;
         arrival.seq = seq;
@@ -123,7 +124,7 @@ impl RequestLog {
         status: Option<u16>,
         fault: Option<&str>,
     ) -> io::Result<()> {
-        let answered = Answered { seq, status, fault: fault.map(str::to_owned) };
+        let answered = LoggedAnswer { seq, status, fault: fault.map(str::to_owned) };
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.lines.append(&answered)?;
         log.complete(&answered);
@@ -131,15 +132,15 @@ impl RequestLog {
     }
 
     /// How many requests there were since the log was begun or cleared.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> RequestCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 
     /// How many of the requests that are kept in memory carried this call id.
-    pub(crate) fn counts_of(&self, call_id: &str) -> Counts {
+    pub(crate) fn counts_of(&self, call_id: &str) -> RequestCounts {
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let with_id = log.kept.iter().filter(|kept| kept.call_id.as_deref() == Some(call_id));
-        with_id.fold(Counts::default(), |sum, found| Counts {
+        with_id.fold(RequestCounts::default(), |sum, found| RequestCounts {
             count: sum.count + 1,
             writes: sum.writes + u64::from(found.write),
         })
@@ -152,7 +153,7 @@ impl RequestLog {
     }
 
     /// Up to `limit` requests whose numbers follow `after`, in the order of their numbers.
-    pub(crate) fn page(&self, after: u64, limit: usize) -> io::Result<Vec<Arrival>> {
+    pub(crate) fn page(&self, after: u64, limit: usize) -> io::Result<Vec<LoggedRequest>> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = log.first_kept();
         if after + 1 < first && log.lines.are_kept() {
@@ -168,13 +169,13 @@ impl RequestLog {
         log.lines.clear()?;
         log.kept.clear();
         log.marks.clear();
-        log.counts = Counts::default();
+        log.counts = RequestCounts::default();
         Ok(())
     }
 }
 
-impl Log {
-    fn keep(&mut self, at: u64, arrival: Arrival) {
+impl LogState {
+    fn keep(&mut self, at: u64, arrival: LoggedRequest) {
         if self.counts.count.is_multiple_of(MARK_EVERY) {
             self.marks.push(at);
         }
@@ -186,7 +187,7 @@ impl Log {
         self.kept.push_back(arrival);
     }
 
-    fn complete(&mut self, answered: &Answered) {
+    fn complete(&mut self, answered: &LoggedAnswer) {
         let place = answered.seq.checked_sub(self.first_kept());
         let place = place.and_then(|place| usize::try_from(place).ok());
         if let Some(arrival) = place.and_then(|place| self.kept.get_mut(place)) {
@@ -200,10 +201,10 @@ impl Log {
     }
 
     /// The page as it is on file.
-    fn read(&mut self, after: u64, limit: usize) -> io::Result<Vec<Arrival>> {
+    fn read(&mut self, after: u64, limit: usize) -> io::Result<Vec<LoggedRequest>> {
         let block = usize::try_from(after / MARK_EVERY).unwrap_or(usize::MAX);
         let from = self.marks.get(block).copied().unwrap_or(0);
-        let mut page: Vec<Arrival> = Vec::new();
+        let mut page: Vec<LoggedRequest> = Vec::new();
         let (mut unanswered, mut behind) = (0, 0);
         self.lines.scan(from, |_, line: Line| {
             match line {
@@ -212,7 +213,7 @@ impl Log {
                     unanswered += 1;
                 }
                 Line::Arrival(_) => {}
-                Line::Answered(Answered { seq, status, fault }) => {
+                Line::Answered(LoggedAnswer { seq, status, fault }) => {
                     let at = page.binary_search_by_key(&seq, |arrival| arrival.seq);
                     if let Some(arrival) = at.ok().and_then(|at| page.get_mut(at)) {
                         arrival.status = status;
@@ -233,8 +234,8 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn arrival(number: u64) -> Arrival {
-        Arrival {
+    fn arrival(number: u64) -> LoggedRequest {
+        LoggedRequest {
             seq: 0,
             at_ms: 0,
             method: "GET".to_owned(),
@@ -258,7 +259,7 @@ mod tests {
         }
     }
 
-    fn seqs(page: &[Arrival]) -> Vec<u64> {
+    fn seqs(page: &[LoggedRequest]) -> Vec<u64> {
         page.iter().map(|arrival| arrival.seq).collect()
     }
 
@@ -267,7 +268,7 @@ mod tests {
         let log = RequestLog::open(None, 10).unwrap();
         fill(&log, 25);
 
-        assert_eq!(log.counts(), Counts { count: 25, writes: 13 });
+        assert_eq!(log.counts(), RequestCounts { count: 25, writes: 13 });
         assert_eq!((log.first_seq(), seqs(&log.page(0, 100).unwrap())), (16, (16..=25).collect()));
         assert_eq!(seqs(&log.page(20, 2).unwrap()), [21, 22]);
         assert!(log.page(25, 5).unwrap().is_empty());

@@ -7,7 +7,7 @@ use super::answer::Outcome;
 use super::call::Call;
 use crate::overlay::Overlay;
 
-/// Looks only; many may run at once.
+/// Looks only; many may run concurrently.
 pub(crate) type ReadHandler = fn(&Call<'_>, &Overlay) -> Outcome;
 
 /// May change the overlay. It checks first and changes last: a refused write leaves no trace, for
@@ -16,7 +16,7 @@ pub(crate) type WriteHandler = fn(&Call<'_>, &mut Overlay) -> Outcome;
 
 /// What a route does.
 #[derive(Clone, Copy)]
-pub(crate) enum Handler {
+pub(crate) enum RouteHandler {
     Read(ReadHandler),
     Write(WriteHandler),
     /// As `Write`, but without credentials and on the overlay that belongs to no creator.
@@ -28,14 +28,14 @@ pub(crate) enum Handler {
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) template: &'static str,
-    pub(crate) handler: Handler,
+    pub(crate) handler: RouteHandler,
     /// The OAuth scopes it needs; empty on platforms without scopes.
     pub(crate) scopes: &'static [&'static str],
-    segments: Vec<Segment>,
+    segments: Vec<PathSegment>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Segment {
+enum PathSegment {
     Literal(&'static str),
     Open(&'static str),
     Rest(&'static str),
@@ -49,13 +49,13 @@ pub(crate) struct Routes {
 }
 
 /// What is at a path.
-pub(crate) enum Found<'a> {
+pub(crate) enum RouteMatch<'a> {
     Route(&'a Route, Vec<(&'static str, String)>),
     OtherMethods,
     Nothing,
 }
 
-impl Found<'_> {
+impl RouteMatch<'_> {
     /// The template of the route, if there is one.
     pub(crate) fn template(&self) -> Option<&'static str> {
         match self {
@@ -68,7 +68,7 @@ impl Found<'_> {
 impl Routes {
     /// Adds a route that only looks.
     pub(crate) fn read(self, method: Method, template: &'static str, handler: ReadHandler) -> Self {
-        self.add(method, template, Handler::Read(handler))
+        self.add(method, template, RouteHandler::Read(handler))
     }
 
     /// Adds a GET route.
@@ -83,7 +83,7 @@ impl Routes {
         template: &'static str,
         handler: WriteHandler,
     ) -> Self {
-        self.add(method, template, Handler::Write(handler))
+        self.add(method, template, RouteHandler::Write(handler))
     }
 
     /// Adds a POST route that changes something.
@@ -98,7 +98,7 @@ impl Routes {
         template: &'static str,
         handler: WriteHandler,
     ) -> Self {
-        self.add(method, template, Handler::Open(handler))
+        self.add(method, template, RouteHandler::Open(handler))
     }
 
     /// The routes added after this need these scopes.
@@ -113,7 +113,7 @@ impl Routes {
     }
 
     /// The route for a path without leading slash; literal segments win over open ones.
-    pub(crate) fn find(&self, method: &Method, path: &str) -> Found<'_> {
+    pub(crate) fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
         let segments: Vec<&str> = path.split('/').collect();
         let matching = self.routes.iter().filter(|route| route.matches(&segments));
         let mut other_methods = false;
@@ -126,9 +126,9 @@ impl Routes {
             }
         }
         match best {
-            Some(route) => Found::Route(route, route.params(&segments)),
-            None if other_methods => Found::OtherMethods,
-            None => Found::Nothing,
+            Some(route) => RouteMatch::Route(route, route.params(&segments)),
+            None if other_methods => RouteMatch::OtherMethods,
+            None => RouteMatch::Nothing,
         }
     }
 
@@ -137,8 +137,8 @@ impl Routes {
         self.routes.iter().map(|route| (&route.method, route.template))
     }
 
-    fn add(mut self, method: Method, template: &'static str, handler: Handler) -> Self {
-        let segments = template.split('/').map(Segment::parse).collect();
+    fn add(mut self, method: Method, template: &'static str, handler: RouteHandler) -> Self {
+        let segments = template.split('/').map(PathSegment::parse).collect();
         let scopes = self.scopes;
         self.routes.push(Route { method, template, handler, scopes, segments });
         self
@@ -147,20 +147,24 @@ impl Routes {
 
 impl Route {
     fn matches(&self, segments: &[&str]) -> bool {
-        let has_rest = matches!(self.segments.last(), Some(Segment::Rest(_)));
+        let has_rest = matches!(self.segments.last(), Some(PathSegment::Rest(_)));
         let is_longer = has_rest && segments.len() > self.segments.len();
         (is_longer || self.segments.len() == segments.len())
             && segments.iter().skip(self.segments.len()).all(|given| !given.is_empty())
             && self.segments.iter().zip(segments).all(|(segment, given)| match segment {
-                Segment::Literal(literal) => literal == given,
-                Segment::Open(_) | Segment::Rest(_) => !given.is_empty(),
+                PathSegment::Literal(literal) => literal == given,
+                PathSegment::Open(_) | PathSegment::Rest(_) => !given.is_empty(),
             })
     }
 
     /// Compared from the left, the route with the first literal where the other is open.
     fn is_more_literal_than(&self, other: &Self) -> bool {
         let openness = |route: &Self| -> Vec<bool> {
-            route.segments.iter().map(|segment| !matches!(segment, Segment::Literal(_))).collect()
+            route
+                .segments
+                .iter()
+                .map(|segment| !matches!(segment, PathSegment::Literal(_)))
+                .collect()
         };
         openness(self) < openness(other)
     }
@@ -168,9 +172,9 @@ impl Route {
     fn params(&self, segments: &[&str]) -> Vec<(&'static str, String)> {
         let pairs = self.segments.iter().zip(segments).enumerate();
         let open = pairs.filter_map(|(index, (segment, given))| match segment {
-            Segment::Literal(_) => None,
-            Segment::Open(name) => Some((*name, decode_segment(given))),
-            Segment::Rest(name) => {
+            PathSegment::Literal(_) => None,
+            PathSegment::Open(name) => Some((*name, decode_segment(given))),
+            PathSegment::Rest(name) => {
                 let rest = segments.get(index..).unwrap_or_default().join("/");
                 Some((*name, decode_segment(&rest)))
             }
@@ -179,7 +183,7 @@ impl Route {
     }
 }
 
-impl Segment {
+impl PathSegment {
     fn parse(text: &'static str) -> Self {
         match text.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
             Some(name) => name.strip_suffix('*').map_or(Self::Open(name), Self::Rest),
@@ -216,16 +220,16 @@ mod tests {
         assert_eq!(template(&routes, "chats/"), None);
         assert_eq!(template(&routes, "mass/"), Some("mass/"));
         assert_eq!(template(&routes, "mass"), None);
-        assert!(matches!(routes.find(&Method::GET, "chats"), Found::OtherMethods));
-        assert!(matches!(routes.find(&Method::GET, "elsewhere"), Found::Nothing));
+        assert!(matches!(routes.find(&Method::GET, "chats"), RouteMatch::OtherMethods));
+        assert!(matches!(routes.find(&Method::GET, "elsewhere"), RouteMatch::Nothing));
     }
 
     #[test]
     fn the_rest_of_a_path_may_be_one_parameter() {
         let routes = Routes::default().get("proxy/{id*}", nothing).get("proxy/x", nothing);
         let found = |path| match routes.find(&Method::GET, path) {
-            Found::Route(route, params) => Some((route.template, params)),
-            Found::OtherMethods | Found::Nothing => None,
+            RouteMatch::Route(route, params) => Some((route.template, params)),
+            RouteMatch::OtherMethods | RouteMatch::Nothing => None,
         };
 
         assert_eq!(found("proxy/x"), Some(("proxy/x", Vec::new())));
@@ -240,7 +244,7 @@ mod tests {
     #[test]
     fn open_segments_are_decoded() {
         let routes = Routes::default().get("folders/{name}", nothing);
-        let Found::Route(_, params) = routes.find(&Method::GET, "folders/a%2Fb+c") else {
+        let RouteMatch::Route(_, params) = routes.find(&Method::GET, "folders/a%2Fb+c") else {
             panic!("the route was not found");
         };
         assert_eq!(params, [("name", "a/b+c".to_owned())]);

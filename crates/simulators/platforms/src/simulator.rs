@@ -7,7 +7,7 @@ use simulator_kit::control::{ControlEntry, ControlRequest};
 use simulator_kit::faults::{FaultRules, FaultTarget};
 use simulator_kit::script::{SocketReply, WireReply};
 use simulator_kit::service::storage_response;
-use simulator_kit::simulator::{Pending, SimulatorRequest};
+use simulator_kit::simulator::{BoxFuture, SimulatorRequest};
 use simulator_kit::{Environment, Simulator};
 
 use crate::host::PlatformHost;
@@ -50,7 +50,7 @@ impl Simulator for PlatformsSimulator {
         &'a self,
         request: SimulatorRequest,
         faults: &'a FaultRules,
-    ) -> Pending<'a, SocketReply> {
+    ) -> BoxFuture<'a, SocketReply> {
         let reply = match self.host(&request.first_segment) {
             Some(host) => host
                 .pass(&request, faults)
@@ -73,7 +73,7 @@ impl Simulator for PlatformsSimulator {
         &control::INDEX
     }
 
-    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> Pending<'a, Option<WireReply>> {
+    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> BoxFuture<'a, Option<WireReply>> {
         Box::pin(std::future::ready(control::answer(self, request)))
     }
 

@@ -1,18 +1,19 @@
-//! A customer's balance: credit for later invoices below zero, what is owed above, and every movement of it.
+//! A customer's balance: credit for later invoices below zero, what is owed above, and every
+//! movement of it.
 
 use serde_json::{Value, json};
 
 use super::fields::{set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{customers, events, intents, lists, render};
 
 /// What creating a movement takes.
 pub(super) const PARAMS: &[&str] = &["amount", "currency", "description?", "metadata.*?"];
 
 /// A movement, before it is written down.
-pub(super) struct Movement<'a> {
+pub(super) struct BalanceMovement<'a> {
     /// Cents; above zero the customer owes more.
     pub(super) amount: i64,
     pub(super) currency: &'a str,
@@ -24,7 +25,7 @@ pub(super) struct Movement<'a> {
     pub(super) metadata: Value,
 }
 
-impl<'a> Movement<'a> {
+impl<'a> BalanceMovement<'a> {
     /// One that an invoice makes.
     pub(super) fn of_invoice(invoice: &'a Value, kind: &'a str, amount: i64) -> Self {
         let (id, currency) = (text(invoice, "id"), text(invoice, "currency"));
@@ -32,11 +33,12 @@ impl<'a> Movement<'a> {
     }
 }
 
-/// Moves the balance of a customer and writes the movement down; gives its id, or none where nothing moves.
+/// Moves the balance of a customer and writes the movement down; gives its id, or none where
+/// nothing moves.
 pub(super) fn move_by(
     store: &mut ObjectStore,
     customer: &str,
-    movement: &Movement<'_>,
+    movement: &BalanceMovement<'_>,
 ) -> Option<String> {
     let before = store.get(customer).filter(|_| movement.amount != 0)?.clone();
     let after = whole(&before, "balance") + movement.amount;
@@ -53,19 +55,19 @@ pub(super) fn move_by(
     Some(id)
 }
 
-pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let (customer, params) = (call.id(0), call.params);
     customers::live(call.store, &customer, "id")?;
     params.required("amount")?;
     let amount = params.integer("amount")?.unwrap_or_default();
     if amount == 0 {
         return Err(
-            Problem::param("amount", "Amount must be non-zero.").code("parameter_invalid_integer")
+            ApiError::param("amount", "Amount must be non-zero.").code("parameter_invalid_integer")
         );
     }
     let currency = params.required("currency")?.to_lowercase();
     intents::check_currency(&currency)?;
-    let movement = Movement {
+    let movement = BalanceMovement {
         amount,
         currency: &currency,
         kind: "adjustment",
@@ -77,7 +79,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("customer_balance_transaction", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let customer = call.id(0);
     customers::live(call.store, &customer, "id")?;
     let url = format!("/v1/customers/{customer}/balance_transactions");
@@ -86,13 +88,13 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let (customer, id) = (call.id(0), call.id(1));
     customers::live(call.store, &customer, "id")?;
     let found = call.store.find("customer_balance_transaction", &id, "id")?;
     if text(found, "customer") == customer {
         Ok(found.clone())
     } else {
-        Err(Problem::no_such("customer_balance_transaction", &id, "id"))
+        Err(ApiError::no_such("customer_balance_transaction", &id, "id"))
     }
 }

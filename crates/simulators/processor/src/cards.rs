@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::fields::{self, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
+use super::problem::ApiError;
 
 /// What a card does when it is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behaviour {
+pub(crate) enum CardBehaviour {
     /// Every charge succeeds.
     Pays,
     /// It is declined with this code, already when it is attached.
@@ -23,7 +23,7 @@ pub(crate) enum Behaviour {
     AuthenticatesOnSession,
     /// Needs authentication, and has no money then.
     AuthenticatesThenDeclines,
-    /// Pays, and is disputed at once.
+    /// Pays, and is disputed immediately.
     Disputes,
     /// A bank account: the money comes later, or does not.
     PaysLater,
@@ -37,7 +37,7 @@ pub(crate) struct TestCard {
     /// The names under which the API takes it as a payment method.
     pub(crate) names: &'static [&'static str],
     pub(crate) brand: &'static str,
-    pub(crate) behaviour: Behaviour,
+    pub(crate) behaviour: CardBehaviour,
     /// What the buttons of the pages say.
     pub(crate) says: &'static str,
 }
@@ -45,7 +45,7 @@ pub(crate) struct TestCard {
 const fn card(
     number: &'static str,
     names: &'static [&'static str],
-    behaviour: Behaviour,
+    behaviour: CardBehaviour,
     says: &'static str,
 ) -> TestCard {
     TestCard { number, names, brand: "visa", behaviour, says }
@@ -53,19 +53,19 @@ const fn card(
 
 /// All of them. The first names are those that objects keep.
 pub(crate) const CARDS: [TestCard; 20] = [
-    card("4242424242424242", &["pm_card_visa", "pm_card_us"], Behaviour::Pays, "Pays"),
+    card("4242424242424242", &["pm_card_visa", "pm_card_us"], CardBehaviour::Pays, "Pays"),
     TestCard {
         brand: "mastercard",
-        ..card("5555555555554444", &["pm_card_mastercard"], Behaviour::Pays, "Pays")
+        ..card("5555555555554444", &["pm_card_mastercard"], CardBehaviour::Pays, "Pays")
     },
     TestCard {
         brand: "amex",
-        ..card("378282246310005", &["pm_card_amex"], Behaviour::Pays, "Pays")
+        ..card("378282246310005", &["pm_card_amex"], CardBehaviour::Pays, "Pays")
     },
     card(
         "4000000000000002",
         &["pm_card_visa_chargeDeclined", "pm_card_chargeDeclined"],
-        Behaviour::Declines("generic_decline"),
+        CardBehaviour::Declines("generic_decline"),
         "Is declined",
     ),
     card(
@@ -74,83 +74,88 @@ pub(crate) const CARDS: [TestCard; 20] = [
             "pm_card_visa_chargeDeclinedInsufficientFunds",
             "pm_card_chargeDeclinedInsufficientFunds",
         ],
-        Behaviour::Declines("insufficient_funds"),
+        CardBehaviour::Declines("insufficient_funds"),
         "Has too little money",
     ),
     card(
         "4000000000009987",
         &["pm_card_visa_chargeDeclinedLostCard", "pm_card_chargeDeclinedLostCard"],
-        Behaviour::Declines("lost_card"),
+        CardBehaviour::Declines("lost_card"),
         "Was lost",
     ),
     card(
         "4000000000009979",
         &["pm_card_visa_chargeDeclinedStolenCard", "pm_card_chargeDeclinedStolenCard"],
-        Behaviour::Declines("stolen_card"),
+        CardBehaviour::Declines("stolen_card"),
         "Was stolen",
     ),
     card(
         "4000000000000069",
         &["pm_card_chargeDeclinedExpiredCard"],
-        Behaviour::Declines("expired_card"),
+        CardBehaviour::Declines("expired_card"),
         "Has expired",
     ),
     card(
         "4000000000000127",
         &["pm_card_chargeDeclinedIncorrectCvc"],
-        Behaviour::Declines("incorrect_cvc"),
+        CardBehaviour::Declines("incorrect_cvc"),
         "Has another code",
     ),
     card(
         "4000000000000119",
         &["pm_card_chargeDeclinedProcessingError"],
-        Behaviour::Declines("processing_error"),
+        CardBehaviour::Declines("processing_error"),
         "Meets an error",
     ),
     card(
         "4000000000000341",
         &["pm_card_chargeCustomerFail"],
-        Behaviour::DeclinesLater,
+        CardBehaviour::DeclinesLater,
         "Is saved, later declined",
     ),
     card(
         "4000002500003155",
         &["pm_card_authenticationRequiredOnSetup"],
-        Behaviour::AuthenticatesUntilSetUp,
+        CardBehaviour::AuthenticatesUntilSetUp,
         "Wants authentication once",
     ),
     card(
         "4000002760003184",
         &["pm_card_authenticationRequired"],
-        Behaviour::AuthenticatesAlways,
+        CardBehaviour::AuthenticatesAlways,
         "Always wants authentication",
     ),
     card(
         "4000003800000446",
         &["pm_card_authenticationRequiredSetupForOffSession"],
-        Behaviour::AuthenticatesOnSession,
+        CardBehaviour::AuthenticatesOnSession,
         "Is set up already",
     ),
     card(
         "4000008260003178",
         &["pm_card_authenticationRequiredChargeDeclinedInsufficientFunds"],
-        Behaviour::AuthenticatesThenDeclines,
+        CardBehaviour::AuthenticatesThenDeclines,
         "Authenticates, has no money",
     ),
     card(
         "4000000000003220",
         &["pm_card_threeDSecure2Required"],
-        Behaviour::AuthenticatesAlways,
+        CardBehaviour::AuthenticatesAlways,
         "Wants 3-D Secure 2",
     ),
-    card("4000000000000259", &["pm_card_createDispute"], Behaviour::Disputes, "Pays, is disputed"),
-    card("4000056655665556", &["pm_card_visa_debit"], Behaviour::Pays, "Pays"),
+    card(
+        "4000000000000259",
+        &["pm_card_createDispute"],
+        CardBehaviour::Disputes,
+        "Pays, is disputed",
+    ),
+    card("4000056655665556", &["pm_card_visa_debit"], CardBehaviour::Pays, "Pays"),
     TestCard {
         brand: "bank",
         ..card(
             "000123456789",
             &["pm_usBankAccount_success"],
-            Behaviour::PaysLater,
+            CardBehaviour::PaysLater,
             "Bank: pays later",
         )
     },
@@ -159,7 +164,7 @@ pub(crate) const CARDS: [TestCard; 20] = [
         ..card(
             "000111111116",
             &["pm_usBankAccount_accountClosed"],
-            Behaviour::FailsLater,
+            CardBehaviour::FailsLater,
             "Bank: fails later",
         )
     },
@@ -172,13 +177,14 @@ pub(crate) fn find(given: &str) -> Option<TestCard> {
 }
 
 impl TestCard {
-    /// Makes a payment method of it that belongs to nobody yet; gives its id.
+    /// Makes a payment method of it that has no customer yet; returns its id.
     pub(crate) fn make(&self, store: &mut ObjectStore) -> String {
         let id = store.new_id("pm");
         let last4 = self.number.get(self.number.len().saturating_sub(4)..).unwrap_or_default();
         let name = self.names.first().copied().unwrap_or_default();
-        let fingerprint =
-            hex::encode(simulator_kit::dice::mix(self.number.parse().unwrap_or(0)).to_be_bytes());
+        let fingerprint = hex::encode(
+            simulator_kit::seeded_random::mix(self.number.parse().unwrap_or(0)).to_be_bytes(),
+        );
         let mut method = json!({
             "id": id, "object": "payment_method", "allow_redisplay": "unspecified",
             "billing_details": {
@@ -186,7 +192,7 @@ impl TestCard {
                 "email": null, "name": null, "phone": null, "tax_id": null,
             },
             "created": store.now, "customer": null, "livemode": false, "metadata": {},
-            "_": {"card": name, "set_up": self.behaviour == Behaviour::AuthenticatesOnSession},
+            "_": {"card": name, "set_up": self.behaviour == CardBehaviour::AuthenticatesOnSession},
         });
         if self.brand == "bank" {
             fields::set(&mut method, "type", "us_bank_account");
@@ -213,12 +219,12 @@ impl TestCard {
 }
 
 /// What the card behind a payment method does.
-pub(crate) fn behaviour(method: &Value) -> Behaviour {
-    find(text(method, "_.card")).map_or(Behaviour::Pays, |card| card.behaviour)
+pub(crate) fn behaviour(method: &Value) -> CardBehaviour {
+    find(text(method, "_.card")).map_or(CardBehaviour::Pays, |card| card.behaviour)
 }
 
 /// The refusal for a code of a bank, in the processor's words.
-pub(crate) fn declined(decline_code: &str) -> Problem {
+pub(crate) fn declined(decline_code: &str) -> ApiError {
     let message = match decline_code {
         "insufficient_funds" => "Your card has insufficient funds.",
         "expired_card" => "Your card has expired.",
@@ -234,9 +240,9 @@ pub(crate) fn declined(decline_code: &str) -> Problem {
     match decline_code {
         // These are codes of their own, not reasons of a decline.
         "expired_card" | "incorrect_cvc" | "processing_error" => {
-            Problem::card(decline_code, None, message)
+            ApiError::card(decline_code, None, message)
         }
-        "authentication_required" => Problem::card(decline_code, Some(decline_code), message),
-        other => Problem::card("card_declined", Some(other), message),
+        "authentication_required" => ApiError::card(decline_code, Some(decline_code), message),
+        other => ApiError::card("card_declined", Some(other), message),
     }
 }

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::cards::{self, Behaviour};
+use super::cards::{self, CardBehaviour};
 use super::fields::{at, flag, set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists};
 
 /// How a card is charged.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct How {
+pub(super) struct ChargeMode {
     /// Its owner is not there.
     pub(super) off_session: bool,
     /// Its owner has proven to be its owner.
@@ -21,13 +21,14 @@ pub(super) struct How {
 /// Where a card or a customer keeps the code that its charges are declined with.
 const DECLINES: &str = "_.declines";
 
-/// Lets every charge of a card, or of all cards of a customer, be declined with this code from now on, or no longer.
+/// Lets every charge of a card, or of all cards of a customer, be declined with this code from now
+/// on, or no longer.
 pub(super) fn set_declines(store: &mut ObjectStore, id: &str, code: Option<&str>) {
     store.change(id, |object| set(object, DECLINES, json!(code)));
 }
 
 /// What the bank says.
-pub(super) enum Verdict {
+pub(super) enum CardVerdict {
     Pays,
     /// The money comes later, or does not.
     Later,
@@ -35,34 +36,43 @@ pub(super) enum Verdict {
     WantsAuthentication,
 }
 
-/// Asks the bank. A test may have said what it answers: for the next charge, for this card, or for all cards of this
-/// customer.
-pub(super) fn ask(store: &mut ObjectStore, method: &Value, customer: &str, how: How) -> Verdict {
+/// Asks the bank. A test may have said what it answers: for the next charge, for this card, or for
+/// all cards of this customer.
+pub(super) fn ask(
+    store: &mut ObjectStore,
+    method: &Value,
+    customer: &str,
+    how: ChargeMode,
+) -> CardVerdict {
     if let Some(code) = store.declines.pop_front() {
-        return Verdict::Declines(code);
+        return CardVerdict::Declines(code);
     }
     let of_customer = store.get(customer).map_or(&Value::Null, |it| at(it, DECLINES));
     let declined = of_customer.as_str().or_else(|| at(method, DECLINES).as_str());
     if let Some(code) = declined {
-        return Verdict::Declines(code.to_owned());
+        return CardVerdict::Declines(code.to_owned());
     }
     let wants = |needed: bool| {
-        if needed && !how.authenticated { Verdict::WantsAuthentication } else { Verdict::Pays }
+        if needed && !how.authenticated {
+            CardVerdict::WantsAuthentication
+        } else {
+            CardVerdict::Pays
+        }
     };
     match cards::behaviour(method) {
-        Behaviour::Pays | Behaviour::Disputes => Verdict::Pays,
-        Behaviour::PaysLater | Behaviour::FailsLater => Verdict::Later,
-        Behaviour::Declines(code) => Verdict::Declines(code.to_owned()),
-        Behaviour::DeclinesLater => Verdict::Declines("generic_decline".to_owned()),
-        Behaviour::AuthenticatesUntilSetUp => wants(!flag(method, "_.set_up")),
-        Behaviour::AuthenticatesAlways => wants(true),
-        Behaviour::AuthenticatesOnSession => wants(!how.off_session),
-        Behaviour::AuthenticatesThenDeclines
+        CardBehaviour::Pays | CardBehaviour::Disputes => CardVerdict::Pays,
+        CardBehaviour::PaysLater | CardBehaviour::FailsLater => CardVerdict::Later,
+        CardBehaviour::Declines(code) => CardVerdict::Declines(code.to_owned()),
+        CardBehaviour::DeclinesLater => CardVerdict::Declines("generic_decline".to_owned()),
+        CardBehaviour::AuthenticatesUntilSetUp => wants(!flag(method, "_.set_up")),
+        CardBehaviour::AuthenticatesAlways => wants(true),
+        CardBehaviour::AuthenticatesOnSession => wants(!how.off_session),
+        CardBehaviour::AuthenticatesThenDeclines
             if how.off_session || how.authenticated || flag(method, "_.set_up") =>
         {
-            Verdict::Declines("insufficient_funds".to_owned())
+            CardVerdict::Declines("insufficient_funds".to_owned())
         }
-        Behaviour::AuthenticatesThenDeclines => Verdict::WantsAuthentication,
+        CardBehaviour::AuthenticatesThenDeclines => CardVerdict::WantsAuthentication,
     }
 }
 
@@ -71,7 +81,7 @@ pub(super) fn make(
     store: &mut ObjectStore,
     intent: &Value,
     method: &Value,
-    state: &Result<&str, &Problem>,
+    state: &Result<&str, &ApiError>,
 ) -> String {
     let id = store.new_id("ch");
     let amount = whole(intent, "amount");
@@ -107,8 +117,8 @@ pub(super) fn make(
     id
 }
 
-/// The decline of a charge as it is told, with the charge and the intent.
-pub(super) fn refusal(decline_code: &str, intent: &str, method: &str) -> Problem {
+/// The decline of a charge as it is shown, with the charge and the intent.
+pub(super) fn refusal(decline_code: &str, intent: &str, method: &str) -> ApiError {
     cards::declined(decline_code)
         .showing("payment_intent", intent)
         .showing("payment_method", method)
@@ -126,12 +136,12 @@ pub(super) fn settle(store: &mut ObjectStore, charge: &str, paid: bool) {
     events::emit(store, if paid { "charge.succeeded" } else { "charge.failed" }, charge);
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("charge", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let (customer, intent) = (call.params.text("customer"), call.params.text("payment_intent"));
     lists::page(call, "charge", "/v1/charges", |charge| {
         customer.is_none_or(|customer| text(charge, "customer") == customer)

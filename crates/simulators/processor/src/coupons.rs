@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::fields::{at, flag, list as items, set, text, whole};
-use super::form::{Params, name};
+use super::form::{FormParams, name};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
+use super::problem::ApiError;
 use super::rounding::share;
-use super::routes::Call;
+use super::routes::ApiCall;
 use super::{events, lists, render};
 
 /// What creating takes.
@@ -19,22 +19,22 @@ const ALL_BP: i64 = 10_000;
 
 /// A discount and how much it takes off, in hundredths of a percent.
 #[derive(Clone, Debug)]
-pub(super) struct Rate {
+pub(super) struct DiscountRate {
     pub(super) discount: String,
     pub(super) bp: i64,
 }
 
-pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let percent = params.required("percent_off")?;
     let bp = basis_points(percent).ok_or_else(|| {
         let message = "Invalid percent_off: must be above 0 and at most 100.";
-        Problem::param("percent_off", message)
+        ApiError::param("percent_off", message)
     })?;
     let duration = params.one_of("duration", &["forever", "once"])?.unwrap_or("once");
     let id = params.text("id").map(str::to_owned);
     if id.as_ref().is_some_and(|id| call.store.get(id).is_some()) {
-        return Err(Problem::param("id", "Coupon already exists.").code("resource_already_exists"));
+        return Err(ApiError::param("id", "Coupon already exists.").code("resource_already_exists"));
     }
     let metadata = render::metadata(params, "metadata", &Value::Null)?;
     let id = make(call.store, id, (bp, duration));
@@ -47,7 +47,8 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("coupon", &id, "id").cloned()
 }
 
-/// A percentage such as `20` or `12.5` in hundredths of a percent, if it is above 0 and at most 100.
+/// A percentage such as `20` or `12.5` in hundredths of a percent, if it is above 0 and at most
+/// 100.
 pub(super) fn basis_points(percent: &str) -> Option<i64> {
     let (whole, part) = percent.split_once('.').unwrap_or((percent, ""));
     let digits = format!("{whole}{part:0<2}");
@@ -72,17 +73,17 @@ pub(super) fn make(
     id
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::page(call, "coupon", "/v1/coupons", |coupon| !flag(coupon, "_.deleted"))
 }
 
-/// Nobody gets it any more; who has it keeps it.
-pub(super) fn delete(call: &mut Call<'_>) -> Result<Value, Problem> {
+/// It is no longer given; customers who have it keep it.
+pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id")?;
     events::emit(call.store, "coupon.deleted", &id);
@@ -93,17 +94,20 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Value, Problem> {
     Ok(json!({"id": id, "object": "coupon", "deleted": true}))
 }
 
-fn live<'a>(store: &'a ObjectStore, id: &str, param: &str) -> Result<&'a Value, Problem> {
+fn live<'a>(store: &'a ObjectStore, id: &str, param: &str) -> Result<&'a Value, ApiError> {
     let coupon = store.find("coupon", id, param)?;
     if flag(coupon, "_.deleted") {
-        return Err(Problem::no_such("coupon", id, param));
+        return Err(ApiError::no_such("coupon", id, param));
     }
     Ok(coupon)
 }
 
-/// The coupons that a request names in `discounts`; none where it names nothing, an empty list where it takes all
-/// away.
-pub(super) fn named(store: &ObjectStore, params: &Params) -> Result<Option<Vec<String>>, Problem> {
+/// The coupons that a request names in `discounts`; none where it names nothing, an empty list
+/// where it takes all away.
+pub(super) fn named(
+    store: &ObjectStore,
+    params: &FormParams,
+) -> Result<Option<Vec<String>>, ApiError> {
     if !params.has("discounts") {
         return Ok(None);
     }
@@ -140,11 +144,11 @@ pub(super) fn give(store: &mut ObjectStore, subscription: &str, coupons: &[Strin
 }
 
 /// What the discounts of a subscription take off new charges.
-pub(super) fn rates_of(store: &ObjectStore, subscription: &Value) -> Vec<Rate> {
+pub(super) fn rates_of(store: &ObjectStore, subscription: &Value) -> Vec<DiscountRate> {
     let ids = items(subscription, "discounts").iter().filter_map(Value::as_str);
     let rate = |id: &str| {
         let coupon = store.get(id).and_then(|it| store.get(text(it, "source.coupon")))?;
-        Some(Rate { discount: id.to_owned(), bp: whole(coupon, "_.bp") })
+        Some(DiscountRate { discount: id.to_owned(), bp: whole(coupon, "_.bp") })
     };
     ids.filter_map(rate).collect()
 }
@@ -170,9 +174,9 @@ pub(super) fn used_up(store: &mut ObjectStore, subscription: &str) {
 }
 
 /// What each of the rates takes off an amount, one after the other; of a credit it is below zero.
-pub(super) fn taken_off(amount: i64, rates: &[Rate]) -> Vec<(String, i64)> {
+pub(super) fn taken_off(amount: i64, rates: &[DiscountRate]) -> Vec<(String, i64)> {
     let mut left = amount;
-    let one = |rate: &Rate| {
+    let one = |rate: &DiscountRate| {
         let off = left.signum() * share(left.abs(), rate.bp, ALL_BP);
         left -= off;
         (rate.discount.clone(), off)
@@ -181,15 +185,17 @@ pub(super) fn taken_off(amount: i64, rates: &[Rate]) -> Vec<(String, i64)> {
 }
 
 /// The rates that an item was charged with, which are those that its credit has.
-pub(super) fn remembered(item: &Value) -> Option<Vec<Rate>> {
+pub(super) fn remembered(item: &Value) -> Option<Vec<DiscountRate>> {
     let kept = at(item, "_.rates").as_array()?;
-    let rate =
-        |rate: &Value| Rate { discount: text(rate, "discount").to_owned(), bp: whole(rate, "bp") };
+    let rate = |rate: &Value| DiscountRate {
+        discount: text(rate, "discount").to_owned(),
+        bp: whole(rate, "bp"),
+    };
     Some(kept.iter().map(rate).collect())
 }
 
 /// The rates as an item remembers them.
-pub(super) fn kept(rates: &[Rate]) -> Value {
+pub(super) fn kept(rates: &[DiscountRate]) -> Value {
     json!(
         rates
             .iter()
@@ -222,8 +228,8 @@ mod tests {
 
     #[test]
     fn discounts_come_off_one_after_the_other_and_off_credits_too() {
-        let rate = |bp| Rate { discount: "di".to_owned(), bp };
-        let off = |amount, rates: &[Rate]| -> Vec<i64> {
+        let rate = |bp| DiscountRate { discount: "di".to_owned(), bp };
+        let off = |amount, rates: &[DiscountRate]| -> Vec<i64> {
             taken_off(amount, rates).into_iter().map(|(_, off)| off).collect()
         };
 

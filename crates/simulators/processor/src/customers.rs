@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::fields::{set, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists, render};
 
 /// What creating and updating take.
@@ -45,7 +45,7 @@ fn make(store: &mut ObjectStore) -> String {
     id
 }
 
-pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = make(call.store);
     apply(call, &id)?;
     if let Some(method) = call.params.text("payment_method") {
@@ -55,7 +55,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     live(call.store, &id, "id").cloned()
 }
 
-pub(super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let before = live(call.store, &id, "id")?.clone();
     apply(call, &id)?;
@@ -63,12 +63,12 @@ pub(super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
     live(call.store, &id, "id").cloned()
 }
 
-fn apply(call: &mut Call<'_>, id: &str) -> Result<(), Problem> {
+fn apply(call: &mut ApiCall<'_>, id: &str) -> Result<(), ApiError> {
     let params = call.params;
     let mut customer = live(call.store, id, "id")?.clone();
     if params.text("email").is_some_and(|email| !email.is_empty() && !email.contains('@')) {
         let email = params.text("email").unwrap_or_default();
-        return Err(Problem::param("email", format!("Invalid email address: {email}"))
+        return Err(ApiError::param("email", format!("Invalid email address: {email}"))
             .code("email_invalid"));
     }
     for name in ["email", "name", "description", "phone"] {
@@ -89,7 +89,7 @@ fn apply(call: &mut Call<'_>, id: &str) -> Result<(), Problem> {
             let message = "The customer does not have a payment method with the ID ".to_owned()
                 + method
                 + ". The payment method must be attached to the customer.";
-            return Err(Problem::param("invoice_settings[default_payment_method]", message)
+            return Err(ApiError::param("invoice_settings[default_payment_method]", message)
                 .code("resource_missing"));
         }
         set(&mut customer, path, json!(Some(method).filter(|method| !method.is_empty())));
@@ -98,7 +98,7 @@ fn apply(call: &mut Call<'_>, id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let customer = call.store.find("customer", &id, "id")?;
     if super::fields::flag(customer, "deleted") {
@@ -107,7 +107,7 @@ pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
     Ok(customer.clone())
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let email = call.params.text("email").map(str::to_owned);
     lists::page(call, "customer", "/v1/customers", |customer| {
         !super::fields::flag(customer, "deleted")
@@ -115,7 +115,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn delete(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id")?;
     for subscription in super::subscriptions::live_of(call.store, &id) {
@@ -134,10 +134,10 @@ pub(super) fn live<'a>(
     store: &'a ObjectStore,
     id: &str,
     param: &str,
-) -> Result<&'a Value, Problem> {
+) -> Result<&'a Value, ApiError> {
     let customer = store.find("customer", id, param)?;
     if super::fields::flag(customer, "deleted") {
-        return Err(Problem::no_such("customer", id, param));
+        return Err(ApiError::no_such("customer", id, param));
     }
     Ok(customer)
 }

@@ -17,11 +17,11 @@ use super::fields::{set, text};
 use super::{ProcessorSimulator, events, versions};
 use crate::settings::ProcessorSettings;
 
-/// An endpoint has so long to answer.
+/// How long an endpoint may take to respond.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pauses after the first tries that failed; each is waited for once, the last again and again.
 const PAUSES_S: [u64; 7] = [1, 2, 5, 15, 60, 300, 3600];
-/// After so many tries an event is left.
+/// The number of attempts after which an event is left.
 const TRIES_MAX: usize = 16;
 /// An answer's first line is not longer than this.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Where events go, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct WebhookEndpoint {
     /// `http://…`; nothing is sent while it is `None`.
     pub(crate) url: Option<String>,
     pub(crate) secret: String,
@@ -38,50 +38,50 @@ pub(crate) struct Endpoint {
     pub(crate) version: String,
     /// Types or patterns such as `charge.*`.
     pub(crate) enabled: Vec<String>,
-    /// Events wait until somebody asks for them.
+    /// Events wait until a test asks for them.
     pub(crate) held: bool,
-    /// Each event is sent so many times.
+    /// How many times each event is sent.
     pub(crate) copies: usize,
     /// What is sent together goes out newest first.
     pub(crate) reversed: bool,
-    /// Events wait so many milliseconds before the first try.
+    /// How many milliseconds events wait before the first attempt.
     pub(crate) delay_ms: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitingEvent {
     event: String,
     tries: usize,
     due: Instant,
 }
 
 #[derive(Debug)]
-struct Kept {
-    endpoint: Endpoint,
-    waiting: VecDeque<Waiting>,
+struct OutboxState {
+    endpoint: WebhookEndpoint,
+    waiting: VecDeque<WaitingEvent>,
 }
 
 /// The events that wait to be sent.
 #[derive(Debug)]
-pub(crate) struct Outbox {
-    kept: Mutex<Kept>,
+pub(crate) struct EventOutbox {
+    kept: Mutex<OutboxState>,
     changed: Notify,
-    /// Held by whoever sends, so that one who waits for all of them waits for those under way too.
+    /// Held while events are sent, so that waiting for all of them includes those under way.
     sending: tokio::sync::Mutex<()>,
 }
 
 /// What became of one try.
 #[derive(Clone, Debug)]
-pub(crate) struct Tried {
+pub(crate) struct DeliveryAttempt {
     pub(crate) event: String,
     pub(crate) kind: String,
     /// The endpoint's status; `None` when there was no answer.
     pub(crate) status: Option<u16>,
 }
 
-impl Outbox {
+impl EventOutbox {
     pub(super) fn new(settings: &ProcessorSettings) -> Self {
-        let endpoint = Endpoint {
+        let endpoint = WebhookEndpoint {
             url: settings.webhook_url.clone(),
             secret: settings.webhook_secret.clone(),
             version: events::VERSION.to_owned(),
@@ -91,21 +91,21 @@ impl Outbox {
             reversed: false,
             delay_ms: 0,
         };
-        let kept = Mutex::new(Kept { endpoint, waiting: VecDeque::new() });
+        let kept = Mutex::new(OutboxState { endpoint, waiting: VecDeque::new() });
         Self { kept, changed: Notify::new(), sending: tokio::sync::Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, OutboxState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How and where events are sent.
-    pub(crate) fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> WebhookEndpoint {
         self.kept().endpoint.clone()
     }
 
     /// Changes how and where events are sent.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Endpoint)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut WebhookEndpoint)) {
         change(&mut self.kept().endpoint);
         self.changed.notify_one();
     }
@@ -121,7 +121,7 @@ impl Outbox {
     pub(super) fn add(&self, event: &str) {
         let mut kept = self.kept();
         let due = Instant::now() + Duration::from_millis(kept.endpoint.delay_ms);
-        kept.waiting.push_back(Waiting { event: event.to_owned(), tries: 0, due });
+        kept.waiting.push_back(WaitingEvent { event: event.to_owned(), tries: 0, due });
         drop(kept);
         self.changed.notify_one();
     }
@@ -136,15 +136,16 @@ impl Outbox {
     }
 
     /// Takes what is due, or everything, in the order in which it is to be sent.
-    fn take(&self, all: bool) -> Vec<Waiting> {
+    fn take(&self, all: bool) -> Vec<WaitingEvent> {
         let mut kept = self.kept();
         if kept.endpoint.url.is_none() || (kept.endpoint.held && !all) {
             return Vec::new();
         }
         let now = Instant::now();
-        let (mut due, later): (Vec<Waiting>, Vec<Waiting>) = std::mem::take(&mut kept.waiting)
-            .into_iter()
-            .partition(|waiting| all || waiting.due <= now);
+        let (mut due, later): (Vec<WaitingEvent>, Vec<WaitingEvent>) =
+            std::mem::take(&mut kept.waiting)
+                .into_iter()
+                .partition(|waiting| all || waiting.due <= now);
         kept.waiting = later.into();
         if kept.endpoint.reversed {
             due.reverse();
@@ -153,7 +154,7 @@ impl Outbox {
     }
 
     /// Takes one event out, if it waits.
-    fn withdraw(&self, event: &str) -> Option<Waiting> {
+    fn withdraw(&self, event: &str) -> Option<WaitingEvent> {
         let mut kept = self.kept();
         let place = kept.waiting.iter().position(|waiting| waiting.event == event)?;
         kept.waiting.remove(place)
@@ -168,7 +169,7 @@ impl Outbox {
     }
 }
 
-/// Sends events and lets time pass until it is told to stop.
+/// Sends events and lets time pass until `stop` is cancelled.
 pub(crate) async fn run(processor: Arc<ProcessorSimulator>, stop: CancellationToken) {
     loop {
         let next = processor.outbox.next_due();
@@ -186,7 +187,10 @@ pub(crate) async fn run(processor: Arc<ProcessorSimulator>, stop: CancellationTo
 }
 
 /// Sends what is due, or everything that waits, each event once; says what became of it.
-pub(crate) async fn send_waiting(processor: &ProcessorSimulator, all: bool) -> Vec<Tried> {
+pub(crate) async fn send_waiting(
+    processor: &ProcessorSimulator,
+    all: bool,
+) -> Vec<DeliveryAttempt> {
     let _alone = processor.outbox.sending.lock().await;
     let mut tried = Vec::new();
     for waiting in processor.outbox.take(all) {
@@ -206,12 +210,13 @@ pub(crate) async fn send_waiting(processor: &ProcessorSimulator, all: bool) -> V
     tried
 }
 
-/// Sends these events now, in this order, each so many times, whether they wait or not; says what became of it.
+/// Sends these events now, in this order, each this many times, whether they wait or not; returns
+/// what became of each attempt.
 pub(crate) async fn send_these(
     processor: &ProcessorSimulator,
     events: &[String],
     copies: usize,
-) -> Vec<Tried> {
+) -> Vec<DeliveryAttempt> {
     let _alone = processor.outbox.sending.lock().await;
     let mut tried = Vec::new();
     for event in events {
@@ -240,7 +245,7 @@ fn delivered(processor: &ProcessorSimulator, event: &str) {
     });
 }
 
-fn try_again(processor: &ProcessorSimulator, waiting: Waiting) {
+fn try_again(processor: &ProcessorSimulator, waiting: WaitingEvent) {
     let tries = waiting.tries + 1;
     if tries >= TRIES_MAX {
         tracing::warn!(event = waiting.event, "an event of the simulated processor was not taken");
@@ -248,7 +253,7 @@ fn try_again(processor: &ProcessorSimulator, waiting: Waiting) {
     }
     let pause = PAUSES_S.get(waiting.tries).or(PAUSES_S.last()).copied().unwrap_or(1);
     let due = Instant::now() + Duration::from_secs(pause);
-    processor.outbox.kept().waiting.push_back(Waiting { tries, due, ..waiting });
+    processor.outbox.kept().waiting.push_back(WaitingEvent { tries, due, ..waiting });
 }
 
 /// Sends one event now; `signature` stands in for the right one.
@@ -256,17 +261,17 @@ pub(crate) async fn send(
     processor: &ProcessorSimulator,
     event: &str,
     signature: Option<String>,
-) -> Tried {
+) -> DeliveryAttempt {
     let endpoint = processor.outbox.endpoint();
     let Some((kind, body)) = written(processor, event, &endpoint.version) else {
-        return Tried { event: event.to_owned(), kind: String::new(), status: None };
+        return DeliveryAttempt { event: event.to_owned(), kind: String::new(), status: None };
     };
     let at_s = processor.world_s();
     let signature = signature.unwrap_or_else(|| signed(&endpoint.secret, at_s, &body));
     let url = endpoint.url.unwrap_or_default();
     let answered = tokio::time::timeout(ANSWER_TIMEOUT, post(&url, &signature, &body)).await;
     let status = answered.ok().and_then(Result::ok);
-    Tried { event: event.to_owned(), kind, status }
+    DeliveryAttempt { event: event.to_owned(), kind, status }
 }
 
 /// The type and the body of an event, in the shape of a version.
@@ -313,7 +318,7 @@ async fn post(url: &str, signature: &str, body: &str) -> std::io::Result<u16> {
 }
 
 /// An endpoint as the control interface shows it.
-pub(crate) fn shown(endpoint: &Endpoint) -> Value {
+pub(crate) fn shown(endpoint: &WebhookEndpoint) -> Value {
     json!({
         "url": endpoint.url, "secret": endpoint.secret, "api_version": endpoint.version,
         "enabled_events": endpoint.enabled, "held": endpoint.held, "copies": endpoint.copies,

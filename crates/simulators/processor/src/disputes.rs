@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::fields::{at, set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists};
 
 /// The bank takes a charge back; gives the id of the dispute.
@@ -27,10 +27,10 @@ pub(super) fn open(store: &mut ObjectStore, charge: &str, reason: &str) -> Optio
 }
 
 /// The bank decides.
-pub(super) fn decide(store: &mut ObjectStore, id: &str, won: bool) -> Result<Value, Problem> {
+pub(super) fn decide(store: &mut ObjectStore, id: &str, won: bool) -> Result<Value, ApiError> {
     let dispute = store.find("dispute", id, "id")?;
     if matches!(text(dispute, "status"), "won" | "lost") {
-        return Err(Problem::invalid("This dispute is already closed."));
+        return Err(ApiError::invalid("This dispute is already closed."));
     }
     let charge = text(dispute, "charge").to_owned();
     store.change(id, |dispute| set(dispute, "status", if won { "won" } else { "lost" }));
@@ -43,17 +43,17 @@ pub(super) fn decide(store: &mut ObjectStore, id: &str, won: bool) -> Result<Val
 }
 
 /// The merchant gives in.
-pub(super) fn close(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn close(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     decide(call.store, &id, false)
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("dispute", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let (charge, intent) = (call.params.text("charge"), call.params.text("payment_intent"));
     lists::page(call, "dispute", "/v1/disputes", |dispute| {
         charge.is_none_or(|charge| text(dispute, "charge") == charge)

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{self, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{lists, render};
 
 /// The version whose shapes the store has.
@@ -53,8 +53,8 @@ fn difference(before: &Value, now: &Value) -> Value {
     Value::Object(changed)
 }
 
-/// The ids of the events that wait and are about one of these objects, oldest first. An invoice's are those of its
-/// payment too: intent, charge, refunds, disputes.
+/// The ids of the events that wait and are about one of these objects, oldest first. An invoice's
+/// are those of its payment too: intent, charge, refunds, disputes.
 pub(super) fn waiting_about(store: &ObjectStore, ids: &[String]) -> Vec<String> {
     let is_about = |event: &&Value| {
         fields::flag(event, "_.waiting")
@@ -77,12 +77,12 @@ fn concerned(store: &ObjectStore, object: &Value) -> Vec<String> {
     ids
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("event", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let one = call.params.text("type").map(str::to_owned);
     let names = call.params.names("types");
     let many: Vec<String> = names

@@ -1,4 +1,5 @@
-//! JSON objects read and written by paths with dots, such as `invoice_settings.default_payment_method`.
+//! JSON objects read and written by paths with dots, such as
+//! `invoice_settings.default_payment_method`.
 
 use serde_json::{Map, Value};
 

@@ -2,13 +2,13 @@
 
 use simulator_kit::pairs::parse_pairs;
 
-use super::problem::Problem;
+use super::problem::ApiError;
 
 /// Keys and values of a form, in the order in which they came. A key is a path: `items.0.price`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Params(Vec<(Vec<String>, String)>);
+pub(crate) struct FormParams(Vec<(Vec<String>, String)>);
 
-impl Params {
+impl FormParams {
     /// Reads a form. `expand[]` gets a place in the order of its appearance.
     pub(crate) fn parse(form: &str) -> Self {
         let mut read: Vec<(Vec<String>, String)> = Vec::new();
@@ -31,21 +31,21 @@ impl Params {
         Self(read)
     }
 
-    /// Refuses what no pattern allows. A `*` in a pattern stands for any name; a pattern that ends with `?` allows
-    /// an empty value, which unsets the field.
-    pub(crate) fn only(&self, patterns: &[&str]) -> Result<(), Problem> {
+    /// Refuses what no pattern allows. A `*` in a pattern stands for any name; a pattern that ends
+    /// with `?` allows an empty value, which unsets the field.
+    pub(crate) fn only(&self, patterns: &[&str]) -> Result<(), ApiError> {
         for (path, value) in &self.0 {
             let shown = written(path);
             let fits = patterns.iter().find(|pattern| fits(pattern.trim_end_matches('?'), path));
             let Some(pattern) = fits else {
                 let message = format!("Received unknown parameter: {shown}");
-                return Err(Problem::param(&shown, message).code("parameter_unknown"));
+                return Err(ApiError::param(&shown, message).code("parameter_unknown"));
             };
             if value.is_empty() && !pattern.ends_with('?') {
                 let message = format!(
                     "You passed an empty string for '{shown}'. We assume empty values are an attempt to unset a parameter; however '{shown}' cannot be unset. You should remove '{shown}' from your request or supply a non-empty value."
                 );
-                return Err(Problem::param(&shown, message).code("parameter_invalid_empty"));
+                return Err(ApiError::param(&shown, message).code("parameter_invalid_empty"));
             }
         }
         Ok(())
@@ -58,26 +58,26 @@ impl Params {
     }
 
     /// The value at this path, which must be there.
-    pub(crate) fn required(&self, path: &str) -> Result<&str, Problem> {
-        self.text(path).ok_or_else(|| Problem::missing(&name(path)))
+    pub(crate) fn required(&self, path: &str) -> Result<&str, ApiError> {
+        self.text(path).ok_or_else(|| ApiError::missing(&name(path)))
     }
 
     /// A whole number.
-    pub(crate) fn integer(&self, path: &str) -> Result<Option<i64>, Problem> {
+    pub(crate) fn integer(&self, path: &str) -> Result<Option<i64>, ApiError> {
         let parse = |text: &str| {
-            let invalid = || Problem::param(&name(path), format!("Invalid integer: {text}"));
+            let invalid = || ApiError::param(&name(path), format!("Invalid integer: {text}"));
             text.parse().map_err(|_| invalid().code("parameter_invalid_integer"))
         };
         self.text(path).map(parse).transpose()
     }
 
     /// `true` or `false`.
-    pub(crate) fn flag(&self, path: &str) -> Result<Option<bool>, Problem> {
+    pub(crate) fn flag(&self, path: &str) -> Result<Option<bool>, ApiError> {
         match self.text(path) {
             None => Ok(None),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
-            Some(other) => Err(Problem::param(&name(path), format!("Invalid boolean: {other}"))),
+            Some(other) => Err(ApiError::param(&name(path), format!("Invalid boolean: {other}"))),
         }
     }
 
@@ -86,12 +86,12 @@ impl Params {
         &self,
         path: &str,
         words: &[&'static str],
-    ) -> Result<Option<&'static str>, Problem> {
+    ) -> Result<Option<&'static str>, ApiError> {
         let Some(given) = self.text(path) else { return Ok(None) };
         let word = words.iter().find(|word| **word == given).copied();
         let refuse = || {
             let message = format!("Invalid {}: must be one of {}", name(path), words.join(", "));
-            Problem::param(&name(path), message)
+            ApiError::param(&name(path), message)
         };
         word.map(Some).ok_or_else(refuse)
     }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn nested_keys_are_read_and_unknown_ones_refused() {
-        let params = Params::parse(
+        let params = FormParams::parse(
             "items[0][id]=si_1&items%5B10%5D[quantity]=2&items[2][id]=b&expand[]=a&expand[]=b.c&metadata[a+b]=c%26d",
         );
 
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_field_that_cannot_be_unset_is_not_empty() {
-        let params = Params::parse("name=&customer=");
+        let params = FormParams::parse("name=&customer=");
 
         assert!(params.only(&["name?", "customer?"]).is_ok());
         let refused = params.only(&["name?", "customer"]).unwrap_err();

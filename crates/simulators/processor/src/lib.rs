@@ -1,7 +1,9 @@
-//! What stands in for the payment processor: its API below `/v1/`, its pages below `/processor/`, and the events that it sends.
+//! What stands in for the payment processor: its API below `/v1/`, its pages below `/processor/`,
+//! and the events that it sends.
 //!
-//! What it knows is in [`object_store`]; every request is carried out in one piece under its lock, written down, and can be
-//! undone until then. The wire is [`wire`], the list of requests [`routes`].
+//! What it knows is in [`object_store`]; every request is carried out in one piece under its lock,
+//! written down, and can be undone until then. The wire is [`wire`], the list of requests
+//! [`routes`].
 
 #![recursion_limit = "256"]
 #![expect(
@@ -51,18 +53,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
-use simulator_kit::dice::mix;
 use simulator_kit::json_lines::JsonLines;
+use simulator_kit::seeded_random::mix;
 use simulator_kit::{Clock, Environment};
 
-use self::delivery::Outbox;
+use self::delivery::EventOutbox;
 use self::fields::{flag, set, text};
-use self::form::Params;
-use self::object_store::{Change, ObjectStore};
+use self::form::FormParams;
+use self::object_store::{ObjectStore, StoreChange};
 pub use self::settings::ProcessorSettings;
-use self::switches::Switches;
+use self::switches::FaultSwitches;
 
-/// So many requests are remembered.
+/// The number of requests that are remembered.
 const REQUESTS_MAX: usize = 10_000;
 /// The id of the object that keeps how far the clock was moved.
 const MOVED: &str = "clock_moved";
@@ -73,9 +75,9 @@ pub struct ProcessorSimulator {
     pub(crate) publishable_key: String,
     store: Mutex<ObjectStore>,
     journal: Mutex<JsonLines>,
-    busy: wire::Busy,
-    pub(crate) switches: Switches,
-    pub(crate) outbox: Outbox,
+    busy: wire::KeysInUse,
+    pub(crate) switches: FaultSwitches,
+    pub(crate) outbox: EventOutbox,
     clock: Clock,
     /// Seconds by which its time is ahead of that of all simulators.
     ahead_s: AtomicI64,
@@ -90,7 +92,7 @@ impl ProcessorSimulator {
         let file = environment.data.as_ref().map(|folder| folder.join("journal-processor.jsonl"));
         let mut journal = JsonLines::open(file.as_deref())?;
         let (mut changes, mut count) = (Vec::new(), 0_u64);
-        journal.scan(0, |_, change: Change| {
+        journal.scan(0, |_, change: StoreChange| {
             changes.push(change);
             count += 1;
             ControlFlow::Continue(())
@@ -107,7 +109,7 @@ impl ProcessorSimulator {
         environment
             .clock
             .advance_ms((moved("world_ahead_ms") - environment.clock.ahead_ms()).max(0));
-        let outbox = Outbox::new(settings);
+        let outbox = EventOutbox::new(settings);
         for event in store.all("event").filter(|event| flag(event, "_.waiting")) {
             outbox.add(text(event, "id"));
         }
@@ -116,8 +118,8 @@ impl ProcessorSimulator {
             publishable_key: settings.publishable_key.clone(),
             store: Mutex::new(store),
             journal: Mutex::new(journal),
-            busy: wire::Busy::default(),
-            switches: Switches::default(),
+            busy: wire::KeysInUse::default(),
+            switches: FaultSwitches::default(),
             outbox,
             clock: environment.clock.clone(),
             ahead_s: AtomicI64::new(ahead),
@@ -174,7 +176,8 @@ impl ProcessorSimulator {
         }
     }
 
-    /// Does something with the store that no request of the API does; `None` when it failed and was undone.
+    /// Does something with the store that no request of the API does; `None` when it failed and was
+    /// undone.
     pub(crate) fn with_store<T>(&self, work: impl FnOnce(&mut ObjectStore) -> T) -> T {
         let mut store = self.locked();
         if store.base.is_empty() {
@@ -226,11 +229,11 @@ impl ProcessorSimulator {
     }
 
     /// Remembers that a request came.
-    fn noted(&self, request: &wire::Request<'_>, params: Option<&Params>, status: u16) {
+    fn noted(&self, request: &wire::ApiRequest<'_>, params: Option<&FormParams>, status: u16) {
         let key = request.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
         let line = json!({
             "method": request.method.as_str(), "path": format!("/v1/{}", request.path), "idempotency_key": key,
-            "params": params.map(Params::shown), "status": (status > 0).then_some(status), "at": self.now_s(),
+            "params": params.map(FormParams::shown), "status": (status > 0).then_some(status), "at": self.now_s(),
         });
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() == REQUESTS_MAX {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::fields::{at, text, whole};
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 
 /// What every list takes.
 pub(super) const PARAMS: [&str; 8] = [
@@ -20,11 +20,11 @@ pub(super) const PARAMS: [&str; 8] = [
 
 /// A page of the objects of a kind that are wanted.
 pub(super) fn page(
-    call: &Call<'_>,
+    call: &ApiCall<'_>,
     kind: &str,
     url: &str,
     wanted: impl Fn(&Value) -> bool,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiError> {
     let within = created(call)?;
     let all: Vec<&Value> = call
         .store
@@ -36,14 +36,14 @@ pub(super) fn page(
 }
 
 /// A page of these objects.
-pub(super) fn of(call: &Call<'_>, all: &[&Value], url: &str) -> Result<Value, Problem> {
+pub(super) fn of(call: &ApiCall<'_>, all: &[&Value], url: &str) -> Result<Value, ApiError> {
     let limit = limit(call)?;
     let place = |param: &str| match call.params.text(param) {
         None => Ok(None),
         Some(id) => {
             let found = all.iter().position(|object| text(object, "id") == id);
             let refuse = || {
-                Problem::param(param, format!("No such object: '{id}'")).code("resource_missing")
+                ApiError::param(param, format!("No such object: '{id}'")).code("resource_missing")
             };
             // An object that exists but is not in this list has no place in it.
             found.map(Some).ok_or_else(refuse)
@@ -52,7 +52,7 @@ pub(super) fn of(call: &Call<'_>, all: &[&Value], url: &str) -> Result<Value, Pr
     let (after, before) = (place("starting_after")?, place("ending_before")?);
     let (start, has_more) = match (after, before) {
         (Some(_), Some(_)) => {
-            return Err(Problem::invalid(
+            return Err(ApiError::invalid(
                 "You may only specify one of these parameters: starting_after, ending_before.",
             ));
         }
@@ -68,30 +68,30 @@ pub(super) fn of(call: &Call<'_>, all: &[&Value], url: &str) -> Result<Value, Pr
     Ok(json!({"object": "list", "data": data, "has_more": has_more, "url": url}))
 }
 
-fn limit(call: &Call<'_>) -> Result<usize, Problem> {
+fn limit(call: &ApiCall<'_>) -> Result<usize, ApiError> {
     let limit = call.params.integer("limit")?.unwrap_or(10);
     let refuse = || {
         let message = "This value must be between 1 and 100.";
-        Problem::param("limit", message).code("parameter_invalid_integer")
+        ApiError::param("limit", message).code("parameter_invalid_integer")
     };
     usize::try_from(limit).ok().filter(|limit| (1..=100).contains(limit)).ok_or_else(refuse)
 }
 
-struct Created {
+struct CreatedFilter {
     from: i64,
     to: i64,
 }
 
-impl Created {
+impl CreatedFilter {
     fn holds(&self, at: i64) -> bool {
         (self.from..=self.to).contains(&at)
     }
 }
 
-fn created(call: &Call<'_>) -> Result<Created, Problem> {
+fn created(call: &ApiCall<'_>) -> Result<CreatedFilter, ApiError> {
     let number = |name: &str| call.params.integer(name);
     if let Some(at) = number("created")? {
-        return Ok(Created { from: at, to: at });
+        return Ok(CreatedFilter { from: at, to: at });
     }
     let from = number("created.gte")?
         .unwrap_or(i64::MIN)
@@ -99,15 +99,15 @@ fn created(call: &Call<'_>) -> Result<Created, Problem> {
     let to = number("created.lte")?
         .unwrap_or(i64::MAX)
         .min(number("created.lt")?.map_or(i64::MAX, |at| at - 1));
-    Ok(Created { from, to })
+    Ok(CreatedFilter { from, to })
 }
 
 /// A search: `metadata['order_id']:'ord_1' AND status:"succeeded" AND created>1700000000`.
-pub(super) fn search(call: &Call<'_>, kind: &str, url: &str) -> Result<Value, Problem> {
+pub(super) fn search(call: &ApiCall<'_>, kind: &str, url: &str) -> Result<Value, ApiError> {
     let query = call.params.required("query")?;
     let clauses = query
         .split(" AND ")
-        .map(|clause| Clause::parse(clause, query, kind))
+        .map(|clause| SearchClause::parse(clause, query, kind))
         .collect::<Result<Vec<_>, _>>()?;
     let found: Vec<&Value> = call
         .store
@@ -116,7 +116,7 @@ pub(super) fn search(call: &Call<'_>, kind: &str, url: &str) -> Result<Value, Pr
         .filter(|object| clauses.iter().all(|clause| clause.fits(object)))
         .collect();
     let start = call.params.text("page").map_or(Ok(0), |page| {
-        page.parse::<usize>().map_err(|_| Problem::param("page", "Invalid page token"))
+        page.parse::<usize>().map_err(|_| ApiError::param("page", "Invalid page token"))
     })?;
     let limit = limit(call)?;
     let data: Vec<Value> =
@@ -128,18 +128,18 @@ pub(super) fn search(call: &Call<'_>, kind: &str, url: &str) -> Result<Value, Pr
     )
 }
 
-struct Clause {
+struct SearchClause {
     path: String,
     operator: char,
     value: String,
     negated: bool,
 }
 
-impl Clause {
-    fn parse(text: &str, query: &str, kind: &str) -> Result<Self, Problem> {
+impl SearchClause {
+    fn parse(text: &str, query: &str, kind: &str) -> Result<Self, ApiError> {
         let refuse = || {
             let message = format!("We were unable to parse your search query: `{query}`.");
-            Problem::param("query", message)
+            ApiError::param("query", message)
         };
         let trimmed = text.trim();
         let (trimmed, negated) =
@@ -162,7 +162,7 @@ impl Clause {
         if !field.starts_with("metadata.") && !known.contains(&field.as_str()) {
             let message =
                 format!("Field `{field}` is an unsupported search field for resource `{kind}s`.");
-            return Err(Problem::param("query", message));
+            return Err(ApiError::param("query", message));
         }
         let operator =
             rest.chars().next().filter(|operator| ":<>".contains(*operator)).ok_or_else(refuse)?;

@@ -1,14 +1,14 @@
-//! Everything the processor knows: objects by their ids, as they are shown. What is done can be undone until it is
-//! written down, so that a request that fails leaves no trace.
+//! Everything the processor knows: objects by their ids, as they are shown. What is done can be
+//! undone until it is written down, so that a request that fails leaves no trace.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::fields::text;
-use super::problem::Problem;
+use super::problem::ApiError;
 
 /// The objects, and the moment at which they are looked at.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(crate) struct ObjectStore {
 
 /// What one request changed, as it is written down.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Change {
+pub(crate) struct StoreChange {
     pub(crate) objects: Vec<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) removed: Vec<String>,
@@ -52,7 +52,7 @@ impl ObjectStore {
         format!("{prefix}_{}", letters(self.salt, self.made, 24))
     }
 
-    /// Letters that nobody guesses from an id.
+    /// Letters that cannot be guessed from an id.
     pub(crate) fn secret(&mut self) -> String {
         self.made += 1;
         letters(self.salt ^ 0x005e_c2e7, self.made, 25)
@@ -64,9 +64,9 @@ impl ObjectStore {
     }
 
     /// The object of this kind with this id, which the request named in `param`.
-    pub(crate) fn find(&self, kind: &str, id: &str, param: &str) -> Result<&Value, Problem> {
+    pub(crate) fn find(&self, kind: &str, id: &str, param: &str) -> Result<&Value, ApiError> {
         let found = self.get(id).filter(|object| text(object, "object") == kind);
-        found.ok_or_else(|| Problem::no_such(kind, id, param))
+        found.ok_or_else(|| ApiError::no_such(kind, id, param))
     }
 
     /// All objects of a kind, in the order in which they were made.
@@ -116,9 +116,9 @@ impl ObjectStore {
     }
 
     /// What was changed since the last time; it cannot be undone any more.
-    pub(crate) fn settle(&mut self) -> Change {
+    pub(crate) fn settle(&mut self) -> StoreChange {
         self.undo.clear();
-        let mut change = Change::default();
+        let mut change = StoreChange::default();
         for id in std::mem::take(&mut self.changed) {
             match self.objects.get(&id) {
                 Some(object) => change.objects.push(object.clone()),
@@ -131,7 +131,7 @@ impl ObjectStore {
     }
 
     /// Takes over what was written down.
-    pub(crate) fn restore(&mut self, change: Change) {
+    pub(crate) fn restore(&mut self, change: StoreChange) {
         for object in change.objects {
             self.made += 1;
             self.put(object);

@@ -11,7 +11,7 @@ pub(super) fn pass(store: &mut ObjectStore, until: i64) {
     while let Some((due, id)) = store.first_due(until) {
         store.now = store.now.max(due);
         fall_due(store, &id);
-        // Whoever falls due and does not say when again does so once.
+        // An object that falls due without saying when it does so again does so once.
         if store.get(&id).is_some_and(|object| whole(object, "_.due") == due) {
             store.change(&id, |object| set(object, "_.due", Value::Null));
         }

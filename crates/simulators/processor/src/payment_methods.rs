@@ -1,13 +1,13 @@
-//! Payment methods: made of test cards, attached to a customer, detached for good.
+//! Payment methods: made of test cards, attached to a customer, detached permanently.
 
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
-use super::cards::{self, Behaviour};
+use super::cards::{self, CardBehaviour};
 use super::fields::{at, flag, set, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{customers, events, lists, render};
 
 /// What creating takes.
@@ -34,11 +34,11 @@ pub(super) const UPDATE_PARAMS: &[&str] = &[
     "billing_details.email?",
 ];
 
-pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let kind = params.required("type")?;
     if kind != "card" {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "type",
             format!("Invalid type: {kind}; only card is simulated"),
         ));
@@ -65,7 +65,7 @@ pub(super) fn from_number(
     store: &mut ObjectStore,
     number: &str,
     (month, year): (i64, i64),
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let Some(card) = cards::find(number) else {
         let digits: String = number.chars().filter(char::is_ascii_digit).collect();
         let (code, message) = if luhn(&digits) {
@@ -75,23 +75,26 @@ pub(super) fn from_number(
             ("incorrect_number", "Your card number is incorrect.")
         };
         let decline = (code == "card_declined").then_some("test_mode_live_card");
-        return Err(Problem {
+        return Err(ApiError {
             keeps: false,
             param: Some("number".into()),
-            ..Problem::card(code, decline, message)
+            ..ApiError::card(code, decline, message)
         });
     };
     if !(1..=12).contains(&month) {
-        let problem =
-            Problem::card("invalid_expiry_month", None, "Your card's expiration month is invalid.");
-        return Err(Problem { keeps: false, param: Some("exp_month".into()), ..problem });
+        let problem = ApiError::card(
+            "invalid_expiry_month",
+            None,
+            "Your card's expiration month is invalid.",
+        );
+        return Err(ApiError { keeps: false, param: Some("exp_month".into()), ..problem });
     }
     let full_year = if year < 100 { 2000 + year } else { year };
     let (this_year, this_month) = calendar::year_and_month(store.now);
     if (full_year, month) < (this_year, this_month) || full_year > this_year + 50 {
         let problem =
-            Problem::card("invalid_expiry_year", None, "Your card's expiration year is invalid.");
-        return Err(Problem { keeps: false, param: Some("exp_year".into()), ..problem });
+            ApiError::card("invalid_expiry_year", None, "Your card's expiration year is invalid.");
+        return Err(ApiError { keeps: false, param: Some("exp_year".into()), ..problem });
     }
     let id = card.make(store);
     if card.brand != "bank" {
@@ -113,16 +116,16 @@ fn luhn(digits: &str) -> bool {
 }
 
 /// The payment method with this id or the name of a test card, of which a new one is made.
-pub(super) fn named(store: &mut ObjectStore, given: &str, param: &str) -> Result<String, Problem> {
+pub(super) fn named(store: &mut ObjectStore, given: &str, param: &str) -> Result<String, ApiError> {
     if given.starts_with("pm_card_") || given.starts_with("pm_us") {
         let card =
-            cards::find(given).ok_or_else(|| Problem::no_such("payment_method", given, param))?;
+            cards::find(given).ok_or_else(|| ApiError::no_such("payment_method", given, param))?;
         return Ok(card.make(store));
     }
     store.find("payment_method", given, param).map(|_| given.to_owned())
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store
         .find("payment_method", &id, "payment_method")
@@ -130,11 +133,11 @@ pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
         .cloned()
 }
 
-pub(super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let before = call.store.find("payment_method", &id, "id")?.clone();
     if text(&before, "customer").is_empty() {
-        return Err(Problem::invalid(
+        return Err(ApiError::invalid(
             "You must save this PaymentMethod to a customer before you can update it.",
         ));
     }
@@ -153,7 +156,7 @@ pub(super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("payment_method", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let customer = call.params.text("customer").map(str::to_owned);
     if let Some(customer) = &customer {
         customers::live(call.store, customer, "customer")?;
@@ -161,13 +164,13 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     page(call, "/v1/payment_methods", customer.as_deref())
 }
 
-pub(super) fn list_of_customer(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_of_customer(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     customers::live(call.store, &id, "id")?;
     page(call, &format!("/v1/customers/{id}/payment_methods"), Some(&id))
 }
 
-fn page(call: &Call<'_>, url: &str, customer: Option<&str>) -> Result<Value, Problem> {
+fn page(call: &ApiCall<'_>, url: &str, customer: Option<&str>) -> Result<Value, ApiError> {
     let kind = call.params.text("type").map(str::to_owned);
     lists::page(call, "payment_method", url, |method| {
         // A list of all shows those of customers only.
@@ -178,7 +181,7 @@ fn page(call: &Call<'_>, url: &str, customer: Option<&str>) -> Result<Value, Pro
     })
 }
 
-pub(super) fn attach(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn attach(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let customer = call.params.required("customer")?.to_owned();
     customers::live(call.store, &customer, "customer")?;
     let given = call.id(0);
@@ -192,7 +195,7 @@ pub(super) fn attach_to(
     given: &str,
     customer: &str,
     param: &str,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let id = named(store, given, param)?;
     let method = store.find("payment_method", &id, param)?;
     check_usable(method)?;
@@ -201,12 +204,12 @@ pub(super) fn attach_to(
         return Ok(id);
     }
     if !owner.is_empty() {
-        return Err(Problem::invalid(
+        return Err(ApiError::invalid(
             "The payment method you provided has already been attached to a customer.",
         ));
     }
-    if let Behaviour::Declines(code) = cards::behaviour(method) {
-        return Err(Problem { keeps: false, ..cards::declined(code) });
+    if let CardBehaviour::Declines(code) = cards::behaviour(method) {
+        return Err(ApiError { keeps: false, ..cards::declined(code) });
     }
     store.change(&id, |method| set(method, "customer", customer));
     events::emit(store, "payment_method.attached", &id);
@@ -214,19 +217,19 @@ pub(super) fn attach_to(
 }
 
 /// Refuses a payment method that was detached.
-pub(super) fn check_usable(method: &Value) -> Result<(), Problem> {
+pub(super) fn check_usable(method: &Value) -> Result<(), ApiError> {
     if flag(method, "_.gone") {
         let message = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, shared with a connected account without Customer attachment, or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must attach it to a Customer first.";
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
     Ok(())
 }
 
-pub(super) fn detach(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn detach(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let method = call.store.find("payment_method", &id, "id")?;
     if text(method, "customer").is_empty() {
-        return Err(Problem::invalid(
+        return Err(ApiError::invalid(
             "The payment method you provided is not attached to a customer so detachment is impossible.",
         ));
     }

@@ -1,12 +1,13 @@
-//! The customer portal: a page for a customer who is sent there, on which cards are changed and subscriptions ended.
+//! The customer portal: a page for a customer who is sent there, on which cards are changed and
+//! subscriptions ended.
 
 use serde_json::{Value, json};
 
 use super::fields::{at, flag, list, set, text};
-use super::form::Params;
+use super::form::FormParams;
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{cards, customers, events, lists, payment_methods, render, subscriptions};
 
 /// What a session takes.
@@ -42,10 +43,10 @@ pub(super) const CONFIGURATION_PARAMS: &[&str] = &[
     "metadata.*?",
 ];
 
-/// A link works for so many seconds.
+/// The number of seconds that a link works.
 const LIFE_S: i64 = 3600;
 
-pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let customer = params.required("customer")?.to_owned();
     customers::live(call.store, &customer, "customer")?;
@@ -54,7 +55,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
         .as_ref()
         .is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://"))
     {
-        return Err(Problem::param("return_url", "Not a valid URL").code("url_invalid"));
+        return Err(ApiError::param("return_url", "Not a valid URL").code("url_invalid"));
     }
     let configuration = match params.text("configuration") {
         Some(id) => {
@@ -82,22 +83,23 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("billing_portal.session", &id, "id").cloned()
 }
 
-/// The configuration that sessions have unless they name another; it is made when it is first needed.
+/// The configuration that sessions have unless they name another; it is made when it is first
+/// needed.
 fn default_configuration(store: &mut ObjectStore) -> String {
     let known = store.all("billing_portal.configuration").find(|it| flag(it, "is_default"));
     if let Some(known) = known {
         return text(known, "id").to_owned();
     }
-    let id = make_configuration(store, &Params::default(), true);
+    let id = make_configuration(store, &FormParams::default(), true);
     id.unwrap_or_default()
 }
 
 fn make_configuration(
     store: &mut ObjectStore,
-    params: &Params,
+    params: &FormParams,
     is_default: bool,
-) -> Result<String, Problem> {
-    let on = |feature: &str| -> Result<bool, Problem> {
+) -> Result<String, ApiError> {
+    let on = |feature: &str| -> Result<bool, ApiError> {
         let said = params.flag(&format!("features.{feature}.enabled"))?;
         Ok(said.unwrap_or(is_default))
     };
@@ -135,15 +137,15 @@ fn make_configuration(
     Ok(id)
 }
 
-pub(super) fn create_configuration(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     if !call.params.has("features") {
-        return Err(Problem::missing("features"));
+        return Err(ApiError::missing("features"));
     }
     let id = make_configuration(call.store, call.params, false)?;
     call.store.find("billing_portal.configuration", &id, "id").cloned()
 }
 
-pub(super) fn list_configurations(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_configurations(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     default_configuration(call.store);
     let (active, default) = (call.params.flag("active")?, call.params.flag("is_default")?);
     lists::page(call, "billing_portal.configuration", "/v1/billing_portal/configurations", |it| {
@@ -161,7 +163,7 @@ pub(super) fn session<'a>(store: &'a ObjectStore, secret: &str) -> Option<&'a Va
 
 /// What a customer does on the page.
 #[derive(Debug)]
-pub(super) enum Action<'a> {
+pub(super) enum PortalAction<'a> {
     AddCard { number: &'a str, month: i64, year: i64 },
     UseCard(&'a str),
     RemoveCard(&'a str),
@@ -174,42 +176,41 @@ pub(super) enum Action<'a> {
 pub(super) fn act(
     store: &mut ObjectStore,
     customer: &str,
-    action: &Action<'_>,
-) -> Result<(), Problem> {
+    action: &PortalAction<'_>,
+) -> Result<(), ApiError> {
     match *action {
-        Action::AddCard { number, month, year } => {
+        PortalAction::AddCard { number, month, year } => {
             let method = payment_methods::from_number(store, number, (month, year))?;
             payment_methods::attach_to(store, &method, customer, "payment_method")?;
-            if store
-                .get(&method)
-                .is_some_and(|it| cards::behaviour(it) == cards::Behaviour::AuthenticatesUntilSetUp)
-            {
+            if store.get(&method).is_some_and(|it| {
+                cards::behaviour(it) == cards::CardBehaviour::AuthenticatesUntilSetUp
+            }) {
                 // The page lets the bank authenticate a card that it keeps.
                 store.change(&method, |method| set(method, "_.set_up", true));
             }
             use_card(store, customer, &method)
         }
-        Action::UseCard(method) => use_card(store, customer, method),
-        Action::RemoveCard(method) => {
+        PortalAction::UseCard(method) => use_card(store, customer, method),
+        PortalAction::RemoveCard(method) => {
             owned(store, method, customer)?;
             payment_methods::take_off(store, method);
             Ok(())
         }
-        Action::Cancel(id) => end_with_period(store, customer, id, true),
-        Action::Resume(id) => end_with_period(store, customer, id, false),
-        Action::ChangePlan { subscription, price } => {
+        PortalAction::Cancel(id) => end_with_period(store, customer, id, true),
+        PortalAction::Resume(id) => end_with_period(store, customer, id, false),
+        PortalAction::ChangePlan { subscription, price } => {
             change_plan(store, customer, subscription, price)
         }
     }
 }
 
-fn owned(store: &ObjectStore, id: &str, customer: &str) -> Result<Value, Problem> {
+fn owned(store: &ObjectStore, id: &str, customer: &str) -> Result<Value, ApiError> {
     let found = store.get(id).filter(|object| text(object, "customer") == customer);
-    found.cloned().ok_or_else(|| Problem::no_such("object", id, "id"))
+    found.cloned().ok_or_else(|| ApiError::no_such("object", id, "id"))
 }
 
 /// Makes a card the one that pays invoices, also those of subscriptions with a card of their own.
-fn use_card(store: &mut ObjectStore, customer: &str, method: &str) -> Result<(), Problem> {
+fn use_card(store: &mut ObjectStore, customer: &str, method: &str) -> Result<(), ApiError> {
     owned(store, method, customer)?;
     let before = owned_customer(store, customer)?;
     store.change(customer, |customer| {
@@ -228,7 +229,7 @@ fn use_card(store: &mut ObjectStore, customer: &str, method: &str) -> Result<(),
     Ok(())
 }
 
-fn owned_customer(store: &ObjectStore, customer: &str) -> Result<Value, Problem> {
+fn owned_customer(store: &ObjectStore, customer: &str) -> Result<Value, ApiError> {
     customers::live(store, customer, "customer").cloned()
 }
 
@@ -237,10 +238,10 @@ fn end_with_period(
     customer: &str,
     id: &str,
     ends: bool,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let before = owned(store, id, customer)?;
     if subscriptions::is_over(&before) {
-        return Err(Problem::invalid("This subscription has ended."));
+        return Err(ApiError::invalid("This subscription has ended."));
     }
     let now = store.now;
     store.change(id, |subscription| subscriptions::end_with_period(subscription, ends, now));
@@ -248,7 +249,8 @@ fn end_with_period(
     Ok(())
 }
 
-/// The prices to which the page lets a subscription change: none when it has several items, as on the real page.
+/// The prices to which the page lets a subscription change: none when it has several items, as on
+/// the real page.
 pub(super) fn plans(store: &ObjectStore, subscription: &Value) -> Vec<Value> {
     let items = list(subscription, "items.data");
     let [only] = items else { return Vec::new() };
@@ -268,18 +270,18 @@ fn change_plan(
     customer: &str,
     id: &str,
     price: &str,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let before = owned(store, id, customer)?;
     if !plans(store, &before).iter().any(|plan| text(plan, "id") == price) {
-        return Err(Problem::invalid("This plan is not offered."));
+        return Err(ApiError::invalid("This plan is not offered."));
     }
     let item = text(&before, "items.data.0.id").to_owned();
     let quantity = at(&before, "items.data.0.quantity").clone();
     let form = format!(
         "items[0][id]={item}&items[0][price]={price}&items[0][quantity]={quantity}&proration_behavior=create_prorations"
     );
-    let params = Params::parse(&form);
-    let mut call = Call {
+    let params = FormParams::parse(&form);
+    let mut call = ApiCall {
         store,
         params: &params,
         ids: vec![id.to_owned()],

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::fields::{at, flag, text, whole};
-use super::form::{Params, name};
+use super::form::{FormParams, name};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, intents, lists, render};
 
 /// What creating a product takes.
@@ -41,12 +41,14 @@ pub(super) const PRICE_PARAMS: &[&str] = &[
     "metadata.*?",
 ];
 
-pub(super) fn create_product(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let product = params.required("name")?.to_owned();
     let given = params.text("id").map(str::to_owned);
     if given.as_ref().is_some_and(|id| call.store.get(id).is_some()) {
-        return Err(Problem::param("id", "Product already exists.").code("resource_already_exists"));
+        return Err(
+            ApiError::param("id", "Product already exists.").code("resource_already_exists")
+        );
     }
     let metadata = render::metadata(params, "metadata", &Value::Null)?;
     let active = params.flag("active")?.unwrap_or(true);
@@ -75,7 +77,7 @@ fn make_product(
     id
 }
 
-pub(super) fn create_price(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let lookup = params.text("lookup_key").map(str::to_owned);
     let taken = |price: &&Value| lookup.as_deref() == Some(text(price, "lookup_key"));
@@ -84,7 +86,7 @@ pub(super) fn create_price(call: &mut Call<'_>) -> Result<Value, Problem> {
         && params.flag("transfer_lookup_key")? != Some(true)
     {
         let message = "A price already uses that lookup key.";
-        return Err(Problem::param("lookup_key", message).code("resource_already_exists"));
+        return Err(ApiError::param("lookup_key", message).code("resource_already_exists"));
     }
     let product = match params.text("product") {
         Some(product) => {
@@ -114,13 +116,13 @@ pub(super) fn create_price(call: &mut Call<'_>) -> Result<Value, Problem> {
 }
 
 /// What a price says: currency, amount, and how often.
-struct Terms {
+struct PriceTerms {
     currency: String,
     unit_amount: i64,
     recurring: Option<(&'static str, i64)>,
 }
 
-fn terms(params: &Params, below: &str) -> Result<Terms, Problem> {
+fn terms(params: &FormParams, below: &str) -> Result<PriceTerms, ApiError> {
     let path =
         |field: &str| if below.is_empty() { field.to_owned() } else { format!("{below}.{field}") };
     let currency = params.required(&path("currency"))?.to_lowercase();
@@ -129,7 +131,7 @@ fn terms(params: &Params, below: &str) -> Result<Terms, Problem> {
     let unit_amount = params.integer(&path("unit_amount"))?.unwrap_or(0);
     if unit_amount < 0 {
         let shown = name(&path("unit_amount"));
-        return Err(Problem::param(&shown, "Invalid non-negative integer")
+        return Err(ApiError::param(&shown, "Invalid non-negative integer")
             .code("parameter_invalid_integer"));
     }
     let recurring = if params.has(&path("recurring")) {
@@ -141,10 +143,10 @@ fn terms(params: &Params, below: &str) -> Result<Terms, Problem> {
     } else {
         None
     };
-    Ok(Terms { currency, unit_amount, recurring })
+    Ok(PriceTerms { currency, unit_amount, recurring })
 }
 
-fn make_price(store: &mut ObjectStore, product: &str, terms: &Terms, active: bool) -> String {
+fn make_price(store: &mut ObjectStore, product: &str, terms: &PriceTerms, active: bool) -> String {
     let id = store.new_id("price");
     let recurring = terms.recurring.map(|(interval, count)| {
         json!({"interval": interval, "interval_count": count, "meter": null, "trial_period_days": null, "usage_type": "licensed"})
@@ -159,38 +161,38 @@ fn make_price(store: &mut ObjectStore, product: &str, terms: &Terms, active: boo
     id
 }
 
-/// The price that `price` or `price_data` below a path names; a new one of `price_data` is not active, so that it is
-/// used only here.
+/// The price that `price` or `price_data` below a path names; a new one of `price_data` is not
+/// active, so that it is used only here.
 pub(super) fn named(
     store: &mut ObjectStore,
-    params: &Params,
+    params: &FormParams,
     below: &str,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     if let Some(id) = params.text(&format!("{below}.price")) {
         if params.has(&format!("{below}.price_data")) {
             let message = "You may only specify one of these parameters: price, price_data.";
-            return Err(Problem::param(&name(below), message));
+            return Err(ApiError::param(&name(below), message));
         }
         let shown = name(&format!("{below}.price"));
         let price = store.find("price", id, &shown)?;
         if !flag(price, "active") {
             let message = "The price specified is inactive. This field only accepts active prices.";
-            return Err(Problem::param(&shown, message));
+            return Err(ApiError::param(&shown, message));
         }
         return Ok(id.to_owned());
     }
     if !params.has(&format!("{below}.price_data")) {
-        return Err(Problem::missing(&name(&format!("{below}.price"))));
+        return Err(ApiError::missing(&name(&format!("{below}.price"))));
     }
     from_data(store, params, &format!("{below}.price_data"), None)
 }
 
 fn from_data(
     store: &mut ObjectStore,
-    params: &Params,
+    params: &FormParams,
     below: &str,
     product: Option<&str>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let terms = terms(params, below)?;
     let given = product.or_else(|| params.text(&format!("{below}.product")));
     let product = match given {
@@ -214,22 +216,22 @@ pub(super) fn describe(store: &ObjectStore, price: &Value) -> String {
     product.map_or("", |product| text(product, "name")).to_owned()
 }
 
-/// Cents for so many of a price.
+/// Cents for a quantity of a price.
 pub(super) fn amount(price: &Value, quantity: i64) -> i64 {
     whole(price, "unit_amount").saturating_mul(quantity)
 }
 
-pub(super) fn retrieve_product(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("product", &id, "id").cloned()
 }
 
-pub(super) fn retrieve_price(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("price", &id, "price").map_err(|problem| problem.status(404)).cloned()
 }
 
-pub(super) fn list_products(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_products(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let active = call.params.flag("active")?;
     let ids = call.params.names("ids");
     let ids: Vec<&str> =
@@ -240,11 +242,11 @@ pub(super) fn list_products(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn search_prices(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn search_prices(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::search(call, "price", "/v1/prices/search")
 }
 
-pub(super) fn list_prices(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_prices(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let active = params.flag("active")?;
     let (product, kind, currency) =

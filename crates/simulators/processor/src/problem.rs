@@ -6,7 +6,7 @@ const REFERENCE: &str = "https://docs.stripe.com/error-codes";
 
 /// An error body and its status.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ApiError {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
     pub(crate) code: Option<Box<str>>,
@@ -19,7 +19,7 @@ pub(crate) struct Problem {
     pub(crate) keeps: bool,
 }
 
-impl Problem {
+impl ApiError {
     /// 400: the request makes no sense.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self {
@@ -48,7 +48,8 @@ impl Problem {
     pub(crate) fn no_such(kind: &str, id: &str, param: &str) -> Self {
         let name = if kind == "payment_method" { "PaymentMethod" } else { kind };
         let message = format!("No such {name}: '{id}'");
-        // An object that the path names is not found; one that a parameter names makes the request wrong.
+        // An object that the path names is not found; one that a parameter names makes the request
+        // wrong.
         let status = if param == "id" || param == "intent" { 404 } else { 400 };
         Self { status, ..Self::param(param, message).code("resource_missing") }
     }

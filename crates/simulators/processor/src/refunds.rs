@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::fields::{at, set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists, render, rules};
 
 /// What creating takes.
@@ -19,29 +19,29 @@ pub(super) const PARAMS: &[&str] = &[
     "reverse_transfer",
 ];
 
-pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let charge = charge_of(call)?;
     let left = whole(&charge, "amount_captured") - whole(&charge, "amount_refunded");
     let amount = params.integer("amount")?.unwrap_or(left);
     if left == 0 {
         let message = format!("Charge {} has already been refunded.", text(&charge, "id"));
-        return Err(Problem::invalid(message).code("charge_already_refunded"));
+        return Err(ApiError::invalid(message).code("charge_already_refunded"));
     }
     if at(&charge, "disputed") == true {
         let message =
             format!("Charge {} has been charged back; cannot issue a refund.", text(&charge, "id"));
-        return Err(Problem::invalid(message).code("charge_disputed"));
+        return Err(ApiError::invalid(message).code("charge_disputed"));
     }
     if amount < 1 {
         let message = "This value must be greater than or equal to 1.";
-        return Err(Problem::param("amount", message).code("parameter_invalid_integer"));
+        return Err(ApiError::param("amount", message).code("parameter_invalid_integer"));
     }
     if amount > left {
         let message = format!(
             "Refund amount ({amount}) is greater than unrefunded amount on charge ({left})"
         );
-        return Err(Problem::param("amount", message));
+        return Err(ApiError::param("amount", message));
     }
     let reason = params.one_of("reason", &["duplicate", "fraudulent", "requested_by_customer"])?;
     let metadata = render::metadata(params, "metadata", &Value::Null)?;
@@ -84,13 +84,13 @@ fn add_refunded(store: &mut ObjectStore, charge: &str, amount: i64) {
     });
 }
 
-/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also one that had
-/// succeeded can fail later.
+/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also
+/// one that had succeeded can fail later.
 pub(super) fn settle(
     store: &mut ObjectStore,
     id: &str,
     outcome: Result<(), &str>,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiError> {
     let refund = store.find("refund", id, "id")?.clone();
     match (text(&refund, "status"), outcome) {
         ("pending", Ok(())) => store.change(id, |refund| {
@@ -107,7 +107,7 @@ pub(super) fn settle(
             events::emit(store, "refund.failed", id);
         }
         (status, _) => {
-            return Err(Problem::invalid(format!("This refund is {status} already.")));
+            return Err(ApiError::invalid(format!("This refund is {status} already.")));
         }
     }
     events::emit_changed(store, "refund.updated", &refund);
@@ -115,7 +115,7 @@ pub(super) fn settle(
     store.find("refund", id, "id").cloned()
 }
 
-fn charge_of(call: &Call<'_>) -> Result<Value, Problem> {
+fn charge_of(call: &ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let id = match (params.text("charge"), params.text("payment_intent")) {
         (Some(charge), None) => charge.to_owned(),
@@ -126,31 +126,31 @@ fn charge_of(call: &Call<'_>) -> Result<Value, Problem> {
                     "This PaymentIntent ({}) does not have a successful charge to refund.",
                     text(intent, "id")
                 );
-                return Err(Problem::invalid(message));
+                return Err(ApiError::invalid(message));
             }
             text(intent, "latest_charge").to_owned()
         }
         _ => {
-            return Err(Problem::invalid(
+            return Err(ApiError::invalid(
                 "One of the following params should be provided for this request: payment_intent or charge.",
             ));
         }
     };
     let charge = call.store.find("charge", &id, "charge")?;
     if text(charge, "status") != "succeeded" {
-        return Err(Problem::invalid(format!(
+        return Err(ApiError::invalid(format!(
             "Charge {id} was not successful and cannot be refunded."
         )));
     }
     Ok(charge.clone())
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("refund", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let (charge, intent) = (call.params.text("charge"), call.params.text("payment_intent"));
     lists::page(call, "refund", "/v1/refunds", |refund| {
         charge.is_none_or(|charge| text(refund, "charge") == charge)

@@ -1,11 +1,11 @@
-//! Objects as they are shown: without what only the simulator knows, with what was asked to be expanded, in the
-//! shape of a version.
+//! Objects as they are shown: without what only the simulator knows, with what was asked to be
+//! expanded, in the shape of a version.
 
 use serde_json::{Value, json};
 
 use super::fields::{at, list, set, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
+use super::problem::ApiError;
 
 const DEPTH_MAX: usize = 4;
 
@@ -22,14 +22,14 @@ pub(crate) fn answer(
     store: &ObjectStore,
     body: &Value,
     expand: &[String],
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiError> {
     let mut shown = whole(store, body);
     for path in expand {
         let parts: Vec<&str> = path.split('.').collect();
         if parts.iter().filter(|part| **part != "data").count() > DEPTH_MAX {
             let message =
                 format!("You cannot expand more than {DEPTH_MAX} levels of a property: {path}");
-            return Err(Problem::param("expand", message));
+            return Err(ApiError::param("expand", message));
         }
         open(store, &mut shown, &parts, path)?;
     }
@@ -83,7 +83,12 @@ fn dress(store: &ObjectStore, shown: &mut Value) {
     }
 }
 
-fn open(store: &ObjectStore, shown: &mut Value, parts: &[&str], path: &str) -> Result<(), Problem> {
+fn open(
+    store: &ObjectStore,
+    shown: &mut Value,
+    parts: &[&str],
+    path: &str,
+) -> Result<(), ApiError> {
     let Some((first, rest)) = parts.split_first() else { return Ok(()) };
     if let Value::Array(all) = shown {
         return all.iter_mut().try_for_each(|one| open(store, one, parts, path));
@@ -94,7 +99,7 @@ fn open(store: &ObjectStore, shown: &mut Value, parts: &[&str], path: &str) -> R
         let message = format!(
             "This property cannot be expanded ({path}). You may want to try expanding another property of {object}."
         );
-        return Err(Problem::param("expand", message));
+        return Err(ApiError::param("expand", message));
     };
     if let Value::Array(all) = &mut *inner
         && rest.is_empty()
@@ -105,7 +110,7 @@ fn open(store: &ObjectStore, shown: &mut Value, parts: &[&str], path: &str) -> R
     if inner.is_string() {
         replace_id(store, inner, path)?;
     } else if rest.is_empty() && !(inner.is_null() || inner.is_object()) {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "expand",
             format!("This property cannot be expanded ({path})."),
         ));
@@ -114,14 +119,15 @@ fn open(store: &ObjectStore, shown: &mut Value, parts: &[&str], path: &str) -> R
 }
 
 /// Puts an object in the place of its id.
-fn replace_id(store: &ObjectStore, id: &mut Value, path: &str) -> Result<(), Problem> {
+fn replace_id(store: &ObjectStore, id: &mut Value, path: &str) -> Result<(), ApiError> {
     let found = id.as_str().and_then(|id| store.get(id));
-    let refuse = || Problem::param("expand", format!("This property cannot be expanded ({path})."));
+    let refuse =
+        || ApiError::param("expand", format!("This property cannot be expanded ({path})."));
     *id = whole(store, found.ok_or_else(refuse)?);
     Ok(())
 }
 
-/// Lists and secrets that are part of an object only when somebody asks for them.
+/// Lists and secrets that are part of an object only on request.
 fn add_on_demand(store: &ObjectStore, shown: &mut Value, name: &str) {
     let id = text(shown, "id").to_owned();
     let stored = store.get(&id);
@@ -190,10 +196,10 @@ pub(crate) fn list_of(data: Value, url: &str) -> Value {
 
 /// Metadata of a request laid over what was there: an empty value takes a key away.
 pub(super) fn metadata(
-    params: &super::form::Params,
+    params: &super::form::FormParams,
     path: &str,
     before: &Value,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiError> {
     let mut merged = before.as_object().cloned().unwrap_or_default();
     if params.text(path) == Some("") {
         merged.clear();
@@ -202,10 +208,10 @@ pub(super) fn metadata(
         let value = params.text(&format!("{path}.{key}")).unwrap_or_default();
         let shown = super::form::name(&format!("{path}.{key}"));
         if key.chars().count() > 40 {
-            return Err(Problem::param(&shown, "Metadata keys can only be up to 40 characters."));
+            return Err(ApiError::param(&shown, "Metadata keys can only be up to 40 characters."));
         }
         if value.chars().count() > 500 {
-            return Err(Problem::param(&shown, "Metadata values can have up to 500 characters."));
+            return Err(ApiError::param(&shown, "Metadata values can have up to 500 characters."));
         }
         if value.is_empty() {
             merged.remove(&key);
@@ -214,7 +220,7 @@ pub(super) fn metadata(
         }
     }
     if merged.len() > 50 {
-        return Err(Problem::param(path, "Metadata can have up to 50 keys."));
+        return Err(ApiError::param(path, "Metadata can have up to 50 keys."));
     }
     Ok(Value::Object(merged))
 }

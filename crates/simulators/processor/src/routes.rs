@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::form::Params;
+use super::form::FormParams;
 use super::object_store::ObjectStore;
-use super::problem::Problem;
+use super::problem::ApiError;
 use super::{
     balance, charges, checkout, coupons, customers, disputes, events, intents, invoices, lists,
     payment_methods, portal, prices, refunds, setup_intents, subscriptions,
@@ -20,27 +20,27 @@ pub(crate) enum Caller {
 }
 
 /// A request that is understood, and the store.
-pub(crate) struct Call<'a> {
+pub(crate) struct ApiCall<'a> {
     pub(crate) store: &'a mut ObjectStore,
-    pub(crate) params: &'a Params,
+    pub(crate) params: &'a FormParams,
     pub(crate) ids: Vec<String>,
     pub(crate) caller: Caller,
 }
 
-impl Call<'_> {
+impl ApiCall<'_> {
     /// An id of the path.
     pub(crate) fn id(&self, place: usize) -> String {
         self.ids.get(place).cloned().unwrap_or_default()
     }
 }
 
-type Handler = fn(&mut Call<'_>) -> Result<Value, Problem>;
+type Handler = fn(&mut ApiCall<'_>) -> Result<Value, ApiError>;
 
 /// One route.
 pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// Lists of patterns; see [`Params::only`].
+    /// Lists of patterns; see [`FormParams::only`].
     pub(crate) params: &'static [&'static [&'static str]],
     pub(crate) handler: Handler,
 }

@@ -1,16 +1,18 @@
-//! What the operator has set at the processor, and what tests set: tax, tries of unpaid invoices, how refunds begin.
+//! What the operator has set at the processor, and what tests set: tax, tries of unpaid invoices,
+//! how refunds begin.
 
 use serde_json::{Value, json};
 
 use super::fields::{at, flag, list, set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
+use super::problem::ApiError;
 
 /// The object that keeps all of it.
 const RULES: &str = "billing_rules";
-/// Unless it is set otherwise, an unpaid invoice is tried again so many days after it was made.
+/// Unless it is set otherwise, an unpaid invoice is tried again this many days after it was made.
 const RETRY_DAYS: [i64; 3] = [3, 8, 15];
-/// Unless it is set otherwise, an invoice carries so many of its lines; the others are on pages of their own.
+/// Unless it is set otherwise, an invoice carries this many of its lines; the others are on pages
+/// of their own.
 const LINES_SHOWN: usize = 10;
 const DAY_S: i64 = 86_400;
 /// 100 percent, in hundredths of a percent.
@@ -63,7 +65,7 @@ pub(super) fn shown(store: &ObjectStore) -> Value {
 }
 
 /// Changes what is named.
-pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), Problem> {
+pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), ApiError> {
     let fields = wanted.as_object().cloned().unwrap_or_default();
     for (name, value) in &fields {
         let (fits, must) = match name.as_str() {
@@ -90,7 +92,7 @@ pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), Probl
             }
         };
         if !fits {
-            return Err(Problem::param(name, format!("{name} {must}")));
+            return Err(ApiError::param(name, format!("{name} {must}")));
         }
     }
     change(store, |rules| {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::fields::{set, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::{Call, Caller};
+use super::problem::ApiError;
+use super::routes::{ApiCall, Caller};
 use super::{events, lists};
 
 /// Makes the intent of a session; gives its id.
@@ -37,18 +37,18 @@ pub(super) fn succeed(store: &mut ObjectStore, id: &str, customer: &str, method:
     events::emit(store, "setup_intent.succeeded", id);
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let intent = call.store.find("setup_intent", &id, "intent")?;
     if call.caller == Caller::Browser
         && call.params.text("client_secret") != Some(text(intent, "client_secret"))
     {
-        return Err(Problem::missing("client_secret"));
+        return Err(ApiError::missing("client_secret"));
     }
     Ok(intent.clone())
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let customer = call.params.text("customer");
     lists::page(call, "setup_intent", "/v1/setup_intents", |intent| {
         customer.is_none_or(|customer| text(intent, "customer") == customer)

@@ -13,7 +13,7 @@ use simulator_kit::control::{ControlEntry, ControlRequest};
 use simulator_kit::faults::FaultRules;
 use simulator_kit::script::{ConnectionEnd, SocketReply, SocketScript, WireReply};
 use simulator_kit::service::json_response;
-use simulator_kit::simulator::{Pending, SimulatorRequest};
+use simulator_kit::simulator::{BoxFuture, SimulatorRequest};
 use simulator_kit::{RunningService, Simulator};
 
 use crate::{ProcessorSimulator, control, delivery, pages, wire};
@@ -58,7 +58,7 @@ impl ProcessorSimulator {
         let target = &request.path_and_query;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
-        let asked = wire::Request {
+        let asked = wire::ApiRequest {
             method: &request.method,
             path: path.strip_prefix('/').unwrap_or(path),
             query,
@@ -67,13 +67,13 @@ impl ProcessorSimulator {
             base: host.map_or_else(|| self.base(), |host| format!("http://{host}")),
         };
         match wire::answer(self, &asked).await {
-            wire::Answer::Given { status, body, headers } => {
+            wire::ApiAnswer::Given { status, body, headers } => {
                 SocketReply::Whole(api_response(status, &body, headers))
             }
-            wire::Answer::Silence => {
+            wire::ApiAnswer::Silence => {
                 SocketReply::Script(SocketScript::nothing(ConnectionEnd::Hang))
             }
-            wire::Answer::Closed => {
+            wire::ApiAnswer::Closed => {
                 SocketReply::Script(SocketScript::nothing(ConnectionEnd::Close))
             }
         }
@@ -89,7 +89,7 @@ impl Simulator for ProcessorSimulator {
         &'a self,
         request: SimulatorRequest,
         _faults: &'a FaultRules,
-    ) -> Pending<'a, SocketReply> {
+    ) -> BoxFuture<'a, SocketReply> {
         Box::pin(async move {
             if request.first_segment == "v1" {
                 return self.api_answer(&request).await;
@@ -107,7 +107,7 @@ impl Simulator for ProcessorSimulator {
         &control::INDEX
     }
 
-    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> Pending<'a, Option<WireReply>> {
+    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> BoxFuture<'a, Option<WireReply>> {
         Box::pin(async move {
             let path = request.path.strip_prefix("/processor")?;
             let (status, shown) = control::answer(self, request.method, path, request.body).await;

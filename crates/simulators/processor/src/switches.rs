@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Switch {
+pub(crate) enum FaultSwitch {
     /// Carried out, and then no answer ever comes.
     HangAfter,
     /// Not carried out, and no answer ever comes.
@@ -34,21 +34,21 @@ pub(crate) enum Switch {
 
 /// A switch and the requests that meet it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Rule {
+pub(crate) struct SwitchRule {
     #[serde(default)]
     id: u64,
     #[serde(flatten)]
-    switch: Switch,
+    switch: FaultSwitch,
     /// Only this method.
     #[serde(default)]
     method: Option<String>,
     /// Only this path or template, without `/v1/`, such as `payment_intents/{id}/confirm`.
     #[serde(default)]
     path: Option<String>,
-    /// So many requests that fit are left alone first.
+    /// How many requests that fit are left alone first.
     #[serde(default)]
     after: u64,
-    /// So many requests meet it; 1 when absent.
+    /// How many requests meet it; 1 when absent.
     #[serde(default = "once")]
     times: u64,
 }
@@ -58,7 +58,7 @@ fn once() -> u64 {
 }
 
 /// A request, as far as switches look at it.
-pub(crate) struct Asked<'a> {
+pub(crate) struct SwitchCandidate<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     pub(crate) template: &'a str,
@@ -66,21 +66,21 @@ pub(crate) struct Asked<'a> {
 
 /// All switches that are set.
 #[derive(Debug, Default)]
-pub(crate) struct Switches {
-    rules: Mutex<(u64, Vec<Rule>)>,
+pub(crate) struct FaultSwitches {
+    rules: Mutex<(u64, Vec<SwitchRule>)>,
 }
 
-impl Switches {
-    fn rules(&self) -> MutexGuard<'_, (u64, Vec<Rule>)> {
+impl FaultSwitches {
+    fn rules(&self) -> MutexGuard<'_, (u64, Vec<SwitchRule>)> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets a switch; gives its id.
-    pub(crate) fn add(&self, rule: Rule) -> u64 {
+    pub(crate) fn add(&self, rule: SwitchRule) -> u64 {
         let mut rules = self.rules();
         rules.0 += 1;
         let id = rules.0;
-        rules.1.push(Rule { id, ..rule });
+        rules.1.push(SwitchRule { id, ..rule });
         id
     }
 
@@ -95,7 +95,7 @@ impl Switches {
     }
 
     /// What a request meets; the first that fits.
-    pub(crate) fn choose(&self, asked: &Asked<'_>) -> Option<Switch> {
+    pub(crate) fn choose(&self, asked: &SwitchCandidate<'_>) -> Option<FaultSwitch> {
         let mut rules = self.rules();
         let mut met = None;
         for rule in &mut rules.1 {

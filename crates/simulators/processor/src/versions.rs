@@ -1,4 +1,5 @@
-//! Shapes of older versions. The store has today's; what moved is put back where an older version had it.
+//! Shapes of older versions. The store has today's; what moved is put back where an older version
+//! had it.
 
 use serde_json::{Value, json};
 

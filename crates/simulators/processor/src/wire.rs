@@ -1,4 +1,5 @@
-//! A request from its first header to its answer: who asks, in which version, whether it was asked before.
+//! A request from its first header to its answer: who asks, in which version, whether it was asked
+//! before.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::ProcessorSimulator;
 use super::fields::{set, text, whole};
-use super::form::Params;
+use super::form::FormParams;
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::{self, Call, Caller, Route};
-use super::switches::{Asked, Switch};
+use super::problem::ApiError;
+use super::routes::{self, ApiCall, Caller, Route};
+use super::switches::{FaultSwitch, SwitchCandidate};
 use super::{events, render, versions};
 
 /// How long the answer to a key is kept.
@@ -22,7 +23,7 @@ const KEY_S: i64 = 24 * 3600;
 const KEY_LENGTH_MAX: usize = 255;
 
 /// A request below `/v1/`.
-pub(crate) struct Request<'a> {
+pub(crate) struct ApiRequest<'a> {
     pub(crate) method: &'a Method,
     /// Without the leading slash and the `v1/`.
     pub(crate) path: &'a str,
@@ -34,7 +35,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// An answer, or none.
-pub(crate) enum Answer {
+pub(crate) enum ApiAnswer {
     Given {
         status: u16,
         body: Value,
@@ -48,41 +49,41 @@ pub(crate) enum Answer {
 
 /// What is being worked on: idempotency keys and objects. It is given back when the work ends.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Busy(Arc<Mutex<HashSet<String>>>);
+pub(super) struct KeysInUse(Arc<Mutex<HashSet<String>>>);
 
-struct Claim<'a> {
-    busy: &'a Busy,
+struct KeyClaim<'a> {
+    busy: &'a KeysInUse,
     what: String,
 }
 
-impl Busy {
-    fn claim(&self, what: String) -> Option<Claim<'_>> {
+impl KeysInUse {
+    fn claim(&self, what: String) -> Option<KeyClaim<'_>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A claim that is not given must not be made either: it would be given back.
-        if all.insert(what.clone()) { Some(Claim { busy: self, what }) } else { None }
+        if all.insert(what.clone()) { Some(KeyClaim { busy: self, what }) } else { None }
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for KeyClaim<'_> {
     fn drop(&mut self) {
         self.busy.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.what);
     }
 }
 
 /// A request whose sender and meaning are known.
-struct Known<'a> {
-    request: &'a Request<'a>,
+struct KnownRequest<'a> {
+    request: &'a ApiRequest<'a>,
     request_id: String,
     caller: Caller,
     version: String,
     route: &'static Route,
     ids: Vec<String>,
-    params: Params,
+    params: FormParams,
     key: Option<String>,
 }
 
 /// Answers a request.
-pub(crate) async fn answer(processor: &ProcessorSimulator, request: &Request<'_>) -> Answer {
+pub(crate) async fn answer(processor: &ProcessorSimulator, request: &ApiRequest<'_>) -> ApiAnswer {
     let request_id = processor.locked().new_id("req");
     let known = match understand(processor, request, request_id.clone()) {
         Ok(known) => known,
@@ -92,45 +93,45 @@ pub(crate) async fn answer(processor: &ProcessorSimulator, request: &Request<'_>
         }
     };
     let given = keyed(processor, &known).await;
-    let status = if let Answer::Given { status, .. } = &given { Some(*status) } else { None };
+    let status = if let ApiAnswer::Given { status, .. } = &given { Some(*status) } else { None };
     processor.noted(request, Some(&known.params), status.unwrap_or(0));
     with_headers(given, &known)
 }
 
 fn understand<'a>(
     processor: &ProcessorSimulator,
-    request: &'a Request<'a>,
+    request: &'a ApiRequest<'a>,
     request_id: String,
-) -> Result<Known<'a>, Problem> {
+) -> Result<KnownRequest<'a>, ApiError> {
     let method = request.method.as_str();
     let form = if request.method == Method::POST {
         std::str::from_utf8(request.body).unwrap_or_default()
     } else {
         request.query
     };
-    let params = Params::parse(form);
+    let params = FormParams::parse(form);
     let caller = who(processor, request, &params)?;
     let version = header(request, "stripe-version").map_or(events::VERSION, |version| version);
     if !versions::KNOWN.contains(&version) {
-        return Err(Problem::invalid(format!("Invalid Stripe API version: {version}.")));
+        return Err(ApiError::invalid(format!("Invalid Stripe API version: {version}.")));
     }
     let Some((route, ids)) = routes::find(method, request.path) else {
         let message = format!(
             "Unrecognized request URL ({method}: /v1/{}). If you are trying to list objects, remove the trailing slash. If you are trying to retrieve an object, make sure you passed a valid (non-empty) identifier in your code. Please see https://stripe.com/docs or we can help at https://support.stripe.com/.",
             request.path
         );
-        return Err(Problem::invalid(message).status(404));
+        return Err(ApiError::invalid(message).status(404));
     };
     let content = header(request, "content-type").unwrap_or_default();
     if request.method == Method::POST && !content.starts_with("application/x-www-form-urlencoded") {
         let message = "Invalid request (check that your POST content type is application/x-www-form-urlencoded). If you have any questions, we can help at https://support.stripe.com/.";
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
     let open = ["payment_intents/{}", "payment_intents/{}/confirm", "setup_intents/{}"];
     let allowed = caller == Caller::Server || open.contains(&route.path);
     if !allowed {
         let message = "This API call cannot be made with a publishable API key. Please use a secret API key. You can find a list of your API keys at https://dashboard.stripe.com/account/apikeys.";
-        return Err(Problem::invalid(message).code("secret_key_required").status(403));
+        return Err(ApiError::invalid(message).code("secret_key_required").status(403));
     }
     let patterns: Vec<&str> =
         route.params.iter().flat_map(|list| list.iter().copied()).chain(["expand.*"]).collect();
@@ -141,21 +142,30 @@ fn understand<'a>(
     if key.as_ref().is_some_and(|key| key.len() > KEY_LENGTH_MAX || key.is_empty()) {
         let message =
             format!("Idempotency keys must be between 1 and {KEY_LENGTH_MAX} characters long.");
-        return Err(Problem { kind: "idempotency_error", ..Problem::invalid(message) });
+        return Err(ApiError { kind: "idempotency_error", ..ApiError::invalid(message) });
     }
-    Ok(Known { request, request_id, caller, version: version.to_owned(), route, ids, params, key })
+    Ok(KnownRequest {
+        request,
+        request_id,
+        caller,
+        version: version.to_owned(),
+        route,
+        ids,
+        params,
+        key,
+    })
 }
 
-fn header<'a>(request: &'a Request<'_>, name: &str) -> Option<&'a str> {
+fn header<'a>(request: &'a ApiRequest<'_>, name: &str) -> Option<&'a str> {
     request.headers.get(name)?.to_str().ok()
 }
 
 /// Who asks: the secret key belongs to the server, the publishable one to browsers.
 fn who(
     processor: &ProcessorSimulator,
-    request: &Request<'_>,
-    params: &Params,
-) -> Result<Caller, Problem> {
+    request: &ApiRequest<'_>,
+    params: &FormParams,
+) -> Result<Caller, ApiError> {
     let given = header(request, "authorization").unwrap_or_default();
     let (scheme, value) = given.split_once(' ').unwrap_or((given, ""));
     let key = if scheme.eq_ignore_ascii_case("bearer") {
@@ -169,7 +179,7 @@ fn who(
     };
     if key.is_empty() {
         let message = "You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth (e.g. 'Authorization: Bearer YOUR_SECRET_KEY'). See https://stripe.com/docs/api#authentication for details, or we can help at https://support.stripe.com/.";
-        return Err(Problem::invalid(message).status(401));
+        return Err(ApiError::invalid(message).status(401));
     }
     if key == processor.secret_key {
         Ok(Caller::Server)
@@ -178,21 +188,22 @@ fn who(
     } else {
         let end: String = key.chars().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect();
         let start: String = key.chars().take(8).collect();
-        Err(Problem::invalid(format!("Invalid API Key provided: {start}****{end}")).status(401))
+        Err(ApiError::invalid(format!("Invalid API Key provided: {start}****{end}")).status(401))
     }
 }
 
-/// Gives the first answer again to a key that was used before; otherwise the request is carried out under it.
-async fn keyed(processor: &ProcessorSimulator, known: &Known<'_>) -> Answer {
+/// Gives the first answer again to a key that was used before; otherwise the request is carried out
+/// under it.
+async fn keyed(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> ApiAnswer {
     let Some(key) = &known.key else { return faulty(processor, known).await };
     let fingerprint =
         format!("{} {} {}", known.request.method, known.request.path, known.params.fingerprint());
     let id = format!("idempotency_{key}");
     let Some(_claim) = processor.busy.claim(format!("key {key}")) else {
         let message = "There is currently another in-progress request using this Idempotent Key (that probably means you submitted twice, and the other request is still going through): ".to_owned() + key;
-        let problem = Problem::invalid(message).code("idempotency_key_in_use").status(409);
+        let problem = ApiError::invalid(message).code("idempotency_key_in_use").status(409);
         return refused(
-            &Problem { kind: "idempotency_error", ..problem },
+            &ApiError { kind: "idempotency_error", ..problem },
             &known.request_id,
             |_| None,
         );
@@ -204,24 +215,24 @@ async fn keyed(processor: &ProcessorSimulator, known: &Known<'_>) -> Answer {
     faulty(processor, known).await
 }
 
-fn again(stored: &Value, fingerprint: &str, known: &Known<'_>) -> Answer {
+fn again(stored: &Value, fingerprint: &str, known: &KnownRequest<'_>) -> ApiAnswer {
     if text(stored, "fingerprint") != fingerprint {
         let message = "Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than '".to_owned()
             + known.key.as_deref().unwrap_or_default()
             + "' if you meant to execute a different request.";
-        let problem = Problem { kind: "idempotency_error", ..Problem::invalid(message) };
+        let problem = ApiError { kind: "idempotency_error", ..ApiError::invalid(message) };
         return refused(&problem, &known.request_id, |_| None);
     }
     let status = u16::try_from(whole(stored, "status")).unwrap_or(500);
     let body = stored.get("body").cloned().unwrap_or_default();
     let first = text(stored, "request_id").to_owned();
     let headers = vec![("idempotent-replayed", "true".to_owned()), ("original-request", first)];
-    Answer::Given { status, body, headers }
+    ApiAnswer::Given { status, body, headers }
 }
 
 /// Carries the request out, unless something is to go wrong on purpose.
-async fn faulty(processor: &ProcessorSimulator, known: &Known<'_>) -> Answer {
-    let asked = Asked {
+async fn faulty(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> ApiAnswer {
+    let asked = SwitchCandidate {
         method: known.request.method.as_str(),
         path: known.request.path,
         template: known.route.path,
@@ -237,56 +248,64 @@ async fn faulty(processor: &ProcessorSimulator, known: &Known<'_>) -> Answer {
         },
     };
     match switch {
-        Some(Switch::LockTimeout) => return refused(&lock_timeout(), &known.request_id, |_| None),
-        Some(Switch::RateLimit { retry_after_s }) => {
+        Some(FaultSwitch::LockTimeout) => {
+            return refused(&lock_timeout(), &known.request_id, |_| None);
+        }
+        Some(FaultSwitch::RateLimit { retry_after_s }) => {
             return rate_limited(known, retry_after_s);
         }
-        Some(Switch::Unavailable) => return refused(&broken(503), &known.request_id, |_| None),
-        Some(Switch::ErrorBefore) => return refused(&broken(500), &known.request_id, |_| None),
-        Some(Switch::HangBefore) => return Answer::Silence,
-        Some(Switch::Delay { ms }) => {
+        Some(FaultSwitch::Unavailable) => {
+            return refused(&broken(503), &known.request_id, |_| None);
+        }
+        Some(FaultSwitch::ErrorBefore) => {
+            return refused(&broken(500), &known.request_id, |_| None);
+        }
+        Some(FaultSwitch::HangBefore) => return ApiAnswer::Silence,
+        Some(FaultSwitch::Delay { ms }) => {
             tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
         }
-        Some(Switch::ErrorAfter | Switch::HangAfter | Switch::CloseAfter) | None => {}
+        Some(FaultSwitch::ErrorAfter | FaultSwitch::HangAfter | FaultSwitch::CloseAfter) | None => {
+        }
     }
-    let spoiled = matches!(switch, Some(Switch::ErrorAfter)).then(|| broken(500));
+    let spoiled = matches!(switch, Some(FaultSwitch::ErrorAfter)).then(|| broken(500));
     let given = carry_out(processor, known, spoiled.as_ref());
     match switch {
-        Some(Switch::HangAfter) => Answer::Silence,
-        Some(Switch::CloseAfter) => Answer::Closed,
+        Some(FaultSwitch::HangAfter) => ApiAnswer::Silence,
+        Some(FaultSwitch::CloseAfter) => ApiAnswer::Closed,
         _ => given,
     }
 }
 
-fn lock_timeout() -> Problem {
+fn lock_timeout() -> ApiError {
     let message = "This object cannot be accessed right now because another API request or Stripe process is currently accessing it. If you see this error intermittently, retry the request. If you see this error frequently and are making multiple concurrent requests to a single object, make your requests serially or at a lower rate.";
-    Problem::invalid(message).code("lock_timeout").status(429)
+    ApiError::invalid(message).code("lock_timeout").status(429)
 }
 
-fn rate_limit() -> Problem {
+fn rate_limit() -> ApiError {
     let message = "Request rate limit exceeded. Learn more about rate limits here: https://stripe.com/docs/rate-limits";
-    Problem::invalid(message).code("rate_limit").status(429)
+    ApiError::invalid(message).code("rate_limit").status(429)
 }
 
-fn rate_limited(known: &Known<'_>, retry_after_s: Option<u64>) -> Answer {
+fn rate_limited(known: &KnownRequest<'_>, retry_after_s: Option<u64>) -> ApiAnswer {
     let mut answer = refused(&rate_limit(), &known.request_id, |_| None);
-    if let Answer::Given { headers, .. } = &mut answer {
+    if let ApiAnswer::Given { headers, .. } = &mut answer {
         headers.extend(retry_after_s.map(|seconds| ("retry-after", seconds.to_string())));
     }
     answer
 }
 
-fn broken(status: u16) -> Problem {
+fn broken(status: u16) -> ApiError {
     let message = "Sorry! There was an error while talking to one of our backends. Support has been notified.";
-    Problem { kind: "api_error", ..Problem::invalid(message).status(status) }
+    ApiError { kind: "api_error", ..ApiError::invalid(message).status(status) }
 }
 
-/// Carries the request out in one piece. `spoiled` is answered instead of what came of it, and kept under its key.
+/// Carries the request out in one piece. `spoiled` is answered instead of what came of it, and kept
+/// under its key.
 fn carry_out(
     processor: &ProcessorSimulator,
-    known: &Known<'_>,
-    spoiled: Option<&Problem>,
-) -> Answer {
+    known: &KnownRequest<'_>,
+    spoiled: Option<&ApiError>,
+) -> ApiAnswer {
     let mut store = processor.locked();
     store.base.clone_from(&known.request.base);
     store.request = (Some(known.request_id.clone()), known.key.clone());
@@ -316,12 +335,12 @@ fn carry_out(
         store.put(stored);
     }
     processor.settle(&mut store);
-    Answer::Given { status, body, headers: retry_header(status, done.as_ref().err()) }
+    ApiAnswer::Given { status, body, headers: retry_header(status, done.as_ref().err()) }
 }
 
-fn carry_out_in(store: &mut ObjectStore, known: &Known<'_>) -> Result<Value, Problem> {
+fn carry_out_in(store: &mut ObjectStore, known: &KnownRequest<'_>) -> Result<Value, ApiError> {
     let mut call =
-        Call { store, params: &known.params, ids: known.ids.clone(), caller: known.caller };
+        ApiCall { store, params: &known.params, ids: known.ids.clone(), caller: known.caller };
     let body = (known.route.handler)(&mut call)?;
     let names = known.params.names("expand");
     let expand: Vec<String> = names
@@ -331,7 +350,7 @@ fn carry_out_in(store: &mut ObjectStore, known: &Known<'_>) -> Result<Value, Pro
     let mut shown = render::answer(store, &body, &expand)?;
     versions::shape(store, &mut shown, &known.version);
     if known.caller == Caller::Browser {
-        // A browser is not told whose card it is, nor what the merchant keeps with the payment.
+        // A browser does not learn whose card it is, nor what the merchant keeps with the payment.
         for name in ["customer", "metadata", "latest_charge"] {
             if let Some(map) = shown.as_object_mut() {
                 map.remove(name);
@@ -347,7 +366,7 @@ fn shaped(store: &ObjectStore, object: &Value, version: &str) -> Value {
     shown
 }
 
-fn retry_header(status: u16, problem: Option<&Problem>) -> Vec<(&'static str, String)> {
+fn retry_header(status: u16, problem: Option<&ApiError>) -> Vec<(&'static str, String)> {
     let again = match status {
         409 | 429 => problem.and_then(|problem| problem.code.as_deref()) != Some("rate_limit"),
         _ => return Vec::new(),
@@ -355,15 +374,19 @@ fn retry_header(status: u16, problem: Option<&Problem>) -> Vec<(&'static str, St
     vec![("stripe-should-retry", again.to_string())]
 }
 
-fn refused(problem: &Problem, request_id: &str, find: impl Fn(&str) -> Option<Value>) -> Answer {
+fn refused(
+    problem: &ApiError,
+    request_id: &str,
+    find: impl Fn(&str) -> Option<Value>,
+) -> ApiAnswer {
     let headers = retry_header(problem.status, Some(problem));
     let headers = headers.into_iter().chain([("request-id", request_id.to_owned())]).collect();
-    Answer::Given { status: problem.status, body: problem.body(request_id, find), headers }
+    ApiAnswer::Given { status: problem.status, body: problem.body(request_id, find), headers }
 }
 
-fn with_headers(answer: Answer, known: &Known<'_>) -> Answer {
+fn with_headers(answer: ApiAnswer, known: &KnownRequest<'_>) -> ApiAnswer {
     match answer {
-        Answer::Given { status, mut body, mut headers } => {
+        ApiAnswer::Given { status, mut body, mut headers } => {
             headers.retain(|(name, _)| *name != "request-id");
             headers.push(("request-id", known.request_id.clone()));
             headers.push(("stripe-version", known.version.clone()));
@@ -376,7 +399,7 @@ fn with_headers(answer: Answer, known: &Known<'_>) -> Answer {
             if body.is_null() {
                 set(&mut body, "object", "nothing");
             }
-            Answer::Given { status, body, headers }
+            ApiAnswer::Given { status, body, headers }
         }
         silent => silent,
     }

@@ -8,17 +8,18 @@ use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, HeaderValue};
 use serde_json::Value;
 
-use super::catalogue::{Fault, Kind};
-use super::input::Field;
+use super::catalogue::{Fault, FaultKind};
+use super::input::FaultField;
 use crate::script::{SocketReply, WireReply};
 
-const CUT_BYTES: Field =
-    Field::number("bytes", "compressed bytes that are missing at the end", 12, (1, 1 << 30));
-const DEPTH: Field = Field::number("depth", "arrays around the body", 10_000, (1, 1_000_000));
+const CUT_BYTES: FaultField =
+    FaultField::number("bytes", "compressed bytes that are missing at the end", 12, (1, 1 << 30));
+const DEPTH: FaultField =
+    FaultField::number("depth", "arrays around the body", 10_000, (1, 1_000_000));
 
 /// What is wrong with the body; its length is right.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Body {
+pub(crate) enum BodyFault {
     Gzip,
     GzipCut { bytes: usize },
     InvalidJson,
@@ -27,29 +28,31 @@ pub(crate) enum Body {
     NoEnvelope,
 }
 
-pub(super) const KINDS: [Kind; 6] = [
-    Kind::plain("gzip", "the body is compressed, although nobody asked for it", |_| {
-        Ok(Fault::Body(Body::Gzip))
+pub(super) const KINDS: [FaultKind; 6] = [
+    FaultKind::plain("gzip", "the body is compressed, although nobody asked for it", |_| {
+        Ok(Fault::Body(BodyFault::Gzip))
     }),
-    Kind::plain("gzip_cut", "the body is compressed and its end is missing", |fields| {
-        Ok(Fault::Body(Body::GzipCut { bytes: fields.size(&CUT_BYTES)? }))
+    FaultKind::plain("gzip_cut", "the body is compressed and its end is missing", |fields| {
+        Ok(Fault::Body(BodyFault::GzipCut { bytes: fields.size(&CUT_BYTES)? }))
     })
     .with(&[CUT_BYTES]),
-    Kind::plain("invalid_json", "the last byte of the JSON is missing", |_| {
-        Ok(Fault::Body(Body::InvalidJson))
+    FaultKind::plain("invalid_json", "the last byte of the JSON is missing", |_| {
+        Ok(Fault::Body(BodyFault::InvalidJson))
     }),
-    Kind::plain("deep_json", "the JSON is within very many arrays", |fields| {
-        Ok(Fault::Body(Body::DeepJson { depth: fields.size(&DEPTH)? }))
+    FaultKind::plain("deep_json", "the JSON is within very many arrays", |fields| {
+        Ok(Fault::Body(BodyFault::DeepJson { depth: fields.size(&DEPTH)? }))
     })
     .with(&[DEPTH]),
-    Kind::plain("duplicate_key", "the first name of the JSON is there twice", |_| {
-        Ok(Fault::Body(Body::DuplicateKey))
+    FaultKind::plain("duplicate_key", "the first name of the JSON is there twice", |_| {
+        Ok(Fault::Body(BodyFault::DuplicateKey))
     }),
-    Kind::plain("no_envelope", "the inner object alone", |_| Ok(Fault::Body(Body::NoEnvelope)))
-        .only_on("platform_beta"),
+    FaultKind::plain("no_envelope", "the inner object alone", |_| {
+        Ok(Fault::Body(BodyFault::NoEnvelope))
+    })
+    .only_on("platform_beta"),
 ];
 
-impl Body {
+impl BodyFault {
     pub(super) fn spoil(self, reply: WireReply) -> SocketReply {
         SocketReply::Whole(match self {
             Self::Gzip => compressed(reply, 0),

@@ -5,38 +5,40 @@ use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 use http::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::catalogue::{Fault, Kind};
-use super::input::Field;
+use super::catalogue::{Fault, FaultKind};
+use super::input::FaultField;
 use crate::script::{ConnectionEnd, ScriptStep, SocketScript, WireReply};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
-const PLAIN: Field =
-    Field::number("mebibytes", "size once it is decompressed", 1_024, (1, 64 * 1_024));
-const LONG: Field = Field::number("mebibytes", "size of the body", 100, (1, 64 * 1_024));
+const PLAIN: FaultField =
+    FaultField::number("mebibytes", "size once it is decompressed", 1_024, (1, 64 * 1_024));
+const LONG: FaultField = FaultField::number("mebibytes", "size of the body", 100, (1, 64 * 1_024));
 
 /// What it is filled up with: spaces, which JSON allows in front of a value.
 const FILLING: u8 = b' ';
 
 /// How large the body is, in mebibytes before its honest end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Bomb {
+pub(crate) enum SizeFault {
     Gzip { mebibytes: u64 },
     Long { mebibytes: u64 },
 }
 
-pub(super) const KINDS: [Kind; 2] = [
-    Kind::plain("gzip_bomb", "a small compressed body that is huge once decompressed", |fields| {
-        Ok(Fault::Bomb(Bomb::Gzip { mebibytes: fields.number(&PLAIN)? }))
-    })
+pub(super) const KINDS: [FaultKind; 2] = [
+    FaultKind::plain(
+        "gzip_bomb",
+        "a small compressed body that is huge once decompressed",
+        |fields| Ok(Fault::Bomb(SizeFault::Gzip { mebibytes: fields.number(&PLAIN)? })),
+    )
     .with(&[PLAIN]),
-    Kind::plain("long_body", "a body that is filled up with spaces", |fields| {
-        Ok(Fault::Bomb(Bomb::Long { mebibytes: fields.number(&LONG)? }))
+    FaultKind::plain("long_body", "a body that is filled up with spaces", |fields| {
+        Ok(Fault::Bomb(SizeFault::Long { mebibytes: fields.number(&LONG)? }))
     })
     .with(&[LONG]),
 ];
 
-impl Bomb {
+impl SizeFault {
     pub(super) fn script(self, reply: &WireReply) -> SocketScript {
         match self {
             Self::Long { mebibytes } => {
@@ -137,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_one_valid_member_with_the_honest_body_at_its_end() {
-        let body = body_of(&Bomb::Gzip { mebibytes: 5 }.script(&reply()));
+        let body = body_of(&SizeFault::Gzip { mebibytes: 5 }.script(&reply()));
 
         let mut plain = Vec::new();
         GzDecoder::new(&body[..]).read_to_end(&mut plain).unwrap();
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_bomb_of_a_gibibyte_is_about_a_mebibyte() {
-        let script = Bomb::Gzip { mebibytes: 1024 }.script(&reply());
+        let script = SizeFault::Gzip { mebibytes: 1024 }.script(&reply());
 
         let body = body_of(&script);
 
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_long_body_is_the_honest_one_behind_filling() {
-        let body = body_of(&Bomb::Long { mebibytes: 2 }.script(&reply()));
+        let body = body_of(&SizeFault::Long { mebibytes: 2 }.script(&reply()));
 
         assert_eq!(body.len(), 2 * 1024 * 1024 + 16);
         assert!(body.trim_ascii_start() == br#"{"success":true}"#);

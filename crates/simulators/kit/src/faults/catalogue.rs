@@ -3,48 +3,48 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::input::{Field, FieldMistake, Fields};
-use super::pages::Memory;
+use super::input::{FaultField, FieldMistake, SentFields};
+use super::pages::PageMemory;
 use super::{bodies, bombs, connection, framing, heads, pages, timing};
 use crate::script::{SocketReply, WireReply};
 
 /// A fault of any family, with what was chosen about it.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    Connection(connection::Connection),
-    Timing(timing::Timing),
-    Framing(framing::Framing),
-    Head(heads::Head),
-    Body(bodies::Body),
-    Bomb(bombs::Bomb),
-    Pages(pages::Pages),
+    Connection(connection::ConnectionFault),
+    Timing(timing::TimingFault),
+    Framing(framing::FramingFault),
+    Head(heads::HeadFault),
+    Body(bodies::BodyFault),
+    Bomb(bombs::SizeFault),
+    Pages(pages::PageFault),
 }
 
 /// A kind of fault, as it is asked for by name.
-pub(super) struct Kind {
+pub(super) struct FaultKind {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
-    pub(super) fields: &'static [Field],
+    pub(super) fields: &'static [FaultField],
     /// Whether the platform carries the request out before it goes wrong, unless the rule says
     /// otherwise.
     pub(super) carried_out: bool,
     /// The only platform that it makes sense on.
     pub(super) only_on: Option<&'static str>,
-    pub(super) read: fn(&mut Fields) -> Result<Fault, FieldMistake>,
+    pub(super) read: fn(&mut SentFields) -> Result<Fault, FieldMistake>,
 }
 
-impl Kind {
+impl FaultKind {
     /// A kind without fields, for any platform, whose request is carried out.
     pub(super) const fn plain(
         name: &'static str,
         says: &'static str,
-        read: fn(&mut Fields) -> Result<Fault, FieldMistake>,
+        read: fn(&mut SentFields) -> Result<Fault, FieldMistake>,
     ) -> Self {
         Self { name, says, fields: &[], carried_out: true, only_on: None, read }
     }
 
     /// The same with fields.
-    pub(super) const fn with(self, fields: &'static [Field]) -> Self {
+    pub(super) const fn with(self, fields: &'static [FaultField]) -> Self {
         Self { fields, ..self }
     }
 
@@ -60,7 +60,7 @@ impl Kind {
 }
 
 /// The families: their names and their kinds.
-const FAMILIES: [(&str, &[Kind]); 7] = [
+const FAMILIES: [(&str, &[FaultKind]); 7] = [
     ("connection", &connection::KINDS),
     ("timing", &timing::KINDS),
     ("framing", &framing::KINDS),
@@ -71,7 +71,7 @@ const FAMILIES: [(&str, &[Kind]); 7] = [
 ];
 
 /// The kind with this name; a mistake that names all of them when there is none.
-pub(super) fn kind(name: &str) -> Result<&'static Kind, FieldMistake> {
+pub(super) fn kind(name: &str) -> Result<&'static FaultKind, FieldMistake> {
     let kinds = || FAMILIES.iter().flat_map(|(_, kinds)| *kinds);
     kinds().find(|kind| kind.name == name).ok_or_else(|| {
         let names: Vec<&str> = kinds().map(|kind| kind.name).collect();
@@ -83,7 +83,7 @@ pub(super) fn kind(name: &str) -> Result<&'static Kind, FieldMistake> {
 pub(super) fn shown() -> Value {
     let kinds = FAMILIES.iter().flat_map(|(family, kinds)| {
         kinds.iter().map(move |kind| {
-            let fields: Vec<Value> = kind.fields.iter().map(Field::shown).collect();
+            let fields: Vec<Value> = kind.fields.iter().map(FaultField::shown).collect();
             json!({
                 "kind": kind.name,
                 "family": family,
@@ -100,11 +100,11 @@ pub(super) fn shown() -> Value {
 impl Fault {
     /// Whether it is about connections, not about requests.
     pub(super) fn refuses_connections(&self) -> bool {
-        matches!(self, Self::Connection(connection::Connection::Refused))
+        matches!(self, Self::Connection(connection::ConnectionFault::Refused))
     }
 
     /// What becomes of the honest answer to a request at `path`.
-    pub(super) fn spoil(&self, reply: WireReply, path: &str, memory: &Memory) -> SocketReply {
+    pub(super) fn spoil(&self, reply: WireReply, path: &str, memory: &PageMemory) -> SocketReply {
         match self {
             Self::Connection(fault) => SocketReply::Script(fault.script()),
             Self::Timing(fault) => SocketReply::Script(fault.script(&reply)),

@@ -1,34 +1,34 @@
 //! Connections that come to nothing.
 
-use super::catalogue::{Fault, Kind};
+use super::catalogue::{Fault, FaultKind};
 use crate::script::{ConnectionEnd, SocketScript};
 
 /// What happens to the connection before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Connection {
-    /// Nobody listens; see [`crate::listener::port`].
+pub(crate) enum ConnectionFault {
+    /// The port is shut; see [`crate::listener::port`].
     Refused,
     Closed,
     Reset,
 }
 
-pub(super) const KINDS: [Kind; 3] = [
-    Kind::plain(
+pub(super) const KINDS: [FaultKind; 3] = [
+    FaultKind::plain(
         "refused",
         "the platform's own port refuses connections and cuts open ones until the fault is \
          removed; on the common port its requests are closed on, and are not on the log",
-        |_| Ok(Fault::Connection(Connection::Refused)),
+        |_| Ok(Fault::Connection(ConnectionFault::Refused)),
     )
     .not_carried_out(),
-    Kind::plain("closed", "the connection is closed in order instead of an answer", |_| {
-        Ok(Fault::Connection(Connection::Closed))
+    FaultKind::plain("closed", "the connection is closed in order instead of an answer", |_| {
+        Ok(Fault::Connection(ConnectionFault::Closed))
     }),
-    Kind::plain("reset", "the connection is reset instead of an answer", |_| {
-        Ok(Fault::Connection(Connection::Reset))
+    FaultKind::plain("reset", "the connection is reset instead of an answer", |_| {
+        Ok(Fault::Connection(ConnectionFault::Reset))
     }),
 ];
 
-impl Connection {
+impl ConnectionFault {
     pub(super) fn script(self) -> SocketScript {
         SocketScript::nothing(match self {
             Self::Refused | Self::Closed => ConnectionEnd::Close,

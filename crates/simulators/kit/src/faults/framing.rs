@@ -1,17 +1,17 @@
-//! Answers whose beginning, end or length cannot be told, or not in one way.
+//! Responses whose beginning, end or length is unclear or ambiguous.
 
 use http::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 
-use super::catalogue::{Fault, Kind};
-use super::input::Field;
+use super::catalogue::{Fault, FaultKind};
+use super::input::FaultField;
 use crate::script::{ConnectionEnd, SocketScript, WireReply};
 
-const AFTER_BYTES: Field =
-    Field::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
+const AFTER_BYTES: FaultField =
+    FaultField::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
 
 /// How the frame is broken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Framing {
+pub(crate) enum FramingFault {
     CutLength { after_bytes: usize },
     CutChunks { after_bytes: usize },
     ExtraBytes,
@@ -24,48 +24,52 @@ pub(crate) enum Framing {
     BodyWithoutContent,
 }
 
-/// A whole answer that nobody asked for.
+/// A whole response without a request.
 const STRAY: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-length: 28\r\n\r\n{\"of\":\"somebody else's call\"}";
 
-pub(super) const KINDS: [Kind; 10] = [
-    Kind::plain("cut_length", "the connection ends before the announced length", |fields| {
+pub(super) const KINDS: [FaultKind; 10] = [
+    FaultKind::plain("cut_length", "the connection ends before the announced length", |fields| {
         let after_bytes = fields.size(&AFTER_BYTES)?;
-        Ok(Fault::Framing(Framing::CutLength { after_bytes }))
+        Ok(Fault::Framing(FramingFault::CutLength { after_bytes }))
     })
     .with(&[AFTER_BYTES]),
-    Kind::plain("cut_chunks", "the connection ends within the chunks of a body", |fields| {
+    FaultKind::plain("cut_chunks", "the connection ends within the chunks of a body", |fields| {
         let after_bytes = fields.size(&AFTER_BYTES)?;
-        Ok(Fault::Framing(Framing::CutChunks { after_bytes }))
+        Ok(Fault::Framing(FramingFault::CutChunks { after_bytes }))
     })
     .with(&[AFTER_BYTES]),
-    Kind::plain("extra_bytes", "a second answer that nobody asked for follows the first", |_| {
-        Ok(Fault::Framing(Framing::ExtraBytes))
+    FaultKind::plain(
+        "extra_bytes",
+        "a second answer that nobody asked for follows the first",
+        |_| Ok(Fault::Framing(FramingFault::ExtraBytes)),
+    ),
+    FaultKind::plain(
+        "short_length",
+        "the length is half of the body; the rest follows behind",
+        |_| Ok(Fault::Framing(FramingFault::ShortLength)),
+    ),
+    FaultKind::plain("two_lengths", "two lengths that differ", |_| {
+        Ok(Fault::Framing(FramingFault::TwoLengths))
     }),
-    Kind::plain("short_length", "the length is half of the body; the rest follows behind", |_| {
-        Ok(Fault::Framing(Framing::ShortLength))
+    FaultKind::plain("length_and_chunks", "a length beside chunks", |_| {
+        Ok(Fault::Framing(FramingFault::LengthAndChunks))
     }),
-    Kind::plain("two_lengths", "two lengths that differ", |_| {
-        Ok(Fault::Framing(Framing::TwoLengths))
+    FaultKind::plain("negative_length", "a length of -1", |_| {
+        Ok(Fault::Framing(FramingFault::NegativeLength))
     }),
-    Kind::plain("length_and_chunks", "a length beside chunks", |_| {
-        Ok(Fault::Framing(Framing::LengthAndChunks))
+    FaultKind::plain("control_byte", "a header with a control byte in its value", |_| {
+        Ok(Fault::Framing(FramingFault::ControlByte))
     }),
-    Kind::plain("negative_length", "a length of -1", |_| {
-        Ok(Fault::Framing(Framing::NegativeLength))
+    FaultKind::plain("no_head", "the body alone, as before HTTP/1.0", |_| {
+        Ok(Fault::Framing(FramingFault::NoHead))
     }),
-    Kind::plain("control_byte", "a header with a control byte in its value", |_| {
-        Ok(Fault::Framing(Framing::ControlByte))
-    }),
-    Kind::plain("no_head", "the body alone, as before HTTP/1.0", |_| {
-        Ok(Fault::Framing(Framing::NoHead))
-    }),
-    Kind::plain("body_without_content", "status 204, and a body all the same", |_| {
-        Ok(Fault::Framing(Framing::BodyWithoutContent))
+    FaultKind::plain("body_without_content", "status 204, and a body all the same", |_| {
+        Ok(Fault::Framing(FramingFault::BodyWithoutContent))
     }),
 ];
 
-impl Framing {
+impl FramingFault {
     pub(super) fn script(self, reply: &WireReply) -> SocketScript {
         let length = reply.body.len();
         let with =

@@ -6,33 +6,36 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use serde_json::Value;
 
-use super::catalogue::{Fault, Kind};
-use super::input::{Field, FieldMistake, Fields};
+use super::catalogue::{Fault, FaultKind};
+use super::input::{FaultField, FieldMistake, SentFields};
 use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
 
-const STATUS: Field = Field::number("status", "the status", 500, (200, 999));
-const HEADERS: Field = Field {
+const STATUS: FaultField = FaultField::number("status", "the status", 500, (200, 999));
+const HEADERS: FaultField = FaultField {
     name: "headers",
     says: "headers beside it, such as {\"Retry-After\": \"30\"}",
     value: super::input::FieldValue::Headers,
 };
-const BODY: Field = Field {
+const BODY: FaultField = FaultField {
     name: "body",
     says: "a JSON body; without one it is the platform's own refusal",
     value: super::input::FieldValue::Json,
 };
-const REDIRECT_STATUS: Field = Field::number("status", "the status", 302, (300, 399));
-const LOCATION_FIELD: Field =
-    Field::text("location", "where to", "http://169.254.169.254/latest/meta-data/");
-const VALUE: Field = Field::text("value", "what the body is said to be", "text/html");
-const BYTES: Field = Field::number("bytes", "bytes of one header", 600_000, (1, 64 << 20));
-const HEADERS_COUNT: Field = Field::number("count", "how many headers", 150, (1, 100_000));
-const HINTS_COUNT: Field = Field::number("count", "how many of them", 2_000, (1, 1_000_000));
-const PROTOCOL: Field = Field::text("protocol", "the other protocol", "websocket");
+const REDIRECT_STATUS: FaultField = FaultField::number("status", "the status", 302, (300, 399));
+const LOCATION_FIELD: FaultField =
+    FaultField::text("location", "where to", "http://169.254.169.254/latest/meta-data/");
+const VALUE: FaultField = FaultField::text("value", "what the body is said to be", "text/html");
+const BYTES: FaultField =
+    FaultField::number("bytes", "bytes of one header", 600_000, (1, 64 << 20));
+const HEADERS_COUNT: FaultField =
+    FaultField::number("count", "how many headers", 150, (1, 100_000));
+const HINTS_COUNT: FaultField =
+    FaultField::number("count", "how many of them", 2_000, (1, 1_000_000));
+const PROTOCOL: FaultField = FaultField::text("protocol", "the other protocol", "websocket");
 
 /// What is wrong with the head.
 #[derive(Clone, Debug)]
-pub(crate) enum Head {
+pub(crate) enum HeadFault {
     Status { status: StatusCode, headers: HeaderMap, body: Option<Value> },
     Redirect { status: StatusCode, location: HeaderValue },
     ContentType { value: HeaderValue },
@@ -42,53 +45,59 @@ pub(crate) enum Head {
     SwitchProtocols { protocol: HeaderValue },
 }
 
-pub(super) const KINDS: [Kind; 7] = [
-    Kind::plain("status", "another status, such as 500, 429 with Retry-After, or 999", |fields| {
-        let (status, headers) = (status(fields, &STATUS)?, fields.headers(&HEADERS)?);
-        Ok(Fault::Head(Head::Status { status, headers, body: fields.json(&BODY) }))
-    })
+pub(super) const KINDS: [FaultKind; 7] = [
+    FaultKind::plain(
+        "status",
+        "another status, such as 500, 429 with Retry-After, or 999",
+        |fields| {
+            let (status, headers) = (status(fields, &STATUS)?, fields.headers(&HEADERS)?);
+            Ok(Fault::Head(HeadFault::Status { status, headers, body: fields.json(&BODY) }))
+        },
+    )
     .with(&[STATUS, HEADERS, BODY])
     .not_carried_out(),
-    Kind::plain("redirect", "the caller is sent elsewhere", |fields| {
+    FaultKind::plain("redirect", "the caller is sent elsewhere", |fields| {
         let status = status(fields, &REDIRECT_STATUS)?;
         let location = fields.header_value(&LOCATION_FIELD)?;
-        Ok(Fault::Head(Head::Redirect { status, location }))
+        Ok(Fault::Head(HeadFault::Redirect { status, location }))
     })
     .with(&[REDIRECT_STATUS, LOCATION_FIELD])
     .not_carried_out(),
-    Kind::plain("content_type", "the body is said to be something else", |fields| {
-        Ok(Fault::Head(Head::ContentType { value: fields.header_value(&VALUE)? }))
+    FaultKind::plain("content_type", "the body is said to be something else", |fields| {
+        Ok(Fault::Head(HeadFault::ContentType { value: fields.header_value(&VALUE)? }))
     })
     .with(&[VALUE]),
-    Kind::plain("long_header", "one header that is far too long", |fields| {
-        Ok(Fault::Head(Head::LongHeader { bytes: fields.size(&BYTES)? }))
+    FaultKind::plain("long_header", "one header that is far too long", |fields| {
+        Ok(Fault::Head(HeadFault::LongHeader { bytes: fields.size(&BYTES)? }))
     })
     .with(&[BYTES]),
-    Kind::plain("many_headers", "far too many headers", |fields| {
-        Ok(Fault::Head(Head::ManyHeaders { count: fields.size(&HEADERS_COUNT)? }))
+    FaultKind::plain("many_headers", "far too many headers", |fields| {
+        Ok(Fault::Head(HeadFault::ManyHeaders { count: fields.size(&HEADERS_COUNT)? }))
     })
     .with(&[HEADERS_COUNT]),
-    Kind::plain("informational", "answers of status 103 before the answer", |fields| {
-        Ok(Fault::Head(Head::Informational { count: fields.number(&HINTS_COUNT)? }))
+    FaultKind::plain("informational", "answers of status 103 before the answer", |fields| {
+        Ok(Fault::Head(HeadFault::Informational { count: fields.number(&HINTS_COUNT)? }))
     })
     .with(&[HINTS_COUNT]),
-    Kind::plain(
+    FaultKind::plain(
         "switch_protocols",
         "status 101, as if something else had been asked for",
         |fields| {
-            Ok(Fault::Head(Head::SwitchProtocols { protocol: fields.header_value(&PROTOCOL)? }))
+            Ok(Fault::Head(HeadFault::SwitchProtocols {
+                protocol: fields.header_value(&PROTOCOL)?,
+            }))
         },
     )
     .with(&[PROTOCOL])
     .not_carried_out(),
 ];
 
-fn status(fields: &mut Fields, field: &Field) -> Result<StatusCode, FieldMistake> {
+fn status(fields: &mut SentFields, field: &FaultField) -> Result<StatusCode, FieldMistake> {
     let number = u16::try_from(fields.number(field)?).unwrap_or_default();
     StatusCode::from_u16(number).map_err(|_| FieldMistake::new(field.name, "is no status"))
 }
 
-impl Head {
+impl HeadFault {
     /// The status of the platform's own refusal.
     pub(super) fn refusal_status(&self) -> StatusCode {
         match self {

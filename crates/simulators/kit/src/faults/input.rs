@@ -22,7 +22,7 @@ impl FieldMistake {
 
 /// A field that a kind of fault has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
+pub(super) struct FaultField {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) value: FieldValue,
@@ -45,7 +45,7 @@ pub(super) enum FieldValue {
     Json,
 }
 
-impl Field {
+impl FaultField {
     pub(super) const fn number(
         name: &'static str,
         says: &'static str,
@@ -78,12 +78,12 @@ impl Field {
 }
 
 /// The fields that were sent, and those that were used.
-pub(super) struct Fields {
+pub(super) struct SentFields {
     sent: Map<String, Value>,
     used: Map<String, Value>,
 }
 
-impl Fields {
+impl SentFields {
     pub(super) fn of(sent: Map<String, Value>) -> Self {
         Self { sent, used: Map::new() }
     }
@@ -141,7 +141,7 @@ impl Fields {
     }
 
     /// The number in a field of a kind.
-    pub(super) fn number(&mut self, field: &Field) -> Result<u64, FieldMistake> {
+    pub(super) fn number(&mut self, field: &FaultField) -> Result<u64, FieldMistake> {
         let FieldValue::Number { default, least, most } = field.value else {
             return Ok(0);
         };
@@ -151,12 +151,12 @@ impl Fields {
     }
 
     /// The number in a field of a kind, as a size in memory.
-    pub(super) fn size(&mut self, field: &Field) -> Result<usize, FieldMistake> {
+    pub(super) fn size(&mut self, field: &FaultField) -> Result<usize, FieldMistake> {
         Ok(usize::try_from(self.number(field)?).unwrap_or(usize::MAX))
     }
 
     /// The text in a field of a kind, as the value of a header.
-    pub(super) fn header_value(&mut self, field: &Field) -> Result<HeaderValue, FieldMistake> {
+    pub(super) fn header_value(&mut self, field: &FaultField) -> Result<HeaderValue, FieldMistake> {
         let FieldValue::Text { default } = field.value else {
             return Ok(HeaderValue::from_static(""));
         };
@@ -167,7 +167,7 @@ impl Fields {
     }
 
     /// The text in a field of a kind.
-    pub(super) fn words(&mut self, field: &Field) -> Result<String, FieldMistake> {
+    pub(super) fn words(&mut self, field: &FaultField) -> Result<String, FieldMistake> {
         let FieldValue::Text { default } = field.value else {
             return Ok(String::new());
         };
@@ -177,7 +177,7 @@ impl Fields {
     }
 
     /// The headers in a field of a kind.
-    pub(super) fn headers(&mut self, field: &Field) -> Result<HeaderMap, FieldMistake> {
+    pub(super) fn headers(&mut self, field: &FaultField) -> Result<HeaderMap, FieldMistake> {
         let sent = match self.sent.remove(field.name) {
             None | Some(Value::Null) => return Ok(HeaderMap::new()),
             Some(Value::Object(sent)) => sent,
@@ -197,7 +197,7 @@ impl Fields {
     }
 
     /// The JSON in a field of a kind.
-    pub(super) fn json(&mut self, field: &Field) -> Option<Value> {
+    pub(super) fn json(&mut self, field: &FaultField) -> Option<Value> {
         let sent = self.sent.remove(field.name)?;
         self.used.insert(field.name.to_owned(), sent.clone());
         Some(sent)

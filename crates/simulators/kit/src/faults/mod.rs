@@ -25,7 +25,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 pub use self::input::FieldMistake;
-use self::rule::Rule;
+use self::rule::FaultRule;
 pub use self::rule::{ChosenFault, FaultCandidate};
 
 /// More rules than this are refused; those that are used up count until they are removed.
@@ -42,12 +42,12 @@ pub trait FaultTarget {
 
 /// The rules that are in force.
 #[derive(Debug, Default)]
-pub struct FaultRules(Mutex<Rules>);
+pub struct FaultRules(Mutex<RuleList>);
 
 #[derive(Debug, Default)]
-struct Rules {
+struct RuleList {
     /// In the order in which they were added; the first that fits a request is its fault.
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
     last_id: u64,
 }
 
@@ -63,7 +63,7 @@ impl FaultRules {
             let problem = format!("{RULES_MAX} faults are there already; remove some first");
             return Err(FieldMistake::new("kind", problem));
         }
-        let rule = Rule::read(all.last_id + 1, body, targets)?;
+        let rule = FaultRule::read(all.last_id + 1, body, targets)?;
         let shown = rule.shown();
         all.last_id += 1;
         all.rules.push(rule);
@@ -73,7 +73,7 @@ impl FaultRules {
     /// All rules, and every kind of fault there is.
     pub fn shown(&self) -> Value {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rules: Vec<Value> = all.rules.iter().map(Rule::shown).collect();
+        let rules: Vec<Value> = all.rules.iter().map(FaultRule::shown).collect();
         json!({"faults": rules, "catalogue": catalogue::shown()})
     }
 

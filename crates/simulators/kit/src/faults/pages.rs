@@ -6,29 +6,33 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::catalogue::{Fault, Kind};
-use super::input::Field;
+use super::catalogue::{Fault, FaultKind};
+use super::input::FaultField;
 
-const PAGES: Field = Field::number(
+const PAGES: FaultField = FaultField::number(
     "pages",
     "how many pages are given in turn, over and over; with 1 it is always the same, with more \
      their cursors lead in a circle",
     1,
     (1, 10),
 );
-const FIELD: Field = Field::text("field", "the name that is left out, at any depth", "hasMore");
-const EMPTIED: Field = Field::text("field", "the name whose value becomes a text", "hasMore");
-const ROWS: Field = Field::number("rows", "how many rows are missing at its end", 1, (1, 10_000));
-const BY: Field = Field::number("by", "how much less each page says", 1, (1, 1_000_000));
-const TOTAL: Field = Field::text("field", "the name under which the length stands", "total");
-const MORE: Field = Field::number("by", "how many rows more it says", 1, (1, 1_000_000));
+const FIELD: FaultField =
+    FaultField::text("field", "the name that is left out, at any depth", "hasMore");
+const EMPTIED: FaultField =
+    FaultField::text("field", "the name whose value becomes a text", "hasMore");
+const ROWS: FaultField =
+    FaultField::number("rows", "how many rows are missing at its end", 1, (1, 10_000));
+const BY: FaultField = FaultField::number("by", "how much less each page says", 1, (1, 1_000_000));
+const TOTAL: FaultField =
+    FaultField::text("field", "the name under which the length stands", "total");
+const MORE: FaultField = FaultField::number("by", "how many rows more it says", 1, (1, 1_000_000));
 
-/// More paths than this are not told apart.
+/// More paths than this share one memory.
 const PATHS_MAX: usize = 64;
 
 /// What is wrong with the pages of a list.
 #[derive(Clone, Debug)]
-pub(crate) enum Pages {
+pub(crate) enum PageFault {
     Repeat { pages: usize },
     MissingField { field: String },
     WrongType { field: String },
@@ -42,61 +46,65 @@ pub(crate) enum Pages {
 
 /// What earlier pages were, by path. It belongs to a rule and ends with it.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<HashMap<String, Seen>>);
+pub(crate) struct PageMemory(Mutex<HashMap<String, SeenPages>>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenPages {
     /// How many pages there were.
     pages: u64,
     bodies: Vec<Value>,
 }
 
-pub(super) const KINDS: [Kind; 9] = [
-    Kind::plain("repeat_pages", "the first pages are given again and again", |fields| {
-        Ok(Fault::Pages(Pages::Repeat { pages: fields.size(&PAGES)? }))
+pub(super) const KINDS: [FaultKind; 9] = [
+    FaultKind::plain("repeat_pages", "the first pages are given again and again", |fields| {
+        Ok(Fault::Pages(PageFault::Repeat { pages: fields.size(&PAGES)? }))
     })
     .with(&[PAGES]),
-    Kind::plain(
+    FaultKind::plain(
         "missing_field",
         "a field is not there, such as the one for more pages",
-        |fields| Ok(Fault::Pages(Pages::MissingField { field: fields.words(&FIELD)? })),
+        |fields| Ok(Fault::Pages(PageFault::MissingField { field: fields.words(&FIELD)? })),
     )
     .with(&[FIELD]),
-    Kind::plain(
+    FaultKind::plain(
         "shrinking_total",
         "each page says a smaller `total` than the one before",
-        |fields| Ok(Fault::Pages(Pages::ShrinkingTotal { by: fields.number(&BY)? })),
+        |fields| Ok(Fault::Pages(PageFault::ShrinkingTotal { by: fields.number(&BY)? })),
     )
     .with(&[BY]),
-    Kind::plain("long_total", "a page says that the list has more rows than it has", |fields| {
-        let (field, by) = (fields.words(&TOTAL)?, fields.number(&MORE)?);
-        Ok(Fault::Pages(Pages::LongTotal { field, by }))
-    })
+    FaultKind::plain(
+        "long_total",
+        "a page says that the list has more rows than it has",
+        |fields| {
+            let (field, by) = (fields.words(&TOTAL)?, fields.number(&MORE)?);
+            Ok(Fault::Pages(PageFault::LongTotal { field, by }))
+        },
+    )
     .with(&[TOTAL, MORE]),
-    Kind::plain("duplicate_rows", "a page begins with the last row of the one before", |_| {
-        Ok(Fault::Pages(Pages::DuplicateRows))
+    FaultKind::plain("duplicate_rows", "a page begins with the last row of the one before", |_| {
+        Ok(Fault::Pages(PageFault::DuplicateRows))
     }),
-    Kind::plain("wrong_type", "a field is a text, whatever it should be", |fields| {
-        Ok(Fault::Pages(Pages::WrongType { field: fields.words(&EMPTIED)? }))
+    FaultKind::plain("wrong_type", "a field is a text, whatever it should be", |fields| {
+        Ok(Fault::Pages(PageFault::WrongType { field: fields.words(&EMPTIED)? }))
     })
     .with(&[EMPTIED]),
-    Kind::plain(
+    FaultKind::plain(
         "short_page",
         "the last rows of a page are missing, and the next page begins after them",
-        |fields| Ok(Fault::Pages(Pages::ShortPage { rows: fields.size(&ROWS)? })),
+        |fields| Ok(Fault::Pages(PageFault::ShortPage { rows: fields.size(&ROWS)? })),
     )
     .with(&[ROWS]),
-    Kind::plain("empty_page", "a page has no rows, and says all else as it was", |_| {
-        Ok(Fault::Pages(Pages::EmptyPage))
+    FaultKind::plain("empty_page", "a page has no rows, and says all else as it was", |_| {
+        Ok(Fault::Pages(PageFault::EmptyPage))
     }),
-    Kind::plain("repeat_cursor", "each page tells the cursor that the first one told", |_| {
-        Ok(Fault::Pages(Pages::RepeatCursor))
+    FaultKind::plain("repeat_cursor", "each page tells the cursor that the first one told", |_| {
+        Ok(Fault::Pages(PageFault::RepeatCursor))
     }),
 ];
 
-impl Pages {
+impl PageFault {
     /// The page that is given in place of `body`; `None` leaves it as it is.
-    pub(super) fn spoil(&self, body: &Bytes, path: &str, memory: &Memory) -> Option<Vec<u8>> {
+    pub(super) fn spoil(&self, body: &Bytes, path: &str, memory: &PageMemory) -> Option<Vec<u8>> {
         let mut page: Value = serde_json::from_slice(body).ok()?;
         let mut paths = memory.0.lock().unwrap_or_else(PoisonError::into_inner);
         if paths.len() >= PATHS_MAX && !paths.contains_key(path) {
@@ -213,8 +221,8 @@ fn rows(page: &mut Value) -> Option<&mut Vec<Value>> {
 mod tests {
     use super::*;
 
-    fn given(fault: &Pages, pages: &[Value]) -> Vec<Value> {
-        let memory = Memory::default();
+    fn given(fault: &PageFault, pages: &[Value]) -> Vec<Value> {
+        let memory = PageMemory::default();
         let give = |page: &Value| {
             let body = Bytes::from(page.to_string());
             let spoiled = fault.spoil(&body, "/x", &memory);
@@ -228,8 +236,8 @@ mod tests {
         let page = |n: u32, more: bool| json!({"list": [{"id": n}], "hasMore": more});
         let honest = [page(1, true), page(2, true), page(3, false), page(4, false)];
 
-        let one = given(&Pages::Repeat { pages: 1 }, &honest);
-        let circle = given(&Pages::Repeat { pages: 2 }, &honest);
+        let one = given(&PageFault::Repeat { pages: 1 }, &honest);
+        let circle = given(&PageFault::Repeat { pages: 2 }, &honest);
 
         assert_eq!(one, [1, 1, 1, 1].map(|n| page(n, true)));
         assert_eq!(circle, [1, 2, 1, 2].map(|n| page(n, true)));
@@ -240,11 +248,11 @@ mod tests {
         let page = json!({"response": {"total": 9, "hasMore": true, "rows": [{"hasMore": 1}]}});
         let pages = [page.clone(), page];
 
-        let missing = given(&Pages::MissingField { field: "hasMore".to_owned() }, &pages);
-        let shrinking = given(&Pages::ShrinkingTotal { by: 4 }, &pages);
+        let missing = given(&PageFault::MissingField { field: "hasMore".to_owned() }, &pages);
+        let shrinking = given(&PageFault::ShrinkingTotal { by: 4 }, &pages);
 
         assert_eq!(missing[1], json!({"response": {"total": 9, "rows": [{}]}}));
-        let long = given(&Pages::LongTotal { field: "total".to_owned(), by: 2 }, &pages);
+        let long = given(&PageFault::LongTotal { field: "total".to_owned(), by: 2 }, &pages);
         assert_eq!(long[0]["response"]["total"], 11);
         let totals = shrinking.iter().map(|it| it["response"]["total"].as_u64().unwrap());
         assert_eq!(totals.collect::<Vec<_>>(), [9, 5]);
@@ -256,10 +264,10 @@ mod tests {
             |n: u32| json!({"data": [{"id": n}, {"id": n + 1}], "nextCursor": n, "more": true});
         let pages = [page(1), page(3)];
 
-        let short = given(&Pages::ShortPage { rows: 1 }, &pages);
-        let empty = given(&Pages::EmptyPage, &pages);
-        let wrong = given(&Pages::WrongType { field: "more".to_owned() }, &pages);
-        let cursors = given(&Pages::RepeatCursor, &pages);
+        let short = given(&PageFault::ShortPage { rows: 1 }, &pages);
+        let empty = given(&PageFault::EmptyPage, &pages);
+        let wrong = given(&PageFault::WrongType { field: "more".to_owned() }, &pages);
+        let cursors = given(&PageFault::RepeatCursor, &pages);
 
         assert_eq!(short[1], json!({"data": [{"id": 3}], "nextCursor": 3, "more": true}));
         assert_eq!(empty[0], json!({"data": [], "nextCursor": 1, "more": true}));
@@ -279,7 +287,7 @@ mod tests {
         let pages =
             [json!([{"id": 1}, {"id": 2}]), json!([{"id": 3}, {"id": 4}]), json!([{"id": 5}])];
 
-        let spoiled = given(&Pages::DuplicateRows, &pages);
+        let spoiled = given(&PageFault::DuplicateRows, &pages);
 
         let expected =
             [json!([{"id": 1}, {"id": 2}]), json!([{"id": 2}, {"id": 4}]), json!([{"id": 4}])];

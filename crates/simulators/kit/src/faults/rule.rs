@@ -6,11 +6,11 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::FaultTarget;
-use super::catalogue::{self, Fault, Kind};
-use super::input::{FieldMistake, Fields};
-use super::pages::Memory;
-use crate::dice::Dice;
+use super::catalogue::{self, Fault, FaultKind};
+use super::input::{FieldMistake, SentFields};
+use super::pages::PageMemory;
 use crate::script::{SocketReply, WireReply};
+use crate::seeded_random::SeededRandom;
 
 /// The fields that every rule can have.
 const FIELDS: [&str; 9] =
@@ -18,7 +18,7 @@ const FIELDS: [&str; 9] =
 
 const NUMBER_MAX: u64 = 1_000_000_000;
 
-/// Chances are counted in millionths.
+/// Probabilities are counted in millionths.
 const MILLION: u64 = 1_000_000;
 
 /// A request, as far as rules look at it.
@@ -42,7 +42,7 @@ pub struct ChosenFault {
     /// Whether the request is carried out before it goes wrong.
     pub carried_out: bool,
     fault: Fault,
-    memory: Memory,
+    memory: PageMemory,
 }
 
 impl ChosenFault {
@@ -59,16 +59,16 @@ impl ChosenFault {
 
 /// One rule, as it was asked for and how far it is.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct FaultRule {
     pub(super) id: u64,
-    wanted: Wanted,
+    wanted: RuleTarget,
     /// Requests that fit are left alone before the first is met.
     after: u64,
     /// How many requests meet it; all when absent.
     times: Option<u64>,
     /// In millionths.
-    chance: u64,
-    dice: Dice,
+    probability: u64,
+    random: SeededRandom,
     /// Requests that fitted, and those of them that met the fault.
     fitted: u64,
     met: u64,
@@ -78,24 +78,24 @@ pub(super) struct Rule {
 
 /// Which requests a rule is about; what is absent is not looked at.
 #[derive(Debug)]
-struct Wanted {
+struct RuleTarget {
     platform: Option<String>,
     method: Option<Method>,
     path: Option<String>,
 }
 
-impl Rule {
+impl FaultRule {
     pub(super) fn read(
         id: u64,
         sent: Map<String, Value>,
         targets: &[&dyn FaultTarget],
     ) -> Result<Self, FieldMistake> {
-        let mut fields = Fields::of(sent);
+        let mut fields = SentFields::of(sent);
         let kind = catalogue::kind(&fields.text("kind")?.unwrap_or_default())?;
-        let wanted = Wanted::read(&mut fields, kind, targets)?;
+        let wanted = RuleTarget::read(&mut fields, kind, targets)?;
         let after = fields.whole("after", (0, NUMBER_MAX))?.unwrap_or(0);
         let times = fields.whole("times", (1, NUMBER_MAX))?;
-        let chance = fields.probability("probability")?.map_or(MILLION, millionths);
+        let probability = fields.probability("probability")?.map_or(MILLION, millionths);
         let seed = fields.whole("seed", (0, u64::MAX))?.unwrap_or(id);
         let carried_out = fields.truth("carried_out")?.unwrap_or(kind.carried_out);
         let fault = (kind.read)(&mut fields)?;
@@ -109,14 +109,14 @@ impl Rule {
                 return Err(FieldMistake::new(name, problem));
             }
         }
-        let memory = Memory::default();
+        let memory = PageMemory::default();
         Ok(Self {
             id,
             wanted,
             after,
             times,
-            chance,
-            dice: Dice::of(seed, 0, 0),
+            probability,
+            random: SeededRandom::of(seed, 0, 0),
             fitted: 0,
             met: 0,
             chosen: Arc::new(ChosenFault { kind: kind.name, fault, carried_out, memory }),
@@ -144,7 +144,7 @@ impl Rule {
             return None;
         }
         self.fitted += 1;
-        if self.fitted <= self.after || self.dice.below(MILLION) >= self.chance {
+        if self.fitted <= self.after || self.random.below(MILLION) >= self.probability {
             return None;
         }
         self.met += 1;
@@ -152,10 +152,10 @@ impl Rule {
     }
 }
 
-impl Wanted {
+impl RuleTarget {
     fn read(
-        fields: &mut Fields,
-        kind: &Kind,
+        fields: &mut SentFields,
+        kind: &FaultKind,
         targets: &[&dyn FaultTarget],
     ) -> Result<Self, FieldMistake> {
         let platform = fields.text("platform")?;

@@ -4,46 +4,49 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::catalogue::{Fault, Kind};
-use super::input::Field;
+use super::catalogue::{Fault, FaultKind};
+use super::input::FaultField;
 use crate::script::{ConnectionEnd, ScriptStep, SocketScript, WireReply};
 
-const MS: Field = Field::number("ms", "milliseconds before the head", 1_000, (0, 3_600_000));
-const AFTER_BYTES: Field =
-    Field::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
-const SIZE: Field = Field::number("size", "bytes of the body at a time", 1, (1, 1 << 20));
-const PAUSE_MS: Field =
-    Field::number("pause_ms", "milliseconds after each of them", 100, (0, 3_600_000));
+const MS: FaultField =
+    FaultField::number("ms", "milliseconds before the head", 1_000, (0, 3_600_000));
+const AFTER_BYTES: FaultField =
+    FaultField::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
+const SIZE: FaultField = FaultField::number("size", "bytes of the body at a time", 1, (1, 1 << 20));
+const PAUSE_MS: FaultField =
+    FaultField::number("pause_ms", "milliseconds after each of them", 100, (0, 3_600_000));
 
 /// When bytes are sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Timing {
+pub(crate) enum TimingFault {
     Delay { ms: u64 },
     Silence,
     Stall { after_bytes: usize },
     Drip { size: usize, pause_ms: u64 },
 }
 
-pub(super) const KINDS: [Kind; 4] = [
-    Kind::plain("delay", "the answer comes late", |fields| {
-        Ok(Fault::Timing(Timing::Delay { ms: fields.number(&MS)? }))
+pub(super) const KINDS: [FaultKind; 4] = [
+    FaultKind::plain("delay", "the answer comes late", |fields| {
+        Ok(Fault::Timing(TimingFault::Delay { ms: fields.number(&MS)? }))
     })
     .with(&[MS]),
-    Kind::plain("silence", "no byte of an answer ever comes; the connection stays open", |_| {
-        Ok(Fault::Timing(Timing::Silence))
-    }),
-    Kind::plain("stall", "within the body the platform falls silent", |fields| {
-        Ok(Fault::Timing(Timing::Stall { after_bytes: fields.size(&AFTER_BYTES)? }))
+    FaultKind::plain(
+        "silence",
+        "no byte of an answer ever comes; the connection stays open",
+        |_| Ok(Fault::Timing(TimingFault::Silence)),
+    ),
+    FaultKind::plain("stall", "within the body the platform falls silent", |fields| {
+        Ok(Fault::Timing(TimingFault::Stall { after_bytes: fields.size(&AFTER_BYTES)? }))
     })
     .with(&[AFTER_BYTES]),
-    Kind::plain("drip", "the body comes a few bytes at a time", |fields| {
+    FaultKind::plain("drip", "the body comes a few bytes at a time", |fields| {
         let (size, pause_ms) = (fields.size(&SIZE)?, fields.number(&PAUSE_MS)?);
-        Ok(Fault::Timing(Timing::Drip { size, pause_ms }))
+        Ok(Fault::Timing(TimingFault::Drip { size, pause_ms }))
     })
     .with(&[SIZE, PAUSE_MS]),
 ];
 
-impl Timing {
+impl TimingFault {
     pub(super) fn script(self, reply: &WireReply) -> SocketScript {
         match self {
             Self::Delay { ms } => {

@@ -24,7 +24,7 @@ use crate::simulator::SimulatorRequest;
 /// No request is larger than this many bytes: a file of 512 MiB and the form around it.
 const BODY_BYTES_MAX: usize = 513 * 1024 * 1024;
 
-/// Serves the connection until either side ends it. Once told to stop, the running request is still
+/// Serves the connection until either side ends it. After a stop, the running request is still
 /// answered.
 pub(super) async fn serve(
     service: &Arc<SimulatorService>,
@@ -35,7 +35,7 @@ pub(super) async fn serve(
     while let Some((script, taken)) = until_script(service, usable, stop).await {
         usable = taken;
         let played = stop.run_until_cancelled(play(script, &mut usable)).await;
-        if played != Some(Played::InOrder) {
+        if played != Some(ScriptOutcome::InOrder) {
             return;
         }
     }
@@ -99,32 +99,32 @@ async fn answer(service: &SimulatorService, request: http::Request<Incoming>) ->
 
 /// What a script leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Played {
+enum ScriptOutcome {
     InOrder,
     Ended,
 }
 
-async fn play(script: SocketScript, stream: &mut TcpStream) -> Played {
+async fn play(script: SocketScript, stream: &mut TcpStream) -> ScriptOutcome {
     for step in script.steps {
         if take(step, stream).await.is_err() {
             // The other side has left.
-            return Played::Ended;
+            return ScriptOutcome::Ended;
         }
     }
     match script.end {
-        ConnectionEnd::Keep => Played::InOrder,
+        ConnectionEnd::Keep => ScriptOutcome::InOrder,
         ConnectionEnd::Close => {
             drop(stream.shutdown().await);
-            Played::Ended
+            ScriptOutcome::Ended
         }
         ConnectionEnd::Reset => {
             drop(stream.set_zero_linger());
-            Played::Ended
+            ScriptOutcome::Ended
         }
         ConnectionEnd::Hang => {
             let mut ignored = [0; 1024];
             while stream.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
-            Played::Ended
+            ScriptOutcome::Ended
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Sockets: a common port for everything, and ports of their own for simulators, each of which can be
-//! shut so that connections to it alone are refused.
+//! Sockets: a common port for everything, and ports of their own for simulators, each of which can
+//! be shut so that connections to it alone are refused.
 
 mod connection;
 pub(crate) mod port;
@@ -35,7 +35,7 @@ impl PortSet {
 }
 
 /// Listens on `address` for everything and beside it on a free port for each name that a simulator
-/// has for one, until told to stop. Gives the common address.
+/// has for one, until `stop` is cancelled. Returns the common address.
 pub(crate) fn listen(
     service: &Arc<SimulatorService>,
     address: SocketAddr,

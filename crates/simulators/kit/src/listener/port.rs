@@ -1,5 +1,5 @@
-//! A port that can be shut: while it is, the system refuses connections to it, and nobody else can
-//! take it.
+//! A port that can be shut: while it is, the system refuses connections to it, and no other
+//! process can take it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -59,7 +59,7 @@ impl Port {
         PortHandle { address, want, is_shut: self.is_shut.subscribe() }
     }
 
-    /// Serves until told to stop; ends once the connections have.
+    /// Serves until `stop` is cancelled; returns once the connections have ended.
     pub(super) async fn serve(self, service: Arc<SimulatorService>, stop: CancellationToken) {
         let Self { mut listener, address, mut wanted, want: _open, is_shut } = self;
         let connections = TaskTracker::new();
@@ -98,7 +98,7 @@ impl Port {
     }
 }
 
-/// Waits until this is wanted. Whoever wants it cannot be gone: the port itself could.
+/// Waits until this is wanted. The sender cannot be gone: the port itself holds one.
 async fn becomes(wanted: &mut watch::Receiver<bool>, shut: bool) {
     drop(wanted.wait_for(|wanted| *wanted == shut).await);
 }
@@ -132,7 +132,7 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
 fn usable(accepted: io::Result<(TcpStream, SocketAddr)>) -> Option<TcpStream> {
     match accepted {
         Ok((stream, _)) => {
-            // Small answers go out at once.
+            // Small responses are sent immediately.
             drop(stream.set_nodelay(true));
             Some(stream)
         }

@@ -12,7 +12,7 @@ use crate::control::{
 use crate::faults::FaultRules;
 use crate::script::{SocketReply, WireReply};
 use crate::service::json_response;
-use crate::simulator::{Pending, Simulator, SimulatorRequest};
+use crate::simulator::{BoxFuture, Simulator, SimulatorRequest};
 
 const INDEX: [ControlEntry; 3] = [
     ("GET", "/control/mail", "the mails that were taken, or those `to` an address"),
@@ -33,7 +33,7 @@ impl Simulator for MailSink {
         &'a self,
         request: SimulatorRequest,
         _faults: &'a FaultRules,
-    ) -> Pending<'a, SocketReply> {
+    ) -> BoxFuture<'a, SocketReply> {
         let response = if request.method == Method::GET {
             pages::answer(self, &request.path_and_query)
         } else {
@@ -46,7 +46,7 @@ impl Simulator for MailSink {
         &INDEX
     }
 
-    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> Pending<'a, Option<WireReply>> {
+    fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> BoxFuture<'a, Option<WireReply>> {
         let outcome = match (request.method.as_str(), request.path) {
             ("GET", "/mail") => Some(Ok(mails(self, request))),
             ("POST", "/mail/refuse") => Some(refuse(self, request)),
@@ -61,7 +61,7 @@ impl Simulator for MailSink {
     }
 }
 
-/// `to` (everybody when absent); first the oldest.
+/// `to` (every recipient when absent); first the oldest.
 fn mails(sink: &MailSink, request: &ControlRequest<'_>) -> Value {
     let wanted = request.value("to");
     let is_wanted = |to: &[String]| {
@@ -77,7 +77,7 @@ fn one(sink: &MailSink, id: &str) -> ControlOutcome {
     sink.find(id).map(|mail| whole(&mail)).ok_or_else(missing)
 }
 
-/// `next`: how many mails; `code`: what SMTP answers instead of taking them, 451 when absent.
+/// `next`: the number of emails; `code`: the SMTP code that they are refused with, 451 when absent.
 fn refuse(sink: &MailSink, request: &ControlRequest<'_>) -> ControlOutcome {
     let code = request.number("code")?.unwrap_or(451);
     let code = u16::try_from(code).ok().filter(|code| (400..600).contains(code));

@@ -1,17 +1,17 @@
-//! Reads what a mail says: headers, parts, and the encodings that text travels in (RFC 5322, 2045, 2046).
+//! Reads an email: headers, parts, and the encodings that text travels in (RFC 5322, 2045, 2046).
 
-/// The parts that are read of one mail, at most.
+/// The number of parts that are read of one email, at most.
 const PARTS_MAX: usize = 20;
 
-/// A mail, or a part of one.
+/// An email, or a part of one.
 #[derive(Debug)]
-pub(crate) struct Message<'a> {
+pub(crate) struct MailMessage<'a> {
     /// Names as written and values, unfolded.
     pub(crate) headers: Vec<(String, String)>,
     body: &'a str,
 }
 
-impl<'a> Message<'a> {
+impl<'a> MailMessage<'a> {
     /// Takes the head off. What is no header is left out.
     pub(crate) fn read(raw: &'a str) -> Self {
         let (head, body) =
@@ -44,7 +44,7 @@ impl<'a> Message<'a> {
             let parts = self.body.split(separator.as_str()).skip(1).take(PARTS_MAX);
             let parts = parts.filter(|part| !part.starts_with("--"));
             let trimmed = |part: &'a str| part.trim_start_matches(['\r', '\n']);
-            return parts.map(trimmed).find_map(|part| Message::read(part).part(wanted));
+            return parts.map(trimmed).find_map(|part| MailMessage::read(part).part(wanted));
         }
         let essence = kind.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case(wanted).then(|| self.decoded())
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn headers_are_unfolded_and_found_in_any_letter_case() {
-        let message = Message::read(MULTIPART);
+        let message = MailMessage::read(MULTIPART);
 
         assert_eq!(message.header("SUBJECT"), Some("Two lines"));
         assert_eq!(message.header("cc"), None);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_part_is_found_by_its_type_and_decoded() {
-        let message = Message::read(MULTIPART);
+        let message = MailMessage::read(MULTIPART);
 
         let text = message.part("text/plain").unwrap();
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_plain_mail_is_its_own_part() {
-        let message = Message::read("Subject: x\n\nhello");
+        let message = MailMessage::read("Subject: x\n\nhello");
 
         assert_eq!(message.part("text/plain").as_deref(), Some("hello"));
     }

@@ -1,4 +1,5 @@
-//! The mail sink: takes every mail for anybody over SMTP, keeps it, and shows it. Nothing is passed on.
+//! The mail sink: accepts every email to any address over SMTP, keeps it, and shows it. Nothing is
+//! forwarded.
 
 mod control;
 mod message;
@@ -15,23 +16,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use self::message::Message;
+use self::message::MailMessage;
 use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::json_lines::JsonLines;
 use crate::running::RunningService;
 
-/// So many mails are kept; the oldest go first.
+/// The number of emails that are kept; the oldest are dropped first.
 const MAILS_MAX: usize = 1_000;
-/// The largest mail, in bytes.
+/// The size of the largest email, in bytes.
 pub(crate) const MAIL_BYTES_MAX: usize = 256 * 1_024;
 
-/// A mail that was taken.
+/// An email that was accepted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct KeptMail {
     /// Counts up from 1.
     pub(crate) id: u64,
-    /// When it was taken.
+    /// When it was accepted.
     pub(crate) at_ms: i64,
     /// The sender on the envelope.
     pub(crate) from: String,
@@ -41,30 +42,30 @@ pub(crate) struct KeptMail {
     pub(crate) raw: String,
 }
 
-/// Every mail that was taken.
+/// Every email that was accepted.
 #[derive(Debug)]
 pub struct MailSink {
     clock: Clock,
-    kept: Mutex<Kept>,
+    kept: Mutex<SinkState>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SinkState {
     journal: JsonLines,
     mails: VecDeque<KeptMail>,
     last_id: u64,
-    refusal: Option<Refusal>,
+    refusal: Option<MailRefusal>,
 }
 
-/// What the next mails are answered instead of being taken.
+/// How the next emails are refused.
 #[derive(Debug, Clone, Copy)]
-struct Refusal {
+struct MailRefusal {
     next: u64,
     code: u16,
 }
 
 impl MailSink {
-    /// Opens the journal in the data folder, or keeps mails in memory only.
+    /// Opens the journal in the data folder, or keeps emails in memory only.
     pub fn open(environment: &Environment) -> io::Result<Self> {
         let path = environment.data.as_ref().map(|folder| folder.join("mail.jsonl"));
         let clock = environment.clock.clone();
@@ -83,11 +84,11 @@ impl MailSink {
             mails.iter().try_for_each(|mail| journal.append(mail).map(drop))?;
         }
         let last_id = mails.back().map_or(0, |mail| mail.id);
-        let kept = Kept { journal, mails, last_id, refusal: None };
+        let kept = SinkState { journal, mails, last_id, refusal: None };
         Ok(Self { clock, kept: Mutex::new(kept) })
     }
 
-    /// Takes a mail, or gives the code that it is to be refused with.
+    /// Accepts an email, or returns the code that it is to be refused with.
     pub(crate) fn take(
         &self,
         from: String,
@@ -117,12 +118,12 @@ impl MailSink {
         Ok(None)
     }
 
-    /// Refuses the next mails with this code of SMTP.
+    /// Refuses the next emails with this SMTP code.
     pub(crate) fn refuse(&self, next: u64, code: u16) {
-        self.kept().refusal = Some(Refusal { next, code });
+        self.kept().refusal = Some(MailRefusal { next, code });
     }
 
-    /// Forgets every mail, and refuses none.
+    /// Forgets every email, and refuses none.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut kept = self.kept();
         kept.journal.clear()?;
@@ -131,23 +132,23 @@ impl MailSink {
         Ok(())
     }
 
-    /// All mails, first the oldest.
+    /// All emails, the oldest first.
     pub(crate) fn all(&self) -> Vec<KeptMail> {
         self.kept().mails.iter().cloned().collect()
     }
 
-    /// One mail.
+    /// One email.
     pub(crate) fn find(&self, id: &str) -> Option<KeptMail> {
         let id: u64 = id.parse().ok()?;
         self.kept().mails.iter().find(|mail| mail.id == id).cloned()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, SinkState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A port on which mails are taken over SMTP, without TLS or login.
+/// A port that accepts emails over SMTP, without TLS or login.
 #[derive(Debug)]
 pub struct MailPort {
     listener: TcpListener,
@@ -167,24 +168,25 @@ impl MailPort {
         self.address
     }
 
-    /// Takes mails for the sink until the service stops.
+    /// Accepts emails for the sink until the service stops.
     pub fn serve(self, sink: &Arc<MailSink>, service: &RunningService) {
         service.spawn(|stop| smtp::serve(self.listener, Arc::clone(sink), stop));
     }
 }
 
-/// A mail in the list of `/control/mail`.
+/// An email in the list of `/control/mail`.
 pub(crate) fn summary(mail: &KeptMail) -> Value {
-    let message = Message::read(&mail.raw);
+    let message = MailMessage::read(&mail.raw);
     json!({
         "id": mail.id, "at_ms": mail.at_ms, "from": mail.from, "to": mail.to,
         "subject": message.header("subject"),
     })
 }
 
-/// A mail at `/control/mail/{id}`: its headers, its parts, the links in its text, and all of it as it came.
+/// An email at `/control/mail/{id}`: its headers, its parts, the links in its text, and the raw
+/// message.
 pub(crate) fn whole(mail: &KeptMail) -> Value {
-    let message = Message::read(&mail.raw);
+    let message = MailMessage::read(&mail.raw);
     let text = message.part("text/plain");
     let mut whole = summary(mail);
     let headers: Vec<Value> =

@@ -1,11 +1,11 @@
-//! The mails as pages, to be read in a browser at `/mail`.
+//! The emails as pages, to be read in a browser at `/mail`.
 
 use std::fmt::Write as _;
 
 use http::StatusCode;
 use http::header::CONTENT_SECURITY_POLICY;
 
-use super::message::{self, Message};
+use super::message::{self, MailMessage};
 use super::{KeptMail, MailSink};
 use crate::script::WireReply;
 
@@ -13,7 +13,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 const OURS: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'";
-/// What somebody mailed runs nothing and loads nothing; its links open in a window of their own.
+/// The HTML of an email runs nothing and loads nothing; its links open in a window of their own.
 const THEIRS: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox";
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:56em;margin:2em auto;padding:0 1em}\
     table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.4em .8em .4em 0;border-bottom:1px solid #8884}\
@@ -34,7 +34,7 @@ pub(crate) fn answer(sink: &MailSink, path: &str) -> WireReply {
         "" => page(&one(&mail), OURS),
         "raw" => WireReply::new(StatusCode::OK).content(TEXT, mail.raw),
         "html" => {
-            let html = Message::read(&mail.raw).part("text/html").unwrap_or_default();
+            let html = MailMessage::read(&mail.raw).part("text/html").unwrap_or_default();
             page(&html.replacen("<head>", "<head><base target=\"_blank\">", 1), THEIRS)
         }
         _ => WireReply::new(StatusCode::NOT_FOUND).content(TEXT, "there is no such form\n"),
@@ -49,7 +49,7 @@ fn page(html: &str, policy: &'static str) -> WireReply {
 fn list(mails: &[KeptMail]) -> String {
     let mut rows = String::new();
     for mail in mails.iter().rev() {
-        let message = Message::read(&mail.raw);
+        let message = MailMessage::read(&mail.raw);
         let subject = message.header("subject").unwrap_or("(no subject)");
         let time = jiff::Timestamp::from_millisecond(mail.at_ms).unwrap_or_default();
         // Writing to a string cannot fail.
@@ -73,7 +73,7 @@ fn list(mails: &[KeptMail]) -> String {
 }
 
 fn one(mail: &KeptMail) -> String {
-    let message = Message::read(&mail.raw);
+    let message = MailMessage::read(&mail.raw);
     let subject = escaped(message.header("subject").unwrap_or("(no subject)"));
     let text = message.part("text/plain").unwrap_or_default();
     let shown: String = text.split_inclusive(char::is_whitespace).map(linked).collect();

@@ -1,4 +1,5 @@
-//! The sink's side of SMTP (RFC 5321): one mail after the other, from anybody to anybody, up to a size.
+//! The sink's side of SMTP (RFC 5321): one email after the other, from any
+//! sender to any recipient, up to a size.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{MAIL_BYTES_MAX, MailSink};
 
-/// The longest line of a command, or of a mail.
+/// The longest line of a command, or of an email.
 const LINE_BYTES_MAX: u64 = 4_096;
 const RECIPIENTS_MAX: usize = 100;
 const CONNECTIONS_MAX: usize = 64;
@@ -51,7 +52,7 @@ async fn accept(
     Ok((stream, place))
 }
 
-/// What a client has said so far of the mail it wants to hand over.
+/// Sender and recipients of the email that a client is handing over.
 #[derive(Default)]
 struct Envelope {
     from: Option<String>,
@@ -134,7 +135,8 @@ fn path(argument: &str, word: &str) -> Option<String> {
     start.eq_ignore_ascii_case(word).then(|| address.to_owned())
 }
 
-/// Reads a mail up to the line with a dot; of one that is too large no more is kept than shows that it is.
+/// Reads an email up to the line with a dot. Of one that is too large, only enough is kept to see
+/// that it is.
 async fn body(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
     let mut mail = Vec::new();
     loop {

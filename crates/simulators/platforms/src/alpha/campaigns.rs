@@ -1,4 +1,4 @@
-//! What brings fans: bundles (several months at once) and tracking links.
+//! What brings fans: bundles (several months in one payment) and tracking links.
 
 use serde_json::{Value, json};
 

@@ -13,9 +13,9 @@ use crate::world::ids::Kind;
 
 /// The chats, the one with the newest message first.
 pub(super) const CHATS: &str = "chats";
-/// By fan: how many messages were unread when somebody last said so, and when that was.
+/// By fan: the number of unread messages that was last set, and when that was.
 const READ: &str = "read";
-/// The row of [`READ`] for the marking of all chats at once.
+/// The row of [`READ`] that marks all chats.
 const ALL: u64 = u64::MAX;
 
 pub(super) fn routes(routes: Routes) -> Routes {

@@ -14,8 +14,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("giphy/proxy/{proxy_id*}", gifs)
 }
 
-/// The last segment is a kind of question (`search`, `trending`, `random`), alone or after a type, as in `gifs/trending`;
-/// `q` is looked for.
+/// The last segment is a kind of question (`search`, `trending`, `random`), alone or after a type,
+/// as in `gifs/trending`; `q` is looked for.
 fn gifs(call: &Call<'_>, _: &Overlay) -> Outcome {
     let kind = call.param("proxy_id").rsplit('/').next().unwrap_or_default();
     if !KINDS.contains(&kind) {

@@ -1,5 +1,5 @@
-//! `platform_alpha`: digits as ids, dollars with decimals, lists as `{"list": […], "hasMore": bool}`
-//! with `limit` and `offset`; messages page with `before_id`.
+//! `platform_alpha`: digits as ids, dollars with decimals, lists as
+//! `{"list": […], "hasMore": bool}` with `limit` and `offset`; messages page with `before_id`.
 
 mod account;
 mod campaigns;
@@ -19,7 +19,7 @@ mod vault;
 use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
-use crate::platform::{self, DemoAccount, Incoming, MovableList, Platform, State};
+use crate::platform::{self, DemoAccount, IncomingRequest, MovableList, Platform, PlatformState};
 use crate::routes::{Route, Routes};
 use crate::world::World;
 use crate::world::ids::{Kind, number};
@@ -81,7 +81,11 @@ impl Platform for Alpha {
         CREATORS.into_iter().enumerate().map(account).collect()
     }
 
-    fn authenticate(&self, request: &Incoming<'_>, _state: &State) -> Result<usize, Refusal> {
+    fn authenticate(
+        &self,
+        request: &IncomingRequest<'_>,
+        _state: &PlatformState,
+    ) -> Result<usize, Refusal> {
         let refused = || Refusal::unauthorized("Please refresh the page");
         let sent = request.header("authorization").and_then(|value| value.strip_prefix("Session "));
         let token = sent.ok_or_else(refused)?;
@@ -92,7 +96,12 @@ impl Platform for Alpha {
         if same_user && browser { Ok(creator) } else { Err(refused()) }
     }
 
-    fn authorize(&self, _: &Incoming<'_>, _: &State, _: &Route) -> Result<(), Refusal> {
+    fn authorize(
+        &self,
+        _: &IncomingRequest<'_>,
+        _: &PlatformState,
+        _: &Route,
+    ) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -179,8 +179,8 @@ fn schedule_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(SCHEDULES, index, generated)
 }
 
-/// Publishes at once what was to be published later, as a new post; what is published already is a
-/// conflict.
+/// Publishes immediately what was to be published later, as a new post; what is published already
+/// is a conflict.
 fn publish(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let schedule = index(call, Kind::Event, "schedule_id", "Schedule")?;
     if !overlay.holds(SCHEDULES, scheduled(call), schedule) {

@@ -28,7 +28,7 @@ fn restricted(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     page_of(call, overlay, collection, |fan| user(call, overlay, fan))
 }
 
-/// An object by id of the users asked for with `ids`, `ids[]` or `a[]`; ids of nobody are left out.
+/// An object by id of the users asked for with `ids`, `ids[]` or `a[]`; unknown ids are left out.
 fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let asked = call.query_all("ids").chain(call.query_all("a"));
     let ids: Vec<&str> = asked.flat_map(|ids| ids.split(',')).filter(|id| !id.is_empty()).collect();

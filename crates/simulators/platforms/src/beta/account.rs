@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shapes::{Who, account, id, query_ids, text_fields, who};
+use super::shapes::{AccountRef, account, id, query_ids, text_fields, who};
 use super::{posts, search, tiers, two_factor, walls};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -75,9 +75,9 @@ fn me(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// By `ids` or `usernames`; those that are nobody's are left out.
+/// By `ids` or `usernames`; unknown ones are left out.
 fn accounts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let found: Vec<Who> = if call.query("usernames").is_some() {
+    let found: Vec<AccountRef> = if call.query("usernames").is_some() {
         let names = query_ids(call, "usernames")?;
         names.iter().filter_map(|name| search::by_username(call, overlay, name)).collect()
     } else {
@@ -98,7 +98,7 @@ fn disable(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 when somebody else has it.
+/// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 when it is taken.
 fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let username = call.text("username")?.to_owned();
     let allowed = |byte: u8| {
@@ -107,14 +107,16 @@ fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     if !(4..=30).contains(&username.len()) || !username.bytes().all(allowed) {
         return Err(Refusal::bad_request("username is not allowed"));
     }
-    if search::by_username(call, overlay, &username).is_some_and(|owner| owner != Who::Creator) {
+    if search::by_username(call, overlay, &username)
+        .is_some_and(|owner| owner != AccountRef::Creator)
+    {
         return Err(Refusal::conflict("username is taken"));
     }
     set(overlay, json!({"username": username}));
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// The code of the mail that a change sends: the last six digits of its id.
+/// The code in the email that a change sends: the last six digits of its id.
 fn code_of(change_id: &str) -> &str {
     change_id.len().checked_sub(6).and_then(|start| change_id.get(start..)).unwrap_or(change_id)
 }

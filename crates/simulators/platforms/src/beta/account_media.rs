@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::media::{self, medium};
 use super::shapes::{
-    Collection, NOTHING, Who, account_id, body_id, body_ids, cursor, id, index_of, limit, mills,
-    net_mills, price, query_ids,
+    AccountRef, Collection, NOTHING, account_id, body_id, body_ids, cursor, id, index_of, limit,
+    mills, net_mills, price, query_ids,
 };
 use super::{offers, permissions};
 use crate::answer::{Answer, Outcome, Refusal};
@@ -49,7 +49,7 @@ pub(super) fn account_media(call: &Call<'_>, overlay: &Overlay, index: u64) -> V
     let medium_index = medium_index.unwrap_or(index);
     let generated = json!({
         "id": id(call, Kind::AccountMedia, index),
-        "accountId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Creator),
         "mediaId": id(call, Kind::Media, medium_index),
         "previewId": null,
         "price": if index < CREATED { generated_price(index) } else { 0 },
@@ -126,7 +126,7 @@ fn set_permissions(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 pub(super) fn bundle(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Bundle, index),
-        "accountId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Creator),
         "access": true,
     });
     overlay.over(BUNDLES.table, index, generated)
@@ -205,7 +205,7 @@ fn order(call: &Call<'_>, payment: &Payment) -> Value {
     let medium = call.world.medium_before(payment.paid_at_ms, payment.index);
     json!({
         "id": id(call, Kind::Order, payment.index),
-        "accountId": account_id(call, Who::Fan(payment.fan)),
+        "accountId": account_id(call, AccountRef::Fan(payment.fan)),
         "accountMediaId": id(call, Kind::AccountMedia, medium),
         "totalGross": mills(payment.gross_cents),
         "totalNet": net_mills(payment.gross_cents),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::shapes::{
-    Collection, Who, account, account_id, body_id, id, list_of, mills, query_id, text_fields,
+    AccountRef, Collection, account, account_id, body_id, id, list_of, mills, query_id, text_fields,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -44,7 +44,7 @@ fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 fn room(call: &Call<'_>, overlay: &Overlay) -> Value {
     let generated = json!({
         "id": id(call, Kind::Chat, 0),
-        "accountId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Creator),
         "name": call.world.creator_name(),
         "description": "",
         "status": "open",
@@ -56,7 +56,7 @@ fn room(call: &Call<'_>, overlay: &Overlay) -> Value {
 fn chatters(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let series = Series::of(call.world.fans, 7, &[3]);
     let collection = Collection { table: "chatters", series, kind: Kind::Fan };
-    let row = |fan| account(call, overlay, Who::Fan(fan));
+    let row = |fan| account(call, overlay, AccountRef::Fan(fan));
     let mut answer = collection.list(call, overlay, "chatters", row)?;
     answer.add("chatRoom", room(call, overlay));
     Ok(answer)
@@ -72,7 +72,7 @@ fn tips(call: &Call<'_>, goal: u64) -> Vec<(Value, i64)> {
     let tip = |payment: crate::world::trade::Payment| {
         let row = json!({
             "id": id(call, Kind::Payment, payment.index),
-            "accountId": account_id(call, Who::Fan(payment.fan)),
+            "accountId": account_id(call, AccountRef::Fan(payment.fan)),
             "amount": mills(payment.gross_cents),
             "createdAt": payment.paid_at_ms,
         });
@@ -87,7 +87,7 @@ fn goal_json(call: &Call<'_>, overlay: &Overlay, goal: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Goal, goal),
         "chatRoomId": id(call, Kind::Chat, 0),
-        "accountId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Creator),
         "label": label,
         "description": "",
         "goalAmount": amount,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{Collection, Who, account, account_id, body_id, list_of, somebody};
+use super::shapes::{AccountRef, Collection, account, account_id, body_id, list_of, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;
@@ -29,16 +29,16 @@ pub(super) fn following_collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: FOLLOWING, series: call.world.following(), kind: Kind::Peer }
 }
 
-fn row(call: &Call<'_>, overlay: &Overlay, who: Who) -> Value {
+fn row(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
     let since = match who {
-        Who::Creator => call.world.creator_joined_at_ms(),
-        Who::Fan(fan) => call.world.fan(fan).subscribed_at_ms,
-        Who::Peer(peer) => call.world.peer(peer).followed_at_ms,
+        AccountRef::Creator => call.world.creator_joined_at_ms(),
+        AccountRef::Fan(fan) => call.world.fan(fan).subscribed_at_ms,
+        AccountRef::Peer(peer) => call.world.peer(peer).followed_at_ms,
     };
     let own_id = account_id(call, who);
     let shown = match who {
-        Who::Creator => json!({"id": own_id, "username": call.world.creator_username()}),
-        Who::Fan(_) | Who::Peer(_) => account(call, overlay, who),
+        AccountRef::Creator => json!({"id": own_id, "username": call.world.creator_username()}),
+        AccountRef::Fan(_) | AccountRef::Peer(_) => account(call, overlay, who),
     };
     json!({"id": own_id, "accountId": own_id, "createdAt": since, "account": shown})
 }
@@ -49,38 +49,47 @@ fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let collection = Collection { table: FOLLOWERS, series: world.followers(), kind: Kind::Fan };
     let search = call.query("search").unwrap_or_default().to_lowercase();
     match somebody(call, call.param("accountId"))? {
-        Who::Creator if search.is_empty() => {
-            collection.list(call, overlay, "followers", |fan| row(call, overlay, Who::Fan(fan)))
+        AccountRef::Creator if search.is_empty() => {
+            collection
+                .list(call, overlay, "followers", |fan| row(call, overlay, AccountRef::Fan(fan)))
         }
-        Who::Creator => {
+        AccountRef::Creator => {
             let newest = overlay.page(FOLLOWERS, world.followers(), 0, SEARCHED_MAX).indexes;
             let found = newest.into_iter().filter(|fan| {
                 let fan = world.fan(*fan);
                 fan.username.contains(&search) || fan.name.to_lowercase().contains(&search)
             });
-            list_of(call, "followers", found.collect(), |fan| row(call, overlay, Who::Fan(fan)))
+            list_of(call, "followers", found.collect(), |fan| {
+                row(call, overlay, AccountRef::Fan(fan))
+            })
         }
-        Who::Peer(peer) if overlay.holds(FOLLOWING, world.following(), peer) => {
-            list_of(call, "followers", vec![Who::Creator], |who| row(call, overlay, who))
+        AccountRef::Peer(peer) if overlay.holds(FOLLOWING, world.following(), peer) => {
+            list_of(call, "followers", vec![AccountRef::Creator], |who| row(call, overlay, who))
         }
-        Who::Peer(_) | Who::Fan(_) => list_of(call, "followers", Vec::<Value>::new(), |row| row),
+        AccountRef::Peer(_) | AccountRef::Fan(_) => {
+            list_of(call, "followers", Vec::<Value>::new(), |row| row)
+        }
     }
 }
 
 /// Of the creator all whom it follows; of a fan what the creator may see, which is itself.
 fn following(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let peer_row = |peer| row(call, overlay, Who::Peer(peer));
+    let peer_row = |peer| row(call, overlay, AccountRef::Peer(peer));
     match somebody(call, call.param("accountId"))? {
-        Who::Creator => following_collection(call).list(call, overlay, "following", peer_row),
-        Who::Fan(fan) if overlay.holds(FOLLOWERS, call.world.followers(), fan) => {
-            list_of(call, "following", vec![Who::Creator], |who| row(call, overlay, who))
+        AccountRef::Creator => {
+            following_collection(call).list(call, overlay, "following", peer_row)
         }
-        Who::Fan(_) | Who::Peer(_) => list_of(call, "following", Vec::<Value>::new(), |row| row),
+        AccountRef::Fan(fan) if overlay.holds(FOLLOWERS, call.world.followers(), fan) => {
+            list_of(call, "following", vec![AccountRef::Creator], |who| row(call, overlay, who))
+        }
+        AccountRef::Fan(_) | AccountRef::Peer(_) => {
+            list_of(call, "following", Vec::<Value>::new(), |row| row)
+        }
     }
 }
 
 fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
-    let Who::Peer(peer) = somebody(call, call.param("accountId"))? else {
+    let AccountRef::Peer(peer) = somebody(call, call.param("accountId"))? else {
         return Err(Refusal::bad_request("Only other creators can be followed"));
     };
     overlay.put_new(FOLLOWING, call.world.following(), peer);
@@ -90,18 +99,18 @@ fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 /// Unfollows another creator; on the own account it takes `followerId` off the followers.
 fn unfollow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     match somebody(call, call.param("accountId"))? {
-        Who::Peer(peer) => {
+        AccountRef::Peer(peer) => {
             overlay.take(FOLLOWING, peer);
             Ok(Answer::ok(json!({"accountId": call.param("accountId"), "following": false})))
         }
-        Who::Creator => {
+        AccountRef::Creator => {
             let follower_id = body_id(call, "followerId")?;
-            let Who::Fan(fan) = somebody(call, &follower_id)? else {
+            let AccountRef::Fan(fan) = somebody(call, &follower_id)? else {
                 return Err(Refusal::bad_request("followerId does not follow you"));
             };
             overlay.take(FOLLOWERS, fan);
             Ok(Answer::ok(json!({"followerId": follower_id, "follows": false})))
         }
-        Who::Fan(_) => Err(Refusal::bad_request("Only other creators can be unfollowed")),
+        AccountRef::Fan(_) => Err(Refusal::bad_request("Only other creators can be unfollowed")),
     }
 }

@@ -1,7 +1,7 @@
 //! Codes that give a subscription away.
 
 use serde_json::{Value, json};
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::shapes::{Collection, NOTHING, body_id, id, query_id};
 use super::tiers;
@@ -15,7 +15,7 @@ use crate::world::ids::Kind;
 const CODES: Collection<'static> =
     Collection { table: "gift-codes", series: NOTHING, kind: Kind::Voucher };
 
-/// So many can be made at once.
+/// One request makes at most this many.
 const COUNT_MAX: u64 = 100;
 const VALID_MS: i64 = 90 * DAY_MS;
 

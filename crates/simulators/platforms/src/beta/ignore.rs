@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{Collection, NOTHING, Who, body_id, id, somebody};
+use super::shapes::{AccountRef, Collection, NOTHING, body_id, id, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
 use crate::overlay::Overlay;
@@ -53,11 +53,11 @@ fn ignore(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let flags =
         sent.ok_or_else(|| Refusal::bad_request("ignoreFlags is not a sum of 1, 2, 4, 8"))?;
     match ignored {
-        Who::Creator => return Err(Refusal::bad_request("ignoredId is your own account")),
-        Who::Peer(peer) => {
+        AccountRef::Creator => return Err(Refusal::bad_request("ignoredId is your own account")),
+        AccountRef::Peer(peer) => {
             overlay.set(PEER_FLAGS, peer, object(json!({"ignoreFlags": flags})));
         }
-        Who::Fan(fan) => {
+        AccountRef::Fan(fan) => {
             for (bit, table) in BITS {
                 if flags & bit == 0 {
                     overlay.take(table, fan);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::shapes::{
-    Collection, NOTHING, Who, account, body_id, body_ids, id, query_id, text_fields, who,
+    AccountRef, Collection, NOTHING, account, body_id, body_ids, id, query_id, text_fields, who,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -14,7 +14,7 @@ use crate::world::time;
 
 const LISTS: &str = "lists";
 
-/// No list takes in more accounts than this at once.
+/// One request adds at most this many accounts to a list.
 const ADDED_MAX: u64 = 10_000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -69,7 +69,7 @@ fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let Some(wanted) = call.query("accountId") else {
         return collection(call).list(call, overlay, "lists", |list| shown(call, overlay, list));
     };
-    let Some(Who::Fan(fan)) = who(call, wanted) else {
+    let Some(AccountRef::Fan(fan)) = who(call, wanted) else {
         return Err(Refusal::not_found("Account"));
     };
     let has_fan = |list: &u64| {
@@ -85,7 +85,7 @@ fn list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let list = collection(call).find(call, overlay, query_id(call, "listId")?, "List")?;
     let table = items_table(list);
     let page = items(call, overlay, list, &table).page(call, overlay)?;
-    let item = |fan| json!({"id": id(call, Kind::Fan, fan), "account": account(call, overlay, Who::Fan(fan))});
+    let item = |fan| json!({"id": id(call, Kind::Fan, fan), "account": account(call, overlay, AccountRef::Fan(fan))});
     let rows: Vec<Value> = page.indexes.into_iter().map(item).collect();
     let list = shown(call, overlay, list);
     Ok(Answer::ok(json!({
@@ -134,7 +134,7 @@ fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     let ids = body_ids(call, "itemIds")?;
     let fan = |id: &String| match who(call, id) {
-        Some(Who::Fan(fan)) => Ok(fan),
+        Some(AccountRef::Fan(fan)) => Ok(fan),
         _ => Err(Refusal::not_found("Account")),
     };
     ids.iter().map(fan).collect()
@@ -178,7 +178,8 @@ fn add_other_list(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     add(call, overlay, list, fans)
 }
 
-/// `command` is `clear` (takes all items off) or `duplicate` (makes a copy); `listId` says of which.
+/// `command` is `clear` (takes all items off) or `duplicate` (makes a copy); `listId` says of
+/// which.
 fn run_command(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     match call.text("command")? {

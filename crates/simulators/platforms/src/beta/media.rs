@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::account_media::{BUNDLES, bundle};
-use super::shapes::{Collection, Who, account_id, body_id, body_ids, id, merged, price, query_ids};
+use super::shapes::{
+    AccountRef, Collection, account_id, body_id, body_ids, id, merged, price, query_ids,
+};
 use super::uploads;
 use super::vault;
 use crate::answer::{Answer, Outcome, Refusal};
@@ -57,7 +59,7 @@ pub(super) fn medium(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     let mut shown = object(overlay.over(MEDIA, index, generated));
     shown.insert("location".to_owned(), json!(format!("https://cdn.beta.test/media/{own_id}")));
     shown.insert("id".to_owned(), json!(own_id));
-    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, AccountRef::Creator)));
     Value::Object(shown)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::media;
-use super::shapes::{Collection, Who, account_id, id, index_of, query_id, window};
+use super::shapes::{AccountRef, Collection, account_id, id, index_of, query_id, window};
 use crate::answer::{Answer, Outcome};
 use crate::call::Call;
 use crate::overlay::Overlay;
@@ -26,7 +26,8 @@ fn groups(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 
 fn group(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     let chat = call.world.chat(fan);
-    let (fan_id, own_id) = (account_id(call, Who::Fan(fan)), account_id(call, Who::Creator));
+    let (fan_id, own_id) =
+        (account_id(call, AccountRef::Fan(fan)), account_id(call, AccountRef::Creator));
     let group_id = id(call, Kind::Chat, fan);
     json!({
         "id": group_id,
@@ -60,8 +61,8 @@ fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 
 fn message(call: &Call<'_>, overlay: &Overlay, fan: u64, place: u64) -> Value {
     let message = call.world.message(fan, place);
-    let sender = if message.from_fan { Who::Fan(fan) } else { Who::Creator };
-    let recipient = if message.from_fan { Who::Creator } else { Who::Fan(fan) };
+    let sender = if message.from_fan { AccountRef::Fan(fan) } else { AccountRef::Creator };
+    let recipient = if message.from_fan { AccountRef::Creator } else { AccountRef::Fan(fan) };
     let attachments: Vec<Value> =
         message.media.iter().map(|it| media::medium(call, overlay, *it)).collect();
     json!({

@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use self::signing::Signatures;
 use crate::answer::{Answer, Refusal};
-use crate::platform::{self, DemoAccount, Incoming, MovableList, Platform, State};
+use crate::platform::{self, DemoAccount, IncomingRequest, MovableList, Platform, PlatformState};
 use crate::routes::Routes;
 use crate::settings::PlatformSettings;
 use crate::world::World;
@@ -113,7 +113,11 @@ impl Platform for Beta {
         CREATORS.into_iter().map(account).collect()
     }
 
-    fn authenticate(&self, request: &Incoming<'_>, _state: &State) -> Result<usize, Refusal> {
+    fn authenticate(
+        &self,
+        request: &IncomingRequest<'_>,
+        _state: &PlatformState,
+    ) -> Result<usize, Refusal> {
         let token = request.header("authorization").unwrap_or_default();
         let creator = CREATORS.iter().position(|(_, known)| *known == token);
         let creator = creator.ok_or_else(|| Refusal::unauthorized("The token is not valid"))?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::account_media::{self, account_media, generated_price};
 use super::posts;
-use super::shapes::{Collection, Who, account_id, id, index_of, list_of};
+use super::shapes::{AccountRef, Collection, account_id, id, index_of, list_of};
 use crate::answer::Outcome;
 use crate::call::Call;
 use crate::overlay::Overlay;
@@ -46,7 +46,7 @@ fn offers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
         let generated = || json!(generated_price(offer));
         json!({
             "id": id(call, Kind::Offer, offer),
-            "accountId": account_id(call, Who::Creator),
+            "accountId": account_id(call, AccountRef::Creator),
             "accountMediaId": id(call, Kind::AccountMedia, offer),
             "price": offered.get("price").cloned().unwrap_or_else(generated),
             "status": "active",

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::account_media;
-use super::shapes::{Collection, NOTHING, Who, account_id, body_id, id, id_text, mills, price};
+use super::shapes::{
+    AccountRef, Collection, NOTHING, account_id, body_id, id, id_text, mills, price,
+};
 use super::walls;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -43,7 +45,7 @@ pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, post: u64) -> Value {
     };
     let mut shown = object(overlay.over(POSTS, post, generated));
     shown.insert("id".to_owned(), json!(id(call, Kind::Post, post)));
-    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, AccountRef::Creator)));
     shown.insert("attachments".to_owned(), json!(attached(call, overlay, post)));
     shown.insert("wallIds".to_owned(), json!(walls::ids_of(call, overlay, post)));
     Value::Object(shown)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{Who, account, limit, list_of};
+use super::shapes::{AccountRef, account, limit, list_of};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;
@@ -17,13 +17,17 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// Who has exactly this username.
-pub(super) fn by_username(call: &Call<'_>, overlay: &Overlay, username: &str) -> Option<Who> {
+pub(super) fn by_username(
+    call: &Call<'_>,
+    overlay: &Overlay,
+    username: &str,
+) -> Option<AccountRef> {
     let own = super::account::own(call, overlay);
     if own.get("username").and_then(Value::as_str) == Some(username) {
-        return Some(Who::Creator);
+        return Some(AccountRef::Creator);
     }
     let peer = (0..PEERS).find(|peer| call.world.peer(*peer).username == username);
-    peer.map(Who::Peer).or_else(|| fan_by_username(call, username).map(Who::Fan))
+    peer.map(AccountRef::Peer).or_else(|| fan_by_username(call, username).map(AccountRef::Fan))
 }
 
 /// A fan's username ends in the number of the fan.
@@ -35,7 +39,7 @@ fn fan_by_username(call: &Call<'_>, username: &str) -> Option<u64> {
     fans.find(|fan| call.world.fan(*fan).username == username)
 }
 
-fn found(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<Who>, Refusal> {
+fn found(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<AccountRef>, Refusal> {
     let wanted = call.query("query").or_else(|| call.query("search")).unwrap_or_default();
     let wanted = wanted.trim().to_lowercase();
     if wanted.is_empty() {
@@ -52,7 +56,8 @@ fn found(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<Who>, Refusal> {
         let fan = call.world.fan(*fan);
         has(&fan.name, &fan.username)
     });
-    let mut all: Vec<Who> = peers.map(Who::Peer).chain(fans.map(Who::Fan)).collect();
+    let mut all: Vec<AccountRef> =
+        peers.map(AccountRef::Peer).chain(fans.map(AccountRef::Fan)).collect();
     if let Some(exact) = by_username(call, overlay, &wanted).filter(|exact| !all.contains(exact)) {
         all.insert(0, exact);
     }

@@ -34,7 +34,7 @@ pub(super) struct Collection<'a> {
 
 /// Anybody who has an account.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum AccountRef {
     /// The creator who calls.
     Creator,
     Fan(u64),
@@ -203,7 +203,7 @@ pub(super) fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
 }
 
 /// The part of a list that the query asks for, by places, the newest thing at place 0.
-pub(super) struct Window {
+pub(super) struct PageWindow {
     pub(super) start: u64,
     /// Not less than `start`.
     pub(super) end: u64,
@@ -218,7 +218,7 @@ pub(super) fn window(
     call: &Call<'_>,
     total: u64,
     place_of: impl Fn(&str) -> Option<u64>,
-) -> Result<Window, Refusal> {
+) -> Result<PageWindow, Refusal> {
     let place = |name: &str| {
         let found = cursor(call, name).map(&place_of);
         found
@@ -228,13 +228,13 @@ pub(super) fn window(
     let (limit, before, after) = (limit(call)?, place("before")?, place("after")?);
     if let (None, Some(end)) = (before, after) {
         let start = end.saturating_sub(limit);
-        return Ok(Window { start, end, has_more: start > 0 });
+        return Ok(PageWindow { start, end, has_more: start > 0 });
     }
     let last = after.unwrap_or(total);
     let offset = call.query_number("offset")?.unwrap_or(0);
     let start = before.map_or(offset, |before| before + 1).min(last);
     let end = start.saturating_add(limit).min(last);
-    Ok(Window { start, end, has_more: end < last })
+    Ok(PageWindow { start, end, has_more: end < last })
 }
 
 /// The page of the query out of things that were looked up one by one. A cursor is the `id` of a
@@ -246,7 +246,7 @@ pub(super) fn list_of<T: Clone>(
     row: impl Fn(T) -> Value,
 ) -> Outcome {
     let total = things.len() as u64;
-    let Window { start, end, has_more } = window(call, total, |sent| {
+    let PageWindow { start, end, has_more } = window(call, total, |sent| {
         let is_it = |thing: &T| row(thing.clone()).get("id").and_then(Value::as_str) == Some(sent);
         things.iter().position(is_it).map(|place| place as u64)
     })?;
@@ -257,42 +257,42 @@ pub(super) fn list_of<T: Clone>(
 }
 
 /// Whose account id this is.
-pub(super) fn who(call: &Call<'_>, id: &str) -> Option<Who> {
+pub(super) fn who(call: &Call<'_>, id: &str) -> Option<AccountRef> {
     if index_of(call, Kind::Creator, id) == Some(0) {
-        return Some(Who::Creator);
+        return Some(AccountRef::Creator);
     }
     if let Some(fan) = index_of(call, Kind::Fan, id) {
-        return (fan < call.world.fans).then_some(Who::Fan(fan));
+        return (fan < call.world.fans).then_some(AccountRef::Fan(fan));
     }
     let peer = index_of(call, Kind::Peer, id)?;
-    (peer < PEERS).then_some(Who::Peer(peer))
+    (peer < PEERS).then_some(AccountRef::Peer(peer))
 }
 
-/// Whose account id this is; 404 when it is nobody's.
-pub(super) fn somebody(call: &Call<'_>, id: &str) -> Result<Who, Refusal> {
+/// Whose account id this is; 404 when it is unknown.
+pub(super) fn somebody(call: &Call<'_>, id: &str) -> Result<AccountRef, Refusal> {
     who(call, id).ok_or_else(|| Refusal::not_found("Account"))
 }
 
-/// The account id of somebody.
-pub(super) fn account_id(call: &Call<'_>, who: Who) -> String {
+/// The id of an account.
+pub(super) fn account_id(call: &Call<'_>, who: AccountRef) -> String {
     match who {
-        Who::Creator => id(call, Kind::Creator, 0),
-        Who::Fan(fan) => id(call, Kind::Fan, fan),
-        Who::Peer(peer) => id(call, Kind::Peer, peer),
+        AccountRef::Creator => id(call, Kind::Creator, 0),
+        AccountRef::Fan(fan) => id(call, Kind::Fan, fan),
+        AccountRef::Peer(peer) => id(call, Kind::Peer, peer),
     }
 }
 
-/// The account of somebody, as others see it.
-pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: Who) -> Value {
+/// An account as others see it.
+pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
     let world = call.world;
     let own_id = account_id(call, who);
     let (name, username, role) = match who {
-        Who::Creator => return super::account::own(call, overlay),
-        Who::Fan(fan) => {
+        AccountRef::Creator => return super::account::own(call, overlay),
+        AccountRef::Fan(fan) => {
             let person = world.fan(fan);
             (person.name, person.username, "fan")
         }
-        Who::Peer(peer) => {
+        AccountRef::Peer(peer) => {
             let person = world.peer(peer);
             (person.name, person.username, "creator")
         }
@@ -305,8 +305,8 @@ pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: Who) -> Value {
         "avatar": format!("https://cdn.beta.test/avatars/{own_id}.jpg"),
     });
     let more = match who {
-        Who::Fan(fan) => fan_fields(call, overlay, fan),
-        Who::Peer(peer) => json!({
+        AccountRef::Fan(fan) => fan_fields(call, overlay, fan),
+        AccountRef::Peer(peer) => json!({
             "following": overlay.holds(FOLLOWING, world.following(), peer),
             "subscribed": overlay.holds(
                 super::subscriptions::OWN,
@@ -315,7 +315,7 @@ pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: Who) -> Value {
             ),
             "ignoreFlags": ignore::flags_of_peer(overlay, peer),
         }),
-        Who::Creator => json!({}),
+        AccountRef::Creator => json!({}),
     };
     if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
         shown.extend(more);

@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use super::NAME;
 use crate::answer::Refusal;
-use crate::platform::Incoming;
+use crate::platform::IncomingRequest;
 use crate::settings::PlatformSettings;
 use crate::world::MINUTE_MS;
 
@@ -37,8 +37,9 @@ impl Signatures {
         }
     }
 
-    /// Refuses a request that is not signed with our key, is too old or too new, or was sent before.
-    pub(super) fn check(&self, request: &Incoming<'_>) -> Result<(), Refusal> {
+    /// Refuses a request that is not signed with our key, is too old or too new, or was sent
+    /// before.
+    pub(super) fn check(&self, request: &IncomingRequest<'_>) -> Result<(), Refusal> {
         let header = |name: &str| {
             let value = request.header(name).filter(|value| !value.is_empty());
             value.ok_or_else(|| Refusal::unauthorized(format!("{name} is missing")))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::account_media;
 use super::follows;
 use super::shapes::{
-    Collection, NOTHING, Who, account, account_id, body_id, body_ids, id, index_of, query_id,
+    AccountRef, Collection, NOTHING, account, account_id, body_id, body_ids, id, index_of, query_id,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -64,7 +64,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, media_story: u64) -> Value {
     };
     let mut shown = object(overlay.over(MEDIA_STORIES, media_story, generated));
     shown.insert("id".to_owned(), json!(id(call, Kind::Story, media_story)));
-    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, AccountRef::Creator)));
     shown.insert("views".to_owned(), json!(viewers(call, media_story).count()));
     shown.insert("viewed".to_owned(), json!(overlay.holds(SEEN, NOTHING, media_story)));
     Value::Object(shown)
@@ -99,8 +99,8 @@ fn of_followed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
         let index = peer_index(day_ms, peer);
         json!({
             "id": id(call, Kind::Story, index),
-            "accountId": account_id(call, Who::Peer(peer)),
-            "account": account(call, overlay, Who::Peer(peer)),
+            "accountId": account_id(call, AccountRef::Peer(peer)),
+            "account": account(call, overlay, AccountRef::Peer(peer)),
             "createdAt": created_at_ms(peer),
             "expiresAt": created_at_ms(peer) + DAY_MS,
             "viewed": overlay.holds(SEEN, NOTHING, index),
@@ -118,8 +118,8 @@ fn views(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let series = viewers(call, media_story);
     let fans = Collection { table: &table, series, kind: Kind::Fan };
     fans.list(call, overlay, "views", |fan| {
-        let account = account(call, overlay, Who::Fan(fan));
-        json!({"accountId": account_id(call, Who::Fan(fan)), "account": account})
+        let account = account(call, overlay, AccountRef::Fan(fan));
+        json!({"accountId": account_id(call, AccountRef::Fan(fan)), "account": account})
     })
 }
 
@@ -175,7 +175,7 @@ fn story(call: &Call<'_>, overlay: &Overlay, story: u64) -> Value {
         kept.retain(|sent| sent.as_str().is_some_and(exists));
     }
     shown.insert("id".to_owned(), json!(id(call, Kind::Highlight, story)));
-    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, AccountRef::Creator)));
     Value::Object(shown)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{Collection, Who, account, account_id, body_id, id, mills, somebody};
+use super::shapes::{AccountRef, Collection, account, account_id, body_id, id, mills, somebody};
 use super::tiers;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -50,8 +50,8 @@ fn subscriber(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     json!({
         "id": id(call, Kind::Fan, fan),
         "subscriptionId": id(call, Kind::Subscription, fan),
-        "subscriberId": account_id(call, Who::Fan(fan)),
-        "accountId": account_id(call, Who::Creator),
+        "subscriberId": account_id(call, AccountRef::Fan(fan)),
+        "accountId": account_id(call, AccountRef::Creator),
         "subscriptionTierId": id(call, Kind::Tier, tier.index),
         "subscriptionTierName": tiers::name(call, overlay, tier.index),
         "subscriptionTierColor": tier.color,
@@ -62,7 +62,7 @@ fn subscriber(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
         "status": if person.active { "active" } else { "expired" },
         "createdAt": person.subscribed_at_ms,
         "endsAt": person.expires_at_ms,
-        "account": account(call, overlay, Who::Fan(fan)),
+        "account": account(call, overlay, AccountRef::Fan(fan)),
     })
 }
 
@@ -77,10 +77,10 @@ fn own_subscriptions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 fn own_json(call: &Call<'_>, overlay: &Overlay, peer: u64) -> Value {
     let person = call.world.peer(peer);
     let generated = json!({
-        "id": account_id(call, Who::Peer(peer)),
+        "id": account_id(call, AccountRef::Peer(peer)),
         "subscriptionId": id(call, Kind::Subscription, OWN_INDEXES + peer),
-        "accountId": account_id(call, Who::Peer(peer)),
-        "subscriberId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Peer(peer)),
+        "subscriberId": account_id(call, AccountRef::Creator),
         "price": mills(person.price_cents),
         "renewPrice": mills(person.price_cents),
         "billingCycle": 30,
@@ -90,13 +90,13 @@ fn own_json(call: &Call<'_>, overlay: &Overlay, peer: u64) -> Value {
         "endsAt": call.world.renewed_ms(call.world.end_ms + 14 * DAY_MS),
     });
     let mut shown = object(overlay.over(OWN, peer, generated));
-    shown.insert("account".to_owned(), account(call, overlay, Who::Peer(peer)));
+    shown.insert("account".to_owned(), account(call, overlay, AccountRef::Peer(peer)));
     Value::Object(shown)
 }
 
 /// `accountId` is the creator to subscribe to, for 30 days.
 fn subscribe(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
-    let Who::Peer(peer) = somebody(call, &body_id(call, "accountId")?)? else {
+    let AccountRef::Peer(peer) = somebody(call, &body_id(call, "accountId")?)? else {
         return Err(Refusal::bad_request("accountId is not another creator"));
     };
     if overlay.holds(OWN, own_series(call), peer) {

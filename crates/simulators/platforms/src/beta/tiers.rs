@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shapes::{
-    Collection, NOTHING, Who, account_id, body_id, body_ids, id, index_of, mills, price,
+    AccountRef, Collection, NOTHING, account_id, body_id, body_ids, id, index_of, mills, price,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -63,7 +63,7 @@ fn tier_json(call: &Call<'_>, overlay: &Overlay, tier: u64, position: usize) -> 
     };
     let mut shown = object(overlay.over(TIERS, tier, generated));
     shown.insert("id".to_owned(), json!(id(call, Kind::Tier, tier)));
-    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, AccountRef::Creator)));
     shown.remove("planIndexes");
     shown.insert("pos".to_owned(), json!(position));
     shown.insert("plans".to_owned(), json!(plans(call, overlay, tier)));

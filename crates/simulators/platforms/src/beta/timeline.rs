@@ -1,10 +1,11 @@
-//! Timelines: the creator's own posts, those of a peer, and the home timeline of all peers followed.
+//! Timelines: the creator's own posts, those of a peer, and the home timeline of all peers
+//! followed.
 
 use serde_json::{Value, json};
 
 use super::follows::{self, FOLLOWING};
 use super::posts;
-use super::shapes::{Who, account_id, body_id, id, index_of, list_of, somebody};
+use super::shapes::{AccountRef, account_id, body_id, id, index_of, list_of, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;
@@ -13,7 +14,7 @@ use crate::world::ids::Kind;
 use crate::world::people::PEERS;
 use crate::world::{DAY_MS, MINUTE_MS, signed};
 
-/// Every peer has so many posts.
+/// The number of posts of each peer.
 const PEER_POSTS: u64 = 10;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -26,18 +27,19 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 /// Of the account `accountId`, the own one when absent.
 fn timeline(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    match call.query("accountId").map_or(Ok(Who::Creator), |id| somebody(call, id))? {
-        Who::Creator => posts::collection(call)
+    match call.query("accountId").map_or(Ok(AccountRef::Creator), |id| somebody(call, id))? {
+        AccountRef::Creator => posts::collection(call)
             .list(call, overlay, "posts", |post| posts::shown(call, overlay, post)),
-        Who::Peer(peer) => feed(call, &[peer]),
-        Who::Fan(_) => feed(call, &[]),
+        AccountRef::Peer(peer) => feed(call, &[peer]),
+        AccountRef::Fan(_) => feed(call, &[]),
     }
 }
 
 /// The same posts with the accounts that wrote them beside.
 fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = timeline(call, overlay)?;
-    let author = call.query("accountId").map_or(Ok(Who::Creator), |id| somebody(call, id))?;
+    let author =
+        call.query("accountId").map_or(Ok(AccountRef::Creator), |id| somebody(call, id))?;
     let accounts = json!([super::shapes::account(call, overlay, author)]);
     answer.add("aggregationData", json!({"accounts": accounts}));
     Ok(answer)
@@ -74,7 +76,7 @@ fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {
     let generated = call.world.post(index);
     json!({
         "id": id(call, Kind::Event, index),
-        "accountId": account_id(call, Who::Peer(peer)),
+        "accountId": account_id(call, AccountRef::Peer(peer)),
         "content": generated.text,
         "price": 0,
         "likeCount": generated.likes,

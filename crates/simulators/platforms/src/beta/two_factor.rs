@@ -2,7 +2,7 @@
 //! that is entered proves that they arrived, and each works once.
 
 use serde_json::{Value, json};
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::shapes::{Collection, NOTHING, body_id, id};
 use crate::answer::{Answer, Outcome, Refusal};

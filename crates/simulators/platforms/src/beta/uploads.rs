@@ -13,7 +13,7 @@ use crate::world::ids::Kind;
 
 const UPLOADS: Collection<'static> =
     Collection { table: "uploads", series: NOTHING, kind: Kind::Upload };
-/// The address of an upload is good for so long.
+/// How long the address of an upload is valid.
 const VALID_MS: i64 = HOUR_MS;
 const BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
 

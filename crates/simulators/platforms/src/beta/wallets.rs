@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::shapes::{Who, account, account_id, list_of, mills, net_mills};
+use super::shapes::{AccountRef, account, account_id, list_of, mills, net_mills};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;
@@ -78,7 +78,7 @@ fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
     let total = world.earnings(from_ms, to_ms);
     let balance = world.balance();
     Ok(Answer::ok(json!({
-        "accountId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Creator),
         "currency": "USD",
         "startDate": from_ms,
         "endDate": to_ms,
@@ -102,8 +102,8 @@ fn accounts(call: &Call<'_>, overlay: &Overlay, window: Window) -> Outcome {
     fans.sort_by_key(|(fan, sum)| (Reverse(sum.gross_cents), *fan));
     let row = |(fan, sum): (u64, Sum)| {
         json!({
-            "accountId": account_id(call, Who::Fan(fan)),
-            "account": account(call, overlay, Who::Fan(fan)),
+            "accountId": account_id(call, AccountRef::Fan(fan)),
+            "account": account(call, overlay, AccountRef::Fan(fan)),
             "totalGross": mills(sum.gross_cents),
             "totalNet": net_mills(sum.gross_cents),
             "transactions": sum.count,

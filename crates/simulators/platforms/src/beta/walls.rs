@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::posts;
-use super::shapes::{Collection, NOTHING, Who, account_id, body_id, body_ids, id};
+use super::shapes::{AccountRef, Collection, NOTHING, account_id, body_id, body_ids, id};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
 use crate::overlay::Overlay;
@@ -66,7 +66,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, wall: u64, position: usize) -> Valu
     let (name, private) = if wall == 0 { ("Open", 0) } else { ("Behind the scenes", 1) };
     let generated = json!({
         "id": id(call, Kind::Wall, wall),
-        "accountId": account_id(call, Who::Creator),
+        "accountId": account_id(call, AccountRef::Creator),
         "name": name,
         "description": "",
         "metadata": "",

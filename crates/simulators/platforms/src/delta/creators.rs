@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::posts;
 use super::shapes::{Collection, fan_param, id, index_of, online_fans, own_creator, page_of, user};

@@ -1,4 +1,4 @@
-//! Messages to many at once.
+//! Messages to many fans.
 
 use http::Method;
 use serde_json::{Value, json};

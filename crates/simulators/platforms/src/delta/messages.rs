@@ -19,7 +19,7 @@ use crate::world::talk::{fan_and_place, message_index};
 use crate::world::time::rfc3339;
 
 const TEXT_BYTES_MAX: usize = 10_000;
-/// A batch gives so many messages of each chat, at most.
+/// The number of messages of each chat in a batch, at most.
 const BATCH_MESSAGES_MAX: u64 = 20;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -154,7 +154,8 @@ fn batch(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"data": rows})))
 }
 
-/// `text` or `mediaUuids`, and a `price` in cents if media are sent. Opens the chat if there is none.
+/// `text` or `mediaUuids`, and a `price` in cents if media are sent. Opens the chat if there is
+/// none.
 fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_param(call)?;
     let media_uuids = body_uuids_if_any(call, "mediaUuids")?;

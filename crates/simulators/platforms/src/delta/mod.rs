@@ -1,5 +1,5 @@
-//! `platform_delta`: UUIDs as ids, money in cents, times in RFC 3339. Access tokens carry OAuth scopes
-//! and every operation says which it needs; lists come in numbered pages or with a cursor.
+//! `platform_delta`: UUIDs as ids, money in cents, times in RFC 3339. Access tokens carry OAuth
+//! scopes and every operation says which it needs; lists come in numbered pages or with a cursor.
 
 mod agencies;
 mod apps;
@@ -24,7 +24,7 @@ mod uploads;
 use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
-use crate::platform::{DemoAccount, Incoming, MovableList, Platform, State};
+use crate::platform::{DemoAccount, IncomingRequest, MovableList, Platform, PlatformState};
 use crate::routes::{Route, Routes};
 use crate::settings::PlatformSettings;
 use crate::world::World;
@@ -91,7 +91,11 @@ impl Platform for Delta {
         oauth::CREATORS.iter().map(account).collect()
     }
 
-    fn authenticate(&self, request: &Incoming<'_>, state: &State) -> Result<usize, Refusal> {
+    fn authenticate(
+        &self,
+        request: &IncomingRequest<'_>,
+        state: &PlatformState,
+    ) -> Result<usize, Refusal> {
         let grant = oauth::grant(request, state)?;
         if request.header("x-api-version") != Some(self.version.as_str()) {
             let message = format!("X-Api-Version is not {}", self.version);
@@ -102,8 +106,8 @@ impl Platform for Delta {
 
     fn authorize(
         &self,
-        request: &Incoming<'_>,
-        state: &State,
+        request: &IncomingRequest<'_>,
+        state: &PlatformState,
         route: &Route,
     ) -> Result<(), Refusal> {
         let granted = oauth::grant(request, state)?.scopes;

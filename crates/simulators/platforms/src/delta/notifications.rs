@@ -1,4 +1,4 @@
-//! What happened lately: the newest payments, and what was done to the account, told one by one.
+//! What happened lately: the newest payments, and what was done to the account, one by one.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn notifications(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-/// Tells the creator that this was done, with what it was done to under `subject`.
+/// Notifies the creator that this was done, with what it was done to under `subject`.
 pub(super) fn tell(call: &Call<'_>, overlay: &mut Overlay, kind: &str, subject: &Value) {
     let fields = json!({
         "type": kind,

@@ -10,7 +10,7 @@ use simulator_kit::pairs::parse_pairs;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
 use crate::overlay::Overlay;
-use crate::platform::{Incoming, State};
+use crate::platform::{IncomingRequest, PlatformState};
 use crate::routes::Routes;
 use crate::world::SECOND_MS;
 use crate::world::ids::CREATED;
@@ -89,7 +89,7 @@ pub(super) const CREATORS: [Creator; crate::platform::CREATORS] = [
 ];
 
 /// What an access token allows.
-pub(super) struct Grant {
+pub(super) struct TokenGrant {
     pub(super) creator: usize,
     pub(super) scopes: Vec<String>,
 }
@@ -99,12 +99,18 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// What the token of a request allows; 401 when it is missing, unknown or has expired.
-pub(super) fn grant(request: &Incoming<'_>, state: &State) -> Result<Grant, Refusal> {
+pub(super) fn grant(
+    request: &IncomingRequest<'_>,
+    state: &PlatformState,
+) -> Result<TokenGrant, Refusal> {
     let sent = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let token = sent.ok_or_else(|| Refusal::unauthorized("An access token is required"))?;
     if let Some(creator) = CREATORS.iter().position(|known| known.access_token == token) {
         let scopes = CREATORS.get(creator).map_or(&[][..], |known| known.scopes);
-        return Ok(Grant { creator, scopes: scopes.iter().map(ToString::to_string).collect() });
+        return Ok(TokenGrant {
+            creator,
+            scopes: scopes.iter().map(ToString::to_string).collect(),
+        });
     }
     let index = number_of("access", token);
     let fields = index.and_then(|index| state.shared.fields(ACCESS_TOKENS, index));
@@ -115,7 +121,7 @@ pub(super) fn grant(request: &Incoming<'_>, state: &State) -> Result<Grant, Refu
     }
     let creator = field("creator").as_u64().and_then(|creator| usize::try_from(creator).ok());
     let scopes = field("scope").as_str().unwrap_or_default().split(' ').map(str::to_owned);
-    Ok(Grant { creator: creator.unwrap_or(usize::MAX), scopes: scopes.collect() })
+    Ok(TokenGrant { creator: creator.unwrap_or(usize::MAX), scopes: scopes.collect() })
 }
 
 fn refusal(code: &'static str, message: &str) -> Refusal {
@@ -126,8 +132,8 @@ fn refusal(code: &'static str, message: &str) -> Refusal {
     Refusal::new(status, code, message)
 }
 
-/// `grant_type`, `refresh_token`, `client_id`, `client_secret`, each once, as a form; `scope` if the
-/// new access token is to have fewer scopes. The refresh token keeps all that were granted.
+/// `grant_type`, `refresh_token`, `client_id`, `client_secret`, each once, as a form; `scope` if
+/// the new access token is to have fewer scopes. The refresh token keeps all that were granted.
 fn refresh(call: &Call<'_>, shared: &mut Overlay) -> Outcome {
     let form = form(call)?;
     let value = |name: &str| {

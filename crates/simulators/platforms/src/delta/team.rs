@@ -117,7 +117,7 @@ fn invite_creator(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     invite(call, overlay, "creator")
 }
 
-/// `email` and `role` (`chatter` when absent). Whoever is invited is on the list of members, not
+/// `email` and `role` (`chatter` when absent). An invited person is on the list of members, not
 /// active yet.
 fn invite_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let role = call.field("role").as_str().unwrap_or("chatter");

@@ -88,7 +88,7 @@ fn members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows_with_limit(call, overlay, (&table, series), |member| fan(call, member))
 }
 
-/// The fans in `user_ids`; one that is nobody refuses them all.
+/// The fans in `user_ids`; an unknown one refuses them all.
 fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     let sent = call.field("user_ids").as_array().filter(|sent| !sent.is_empty());
     let sent = sent.ok_or_else(|| Refusal::bad_request("user_ids is required"))?;

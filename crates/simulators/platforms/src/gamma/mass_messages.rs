@@ -1,4 +1,4 @@
-//! Messages to all fans at once. They need a paid plan; one with a time in the future waits for it
+//! Messages to all fans. They need a paid plan; one with a time in the future waits for it
 //! and can be edited and cancelled until then.
 
 use http::Method;

@@ -125,7 +125,7 @@ pub(super) fn check_fields(call: &Call<'_>, overlay: &Overlay) -> Result<(), Ref
     Ok(())
 }
 
-/// Whoever answers a chat has read it. A chat that was deleted comes back with the message.
+/// Writing into a chat marks it as read. A chat that was deleted comes back with the message.
 fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let fan = index_of(call, Kind::Chat, call.param("chat_id"))

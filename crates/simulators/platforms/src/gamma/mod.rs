@@ -19,7 +19,7 @@ mod uploads;
 use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
-use crate::platform::{self, DemoAccount, Incoming, MovableList, Platform, State};
+use crate::platform::{self, DemoAccount, IncomingRequest, MovableList, Platform, PlatformState};
 use crate::routes::Routes;
 use crate::world::World;
 use crate::world::ids::{Kind, hex24};
@@ -77,7 +77,11 @@ impl Platform for Gamma {
         CREATORS.into_iter().enumerate().map(account).collect()
     }
 
-    fn authenticate(&self, request: &Incoming<'_>, _state: &State) -> Result<usize, Refusal> {
+    fn authenticate(
+        &self,
+        request: &IncomingRequest<'_>,
+        _state: &PlatformState,
+    ) -> Result<usize, Refusal> {
         let sent = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         let resource = request.header("x-resource");
         let matches =

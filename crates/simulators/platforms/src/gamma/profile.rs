@@ -77,7 +77,7 @@ pub(super) fn plan(world: &World) -> &'static str {
     if world.creator == 2 { "free" } else { "pro" }
 }
 
-/// The search looks at this many of the newest fans, so that a huge account answers at once.
+/// The search looks at this many of the newest fans, so that a huge account responds quickly.
 const SEARCHED_FANS_MAX: u64 = 20_000;
 
 /// Any account whose name or username has the text in it: the caller's own, creators, fans.

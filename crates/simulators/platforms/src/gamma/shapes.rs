@@ -93,7 +93,7 @@ pub(super) fn rows_of(call: &Call<'_>, all: impl Iterator<Item = Value>) -> Outc
     Ok(Answer::ok(all.skip(ahead).take(count).collect()))
 }
 
-/// Who somebody is, in few fields.
+/// A user in few fields.
 fn user(id: &str, username: &str, name: &str) -> Value {
     json!({
         "_id": id,

@@ -19,7 +19,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.post("media/upload", upload)
 }
 
-/// Publishes at once, or at `to_be_posted_at`. Only `file` is required.
+/// Publishes immediately, or at `to_be_posted_at`. Only `file` is required.
 fn upload(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     if !call.content_type.is_some_and(is_form) {
         return Err(Refusal::bad_request("A multipart form is required"));

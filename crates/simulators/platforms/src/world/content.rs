@@ -14,7 +14,7 @@ pub(crate) const MEDIA: u64 = 120;
 
 const COMMENTS_MAX: u64 = 1000;
 const POSTS: u64 = 60;
-/// There is a new medium and a new post once in so long.
+/// The time between two media, and between two posts.
 const MEDIUM_STEP_MS: i64 = 3 * DAY_MS;
 const POST_STEP_MS: i64 = 5 * DAY_MS;
 
@@ -71,14 +71,14 @@ impl World {
 
     /// The medium with this index.
     pub(crate) fn medium(&self, index: u64) -> Medium {
-        let mut dice = self.dice(MEDIUM, index);
-        let is_video = dice.chance(30);
+        let mut random = self.random(MEDIUM, index);
+        let is_video = random.in_percent(30);
         Medium {
             is_video,
-            bytes: dice.between(200_000, if is_video { 90_000_000 } else { 6_000_000 }),
+            bytes: random.between(200_000, if is_video { 90_000_000 } else { 6_000_000 }),
             width: if is_video { 1920 } else { 3024 },
             height: if is_video { 1080 } else { 4032 },
-            seconds: if is_video { dice.between(8, 900) } else { 0 },
+            seconds: if is_video { random.between(8, 900) } else { 0 },
             created_at_ms: self.time_ms(MEDIUM, index, MEDIUM_STEP_MS),
         }
     }
@@ -126,19 +126,23 @@ impl World {
 
     /// The post with this index.
     pub(crate) fn post(&self, index: u64) -> Post {
-        let mut dice = self.dice(POST, index);
+        let mut random = self.random(POST, index);
         let posted_at_ms = self.time_ms(POST, index, POST_STEP_MS);
-        let count = dice.between(1, 4);
-        let media = (0..count).map(|_| self.medium_before(posted_at_ms, dice.roll())).collect();
+        let count = random.between(1, 4);
+        let media = (0..count).map(|_| self.medium_before(posted_at_ms, random.draw())).collect();
         let readers = self.fans.saturating_sub(self.youngest_fan_at(posted_at_ms));
         Post {
-            text: dice.pick(POST_LINES),
+            text: random.pick(POST_LINES),
             posted_at_ms,
-            likes: dice.below(400),
-            comments: dice.below(12).min(readers),
-            price_cents: if dice.chance(25) { signed(dice.between(3, 40)) * 100 } else { 0 },
+            likes: random.below(400),
+            comments: random.below(12).min(readers),
+            price_cents: if random.in_percent(25) {
+                signed(random.between(3, 40)) * 100
+            } else {
+                0
+            },
             media,
-            tips_cents: signed(dice.below(20)) * 500,
+            tips_cents: signed(random.below(20)) * 500,
         }
     }
 
@@ -150,17 +154,17 @@ impl World {
     /// The comment at this place under a post.
     pub(crate) fn comment(&self, post: u64, place: u64) -> Comment {
         let index = post * COMMENTS_MAX + place;
-        let mut dice = self.dice(COMMENT, index);
+        let mut random = self.random(COMMENT, index);
         let Post { posted_at_ms, comments, .. } = self.post(post);
         let youngest = self.youngest_fan_at(posted_at_ms).min(self.fans.saturating_sub(1));
         let step_ms = (self.end_ms - posted_at_ms) / (signed(comments) + 1);
         let steps = signed(comments.saturating_sub(place));
         Comment {
             index,
-            fan: youngest + dice.below(self.fans - youngest),
-            text: dice.pick(COMMENT_LINES),
+            fan: youngest + random.below(self.fans - youngest),
+            text: random.pick(COMMENT_LINES),
             written_at_ms: posted_at_ms + steps * step_ms.min(47 * MINUTE_MS),
-            likes: dice.below(30),
+            likes: random.below(30),
         }
     }
 
@@ -171,10 +175,10 @@ impl World {
 
     /// The story with this index.
     pub(crate) fn story(&self, index: u64) -> Story {
-        let mut dice = self.dice(STORY, index);
+        let mut random = self.random(STORY, index);
         let created_at_ms = self.time_ms(STORY, index, 2 * HOUR_MS);
         Story {
-            medium: self.medium_before(created_at_ms, dice.roll()),
+            medium: self.medium_before(created_at_ms, random.draw()),
             created_at_ms,
             expires_at_ms: created_at_ms + DAY_MS,
             viewers: Series::of(self.fans, 4, &[0, 3]),

@@ -14,9 +14,9 @@ pub(crate) mod time;
 pub(crate) mod trade;
 mod words;
 
-use simulator_kit::dice::{Dice, mix};
+use simulator_kit::seeded_random::{SeededRandom, mix};
 
-/// Where a generated world ends unless it is told to end elsewhere: 2026-01-01T00:00:00Z, in
+/// Where a generated world ends by default: 2026-01-01T00:00:00Z, in
 /// milliseconds.
 pub(crate) const EPOCH_MS: i64 = 1_767_225_600_000;
 
@@ -71,15 +71,15 @@ impl World {
         if self.is_empty() { 0 } else { count }
     }
 
-    fn dice(&self, kind: u64, index: u64) -> Dice {
-        Dice::of(self.seed, kind, index)
+    fn random(&self, kind: u64, index: u64) -> SeededRandom {
+        SeededRandom::of(self.seed, kind, index)
     }
 
     /// The time of the `index`-th thing of a line that reaches back from the end in steps of
     /// `step_ms`; it never equals that of a neighbour.
     fn time_ms(&self, kind: u64, index: u64, step_ms: i64) -> i64 {
         let step = step_ms.max(2);
-        let jitter = self.dice(kind, index).below(step.unsigned_abs() - 1);
+        let jitter = self.random(kind, index).below(step.unsigned_abs() - 1);
         self.end_ms - signed(index) * step - signed(jitter) - 1
     }
 }

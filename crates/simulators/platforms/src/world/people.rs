@@ -1,6 +1,6 @@
 //! Creators, fans, and other creators (peers) whom a creator may follow.
 
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::series::Series;
 use super::trade::{PaymentKind, first_older};
@@ -18,13 +18,13 @@ const ACTIVE: &[u64] = &[0, 1, 2, 3];
 /// How many fans of ten are active but will not renew, and which.
 const ENDING: &[u64] = &[2, 8];
 
-/// A subscription is paid for so long at once.
+/// The time that one payment of a subscription covers.
 pub(crate) const PERIOD_MS: i64 = 30 * DAY_MS;
 
 /// How many peers there are; a creator follows some of them.
 pub(crate) const PEERS: u64 = 60;
 
-/// Somebody who subscribed at least once.
+/// A person who subscribed at least once.
 #[derive(Clone, Debug)]
 pub(crate) struct Fan {
     pub(crate) name: String,
@@ -107,18 +107,18 @@ impl World {
 
     /// The fan with this index; it is for the caller to know that it is below `fans`.
     pub(crate) fn fan(&self, index: u64) -> Fan {
-        let mut dice = self.dice(FAN, index);
-        let first = dice.pick(FIRST_NAMES);
-        let last = dice.pick(LAST_NAMES);
+        let mut random = self.random(FAN, index);
+        let first = random.pick(FIRST_NAMES);
+        let last = random.pick(LAST_NAMES);
         let tier = self.tier_of_fan(index);
         let active = ACTIVE.contains(&(index % 5));
         let subscribed_at_ms = self.subscribed_at_ms(index);
-        let left_ms = signed(dice.between(25, 30 * 24)) * HOUR_MS;
-        let seen_at_ms = self.end_ms - signed(dice.below(72 * 60)) * MINUTE_MS;
+        let left_ms = signed(random.between(25, 30 * 24)) * HOUR_MS;
+        let seen_at_ms = self.end_ms - signed(random.below(72 * 60)) * MINUTE_MS;
         Fan {
             name: format!("{first} {last}"),
             username: username(first, index),
-            country: dice.pick(COUNTRIES),
+            country: random.pick(COUNTRIES),
             subscribed_at_ms,
             expires_at_ms: if active {
                 self.renewed_ms(self.end_ms + left_ms)
@@ -128,13 +128,14 @@ impl World {
             last_seen_at_ms: seen_at_ms.max(subscribed_at_ms + MINUTE_MS).min(self.end_ms),
             active,
             renews: active && !ENDING.contains(&(index % 10)),
-            online: dice.chance(15),
+            online: random.in_percent(15),
             tier,
             price_cents: self.tier(tier).price_cents,
         }
     }
 
-    /// What this fan ever paid: asked for by itself, because it takes longer than all the rest of a fan.
+    /// What this fan ever paid: asked for by itself, because it takes longer than all the rest of a
+    /// fan.
     pub(crate) fn spent(&self, fan: u64) -> Spent {
         let mut spent = Spent::default();
         for payment in self.payments_of(fan) {
@@ -162,7 +163,7 @@ impl World {
     /// The tier of a fan, without making up the rest of the person: sums of payments ask for
     /// thousands of them.
     pub(crate) fn tier_of_fan(&self, index: u64) -> u64 {
-        self.dice(TIER_OF_FAN, index).below(3)
+        self.random(TIER_OF_FAN, index).below(3)
     }
 
     /// The time between two new subscribers: two years hold them all, but no more than a day.
@@ -244,12 +245,12 @@ impl World {
 
     /// Another creator, by index below [`PEERS`].
     pub(crate) fn peer(&self, index: u64) -> Peer {
-        let mut dice = self.dice(PEER, index);
-        let first = dice.pick(FIRST_NAMES);
+        let mut random = self.random(PEER, index);
+        let first = random.pick(FIRST_NAMES);
         Peer {
-            name: format!("{first} {}", dice.pick(LAST_NAMES)),
+            name: format!("{first} {}", random.pick(LAST_NAMES)),
             username: format!("{}.creates{index}", ascii_lower(first)),
-            price_cents: signed(dice.between(3, 20)) * 100 - 1,
+            price_cents: signed(random.between(3, 20)) * 100 - 1,
             followed_at_ms: self.time_ms(PEER, index, 9 * DAY_MS),
         }
     }

@@ -1,5 +1,5 @@
 //! Sums of payments from the newest on. They are kept by blocks once they were counted, so that a
-//! window of millions of payments is summed at once and exactly.
+//! window of millions of payments is summed immediately and exactly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -13,8 +13,8 @@ const BLOCK: u64 = 4096;
 /// Worlds whose sums are kept; the demo accounts have one each.
 const WORLDS_MAX: usize = 64;
 
-/// Payments are told apart by their kind and by their number modulo this: platforms that know more
-/// kinds go by the number.
+/// Payments are distinguished by their kind and by their number modulo this: platforms that know
+/// more kinds go by the number.
 pub(super) const CLASSES_OF_KIND: usize = 6;
 const CLASSES: usize = CLASSES_OF_KIND * PaymentKind::ALL.len();
 

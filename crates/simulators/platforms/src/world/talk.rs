@@ -39,7 +39,7 @@ pub(crate) struct Message {
     pub(crate) tip_cents: i64,
 }
 
-/// A message sent to many fans at once.
+/// A message sent to many fans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MassMessage {
     pub(crate) index: u64,
@@ -60,11 +60,11 @@ impl World {
 
     /// The chat with this fan, who must be one of [`World::chats`].
     pub(crate) fn chat(&self, fan: u64) -> Chat {
-        let mut dice = self.dice(CHAT, fan);
+        let mut random = self.random(CHAT, fan);
         let talked_ms = self.chat_time_ms(fan) - self.subscribed_at_ms(fan);
         let fitting = (talked_ms / (2 * AGE_STEP_MS)).max(1).unsigned_abs();
-        let messages = dice.between(3, 60).min(fitting);
-        let unread = if fan.is_multiple_of(4) { dice.between(1, 3).min(messages) } else { 0 };
+        let messages = random.between(3, 60).min(fitting);
+        let unread = if fan.is_multiple_of(4) { random.between(1, 3).min(messages) } else { 0 };
         Chat { messages, unread, last_message_at_ms: self.chat_time_ms(fan) }
     }
 
@@ -76,19 +76,19 @@ impl World {
     /// The message at this place of the chat with this fan; place 0 is the newest.
     pub(crate) fn message(&self, fan: u64, place: u64) -> Message {
         let index = message_index(fan, place);
-        let mut dice = self.dice(MESSAGE, index);
-        let from_fan = place < self.chat(fan).unread || dice.chance(45);
-        let priced = !from_fan && dice.chance(20);
-        let with_media = priced || dice.chance(15);
+        let mut random = self.random(MESSAGE, index);
+        let from_fan = place < self.chat(fan).unread || random.in_percent(45);
+        let priced = !from_fan && random.in_percent(20);
+        let with_media = priced || random.in_percent(15);
         let sent_at_ms = self.chat_time_ms(fan) - self.age_in_chat_ms(fan, place);
         Message {
             from_fan,
-            text: dice.pick(if from_fan { FAN_LINES } else { CREATOR_LINES }),
+            text: random.pick(if from_fan { FAN_LINES } else { CREATOR_LINES }),
             sent_at_ms,
-            price_cents: if priced { signed(dice.between(3, 30)) * 100 } else { 0 },
-            paid: priced && dice.chance(40),
-            media: with_media.then(|| self.medium_before(sent_at_ms, dice.roll())),
-            tip_cents: if from_fan && dice.chance(8) { 500 } else { 0 },
+            price_cents: if priced { signed(random.between(3, 30)) * 100 } else { 0 },
+            paid: priced && random.in_percent(40),
+            media: with_media.then(|| self.medium_before(sent_at_ms, random.draw())),
+            tip_cents: if from_fan && random.in_percent(8) { 500 } else { 0 },
         }
     }
 
@@ -97,23 +97,23 @@ impl World {
         Series::of(self.fans, 12, &[0, 4])
     }
 
-    /// Messages sent to many at once, newest first.
+    /// Messages sent to many fans, newest first.
     pub(crate) fn mass_messages(&self) -> Series {
         Series::all(self.unless_empty(12))
     }
 
     /// The mass message with this index.
     pub(crate) fn mass_message(&self, index: u64) -> MassMessage {
-        let mut dice = self.dice(MASS_MESSAGE, index);
+        let mut random = self.random(MASS_MESSAGE, index);
         let sent = self.active_fans().count();
-        let priced = dice.chance(60);
+        let priced = random.in_percent(60);
         MassMessage {
             index,
-            text: dice.pick(CREATOR_LINES),
+            text: random.pick(CREATOR_LINES),
             sent_at_ms: self.time_ms(MASS_MESSAGE, index, 4 * super::DAY_MS),
-            price_cents: if priced { signed(dice.between(3, 25)) * 100 } else { 0 },
+            price_cents: if priced { signed(random.between(3, 25)) * 100 } else { 0 },
             sent,
-            viewed: sent * dice.between(40, 90) / 100,
+            viewed: sent * random.between(40, 90) / 100,
             buyers: Series::of(if priced { self.fans } else { 0 }, 10, &[1, 3]),
         }
     }
@@ -128,7 +128,7 @@ impl World {
         if place == 0 {
             return 0;
         }
-        let jitter = self.dice(MESSAGE, message_index(fan, place)).below(9 * 60_000);
+        let jitter = self.random(MESSAGE, message_index(fan, place)).below(9 * 60_000);
         signed(place) * AGE_STEP_MS + signed(jitter)
     }
 }

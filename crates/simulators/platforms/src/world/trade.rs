@@ -1,6 +1,6 @@
 //! Money: tiers, payments, chargebacks, payouts, and the links that bring fans.
 
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::people::PERIOD_MS;
 use super::series::Series;
@@ -11,19 +11,19 @@ use super::{DAY_MS, World, signed};
 const PAYMENT: u64 = 60;
 const CAMPAIGN: u64 = 61;
 
-/// There is one payment of each of these lanes for each fan: one when somebody subscribes, and in
+/// There is one payment of each of these lanes for each fan: one for the subscription, and in
 /// the same time one renewal and one other payment of older fans.
 const LANES: u64 = 3;
 const RENEWAL_LANE: u64 = 0;
 const SPENDING_LANE: u64 = 1;
 const SUBSCRIPTION_LANE: u64 = 2;
 
-/// Of so many fans in a row one spends more than the others, who are this much younger.
+/// Of this many fans in a row one spends more than the others, who are this much younger.
 const SPENDER_OF: u64 = 10;
-/// So many of the payments of such a row are that fan's.
+/// The number of payments of such a row that are that fan's.
 const SPENDER_HAS: u64 = 6;
 
-/// What was earned can be paid out after so long.
+/// The time after which earnings can be paid out.
 const HELD_MS: i64 = 7 * DAY_MS;
 const PAYOUTS_MAX: u64 = 12;
 
@@ -270,7 +270,7 @@ impl World {
 
     /// The tracking link with this index.
     pub(crate) fn campaign(&self, index: u64) -> Campaign {
-        let mut dice = self.dice(CAMPAIGN, index);
+        let mut random = self.random(CAMPAIGN, index);
         let at = usize::try_from(index).unwrap_or(usize::MAX);
         let residue: &'static [u64] = match index {
             0 => &[1],
@@ -284,7 +284,7 @@ impl World {
         Campaign {
             index,
             name: CAMPAIGN_NAMES.get(at).copied().unwrap_or("Link"),
-            clicks: claimers.count() * dice.between(3, 20),
+            clicks: claimers.count() * random.between(3, 20),
             created_at_ms: self.time_ms(CAMPAIGN, index, 30 * DAY_MS),
             claimers,
         }
@@ -348,11 +348,11 @@ impl World {
         if lane == RENEWAL_LANE && fan != index / LANES && renewed {
             return (PaymentKind::Renewal, price_cents());
         }
-        let mut dice = self.dice(PAYMENT, index);
-        match dice.below(5) {
-            0 | 1 => (PaymentKind::Tip, signed(dice.between(1, 20)) * 500),
-            2 | 3 => (PaymentKind::Message, signed(dice.between(3, 30)) * 100),
-            _ => (PaymentKind::Post, signed(dice.between(3, 40)) * 100),
+        let mut random = self.random(PAYMENT, index);
+        match random.below(5) {
+            0 | 1 => (PaymentKind::Tip, signed(random.between(1, 20)) * 500),
+            2 | 3 => (PaymentKind::Message, signed(random.between(3, 30)) * 100),
+            _ => (PaymentKind::Post, signed(random.between(3, 40)) * 100),
         }
     }
 }

@@ -129,8 +129,8 @@ fn post(template: &'static str, body: Value) -> Row {
     Row::new("POST", template, body)
 }
 
-/// All 112 routes of specification 4.5, and the two that exports use. Deletions come last. The codes
-/// of two-factor authentication are put in while the table is run.
+/// All 112 routes of specification 4.5, and the two that exports use. Deletions come last. The
+/// codes of two-factor authentication are put in while the table is run.
 fn table(ids: &Ids) -> Vec<Row> {
     let mut rows = account_rows(ids);
     rows.extend(money_rows(ids));

@@ -1,5 +1,5 @@
-//! What `platform_delta` refuses, and that it says so in its own shape. Scopes and the version header
-//! have tests of their own beside the table of operations.
+//! What `platform_delta` refuses, and that it says so in its own shape. Scopes and the version
+//! header have tests of their own beside the table of operations.
 
 use http::Method;
 use serde_json::{Value, json};

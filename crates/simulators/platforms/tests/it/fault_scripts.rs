@@ -1,5 +1,5 @@
-//! Faults that are carried out on the socket: what each kind puts on the wire, and what becomes of the
-//! connection.
+//! Faults that are carried out on the socket: what each kind puts on the wire, and what becomes of
+//! the connection.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};

@@ -48,7 +48,8 @@ impl Kit {
         Self::open(&environment(NOW_MS, None), settings)
     }
 
-    /// Simulators that are started at this time, and keep their data in this folder if there is one.
+    /// Simulators that are started at this time, and keep their data in this folder if there is
+    /// one.
     pub(crate) fn started_at(now_ms: i64, folder: Option<&Path>) -> Self {
         Self::open(&environment(now_ms, folder), &PlatformSettings::default())
     }

@@ -1,5 +1,5 @@
-//! Pages at their edges: of `platform_gamma`, where a page shorter than its limit is the last, and of
-//! `platform_beta`, which says whether there is more and pages by offset or around ids.
+//! Pages at their edges: of `platform_gamma`, where a page shorter than its limit is the last, and
+//! of `platform_beta`, which says whether there is more and pages by offset or around ids.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The table that writes of a platform are tried in: each is performed, and a read shows what it has
-//! changed. The table knows which routes it has seen, and that all its reads outlive a restart.
+//! The table that writes of a platform are tried in: each is performed, and a read shows what it
+//! has changed. The table knows which routes it has seen, and that all its reads outlive a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::price;
 use crate::fields::{set, text};
-use crate::form::Params;
+use crate::form::FormParams;
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
-use crate::routes::Call;
+use crate::problem::ApiError;
+use crate::routes::ApiCall;
 use crate::subscriptions::proration_discounts;
 use crate::{coupons, customers, prices, render, rules, setup_intents};
 
@@ -65,7 +65,7 @@ const LIFE_MAX_S: i64 = 24 * 3600;
 const LINES_MAX: usize = 100;
 const RECURRING_MAX: usize = 20;
 
-pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     params.required("mode")?;
     let mode = params.one_of("mode", &["payment", "setup", "subscription"])?.unwrap_or("payment");
@@ -78,7 +78,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
         customers::live(call.store, customer, "customer")?;
     }
     if customer.is_some() && params.has("customer_email") {
-        return Err(Problem::invalid(
+        return Err(ApiError::invalid(
             "You may only specify one of these parameters: customer, customer_email.",
         ));
     }
@@ -89,7 +89,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     ] {
         if params.has(below) && mode != of {
             let message = format!("You can not pass `{below}` in `{mode}` mode.");
-            return Err(Problem::param(below, message));
+            return Err(ApiError::param(below, message));
         }
     }
     let lines = lines(call.store, params, mode)?;
@@ -101,7 +101,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     price::compute(call.store, &mut session);
     if price::is_too_little(&session) {
         let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
-        return Err(Problem::invalid(message).code("amount_too_small"));
+        return Err(ApiError::invalid(message).code("amount_too_small"));
     }
     call.store.put(session);
     if mode == "setup" {
@@ -112,29 +112,30 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("checkout.session", &id, "session").cloned()
 }
 
-/// The coupons of a new session: those that the request names, or the one that the control interface has set aside.
-fn coupons_for(call: &mut Call<'_>, mode: &str) -> Result<Vec<String>, Problem> {
+/// The coupons of a new session: those that the request names, or the one that the control
+/// interface has set aside.
+fn coupons_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<String>, ApiError> {
     let named = coupons::named(call.store, call.params)?;
     if mode == "setup" {
         let refuse =
-            || Problem::param("discounts", "You can not pass `discounts` in `setup` mode.");
+            || ApiError::param("discounts", "You can not pass `discounts` in `setup` mode.");
         return if named.is_some() { Err(refuse()) } else { Ok(Vec::new()) };
     }
     if named.is_some() && call.params.has("allow_promotion_codes") {
         let message =
             "You may only specify one of these parameters: allow_promotion_codes, discounts.";
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
     let set_aside = rules::take_next_coupon(call.store);
     Ok(named.unwrap_or_else(|| set_aside.into_iter().collect()))
 }
 
 fn session(
-    call: &Call<'_>,
+    call: &ApiCall<'_>,
     id: &str,
     (mode, customer): (&str, Option<String>),
     (lines, expires_at): (&[Value], i64),
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiError> {
     let params = call.params;
     let trial = trial_days(params, call.store.now)?;
     let only_cards = params.has("payment_method_types") || mode != "payment";
@@ -178,33 +179,33 @@ fn session(
     }))
 }
 
-fn trial_days(params: &Params, now: i64) -> Result<Option<i64>, Problem> {
+fn trial_days(params: &FormParams, now: i64) -> Result<Option<i64>, ApiError> {
     let days = params.integer("subscription_data.trial_period_days")?;
     let end = params.integer("subscription_data.trial_end")?;
     let days = days.or_else(|| end.map(|end| (end - now) / 86_400));
     match days {
         Some(days) if days < 1 => {
             let message = "The minimum number of trial period days is 1.";
-            Err(Problem::param("subscription_data[trial_period_days]", message))
+            Err(ApiError::param("subscription_data[trial_period_days]", message))
         }
         other => Ok(other),
     }
 }
 
-fn check_url(params: &Params, name: &str) -> Result<(), Problem> {
+fn check_url(params: &FormParams, name: &str) -> Result<(), ApiError> {
     let Some(url) = params.text(name) else { return Ok(()) };
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/'))
         || url.contains(char::is_whitespace)
     {
-        return Err(Problem::param(name, "Not a valid URL").code("url_invalid"));
+        return Err(ApiError::param(name, "Not a valid URL").code("url_invalid"));
     }
     Ok(())
 }
 
-fn expires_at(params: &Params, now: i64) -> Result<i64, Problem> {
+fn expires_at(params: &FormParams, now: i64) -> Result<i64, ApiError> {
     let Some(at) = params.integer("expires_at")? else { return Ok(now + LIFE_MAX_S) };
-    let refuse = |message: &str| Problem::param("expires_at", message);
+    let refuse = |message: &str| ApiError::param("expires_at", message);
     if at < now + LIFE_MIN_S - 60 {
         return Err(refuse(
             "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation.",
@@ -218,18 +219,18 @@ fn expires_at(params: &Params, now: i64) -> Result<i64, Problem> {
     Ok(at)
 }
 
-fn lines(store: &mut ObjectStore, params: &Params, mode: &str) -> Result<Vec<Value>, Problem> {
+fn lines(store: &mut ObjectStore, params: &FormParams, mode: &str) -> Result<Vec<Value>, ApiError> {
     let names = params.names("line_items");
     if mode == "setup" {
         let refuse =
-            || Problem::param("line_items", "You can not pass `line_items` in `setup` mode.");
+            || ApiError::param("line_items", "You can not pass `line_items` in `setup` mode.");
         return if names.is_empty() { Ok(Vec::new()) } else { Err(refuse()) };
     }
     if names.is_empty() {
-        return Err(Problem::missing("line_items"));
+        return Err(ApiError::missing("line_items"));
     }
     if names.len() > LINES_MAX {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "line_items",
             format!("Array line_items exceeded maximum {LINES_MAX} allowed elements."),
         ));
@@ -240,26 +241,26 @@ fn lines(store: &mut ObjectStore, params: &Params, mode: &str) -> Result<Vec<Val
         .collect::<Result<Vec<_>, _>>()?;
     let recurring = lines.iter().filter(|line| text(line, "price.type") == "recurring").count();
     if mode == "payment" && recurring > 0 {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "line_items",
             "You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices.",
         ));
     }
     if mode == "subscription" && recurring == 0 {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "line_items",
             "You must provide at least one recurring price in `subscription` mode when using prices.",
         ));
     }
     if recurring > RECURRING_MAX {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "line_items",
             format!("You can pass at most {RECURRING_MAX} recurring prices."),
         ));
     }
     let currencies: Vec<&str> = lines.iter().map(|line| text(line, "currency")).collect();
     if currencies.windows(2).any(|pair| pair.first() != pair.last()) {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "line_items",
             "All prices on a Checkout Session must have the same currency.",
         ));
@@ -267,13 +268,13 @@ fn lines(store: &mut ObjectStore, params: &Params, mode: &str) -> Result<Vec<Val
     Ok(lines)
 }
 
-fn line(store: &mut ObjectStore, params: &Params, below: &str) -> Result<Value, Problem> {
+fn line(store: &mut ObjectStore, params: &FormParams, below: &str) -> Result<Value, ApiError> {
     let shown = crate::form::name(&format!("{below}.quantity"));
     let quantity = params.integer(&format!("{below}.quantity"))?;
-    let Some(quantity) = quantity else { return Err(Problem::missing(&shown)) };
+    let Some(quantity) = quantity else { return Err(ApiError::missing(&shown)) };
     if !(1..=999_999).contains(&quantity) {
         let message = "This value must be greater than or equal to 1.";
-        return Err(Problem::param(&shown, message).code("parameter_invalid_integer"));
+        return Err(ApiError::param(&shown, message).code("parameter_invalid_integer"));
     }
     let price_id = prices::named(store, params, below)?;
     let price = store.find("price", &price_id, "price")?.clone();

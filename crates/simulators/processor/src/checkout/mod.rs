@@ -7,15 +7,15 @@ mod price;
 use serde_json::{Value, json};
 
 pub(super) use create::{PARAMS, create};
-pub(super) use pay::{Paid, authenticated, pay, success_url, use_coupon};
+pub(super) use pay::{CheckoutOutcome, authenticated, pay, success_url, use_coupon};
 
 use super::fields::{at, list as items, set, text};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists, render};
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store
         .find("checkout.session", &id, "session")
@@ -23,7 +23,7 @@ pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
         .cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let wanted = ["customer", "payment_intent", "subscription", "status"]
         .map(|name| (name, params.text(name)));
@@ -32,7 +32,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn line_items(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn line_items(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let session = call
         .store
@@ -43,7 +43,7 @@ pub(super) fn line_items(call: &mut Call<'_>) -> Result<Value, Problem> {
     lists::of(call, &all, &format!("/v1/checkout/sessions/{id}/line_items"))
 }
 
-pub(super) fn expire(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn expire(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let session = call
         .store
@@ -54,7 +54,7 @@ pub(super) fn expire(call: &mut Call<'_>) -> Result<Value, Problem> {
         let message = format!(
             "Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of `{status}`."
         );
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
     close(call.store, &id);
     call.store.find("checkout.session", &id, "session").cloned()

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::create::is_recurring;
 use super::price;
-use crate::cards::{self, Behaviour};
-use crate::charges::How;
+use crate::cards::{self, CardBehaviour};
+use crate::charges::ChargeMode;
 use crate::fields::{at, list, set, text, whole};
-use crate::intents::{self, Draft, Outcome};
+use crate::intents::{self, ChargeOutcome, IntentDraft};
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::{customers, events, payment_methods, setup_intents, subscriptions};
 
 /// Where the customer goes on.
 #[derive(Debug)]
-pub(crate) enum Paid {
+pub(crate) enum CheckoutOutcome {
     /// To the success url.
     Complete,
     /// To the bank's page, for the object with this id.
@@ -27,10 +27,10 @@ pub(crate) fn pay(
     id: &str,
     method: &str,
     authenticated: bool,
-) -> Result<Paid, Problem> {
+) -> Result<CheckoutOutcome, ApiError> {
     let mut session = store.find("checkout.session", id, "session")?.clone();
     if text(&session, "status") != "open" {
-        return Err(Problem::invalid("This Checkout Session is no longer open."));
+        return Err(ApiError::invalid("This Checkout Session is no longer open."));
     }
     // The tax is that of the moment at which it is paid.
     price::compute(store, &mut session);
@@ -42,25 +42,26 @@ pub(crate) fn pay(
         }
         _ if !authenticated && wants_authentication(store, method) => {
             store.change(id, |session| set(session, "_.method", method));
-            Ok(Paid::Authenticate(id.to_owned()))
+            Ok(CheckoutOutcome::Authenticate(id.to_owned()))
         }
         "subscription" => subscribe(store, &session, customer, (method, authenticated)),
         "setup" => keep(store, &session, customer, (method, authenticated)),
         _ => {
             complete(store, id, "no_payment_required");
-            Ok(Paid::Complete)
+            Ok(CheckoutOutcome::Complete)
         }
     }
 }
 
-/// Gives an open session a coupon in the place of what it has, as a customer does who enters a code.
-pub(crate) fn use_coupon(store: &mut ObjectStore, id: &str, coupon: &str) -> Result<(), Problem> {
+/// Gives an open session a coupon in the place of what it has, as a customer does who enters a
+/// code.
+pub(crate) fn use_coupon(store: &mut ObjectStore, id: &str, coupon: &str) -> Result<(), ApiError> {
     let mut session = store.find("checkout.session", id, "session")?.clone();
     price::give(&mut session, &[coupon.to_owned()]);
     price::compute(store, &mut session);
     if price::is_too_little(&session) {
         let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
-        return Err(Problem::invalid(message).code("amount_too_small"));
+        return Err(ApiError::invalid(message).code("amount_too_small"));
     }
     store.put(session);
     Ok(())
@@ -71,7 +72,7 @@ pub(crate) fn authenticated(
     store: &mut ObjectStore,
     id: &str,
     proven: bool,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     if !id.starts_with("cs_") {
         let session =
             store.get(id).map(|intent| text(intent, "_.session").to_owned()).unwrap_or_default();
@@ -85,23 +86,23 @@ pub(crate) fn authenticated(
     let method = text(session, "_.method").to_owned();
     if !proven || method.is_empty() {
         let message = "We are unable to authenticate your payment method. Please choose a different payment method and try again.";
-        return Err(Problem::invalid(message).code("setup_intent_authentication_failure"));
+        return Err(ApiError::invalid(message).code("setup_intent_authentication_failure"));
     }
     pay(store, id, &method, true).map(|_| ())
 }
 
 fn wants_authentication(store: &ObjectStore, method: &str) -> bool {
-    let behaviour = store.get(method).map_or(Behaviour::Pays, cards::behaviour);
+    let behaviour = store.get(method).map_or(CardBehaviour::Pays, cards::behaviour);
     matches!(
         behaviour,
-        Behaviour::AuthenticatesUntilSetUp
-            | Behaviour::AuthenticatesAlways
-            | Behaviour::AuthenticatesOnSession
-            | Behaviour::AuthenticatesThenDeclines
+        CardBehaviour::AuthenticatesUntilSetUp
+            | CardBehaviour::AuthenticatesAlways
+            | CardBehaviour::AuthenticatesOnSession
+            | CardBehaviour::AuthenticatesThenDeclines
     )
 }
 
-fn customer_of(store: &mut ObjectStore, session: &Value) -> Result<Option<String>, Problem> {
+fn customer_of(store: &mut ObjectStore, session: &Value) -> Result<Option<String>, ApiError> {
     let known = text(session, "customer");
     if !known.is_empty() {
         customers::live(store, known, "customer")?;
@@ -122,7 +123,7 @@ fn pay_once(
     session: &Value,
     customer: Option<String>,
     (method, authenticated): (&str, bool),
-) -> Result<Paid, Problem> {
+) -> Result<CheckoutOutcome, ApiError> {
     let id = text(session, "id");
     let known = text(session, "payment_intent").to_owned();
     let intent = if known.is_empty() { intent_of(store, session, customer) } else { known };
@@ -132,13 +133,13 @@ fn pay_once(
         set(intent, "amount", whole(session, "amount_total"));
         set(intent, "_.return_url", format!("session:{id}"));
     });
-    match intents::charge(store, &intent, How { off_session: false, authenticated }) {
-        Outcome::WantsAction => Ok(Paid::Authenticate(intent)),
-        Outcome::Refused(problem) => Err(*problem),
-        Outcome::Done => {
+    match intents::charge(store, &intent, ChargeMode { off_session: false, authenticated }) {
+        ChargeOutcome::WantsAction => Ok(CheckoutOutcome::Authenticate(intent)),
+        ChargeOutcome::Refused(problem) => Err(*problem),
+        ChargeOutcome::Done => {
             let paid = store.get(&intent).is_some_and(intents::is_paid);
             complete(store, id, if paid { "paid" } else { "unpaid" });
-            Ok(Paid::Complete)
+            Ok(CheckoutOutcome::Complete)
         }
     }
 }
@@ -146,7 +147,7 @@ fn pay_once(
 fn intent_of(store: &mut ObjectStore, session: &Value, customer: Option<String>) -> String {
     let id = text(session, "id");
     let data = |name: &str| at(session, &format!("_.payment.{name}")).clone();
-    let draft = Draft {
+    let draft = IntentDraft {
         amount: whole(session, "amount_total"),
         currency: text(session, "currency").to_owned(),
         customer,
@@ -170,14 +171,14 @@ fn subscribe(
     session: &Value,
     customer: Option<String>,
     (method, authenticated): (&str, bool),
-) -> Result<Paid, Problem> {
+) -> Result<CheckoutOutcome, ApiError> {
     let id = text(session, "id");
     let customer = customer.unwrap_or_default();
     let mark = store.mark();
     let done = attach(store, method, &customer, authenticated).and_then(|()| {
         let (recurring, once): (Vec<&Value>, Vec<&Value>) =
             list(session, "_.line_items").iter().partition(|line| is_recurring(line));
-        let start = subscriptions::Start {
+        let start = subscriptions::SubscriptionStart {
             customer: &customer,
             items: recurring
                 .iter()
@@ -193,7 +194,7 @@ fn subscribe(
             trial_days: at(session, "_.subscription.trial_period_days").as_i64(),
             coupons: price::coupons_of(session),
             proration_discounts: text(session, "_.subscription.proration_discounts"),
-            how: How { off_session: false, authenticated },
+            how: ChargeMode { off_session: false, authenticated },
             behaviour: "error_if_incomplete",
         };
         subscriptions::start(store, &start)
@@ -203,7 +204,7 @@ fn subscribe(
         Err(problem) => {
             // The page stays open for another card; nothing of this try remains.
             store.undo_to(mark);
-            return Err(Problem { keeps: false, shown: Vec::new(), ..problem });
+            return Err(ApiError { keeps: false, shown: Vec::new(), ..problem });
         }
     };
     let invoice =
@@ -214,7 +215,7 @@ fn subscribe(
     });
     let free = whole(session, "amount_total") == 0;
     complete(store, id, if free { "no_payment_required" } else { "paid" });
-    Ok(Paid::Complete)
+    Ok(CheckoutOutcome::Complete)
 }
 
 fn keep(
@@ -222,12 +223,12 @@ fn keep(
     session: &Value,
     customer: Option<String>,
     (method, authenticated): (&str, bool),
-) -> Result<Paid, Problem> {
+) -> Result<CheckoutOutcome, ApiError> {
     let customer = customer.unwrap_or_default();
     attach(store, method, &customer, authenticated)?;
     setup_intents::succeed(store, text(session, "setup_intent"), &customer, method);
     complete(store, text(session, "id"), "no_payment_required");
-    Ok(Paid::Complete)
+    Ok(CheckoutOutcome::Complete)
 }
 
 fn attach(
@@ -235,7 +236,7 @@ fn attach(
     method: &str,
     customer: &str,
     authenticated: bool,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     payment_methods::attach_to(store, method, customer, "payment_method")?;
     if authenticated {
         store.change(method, |method| set(method, "_.set_up", true));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::coupons::{self, Rate, taken_off};
+use crate::coupons::{self, DiscountRate, taken_off};
 use crate::fields::{at, list, set, text, whole};
 use crate::invoices::tax_on;
 use crate::object_store::ObjectStore;
@@ -25,8 +25,9 @@ pub(super) fn give(session: &mut Value, coupons: &[String]) {
 
 /// Computes what a session and each of its lines come to, with the tax of this moment.
 pub(super) fn compute(store: &ObjectStore, session: &mut Value) {
-    let rate = |coupon: String| Rate { bp: coupons::bp_of(store, &coupon), discount: coupon };
-    let rates: Vec<Rate> = coupons_of(session).into_iter().map(rate).collect();
+    let rate =
+        |coupon: String| DiscountRate { bp: coupons::bp_of(store, &coupon), discount: coupon };
+    let rates: Vec<DiscountRate> = coupons_of(session).into_iter().map(rate).collect();
     let (mut subtotal, mut net, mut tax) = (0, 0, 0);
     let mut lines = list(session, "_.line_items").to_vec();
     for line in &mut lines {

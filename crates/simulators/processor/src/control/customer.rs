@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Outcome, attempt, money};
-use crate::checkout::{self, Paid};
+use crate::checkout::{self, CheckoutOutcome};
 use crate::coupons;
 use crate::fields::{at, text};
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::{ProcessorSimulator, charges, customers, payment_methods, portal};
 
 /// Cards are valid until the end of this month: (month, year).
@@ -16,7 +16,8 @@ fn card(body: &Value) -> &str {
     if text(body, "card").is_empty() { "pm_card_visa" } else { text(body, "card") }
 }
 
-/// Pays a session with a `card`; `percent_off` or `coupon` is the code that the customer enters before.
+/// Pays a session with a `card`; `percent_off` or `coupon` is the code that the customer enters
+/// before.
 pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     if body.get("percent_off").is_some() || body.get("coupon").is_some() {
         attempt(processor, |store| {
@@ -29,7 +30,7 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
         let method = payment_methods::from_number(store, card(body), EXPIRES)?;
         checkout::pay(store, id, &method, false)
     })?;
-    if let Paid::Authenticate(page) = &paid {
+    if let CheckoutOutcome::Authenticate(page) = &paid {
         let Some(proven) = proven else {
             return Ok(json!({"status": "open", "authenticate": page}));
         };
@@ -43,12 +44,12 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
     }))
 }
 
-/// Lets charges of a `payment_method`, or of all cards that the customer has or will have, be declined with a `code`
-/// (`works` false) from now on, or no longer (`works` true).
+/// Lets charges of a `payment_method`, or of all cards that the customer has or will have, be
+/// declined with a `code` (`works` false) from now on, or no longer (`works` true).
 pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     let works = at(body, "works")
         .as_bool()
-        .ok_or_else(|| Problem::param("works", "works must be true or false"))?;
+        .ok_or_else(|| ApiError::param("works", "works must be true or false"))?;
     let code = if text(body, "code").is_empty() { "generic_decline" } else { text(body, "code") };
     attempt(processor, |store| {
         customers::live(store, customer, "id")?;
@@ -62,24 +63,24 @@ pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value
     })
 }
 
-/// Does what a customer does in the portal: saves another `card`, which pays from then on; lets a subscription end with
-/// its period (`cancel`), or not (`resume`).
+/// Does what a customer does in the portal: saves another `card`, which pays from then on; lets a
+/// subscription end with its period (`cancel`), or not (`resume`).
 pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     attempt(processor, |store| {
         customers::live(store, customer, "id")?;
         let (month, year) = EXPIRES;
         let mut actions = Vec::new();
         if body.get("card").is_some() {
-            actions.push(portal::Action::AddCard { number: card(body), month, year });
+            actions.push(portal::PortalAction::AddCard { number: card(body), month, year });
         }
         if body.get("cancel").is_some() {
-            actions.push(portal::Action::Cancel(text(body, "cancel")));
+            actions.push(portal::PortalAction::Cancel(text(body, "cancel")));
         }
         if body.get("resume").is_some() {
-            actions.push(portal::Action::Resume(text(body, "resume")));
+            actions.push(portal::PortalAction::Resume(text(body, "resume")));
         }
         if actions.is_empty() {
-            return Err(Problem::param("card", "there must be a card, cancel or resume"));
+            return Err(ApiError::param("card", "there must be a card, cancel or resume"));
         }
         for action in &actions {
             portal::act(store, customer, action)?;
@@ -90,16 +91,17 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
     })
 }
 
-/// What a coupon of a request is: one that exists, or a new one with `percent_off` for a `duration`.
-pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), Problem> {
+/// What a coupon of a request is: one that exists, or a new one with `percent_off` for a
+/// `duration`.
+pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), ApiError> {
     let percent = at(body, "percent_off").to_string();
     let bp = coupons::basis_points(&percent).ok_or_else(|| {
         let message = "percent_off must be above 0 and at most 100, with two places at most";
-        Problem::param("percent_off", message)
+        ApiError::param("percent_off", message)
     })?;
     match text(body, "duration") {
         "" | "once" => Ok((bp, "once")),
         "forever" => Ok((bp, "forever")),
-        _ => Err(Problem::param("duration", "duration must be once or forever")),
+        _ => Err(ApiError::param("duration", "duration must be once or forever")),
     }
 }

@@ -1,11 +1,12 @@
-//! Where events go, and sending them by hand: all that wait, some of them in an order, one several times.
+//! Where events go, and sending them by hand: all that wait, some of them in an order, one several
+//! times.
 
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::delivery::{self, Tried};
+use crate::delivery::{self, DeliveryAttempt};
 use crate::fields::{at, list, text};
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::{ProcessorSimulator, events, versions};
 
 /// No event is sent more often than this.
@@ -15,10 +16,10 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let version = text(body, "api_version");
     if !version.is_empty() && !versions::KNOWN.contains(&version) {
         let known = versions::KNOWN.join(", ");
-        return Err(Problem::param("api_version", format!("api_version must be one of {known}")));
+        return Err(ApiError::param("api_version", format!("api_version must be one of {known}")));
     }
     if !at(body, "url").is_null() && !text(body, "url").starts_with("http://") {
-        return Err(Problem::param("url", "url must begin with http://"));
+        return Err(ApiError::param("url", "url must begin with http://"));
     }
     processor.outbox.change(|endpoint| {
         if let Some(url) = body.get("url") {
@@ -46,8 +47,8 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     Ok(delivery::shown(&processor.outbox.endpoint()))
 }
 
-/// Sends all events that wait; or those in `events`, in this order; or those that wait and are about the objects in
-/// `about`, oldest first or `reversed`. Each is sent `copies` times.
+/// Sends all events that wait; or those in `events`, in this order; or those that wait and are
+/// about the objects in `about`, oldest first or `reversed`. Each is sent `copies` times.
 pub(super) async fn deliver(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let chosen = if body.get("events").is_some() {
         Some(named(processor, &ids(body, "events")?)?)
@@ -69,14 +70,14 @@ pub(super) async fn deliver(processor: &ProcessorSimulator, body: &Value) -> Out
     Ok(json!({"sent": shown.collect::<Vec<_>>(), "waiting": processor.outbox.waiting()}))
 }
 
-fn ids(body: &Value, name: &str) -> Result<Vec<String>, Problem> {
+fn ids(body: &Value, name: &str) -> Result<Vec<String>, ApiError> {
     let all = list(body, name).iter().map(|id| id.as_str().map(str::to_owned));
     let read: Option<Vec<String>> = all.collect();
-    let refuse = || Problem::param(name, format!("{name} must be a list of ids"));
+    let refuse = || ApiError::param(name, format!("{name} must be a list of ids"));
     read.filter(|ids| !ids.is_empty()).ok_or_else(refuse)
 }
 
-fn named(processor: &ProcessorSimulator, ids: &[String]) -> Result<Vec<String>, Problem> {
+fn named(processor: &ProcessorSimulator, ids: &[String]) -> Result<Vec<String>, ApiError> {
     processor.with_store(|store| {
         for id in ids {
             store.find("event", id, "events")?;
@@ -93,7 +94,7 @@ fn about(processor: &ProcessorSimulator, ids: &[String], body: &Value) -> Vec<St
     found
 }
 
-async fn all(processor: &ProcessorSimulator) -> Vec<Tried> {
+async fn all(processor: &ProcessorSimulator) -> Vec<DeliveryAttempt> {
     let mut tried = Vec::new();
     // What the endpoint does with one event may bring about others.
     for _ in 0..10 {
@@ -125,11 +126,11 @@ fn copies(body: &Value) -> u64 {
     at(body, "copies").as_u64().unwrap_or(1).clamp(1, COPIES_MAX)
 }
 
-fn check_url(processor: &ProcessorSimulator) -> Result<(), Problem> {
+fn check_url(processor: &ProcessorSimulator) -> Result<(), ApiError> {
     if processor.outbox.endpoint().url.is_some() {
         return Ok(());
     }
-    Err(Problem::param("url", "no webhook url is set: POST /control/processor/webhook"))
+    Err(ApiError::param("url", "no webhook url is set: POST /control/processor/webhook"))
 }
 
 /// Waits for all of them together.

@@ -1,5 +1,5 @@
-//! `/control/processor`: the clock, events, disputes, and what goes wrong on purpose; also what a person would do on
-//! the pages, for tests that have no browser.
+//! `/control/processor`: the clock, events, disputes, and what goes wrong on purpose; also what a
+//! person would do on the pages, for tests that have no browser.
 
 mod customer;
 mod events;
@@ -13,8 +13,8 @@ use simulator_kit::control::ControlEntry;
 
 use super::fields::{at, flag, list, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::switches::Rule;
+use super::problem::ApiError;
+use super::switches::SwitchRule;
 use super::{ProcessorSimulator, checkout, delivery, intents, routes, rules};
 
 /// What there is: method, path, and what it does.
@@ -113,7 +113,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     ("POST", "/control/processor/disputes/{id}/close", "closes a dispute: `won`"),
 ];
 
-type Outcome = Result<Value, Problem>;
+type Outcome = Result<Value, ApiError>;
 
 /// Answers a request; `path` is what follows `/control/processor`.
 pub(crate) async fn answer(
@@ -145,8 +145,8 @@ pub(crate) async fn answer(
     }
 }
 
-fn unknown() -> Problem {
-    Problem::invalid("no such control; GET /control lists them").status(404)
+fn unknown() -> ApiError {
+    ApiError::invalid("no such control; GET /control lists them").status(404)
 }
 
 fn look(processor: &ProcessorSimulator, parts: &[&str]) -> Outcome {
@@ -186,8 +186,8 @@ fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> Outcome 
         ["webhook"] => events::webhook(processor, body),
         ["clock"] => clock(processor, body),
         ["switches"] => {
-            let rule: Rule = serde_json::from_value(body.clone()).map_err(|error| {
-                Problem::param("kind", format!("this is not a switch: {error}"))
+            let rule: SwitchRule = serde_json::from_value(body.clone()).map_err(|error| {
+                ApiError::param("kind", format!("this is not a switch: {error}"))
             })?;
             Ok(json!({"id": processor.switches.add(rule)}))
         }
@@ -197,7 +197,7 @@ fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> Outcome 
                 .filter_map(|code| code.as_str().map(str::to_owned))
                 .collect();
             if codes.is_empty() {
-                return Err(Problem::param(
+                return Err(ApiError::param(
                     "codes",
                     "codes must be a list such as [\"generic_decline\"]",
                 ));
@@ -232,8 +232,8 @@ fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> Outcome 
 /// Does something with the store; what fails leaves nothing behind.
 fn attempt<T>(
     processor: &ProcessorSimulator,
-    work: impl FnOnce(&mut ObjectStore) -> Result<T, Problem>,
-) -> Result<T, Problem> {
+    work: impl FnOnce(&mut ObjectStore) -> Result<T, ApiError>,
+) -> Result<T, ApiError> {
     processor.with_store(|store| {
         let mark = store.mark();
         let done = work(store);
@@ -246,6 +246,6 @@ fn attempt<T>(
 
 fn clock(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let by_s = seconds_ahead(processor.now_s(), body)
-        .map_err(|mistake| Problem::param(mistake.field, mistake.message))?;
+        .map_err(|mistake| ApiError::param(mistake.field, mistake.message))?;
     Ok(json!({"now": processor.advance(by_s)}))
 }

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::customer::new_coupon;
 use super::{Outcome, attempt};
 use crate::fields::{at, text};
-use crate::form::Params;
+use crate::form::FormParams;
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
-use crate::routes::{Call, Caller};
+use crate::problem::ApiError;
+use crate::routes::{ApiCall, Caller};
 use crate::{ProcessorSimulator, coupons, disputes, refunds, rules};
 
 /// The coupon that a request names, or a new one.
-pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, Problem> {
+pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, ApiError> {
     if let Some(id) = at(body, "coupon").as_str() {
         return store.find("coupon", id, "coupon").map(|_| id.to_owned());
     }
@@ -54,9 +54,9 @@ fn charge(store: &ObjectStore, body: &Value) -> Option<String> {
     found.filter(|id| store.get(id).is_some_and(|it| text(it, "status") == "succeeded"))
 }
 
-fn no_charge() -> Problem {
+fn no_charge() -> ApiError {
     let message = "there is no charge that succeeded; name it by charge, payment_intent or invoice";
-    Problem::param("charge", message)
+    ApiError::param("charge", message)
 }
 
 /// Gives money of a charge back, as the merchant does: `amount` cents, or all that is left.
@@ -64,8 +64,8 @@ pub(super) fn refund(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     attempt(processor, |store| {
         let charge = charge(store, body).ok_or_else(no_charge)?;
         let amount = at(body, "amount").as_i64().map(|cents| format!("&amount={cents}"));
-        let params = Params::parse(&format!("charge={charge}{}", amount.unwrap_or_default()));
-        let mut call = Call { store, params: &params, ids: Vec::new(), caller: Caller::Server };
+        let params = FormParams::parse(&format!("charge={charge}{}", amount.unwrap_or_default()));
+        let mut call = ApiCall { store, params: &params, ids: Vec::new(), caller: Caller::Server };
         refunds::create(&mut call)
     })
 }
@@ -74,7 +74,7 @@ pub(super) fn refund(processor: &ProcessorSimulator, body: &Value) -> Outcome {
 pub(super) fn settle_refund(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     let succeeded = at(body, "succeeded")
         .as_bool()
-        .ok_or_else(|| Problem::param("succeeded", "succeeded must be true or false"))?;
+        .ok_or_else(|| ApiError::param("succeeded", "succeeded must be true or false"))?;
     let reason = if text(body, "reason").is_empty() { "declined" } else { text(body, "reason") };
     attempt(processor, |store| {
         let id = latest(store, "refund", id);
@@ -96,14 +96,15 @@ pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> Outcome {
 pub(super) fn close_dispute(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     let won = at(body, "won")
         .as_bool()
-        .ok_or_else(|| Problem::param("won", "won must be true or false"))?;
+        .ok_or_else(|| ApiError::param("won", "won must be true or false"))?;
     attempt(processor, |store| {
         let id = latest(store, "dispute", id);
         disputes::decide(store, &id, won)
     })
 }
 
-/// The object of this kind with this id, or the latest one of the charge, intent or invoice with this id.
+/// The object of this kind with this id, or the latest one of the charge, intent or invoice with
+/// this id.
 fn latest(store: &ObjectStore, kind: &str, id: &str) -> String {
     if store.get(id).is_some_and(|object| text(object, "object") == kind) {
         return id.to_owned();

@@ -3,37 +3,37 @@
 use serde_json::{Value, json};
 
 use super::unexpected;
-use crate::charges::{self, How, Verdict};
+use crate::charges::{self, CardVerdict, ChargeMode};
 use crate::fields::{at, set, text, whole};
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::{cards, checkout, disputes, events, invoices, render};
 
-/// A bank account pays after so many seconds.
+/// The number of seconds after which a bank account pays.
 const LATER_S: i64 = 60;
 
 /// What a try to charge ended with.
-pub(crate) enum Outcome {
+pub(crate) enum ChargeOutcome {
     /// The money is there, or on its way.
     Done,
     /// The owner of the card has to prove it.
     WantsAction,
-    Refused(Box<Problem>),
+    Refused(Box<ApiError>),
 }
 
 /// Charges the card of an intent, and writes down what came of it.
-pub(crate) fn charge(store: &mut ObjectStore, id: &str, how: How) -> Outcome {
-    let Some(intent) = store.get(id).cloned() else { return Outcome::Done };
+pub(crate) fn charge(store: &mut ObjectStore, id: &str, how: ChargeMode) -> ChargeOutcome {
+    let Some(intent) = store.get(id).cloned() else { return ChargeOutcome::Done };
     let Some(method) = store.get(text(&intent, "payment_method")).cloned() else {
-        return Outcome::Done;
+        return ChargeOutcome::Done;
     };
     match charges::ask(store, &method, text(&intent, "customer"), how) {
-        Verdict::Pays => {
+        CardVerdict::Pays => {
             let charge = charges::make(store, &intent, &method, &Ok("succeeded"));
             succeed(store, id, &charge, how);
-            Outcome::Done
+            ChargeOutcome::Done
         }
-        Verdict::Later => {
+        CardVerdict::Later => {
             let charge = charges::make(store, &intent, &method, &Ok("pending"));
             let settles_at = store.now + LATER_S;
             store.change(id, |intent| {
@@ -44,17 +44,17 @@ pub(crate) fn charge(store: &mut ObjectStore, id: &str, how: How) -> Outcome {
             keep_card(store, id);
             events::emit(store, "charge.pending", &charge);
             events::emit(store, "payment_intent.processing", id);
-            Outcome::Done
+            ChargeOutcome::Done
         }
-        Verdict::WantsAuthentication if how.off_session => {
-            Outcome::Refused(Box::new(refuse(store, id, "authentication_required")))
+        CardVerdict::WantsAuthentication if how.off_session => {
+            ChargeOutcome::Refused(Box::new(refuse(store, id, "authentication_required")))
         }
-        Verdict::WantsAuthentication => {
+        CardVerdict::WantsAuthentication => {
             store.change(id, ask_for_action);
             events::emit(store, "payment_intent.requires_action", id);
-            Outcome::WantsAction
+            ChargeOutcome::WantsAction
         }
-        Verdict::Declines(code) => Outcome::Refused(Box::new(refuse(store, id, &code))),
+        CardVerdict::Declines(code) => ChargeOutcome::Refused(Box::new(refuse(store, id, &code))),
     }
 }
 
@@ -73,13 +73,13 @@ fn ask_for_action(intent: &mut Value) {
 }
 
 /// The owner of the card is not to be asked: the try has failed.
-pub(super) fn give_up_action(store: &mut ObjectStore, id: &str) -> Problem {
+pub(super) fn give_up_action(store: &mut ObjectStore, id: &str) -> ApiError {
     store.change(id, |intent| set(intent, "next_action", Value::Null));
     refuse(store, id, "authentication_required")
 }
 
 /// Writes down a charge that failed; gives the refusal that shows it.
-fn refuse(store: &mut ObjectStore, id: &str, code: &str) -> Problem {
+fn refuse(store: &mut ObjectStore, id: &str, code: &str) -> ApiError {
     let intent = store.get(id).cloned().unwrap_or_default();
     let method_id = text(&intent, "payment_method").to_owned();
     let method = store.get(&method_id).cloned().unwrap_or_default();
@@ -101,7 +101,7 @@ fn refuse(store: &mut ObjectStore, id: &str, code: &str) -> Problem {
     problem.showing("charge", &charge)
 }
 
-fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: How) {
+fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: ChargeMode) {
     store.change(id, |intent| {
         let amount = whole(intent, "amount");
         set(intent, "status", "succeeded");
@@ -125,7 +125,7 @@ fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: How) {
     }
     if store
         .get(&method)
-        .is_some_and(|method| cards::behaviour(method) == cards::Behaviour::Disputes)
+        .is_some_and(|method| cards::behaviour(method) == cards::CardBehaviour::Disputes)
     {
         disputes::open(store, charge, "fraudulent");
     }
@@ -149,16 +149,16 @@ pub(crate) fn authenticated(
     store: &mut ObjectStore,
     id: &str,
     proven: bool,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let intent = store.find("payment_intent", id, "intent")?;
     if text(intent, "status") != "requires_action" {
         return Err(unexpected(id, "Nothing has to be authenticated for this PaymentIntent."));
     }
     if proven {
-        let how = How { off_session: false, authenticated: true };
+        let how = ChargeMode { off_session: false, authenticated: true };
         return match charge(store, id, how) {
-            Outcome::Refused(problem) => Err(*problem),
-            Outcome::Done | Outcome::WantsAction => Ok(()),
+            ChargeOutcome::Refused(problem) => Err(*problem),
+            ChargeOutcome::Done | ChargeOutcome::WantsAction => Ok(()),
         };
     }
     let message = "We are unable to authenticate your payment method. Please choose a different payment method and try again.";
@@ -175,14 +175,14 @@ pub(crate) fn authenticated(
         set(intent, "last_payment_error", error);
     });
     events::emit(store, "payment_intent.payment_failed", id);
-    Err(Problem {
+    Err(ApiError {
         keeps: true,
         ..unexpected(id, message).code("payment_intent_authentication_failure")
     })
 }
 
 /// The money of a bank account has come, or will not.
-pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<(), Problem> {
+pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<(), ApiError> {
     let intent = store.find("payment_intent", id, "intent")?.clone();
     if text(&intent, "status") != "processing" {
         return Err(unexpected(id, "This PaymentIntent is not processing."));
@@ -206,5 +206,5 @@ pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<()
 /// Whether the money behind a processing intent will come.
 pub(crate) fn will_pay(store: &ObjectStore, intent: &Value) -> bool {
     let method = store.get(text(intent, "payment_method"));
-    method.is_none_or(|method| cards::behaviour(method) != cards::Behaviour::FailsLater)
+    method.is_none_or(|method| cards::behaviour(method) != cards::CardBehaviour::FailsLater)
 }

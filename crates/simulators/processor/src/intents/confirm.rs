@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::charge::{Outcome, charge, give_up_action};
+use super::charge::{ChargeOutcome, charge, give_up_action};
 use super::create::take_method;
 use super::{readable, refuse_sessions, unexpected};
-use crate::charges::How;
+use crate::charges::ChargeMode;
 use crate::fields::{set, text};
-use crate::form::Params;
-use crate::problem::Problem;
-use crate::routes::{Call, Caller};
+use crate::form::FormParams;
+use crate::problem::ApiError;
+use crate::routes::{ApiCall, Caller};
 
 /// What confirming takes.
 pub(crate) const PARAMS: &[&str] = &[
@@ -25,7 +25,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "receipt_email?",
 ];
 
-pub(crate) fn confirm(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn confirm(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     readable(call, &id)?;
     let intent = call.store.find("payment_intent", &id, "intent")?;
@@ -52,7 +52,7 @@ pub(crate) fn confirm(call: &mut Call<'_>) -> Result<Value, Problem> {
 }
 
 /// Pays the intent with the card that it has.
-pub(super) fn confirmed(call: &mut Call<'_>, id: &str) -> Result<Value, Problem> {
+pub(super) fn confirmed(call: &mut ApiCall<'_>, id: &str) -> Result<Value, ApiError> {
     let params = call.params;
     let off_session = off_session(params)?;
     let intent = call.store.find("payment_intent", id, "intent")?;
@@ -64,29 +64,29 @@ pub(super) fn confirmed(call: &mut Call<'_>, id: &str) -> Result<Value, Problem>
     let return_url = params.text("return_url").map(str::to_owned);
     if redirects && return_url.is_none() && !off_session && call.caller == Caller::Server {
         let message = "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these payment methods might redirect your customer off of your page, you must provide a `return_url`. If you don't want to accept redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and `automatic_payment_methods[allow_redirects]` to `never` when creating Setup Intents and Payment Intents.";
-        return Err(Problem::param("return_url", message));
+        return Err(ApiError::param("return_url", message));
     }
     if off_session
         && text(intent, "setup_future_usage") == "off_session"
         && params.has("setup_future_usage")
     {
         let message = "You cannot set `off_session` to true together with `setup_future_usage`.";
-        return Err(Problem::param("off_session", message));
+        return Err(ApiError::param("off_session", message));
     }
     call.store.change(id, |intent| set(intent, "_.return_url", json!(return_url)));
-    let how = How { off_session, authenticated: false };
+    let how = ChargeMode { off_session, authenticated: false };
     let refuse_actions = params.flag("error_on_requires_action")?.unwrap_or(false);
     match charge(call.store, id, how) {
-        Outcome::Refused(problem) => Err(*problem),
-        Outcome::WantsAction if refuse_actions => Err(give_up_action(call.store, id)),
-        Outcome::Done | Outcome::WantsAction => {
+        ChargeOutcome::Refused(problem) => Err(*problem),
+        ChargeOutcome::WantsAction if refuse_actions => Err(give_up_action(call.store, id)),
+        ChargeOutcome::Done | ChargeOutcome::WantsAction => {
             call.store.find("payment_intent", id, "intent").cloned()
         }
     }
 }
 
-/// `true`, `false`, or one of the older words for why nobody is there.
-fn off_session(params: &Params) -> Result<bool, Problem> {
+/// `true`, `false`, or one of the older words for why the customer is absent.
+fn off_session(params: &FormParams) -> Result<bool, ApiError> {
     match params.text("off_session") {
         Some("one_off" | "recurring") => Ok(true),
         _ => Ok(params.flag("off_session")?.unwrap_or(false)),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::confirm::confirmed;
 use super::unexpected;
 use crate::fields::{at, set, text};
-use crate::form::Params;
+use crate::form::FormParams;
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
-use crate::routes::Call;
+use crate::problem::ApiError;
+use crate::routes::ApiCall;
 use crate::{customers, events, payment_methods, render};
 
 /// What creating takes.
@@ -52,7 +52,7 @@ const AMOUNT_MIN: i64 = 50;
 const AMOUNT_MAX: i64 = 99_999_999;
 
 /// What an intent begins with.
-pub(crate) struct Draft {
+pub(crate) struct IntentDraft {
     pub(crate) amount: i64,
     pub(crate) currency: String,
     pub(crate) customer: Option<String>,
@@ -61,18 +61,18 @@ pub(crate) struct Draft {
     pub(crate) more: Vec<(&'static str, Value)>,
 }
 
-pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let draft = draft(call.store, params)?;
     let confirm = params.flag("confirm")?.unwrap_or(false);
     if !confirm && params.has("off_session") {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "off_session",
             "The parameter `off_session` cannot be passed when creating a PaymentIntent unless `confirm` is set to true.",
         ));
     }
     if !confirm && params.has("error_on_requires_action") {
-        return Err(Problem::param(
+        return Err(ApiError::param(
             "error_on_requires_action",
             "The parameter `error_on_requires_action` cannot be passed when creating a PaymentIntent unless `confirm` is set to true.",
         ));
@@ -88,7 +88,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("payment_intent", &id, "intent").cloned()
 }
 
-fn draft(store: &ObjectStore, params: &Params) -> Result<Draft, Problem> {
+fn draft(store: &ObjectStore, params: &FormParams) -> Result<IntentDraft, ApiError> {
     params.required("amount")?;
     let amount = params.integer("amount")?.unwrap_or(0);
     let currency = params.required("currency")?.to_lowercase();
@@ -101,13 +101,13 @@ fn draft(store: &ObjectStore, params: &Params) -> Result<Draft, Problem> {
     let types = list_at(params, "payment_method_types");
     if automatic == Some(true) && !types.is_empty() {
         let message = "You may only specify one of these parameters: automatic_payment_methods, payment_method_types.";
-        return Err(Problem::param("payment_method_types", message));
+        return Err(ApiError::param("payment_method_types", message));
     }
     if let Some(unknown) =
         types.iter().find(|kind| !matches!(kind.as_str(), "card" | "link" | "us_bank_account"))
     {
         let message = format!("The payment method type provided: {unknown} is invalid.");
-        return Err(Problem::param("payment_method_types", message));
+        return Err(ApiError::param("payment_method_types", message));
     }
     let automatic = types.is_empty() && automatic != Some(false);
     let redirects = params
@@ -120,7 +120,7 @@ fn draft(store: &ObjectStore, params: &Params) -> Result<Draft, Problem> {
     } else {
         types
     };
-    Ok(Draft {
+    Ok(IntentDraft {
         amount,
         currency,
         customer,
@@ -138,7 +138,7 @@ fn draft(store: &ObjectStore, params: &Params) -> Result<Draft, Problem> {
     })
 }
 
-fn list_at(params: &Params, path: &str) -> Vec<String> {
+fn list_at(params: &FormParams, path: &str) -> Vec<String> {
     let names = params.names(path);
     names
         .iter()
@@ -147,36 +147,36 @@ fn list_at(params: &Params, path: &str) -> Vec<String> {
 }
 
 /// Refuses amounts that no card network takes, and currencies that are not simulated.
-fn check_amount(amount: i64, currency: &str) -> Result<(), Problem> {
+fn check_amount(amount: i64, currency: &str) -> Result<(), ApiError> {
     check_currency(currency)?;
     if amount < 1 {
         let message = "This value must be greater than or equal to 1.";
-        return Err(Problem::param("amount", message).code("parameter_invalid_integer"));
+        return Err(ApiError::param("amount", message).code("parameter_invalid_integer"));
     }
     if amount < AMOUNT_MIN {
         let message = "Amount must be at least $0.50 usd";
-        return Err(Problem::param("amount", message).code("amount_too_small"));
+        return Err(ApiError::param("amount", message).code("amount_too_small"));
     }
     if amount > AMOUNT_MAX {
         let message = "Amount must be no more than $999,999.99";
-        return Err(Problem::param("amount", message).code("amount_too_large"));
+        return Err(ApiError::param("amount", message).code("amount_too_large"));
     }
     Ok(())
 }
 
 /// Refuses currencies that are not simulated.
-pub(crate) fn check_currency(currency: &str) -> Result<(), Problem> {
+pub(crate) fn check_currency(currency: &str) -> Result<(), ApiError> {
     if matches!(currency, "usd" | "eur" | "gbp") {
         return Ok(());
     }
-    Err(Problem::param(
+    Err(ApiError::param(
         "currency",
         format!("Invalid currency: {currency}. The simulated processor knows usd, eur and gbp."),
     ))
 }
 
 /// Puts an intent into the store; gives its id.
-pub(crate) fn make(store: &mut ObjectStore, draft: Draft) -> String {
+pub(crate) fn make(store: &mut ObjectStore, draft: IntentDraft) -> String {
     let id = store.new_id("pi");
     let secret = store.secret();
     let mut intent = json!({
@@ -201,7 +201,7 @@ pub(crate) fn make(store: &mut ObjectStore, draft: Draft) -> String {
 }
 
 /// Puts a payment method into the intent, if it may be used there.
-pub(super) fn take_method(store: &mut ObjectStore, id: &str, given: &str) -> Result<(), Problem> {
+pub(super) fn take_method(store: &mut ObjectStore, id: &str, given: &str) -> Result<(), ApiError> {
     let method_id = payment_methods::named(store, given, "payment_method")?;
     let method = store.find("payment_method", &method_id, "payment_method")?;
     payment_methods::check_usable(method)?;
@@ -218,7 +218,7 @@ pub(super) fn take_method(store: &mut ObjectStore, id: &str, given: &str) -> Res
                 "The payment method supplied ({method_id}) belongs to a different Customer than the one on the PaymentIntent."
             )
         };
-        return Err(Problem::param("payment_method", message));
+        return Err(ApiError::param("payment_method", message));
     }
     store.change(id, |intent| {
         set(intent, "payment_method", method_id);
@@ -227,7 +227,7 @@ pub(super) fn take_method(store: &mut ObjectStore, id: &str, given: &str) -> Res
     Ok(())
 }
 
-pub(crate) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let params = call.params;
     let mut intent = call.store.find("payment_intent", &id, "intent")?.clone();

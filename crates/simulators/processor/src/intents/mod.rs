@@ -6,16 +6,16 @@ mod create;
 
 use serde_json::{Value, json};
 
-pub(super) use charge::{Outcome, authenticated, charge, settle, will_pay};
+pub(super) use charge::{ChargeOutcome, authenticated, charge, settle, will_pay};
 pub(super) use confirm::{PARAMS as CONFIRM_PARAMS, confirm};
-pub(super) use create::{Draft, PARAMS, UPDATE_PARAMS, check_currency, create, make, update};
+pub(super) use create::{IntentDraft, PARAMS, UPDATE_PARAMS, check_currency, create, make, update};
 
 use super::fields::{set, text};
-use super::problem::Problem;
-use super::routes::{Call, Caller};
+use super::problem::ApiError;
+use super::routes::{ApiCall, Caller};
 use super::{events, lists};
 
-pub(super) fn cancel(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn cancel(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let intent = call.store.find("payment_intent", &id, "intent")?;
     refuse_sessions(intent)?;
@@ -41,36 +41,36 @@ pub(super) fn cancel(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("payment_intent", &id, "intent").cloned()
 }
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     readable(call, &id)?;
     call.store.find("payment_intent", &id, "intent").cloned()
 }
 
 /// A browser sees only what it has the secret of.
-fn readable(call: &Call<'_>, id: &str) -> Result<(), Problem> {
+fn readable(call: &ApiCall<'_>, id: &str) -> Result<(), ApiError> {
     let intent = call.store.find("payment_intent", id, "intent")?;
     let known = call.params.text("client_secret") == Some(text(intent, "client_secret"));
     if call.params.has("client_secret") && !known {
         let message = "The client_secret provided does not match the client_secret associated with the PaymentIntent.";
         return Err(
-            Problem::param("client_secret", message).code("payment_intent_invalid_parameter")
+            ApiError::param("client_secret", message).code("payment_intent_invalid_parameter")
         );
     }
     if call.caller == Caller::Browser && !known {
-        return Err(Problem::missing("client_secret"));
+        return Err(ApiError::missing("client_secret"));
     }
     Ok(())
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let customer = call.params.text("customer");
     lists::page(call, "payment_intent", "/v1/payment_intents", |intent| {
         customer.is_none_or(|customer| text(intent, "customer") == customer)
     })
 }
 
-pub(super) fn search(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn search(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::search(call, "payment_intent", "/v1/payment_intents/search")
 }
 
@@ -80,7 +80,7 @@ pub(super) fn is_paid(intent: &Value) -> bool {
 }
 
 /// An intent of a checkout session is the session's alone.
-fn refuse_sessions(intent: &Value) -> Result<(), Problem> {
+fn refuse_sessions(intent: &Value) -> Result<(), ApiError> {
     let session = text(intent, "_.session");
     if session.is_empty() {
         return Ok(());
@@ -88,10 +88,10 @@ fn refuse_sessions(intent: &Value) -> Result<(), Problem> {
     let message = format!(
         "This PaymentIntent was created by the Checkout Session {session} and cannot be changed directly. Expire the session instead."
     );
-    Err(Problem::invalid(message).code("payment_intent_unexpected_state"))
+    Err(ApiError::invalid(message).code("payment_intent_unexpected_state"))
 }
 
 /// The refusal of something that the state of an intent does not allow.
-fn unexpected(id: &str, message: &str) -> Problem {
-    Problem::invalid(message).code("payment_intent_unexpected_state").showing("payment_intent", id)
+fn unexpected(id: &str, message: &str) -> ApiError {
+    ApiError::invalid(message).code("payment_intent_unexpected_state").showing("payment_intent", id)
 }

@@ -2,33 +2,33 @@
 
 use serde_json::{Value, json};
 
-use crate::charges::How;
+use crate::charges::ChargeMode;
 use crate::fields::{at, set, text, whole};
-use crate::intents::{self, Draft, Outcome};
+use crate::intents::{self, ChargeOutcome, IntentDraft};
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::{events, subscriptions};
 
 /// What collecting ended with.
-pub(crate) enum Collected {
+pub(crate) enum CollectionOutcome {
     Paid,
     /// The owner of the card has to prove it.
     WantsAction,
-    Failed(Box<Problem>),
+    Failed(Box<ApiError>),
 }
 
 /// Charges what is left of an open invoice.
-pub(crate) fn collect(store: &mut ObjectStore, id: &str, how: How) -> Collected {
+pub(crate) fn collect(store: &mut ObjectStore, id: &str, how: ChargeMode) -> CollectionOutcome {
     let Some(invoice) = store.get(id).filter(|invoice| text(invoice, "status") == "open").cloned()
     else {
-        return Collected::Paid;
+        return CollectionOutcome::Paid;
     };
     let Some(method) = method_of(store, &invoice) else {
         let message = "This customer has no attached payment source or default payment method. Please consider adding a default payment method. For more information, visit https://stripe.com/docs/billing/subscriptions/payment-methods-setting#payment-method-priority.";
         failed(store, id, false);
-        return Collected::Failed(Box::new(Problem {
+        return CollectionOutcome::Failed(Box::new(ApiError {
             keeps: true,
-            ..Problem::invalid(message).code("resource_missing")
+            ..ApiError::invalid(message).code("resource_missing")
         }));
     };
     let intent = intent_of(store, &invoice);
@@ -42,14 +42,14 @@ pub(crate) fn collect(store: &mut ObjectStore, id: &str, how: How) -> Collected 
         set(invoice, "attempted", true);
     });
     match intents::charge(store, &intent, how) {
-        Outcome::Done => Collected::Paid,
-        Outcome::WantsAction => {
+        ChargeOutcome::Done => CollectionOutcome::Paid,
+        ChargeOutcome::WantsAction => {
             failed(store, id, true);
-            Collected::WantsAction
+            CollectionOutcome::WantsAction
         }
-        Outcome::Refused(problem) => {
+        ChargeOutcome::Refused(problem) => {
             failed(store, id, problem.code.as_deref() == Some("authentication_required"));
-            Collected::Failed(problem)
+            CollectionOutcome::Failed(problem)
         }
     }
 }
@@ -85,7 +85,7 @@ fn intent_of(store: &mut ObjectStore, invoice: &Value) -> String {
         "subscription_create" => "Subscription creation",
         _ => "Subscription update",
     };
-    let draft = Draft {
+    let draft = IntentDraft {
         amount,
         currency: text(invoice, "currency").to_owned(),
         customer: Some(text(invoice, "customer").to_owned()),
@@ -137,7 +137,7 @@ pub(crate) fn paid_by(store: &mut ObjectStore, intent: &Value) {
     subscriptions::invoice_paid(store, &id);
 }
 
-/// An invoice is given up: nobody can pay it any more.
+/// Gives an invoice up: it can no longer be paid.
 pub(super) fn abandon(store: &mut ObjectStore, id: &str) {
     let payment = store.all("invoice_payment").find(|payment| text(payment, "invoice") == id);
     let Some(payment) = payment.cloned() else { return };

@@ -1,15 +1,16 @@
-//! Lines of invoices: for whole periods, for parts of them, and those that wait for the next invoice.
+//! Lines of invoices: for whole periods, for parts of them, and those that wait for the next
+//! invoice.
 
 use serde_json::{Value, json};
 
-use crate::coupons::{self, Rate};
+use crate::coupons::{self, DiscountRate};
 use crate::events;
 use crate::fields::{at, flag, list, set, text, whole};
 use crate::object_store::ObjectStore;
 
 /// One line, before it is on an invoice.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct InvoiceLine {
     /// Cents before discounts; below zero for a credit.
     pub(crate) amount: i64,
     pub(crate) description: String,
@@ -24,13 +25,17 @@ pub(crate) struct Line {
 }
 
 /// The lines of a whole period of a subscription's items.
-pub(crate) fn lines_of(subscription: &Value, period: (i64, i64), store: &ObjectStore) -> Vec<Line> {
+pub(crate) fn lines_of(
+    subscription: &Value,
+    period: (i64, i64),
+    store: &ObjectStore,
+) -> Vec<InvoiceLine> {
     let line = |item: &Value| {
         let (price, quantity) = (at(item, "price").clone(), whole(item, "quantity"));
         let unit = whole(&price, "unit_amount");
         let name = crate::prices::describe(store, &price);
         let interval = text(&price, "recurring.interval");
-        Line {
+        InvoiceLine {
             amount: unit.saturating_mul(quantity),
             description: format!(
                 "{quantity} × {name} (at ${}.{:02} / {interval})",
@@ -48,12 +53,13 @@ pub(crate) fn lines_of(subscription: &Value, period: (i64, i64), store: &ObjectS
     list(subscription, "items.data").iter().map(line).collect()
 }
 
-/// Takes the subscription's discounts off its lines. A credit has those that its item was charged with.
+/// Takes the subscription's discounts off its lines. A credit has those that its item was charged
+/// with.
 pub(super) fn discounted(
     store: &mut ObjectStore,
     subscription: &str,
-    mut lines: Vec<Line>,
-) -> Vec<Line> {
+    mut lines: Vec<InvoiceLine>,
+) -> Vec<InvoiceLine> {
     let Some(found) = store.get(subscription).cloned() else { return lines };
     let now = coupons::rates_of(store, &found);
     for line in &mut lines {
@@ -69,7 +75,12 @@ pub(super) fn discounted(
 }
 
 /// Writes down with which discounts items were charged.
-fn remember(store: &mut ObjectStore, subscription: &str, charged: &[String], rates: &[Rate]) {
+fn remember(
+    store: &mut ObjectStore,
+    subscription: &str,
+    charged: &[String],
+    rates: &[DiscountRate],
+) {
     let kept = coupons::kept(rates);
     store.change(subscription, |subscription| {
         let mut items = list(subscription, "items.data").to_vec();
@@ -82,14 +93,15 @@ fn remember(store: &mut ObjectStore, subscription: &str, charged: &[String], rat
     });
 }
 
-/// Whether prorations of a subscription show their discounts apart; otherwise the amounts are less by them.
+/// Whether prorations of a subscription show their discounts apart; otherwise the amounts are less
+/// by them.
 fn is_itemized(store: &ObjectStore, subscription: &str) -> bool {
     let path = "billing_mode.flexible.proration_discounts";
     store.get(subscription).is_some_and(|it| text(it, path) == "itemized")
 }
 
 /// What every line and everything that waits shows of its amount and its discounts.
-fn amounts(line: &Line, itemized: bool) -> Value {
+fn amounts(line: &InvoiceLine, itemized: bool) -> Value {
     let off: i64 = line.discounts.iter().map(|(_, off)| off).sum();
     let shows = itemized || !line.proration;
     let amount = if shows { line.amount } else { line.amount - off };
@@ -104,7 +116,7 @@ fn amounts(line: &Line, itemized: bool) -> Value {
 /// A line as it is on an invoice.
 pub(super) fn written(
     store: &mut ObjectStore,
-    line: &Line,
+    line: &InvoiceLine,
     subscription: &str,
     invoice: &str,
 ) -> Value {
@@ -132,7 +144,7 @@ pub(super) fn written(
 }
 
 /// The line that a credit gives money back for: the latest charge of its item in the period.
-fn credited(store: &ObjectStore, subscription: &str, line: &Line) -> Value {
+fn credited(store: &ObjectStore, subscription: &str, line: &InvoiceLine) -> Value {
     if line.amount >= 0 || !line.proration {
         return Value::Null;
     }
@@ -172,7 +184,7 @@ pub(crate) fn add_pending(
     store: &mut ObjectStore,
     customer: &str,
     subscription: &str,
-    lines: Vec<Line>,
+    lines: Vec<InvoiceLine>,
 ) {
     let itemized = is_itemized(store, subscription);
     for line in discounted(store, subscription, lines) {

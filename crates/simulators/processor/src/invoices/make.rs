@@ -1,25 +1,26 @@
-//! Writing an invoice: its lines, discounts, tax and sum, and what the customer's balance does to it.
+//! Writing an invoice: its lines, discounts, tax and sum, and what the customer's balance does to
+//! it.
 
 use serde_json::{Value, json};
 
-use super::lines::{Line, discounted, net, take_pending, written};
+use super::lines::{InvoiceLine, discounted, net, take_pending, written};
 use super::lines_object;
-use crate::balance::{self, Movement};
+use crate::balance::{self, BalanceMovement};
 use crate::fields::{at, list, set, text, whole};
 use crate::object_store::ObjectStore;
 use crate::rounding::share;
 use crate::{coupons, events, rules};
 
 /// What an invoice is made of.
-pub(crate) struct Bill<'a> {
+pub(crate) struct InvoiceDraft<'a> {
     pub(crate) customer: &'a str,
     pub(crate) subscription: &'a str,
     pub(crate) reason: &'a str,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<InvoiceLine>,
 }
 
 /// What the lines of an invoice come to.
-struct Sums {
+struct InvoiceSums {
     /// Before discounts.
     subtotal: i64,
     /// After discounts.
@@ -34,9 +35,9 @@ const CHARGE_MIN: i64 = 50;
 /// 100 percent, in hundredths of a percent.
 const ALL_BP: i64 = 10_000;
 
-/// Makes an invoice of the lines and of all that waits for the next invoice of the subscription, and closes it for
-/// changes; gives its id. One that needs no charge is paid.
-pub(crate) fn make(store: &mut ObjectStore, mut bill: Bill<'_>) -> String {
+/// Makes an invoice of the lines and of all that waits for the next invoice of the subscription,
+/// and closes it for changes; gives its id. One that needs no charge is paid.
+pub(crate) fn make(store: &mut ObjectStore, mut bill: InvoiceDraft<'_>) -> String {
     let own = std::mem::take(&mut bill.lines);
     let has_own = !own.is_empty();
     let id = store.new_id("in");
@@ -56,7 +57,7 @@ pub(crate) fn make(store: &mut ObjectStore, mut bill: Bill<'_>) -> String {
     id
 }
 
-fn sums(store: &ObjectStore, lines: &[Value]) -> Sums {
+fn sums(store: &ObjectStore, lines: &[Value]) -> InvoiceSums {
     let after_discounts: i64 = lines.iter().map(net).sum();
     let mut discounts: Vec<(&str, i64)> = Vec::new();
     for one in lines.iter().flat_map(|line| list(line, "discount_amounts")) {
@@ -66,7 +67,7 @@ fn sums(store: &ObjectStore, lines: &[Value]) -> Sums {
             None => discounts.push((id, off)),
         }
     }
-    Sums {
+    InvoiceSums {
         subtotal: lines.iter().map(|line| whole(line, "amount")).sum(),
         net: after_discounts,
         tax: tax_on(store, after_discounts),
@@ -83,7 +84,7 @@ pub(crate) fn tax_on(store: &ObjectStore, after_discounts: i64) -> i64 {
 }
 
 /// The taxes of an invoice: one, if there is any.
-fn taxes(sums: &Sums) -> Value {
+fn taxes(sums: &InvoiceSums) -> Value {
     let one = json!({
         "amount": sums.tax, "tax_behavior": "exclusive", "tax_rate_details": {"tax_rate": "txr_sandbox"},
         "taxability_reason": "standard_rated", "taxable_amount": sums.net, "type": "tax_rate_details",
@@ -103,9 +104,9 @@ fn looks_back_to(store: &ObjectStore, subscription: &Value, reason: &str) -> i64
 
 fn blank(
     store: &mut ObjectStore,
-    bill: &Bill<'_>,
+    bill: &InvoiceDraft<'_>,
     id: &str,
-    (lines, sums): (&[Value], &Sums),
+    (lines, sums): (&[Value], &InvoiceSums),
 ) -> Value {
     let subscription = store.get(bill.subscription).cloned().unwrap_or_default();
     let customer = store.get(bill.customer).cloned().unwrap_or_default();
@@ -163,7 +164,7 @@ fn close(store: &mut ObjectStore, id: &str, total: i64) {
         }
     });
     let kind = if sum > 0 && paid { "invoice_too_small" } else { "applied_to_invoice" };
-    let movement = Movement::of_invoice(&invoice, kind, after - before);
+    let movement = BalanceMovement::of_invoice(&invoice, kind, after - before);
     let _id = balance::move_by(store, customer, &movement);
     events::emit(store, "invoice.finalized", id);
     if paid {

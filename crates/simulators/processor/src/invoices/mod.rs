@@ -7,29 +7,29 @@ mod preview;
 
 use serde_json::{Value, json};
 
-pub(super) use collect::{Collected, collect, paid_by, prepare};
-pub(super) use lines::{Line, add_pending, lines_of, pending_of};
-pub(super) use make::{Bill, make, tax_on};
+pub(super) use collect::{CollectionOutcome, collect, paid_by, prepare};
+pub(super) use lines::{InvoiceLine, add_pending, lines_of, pending_of};
+pub(super) use make::{InvoiceDraft, make, tax_on};
 pub(super) use preview::{PARAMS as PREVIEW_PARAMS, preview};
 
-use super::balance::{self, Movement};
-use super::charges::How;
+use super::balance::{self, BalanceMovement};
+use super::charges::ChargeMode;
 use super::fields::{list as items, set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists, payment_methods};
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     found(call, &id).cloned()
 }
 
-fn found<'a>(call: &'a Call<'_>, id: &str) -> Result<&'a Value, Problem> {
+fn found<'a>(call: &'a ApiCall<'_>, id: &str) -> Result<&'a Value, ApiError> {
     call.store.find("invoice", id, "invoice").map_err(|problem| problem.status(404))
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let wanted = [
         ("customer", params.text("customer")),
@@ -42,58 +42,60 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn list_lines(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_lines(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let invoice = found(call, &id)?.clone();
     let all: Vec<&Value> = items(&invoice, "lines.data").iter().collect();
     lists::of(call, &all, &format!("/v1/invoices/{id}/lines"))
 }
 
-pub(super) fn pay(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn pay(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let invoice = found(call, &id)?.clone();
     match text(&invoice, "status") {
         "open" => {}
         "paid" => {
-            return Err(Problem::invalid("Invoice is already paid").code("invoice_already_paid"));
+            return Err(ApiError::invalid("Invoice is already paid").code("invoice_already_paid"));
         }
         status => {
             let message =
                 format!("You can only pay an open invoice. This invoice has a status of {status}.");
-            return Err(Problem::invalid(message).code("invoice_not_editable"));
+            return Err(ApiError::invalid(message).code("invoice_not_editable"));
         }
     }
     if let Some(given) = call.params.text("payment_method") {
         let method = payment_methods::named(call.store, given, "payment_method")?;
         call.store.change(&id, |invoice| set(invoice, "_.method", method));
     }
-    let how =
-        How { off_session: call.params.flag("off_session")?.unwrap_or(true), authenticated: false };
+    let how = ChargeMode {
+        off_session: call.params.flag("off_session")?.unwrap_or(true),
+        authenticated: false,
+    };
     match collect(call.store, &id, how) {
-        Collected::Paid => call.store.find("invoice", &id, "invoice").cloned(),
-        Collected::WantsAction => {
+        CollectionOutcome::Paid => call.store.find("invoice", &id, "invoice").cloned(),
+        CollectionOutcome::WantsAction => {
             let message = "This invoice's payment requires additional user action before it can be completed successfully.";
-            Err(Problem::card("invoice_payment_intent_requires_action", None, message))
+            Err(ApiError::card("invoice_payment_intent_requires_action", None, message))
         }
-        Collected::Failed(problem) => Err(*problem),
+        CollectionOutcome::Failed(problem) => Err(*problem),
     }
 }
 
-pub(super) fn void(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn void(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let status = text(found(call, &id)?, "status").to_owned();
     if !matches!(status.as_str(), "open" | "uncollectible") {
         let message = format!(
             "You can only pass in open or uncollectible invoices. This invoice isn't open: it is {status}."
         );
-        return Err(Problem::invalid(message).code("invoice_not_editable"));
+        return Err(ApiError::invalid(message).code("invoice_not_editable"));
     }
     give_up(call.store, &id);
     call.store.find("invoice", &id, "invoice").cloned()
 }
 
-/// An open invoice is not to be paid any more. What the customer's balance had paid of it comes back; what its lines
-/// gave back does not.
+/// An open invoice is not to be paid any more. What the customer's balance had paid of it comes
+/// back; what its lines gave back does not.
 fn give_up(store: &mut ObjectStore, id: &str) {
     let Some(before) = store.get(id).cloned() else { return };
     let now = store.now;
@@ -106,13 +108,13 @@ fn give_up(store: &mut ObjectStore, id: &str) {
     });
     collect::abandon(store, id);
     let taken = whole(&before, "starting_balance") - whole(&before, "ending_balance");
-    let movement = Movement::of_invoice(&before, "unapplied_from_invoice", taken);
+    let movement = BalanceMovement::of_invoice(&before, "unapplied_from_invoice", taken);
     let _id = balance::move_by(store, text(&before, "customer"), &movement);
     events::emit(store, "invoice.voided", id);
     super::subscriptions::invoice_voided(store, id);
 }
 
-pub(super) fn payments(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn payments(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let wanted =
         ["invoice", "status", "payment.payment_intent"].map(|path| (path, params.text(path)));
@@ -121,7 +123,7 @@ pub(super) fn payments(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn list_items(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_items(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let (customer, invoice) = (params.text("customer"), params.text("invoice"));
     let pending = params.flag("pending")?;

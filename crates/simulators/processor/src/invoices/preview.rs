@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Bill, lines_of, make, pending_of};
+use super::{InvoiceDraft, lines_of, make, pending_of};
 use crate::fields::{at, list, set, text};
-use crate::problem::Problem;
-use crate::routes::Call;
-use crate::subscriptions::{self, Change};
+use crate::problem::ApiError;
+use crate::routes::ApiCall;
+use crate::subscriptions::{self, SubscriptionChange};
 
 /// What it takes.
 pub(crate) const PARAMS: &[&str] = &[
@@ -26,20 +26,20 @@ pub(crate) const PARAMS: &[&str] = &[
     "subscription_details.proration_date",
 ];
 
-pub(crate) fn preview(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn preview(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let Some(subscription) = params.text("subscription").map(str::to_owned) else {
-        // What a new subscription would cost is asked by nobody here.
-        return Err(Problem::missing("subscription"));
+        // Previews of new subscriptions are not simulated.
+        return Err(ApiError::missing("subscription"));
     };
     let found = call.store.find("subscription", &subscription, "subscription")?.clone();
     if params.text("customer").is_some_and(|customer| customer != text(&found, "customer")) {
         let message = "The subscription does not belong to this customer.";
-        return Err(Problem::param("customer", message));
+        return Err(ApiError::param("customer", message));
     }
     if text(&found, "status") == "canceled" {
         let message = "You cannot preview the upcoming invoice for a canceled subscription.";
-        return Err(Problem::param("subscription", message).code("invoice_upcoming_none"));
+        return Err(ApiError::param("subscription", message).code("invoice_upcoming_none"));
     }
     let mark = call.store.mark();
     let shown = imagined(call, &found);
@@ -47,17 +47,22 @@ pub(crate) fn preview(call: &mut Call<'_>) -> Result<Value, Problem> {
     shown
 }
 
-fn imagined(call: &mut Call<'_>, found: &Value) -> Result<Value, Problem> {
+fn imagined(call: &mut ApiCall<'_>, found: &Value) -> Result<Value, ApiError> {
     let params = call.params;
     let id = text(found, "id").to_owned();
-    let change = Change::read(call.store, params, "subscription_details", found)?;
+    let change = SubscriptionChange::read(call.store, params, "subscription_details", found)?;
     let lines = subscriptions::proration_lines(call.store, found, &change);
     let at_once = change.proration == "always_invoice" || change.restarts;
     let customer = text(found, "customer").to_owned();
     let invoice = if at_once {
         make(
             call.store,
-            Bill { customer: &customer, subscription: &id, reason: "subscription_update", lines },
+            InvoiceDraft {
+                customer: &customer,
+                subscription: &id,
+                reason: "subscription_update",
+                lines,
+            },
         )
     } else {
         let mut lines = lines;
@@ -68,11 +73,14 @@ fn imagined(call: &mut Call<'_>, found: &Value) -> Result<Value, Problem> {
             lines.extend(lines_of(&after, next, call.store));
         }
         if lines.is_empty() && pending_of(call.store, &id).is_empty() {
-            return Err(Problem::invalid("No upcoming invoices for customer")
+            return Err(ApiError::invalid("No upcoming invoices for customer")
                 .code("invoice_upcoming_none")
                 .status(404));
         }
-        make(call.store, Bill { customer: &customer, subscription: &id, reason: "upcoming", lines })
+        make(
+            call.store,
+            InvoiceDraft { customer: &customer, subscription: &id, reason: "upcoming", lines },
+        )
     };
     let mut shown = call.store.find("invoice", &invoice, "invoice")?.clone();
     set(&mut shown, "id", format!("upcoming_{invoice}"));

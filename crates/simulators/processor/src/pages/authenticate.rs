@@ -8,10 +8,10 @@ use super::{go_to, page};
 use crate::ProcessorSimulator;
 use crate::checkout;
 use crate::fields::{text, whole};
-use crate::form::Params;
+use crate::form::FormParams;
 
 /// What is to be authenticated.
-struct Payment {
+struct PendingPayment {
     /// Cents and currency; `None` when a card is only kept.
     amount: Option<(i64, String)>,
     /// Where the customer goes on: the session's page, or the merchant's.
@@ -19,7 +19,7 @@ struct Payment {
     return_url: Option<String>,
 }
 
-fn find(processor: &ProcessorSimulator, id: &str) -> Option<Payment> {
+fn find(processor: &ProcessorSimulator, id: &str) -> Option<PendingPayment> {
     processor.with_store(|store| {
         let found = store.get(id)?;
         match text(found, "object") {
@@ -30,22 +30,24 @@ fn find(processor: &ProcessorSimulator, id: &str) -> Option<Payment> {
                 let wanted = |text: String| {
                     Some(text).filter(|text| !text.is_empty() && !text.starts_with("session:"))
                 };
-                Some(Payment {
+                Some(PendingPayment {
                     amount: Some((whole(found, "amount"), currency)),
                     session: wanted(session),
                     return_url: wanted(url),
                 })
             }
-            "checkout.session" => {
-                Some(Payment { amount: None, session: Some(id.to_owned()), return_url: None })
-            }
+            "checkout.session" => Some(PendingPayment {
+                amount: None,
+                session: Some(id.to_owned()),
+                return_url: None,
+            }),
             _ => None,
         }
     })
 }
 
 /// Shows it.
-pub(super) fn show(processor: &ProcessorSimulator, id: &str, query: &Params) -> WireReply {
+pub(super) fn show(processor: &ProcessorSimulator, id: &str, query: &FormParams) -> WireReply {
     let Some(payment) = find(processor, id) else {
         return message(
             StatusCode::NOT_FOUND,
@@ -74,7 +76,7 @@ pub(super) fn show(processor: &ProcessorSimulator, id: &str, query: &Params) -> 
 }
 
 /// One of the buttons was pressed.
-pub(super) fn answer(processor: &ProcessorSimulator, id: &str, form: &Params) -> WireReply {
+pub(super) fn answer(processor: &ProcessorSimulator, id: &str, form: &FormParams) -> WireReply {
     let Some(payment) = find(processor, id) else {
         return message(
             StatusCode::NOT_FOUND,

@@ -8,9 +8,9 @@ use super::layout::{alert, card_fields, escaped, expiry, message, money, whole a
 use super::{go_to, page};
 use crate::ProcessorSimulator;
 use crate::cards::CARDS;
-use crate::checkout::{self, Paid};
+use crate::checkout::{self, CheckoutOutcome};
 use crate::fields::{list, text, whole};
-use crate::form::Params;
+use crate::form::FormParams;
 use crate::payment_methods;
 
 /// Shows it, with what went wrong if something did.
@@ -109,7 +109,7 @@ fn difference(session: &Value, currency: &str) -> String {
 }
 
 /// The button was pressed.
-pub(super) fn pay(processor: &ProcessorSimulator, id: &str, form: &Params) -> WireReply {
+pub(super) fn pay(processor: &ProcessorSimulator, id: &str, form: &FormParams) -> WireReply {
     let given = |name: &str| form.text(name).unwrap_or_default();
     let paid = processor.with_store(|store| {
         let method =
@@ -117,8 +117,8 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, form: &Params) -> Wi
         checkout::pay(store, id, &method, false)
     });
     match paid {
-        Ok(Paid::Complete) => show(processor, id, None),
-        Ok(Paid::Authenticate(of)) => go_to(&format!("/processor/authenticate/{of}")),
+        Ok(CheckoutOutcome::Complete) => show(processor, id, None),
+        Ok(CheckoutOutcome::Authenticate(of)) => go_to(&format!("/processor/authenticate/{of}")),
         Err(problem) => show(processor, id, Some(&problem.message)),
     }
 }

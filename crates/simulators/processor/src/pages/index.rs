@@ -11,7 +11,7 @@ use crate::ProcessorSimulator;
 use crate::cards::CARDS;
 use crate::fields::{text, whole};
 
-/// So many payments are shown.
+/// The number of payments that are shown.
 const PAYMENTS_MAX: usize = 50;
 
 /// Shows it.

@@ -1,5 +1,5 @@
-//! What people see of the processor: checkout, the bank's page on which a card is authenticated, the portal, and the
-//! script for the merchant's own pages.
+//! What people see of the processor: checkout, the bank's page on which a card is authenticated,
+//! the portal, and the script for the merchant's own pages.
 
 mod authenticate;
 mod checkout;
@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 use simulator_kit::script::WireReply;
 
 use super::ProcessorSimulator;
-use super::form::Params;
+use super::form::FormParams;
 
 const SCRIPT: &str = include_str!("stripe.js");
 const FILLING: &str = include_str!("page.js");
@@ -31,8 +31,11 @@ pub(crate) fn answer(
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let posted = *method == Method::POST;
-    let form =
-        Params::parse(if posted { std::str::from_utf8(body).unwrap_or_default() } else { query });
+    let form = FormParams::parse(if posted {
+        std::str::from_utf8(body).unwrap_or_default()
+    } else {
+        query
+    });
     match (posted, parts.as_slice()) {
         (false, [""]) => index::show(processor),
         (false, ["js"]) => script(SCRIPT.to_owned().replace("{{base}}", &processor.base())),

@@ -10,9 +10,9 @@ use super::{go_to, page};
 use crate::ProcessorSimulator;
 use crate::cards::CARDS;
 use crate::fields::{flag, list, text, whole};
-use crate::form::Params;
+use crate::form::FormParams;
 use crate::object_store::ObjectStore;
-use crate::portal::{self, Action};
+use crate::portal::{self, PortalAction};
 use crate::{payment_methods, subscriptions};
 
 /// Shows it, with what went wrong if something did.
@@ -115,7 +115,8 @@ fn subscription(store: &ObjectStore, subscription: &Value) -> String {
     )
 }
 
-/// Buttons for other plans. A subscription with several items has none: its quantities and plans are the merchant's.
+/// Buttons for other plans. A subscription with several items has none: its quantities and plans
+/// are the merchant's.
 fn plans(store: &ObjectStore, subscription: &Value) -> String {
     let button = |price: &Value| {
         let name = store.get(text(price, "product")).map_or("", |product| text(product, "name"));
@@ -166,17 +167,17 @@ fn card(method: &Value, main_card: &str) -> String {
 }
 
 /// A button was pressed.
-pub(super) fn act(processor: &ProcessorSimulator, secret: &str, form: &Params) -> WireReply {
+pub(super) fn act(processor: &ProcessorSimulator, secret: &str, form: &FormParams) -> WireReply {
     let given = |name: &str| form.text(name).unwrap_or_default();
     let (month, year) = expiry(given("expires"));
     let id = given("id");
     let action = match given("do") {
-        "add" => Action::AddCard { number: given("number"), month, year },
-        "use" => Action::UseCard(id),
-        "remove" => Action::RemoveCard(id),
-        "cancel" => Action::Cancel(id),
-        "resume" => Action::Resume(id),
-        "plan" => Action::ChangePlan { subscription: id, price: given("price") },
+        "add" => PortalAction::AddCard { number: given("number"), month, year },
+        "use" => PortalAction::UseCard(id),
+        "remove" => PortalAction::RemoveCard(id),
+        "cancel" => PortalAction::Cancel(id),
+        "resume" => PortalAction::Resume(id),
+        "plan" => PortalAction::ChangePlan { subscription: id, price: given("price") },
         _ => return show(processor, secret, Some("Nothing was chosen.")),
     };
     let done = processor.with_store(|store| {

@@ -5,13 +5,13 @@ use simulator_kit::calendar;
 
 use super::start::{check_method, check_prices, quantity};
 use super::{interval, is_over, item, items_object, period, set_period};
-use crate::charges::How;
+use crate::charges::ChargeMode;
 use crate::fields::{at, flag, list, set, text, whole};
-use crate::form::{Params, name};
-use crate::invoices::{self, Bill, Collected};
+use crate::form::{FormParams, name};
+use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
-use crate::routes::Call;
+use crate::problem::ApiError;
+use crate::routes::ApiCall;
 use crate::{coupons, events, prices, render};
 
 /// What updating takes.
@@ -46,23 +46,24 @@ pub(crate) const PARAMS: &[&str] = &[
 const ITEMS_MAX: usize = 20;
 
 /// The items as they are to be, and how the difference is paid.
-pub(crate) struct Change {
+pub(crate) struct SubscriptionChange {
     pub(crate) items: Vec<Value>,
     pub(crate) proration: &'static str,
     /// Prorations are counted from this second on.
     pub(crate) date: i64,
-    /// The period begins anew, because the interval changes or something free becomes something paid.
+    /// The period begins anew, because the interval changes or something free becomes something
+    /// paid.
     pub(crate) restarts: bool,
 }
 
-impl Change {
+impl SubscriptionChange {
     /// Reads it from parameters below a path, or from the parameters themselves.
     pub(crate) fn read(
         store: &mut ObjectStore,
-        params: &Params,
+        params: &FormParams,
         below: &str,
         subscription: &Value,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, ApiError> {
         let path = |field: &str| {
             if below.is_empty() { field.to_owned() } else { format!("{below}.{field}") }
         };
@@ -74,7 +75,7 @@ impl Change {
         if !(start..=end).contains(&date) {
             let message =
                 "The proration date must be within the current period of the subscription.";
-            return Err(Problem::param(&name(&path("proration_date")), message));
+            return Err(ApiError::param(&name(&path("proration_date")), message));
         }
         let before = list(subscription, "items.data").to_vec();
         let mut items = before.clone();
@@ -82,14 +83,14 @@ impl Change {
             apply(store, params, &path(&format!("items.{place}")), (subscription, &mut items))?;
         }
         if items.is_empty() {
-            return Err(Problem::param(
+            return Err(ApiError::param(
                 "items",
                 "A subscription must have at least one active plan.",
             ));
         }
         if items.len() > ITEMS_MAX {
             let message = format!("A subscription can have at most {ITEMS_MAX} items.");
-            return Err(Problem::param("items", message));
+            return Err(ApiError::param("items", message));
         }
         check_prices(&items.iter().map(|item| at(item, "price").clone()).collect::<Vec<_>>())?;
         let becomes_paid =
@@ -106,10 +107,10 @@ fn sum(items: &[Value]) -> i64 {
 /// Applies one entry of `items`: with an id it changes that item, without one it adds an item.
 fn apply(
     store: &mut ObjectStore,
-    params: &Params,
+    params: &FormParams,
     below: &str,
     (subscription, items): (&Value, &mut Vec<Value>),
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let wanted = quantity(params, below)?;
     let has_price =
         params.has(&format!("{below}.price")) || params.has(&format!("{below}.price_data"));
@@ -121,7 +122,7 @@ fn apply(
     };
     let Some(id) = params.text(&format!("{below}.id")) else {
         let Some(price) = price else {
-            return Err(Problem::missing(&name(&format!("{below}.price"))));
+            return Err(ApiError::missing(&name(&format!("{below}.price"))));
         };
         let mut added = item(store, text(subscription, "id"), &price, wanted.unwrap_or(1));
         let (start, end) = period(subscription);
@@ -132,7 +133,7 @@ fn apply(
     };
     let Some(place) = items.iter().position(|item| text(item, "id") == id) else {
         let shown = name(&format!("{below}.id"));
-        return Err(Problem::param(&shown, format!("No such subscription_item: '{id}'"))
+        return Err(ApiError::param(&shown, format!("No such subscription_item: '{id}'"))
             .code("resource_missing")
             .status(404));
     };
@@ -154,14 +155,14 @@ fn apply(
     Ok(())
 }
 
-pub(crate) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let params = call.params;
     let before = call.store.find("subscription", &id, "id")?.clone();
     if is_over(&before) {
         let message =
             "A canceled subscription can only update its cancellation_details and metadata.";
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
     let behaviours =
         ["allow_incomplete", "default_incomplete", "error_if_incomplete", "pending_if_incomplete"];
@@ -169,17 +170,19 @@ pub(crate) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
     check_supported(params, behaviour)?;
     if text(&before, "status") == "incomplete" && params.has("items") {
         let message = "You cannot update a subscription in `incomplete` status in a way that results in a new invoice.";
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
-    let change = Change::read(call.store, params, "", &before)?;
+    let change = SubscriptionChange::read(call.store, params, "", &before)?;
     set_fields(call.store, params, &before)?;
     if let Some(coupons) = coupons::named(call.store, params)? {
         coupons::give(call.store, &id, &coupons);
     }
     let mark_lines = super::prorate::lines(call.store, &before, &change);
     put_items(call.store, &id, &change);
-    let how =
-        How { off_session: params.flag("off_session")?.unwrap_or(false), authenticated: false };
+    let how = ChargeMode {
+        off_session: params.flag("off_session")?.unwrap_or(false),
+        authenticated: false,
+    };
     pay(call.store, &before, (&change, mark_lines), (behaviour, how))?;
     if params.text("trial_end") == Some("now") && text(&before, "status") == "trialing" {
         super::cycle::end_trial(call.store, &id);
@@ -188,29 +191,33 @@ pub(crate) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.store.find("subscription", &id, "id").cloned()
 }
 
-/// What the real one can do and this one cannot is refused, so that nobody relies on it.
-fn check_supported(params: &Params, behaviour: &str) -> Result<(), Problem> {
+/// What the real one can do and this one cannot is refused, so that no caller relies on it.
+fn check_supported(params: &FormParams, behaviour: &str) -> Result<(), ApiError> {
     if behaviour == "pending_if_incomplete" {
         if params.has("metadata") {
             let message = "When `payment_behavior` is set to `pending_if_incomplete`, you can only pass supported params. Please remove the following params from the request: metadata.";
-            return Err(Problem::param("payment_behavior", message));
+            return Err(ApiError::param("payment_behavior", message));
         }
         let message =
             "The simulated processor does not have pending updates; use error_if_incomplete.";
-        return Err(Problem::param("payment_behavior", message));
+        return Err(ApiError::param("payment_behavior", message));
     }
     if params.text("billing_cycle_anchor").is_some_and(|anchor| anchor != "unchanged") {
         let message = "Invalid billing_cycle_anchor: the simulated processor only takes unchanged.";
-        return Err(Problem::param("billing_cycle_anchor", message));
+        return Err(ApiError::param("billing_cycle_anchor", message));
     }
     if params.text("trial_end").is_some_and(|end| end != "now") {
         let message = "Invalid trial_end: the simulated processor only takes now.";
-        return Err(Problem::param("trial_end", message));
+        return Err(ApiError::param("trial_end", message));
     }
     Ok(())
 }
 
-fn set_fields(store: &mut ObjectStore, params: &Params, before: &Value) -> Result<(), Problem> {
+fn set_fields(
+    store: &mut ObjectStore,
+    params: &FormParams,
+    before: &Value,
+) -> Result<(), ApiError> {
     let mut subscription = before.clone();
     let metadata = render::metadata(params, "metadata", at(before, "metadata"))?;
     set(&mut subscription, "metadata", metadata);
@@ -264,7 +271,7 @@ pub(crate) fn end_with_period(subscription: &mut Value, ends: bool, now: i64) {
     );
 }
 
-fn put_items(store: &mut ObjectStore, id: &str, change: &Change) {
+fn put_items(store: &mut ObjectStore, id: &str, change: &SubscriptionChange) {
     let (interval, count) = interval(&change.items);
     let date = change.date;
     store.change(id, |subscription| {
@@ -279,13 +286,13 @@ fn put_items(store: &mut ObjectStore, id: &str, change: &Change) {
     });
 }
 
-/// Charges the difference at once, or leaves it for the next invoice.
+/// Charges the difference immediately, or leaves it for the next invoice.
 fn pay(
     store: &mut ObjectStore,
     before: &Value,
-    (change, lines): (&Change, Vec<invoices::Line>),
-    (behaviour, how): (&str, How),
-) -> Result<(), Problem> {
+    (change, lines): (&SubscriptionChange, Vec<invoices::InvoiceLine>),
+    (behaviour, how): (&str, ChargeMode),
+) -> Result<(), ApiError> {
     let (id, customer) = (text(before, "id"), text(before, "customer"));
     if lines.is_empty() {
         return Ok(());
@@ -294,22 +301,22 @@ fn pay(
         invoices::add_pending(store, customer, id, lines);
         return Ok(());
     }
-    let bill = Bill { customer, subscription: id, reason: "subscription_update", lines };
+    let bill = InvoiceDraft { customer, subscription: id, reason: "subscription_update", lines };
     let invoice = invoices::make(store, bill);
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     let problem = match invoices::collect(store, &invoice, how) {
-        Collected::Paid => return Ok(()),
-        Collected::WantsAction => wants_action(),
-        Collected::Failed(problem)
+        CollectionOutcome::Paid => return Ok(()),
+        CollectionOutcome::WantsAction => wants_action(),
+        CollectionOutcome::Failed(problem)
             if problem.code.as_deref() == Some("authentication_required") =>
         {
             wants_action()
         }
-        Collected::Failed(problem) => *problem,
+        CollectionOutcome::Failed(problem) => *problem,
     };
     if behaviour == "error_if_incomplete" {
-        // It is as if nobody had asked, the payment included.
-        return Err(Problem { keeps: false, shown: Vec::new(), ..problem });
+        // It is as if there had been no request, the payment included.
+        return Err(ApiError { keeps: false, shown: Vec::new(), ..problem });
     }
     store.change(id, |subscription| {
         if text(subscription, "status") == "active" {
@@ -320,10 +327,10 @@ fn pay(
 }
 
 /// The refusal of a change whose payment wants authentication.
-pub(super) fn wants_action() -> Problem {
+pub(super) fn wants_action() -> ApiError {
     let message = "Payment for this subscription requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with `subscription.latest_invoice`.";
-    Problem {
+    ApiError {
         keeps: false,
-        ..Problem::card("subscription_payment_intent_requires_action", None, message)
+        ..ApiError::card("subscription_payment_intent_requires_action", None, message)
     }
 }

@@ -1,15 +1,16 @@
-//! What time does to a subscription: renewals, the end of a trial, tries to collect what is owed, the end.
+//! What time does to a subscription: renewals, the end of a trial, tries to collect what is owed,
+//! the end.
 
 use serde_json::{Value, json};
 
 use super::{end, next_period, period, set_period};
-use crate::charges::How;
+use crate::charges::ChargeMode;
 use crate::fields::{flag, set, text, whole};
-use crate::invoices::{self, Bill, Collected};
+use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
 use crate::object_store::ObjectStore;
 use crate::{events, rules};
 
-const NOBODY_THERE: How = How { off_session: true, authenticated: false };
+const NOBODY_THERE: ChargeMode = ChargeMode { off_session: true, authenticated: false };
 
 /// The moment has come that the subscription waited for.
 pub(crate) fn pass_time(store: &mut ObjectStore, id: &str) {
@@ -57,7 +58,7 @@ fn renew(store: &mut ObjectStore, id: &str) {
     let subscription = store.get(id).cloned().unwrap_or_default();
     let lines = invoices::lines_of(&subscription, next, store);
     let customer = text(&before, "customer");
-    let bill = Bill { customer, subscription: id, reason: "subscription_cycle", lines };
+    let bill = InvoiceDraft { customer, subscription: id, reason: "subscription_cycle", lines };
     let invoice = invoices::make(store, bill);
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     events::emit_changed(store, "customer.subscription.updated", &before);
@@ -69,26 +70,26 @@ fn renew(store: &mut ObjectStore, id: &str) {
 
 fn collect(store: &mut ObjectStore, id: &str, invoice: &str) {
     match invoices::collect(store, invoice, NOBODY_THERE) {
-        Collected::Paid => {}
-        Collected::WantsAction | Collected::Failed(_) => owe(store, id, invoice),
+        CollectionOutcome::Paid => {}
+        CollectionOutcome::WantsAction | CollectionOutcome::Failed(_) => owe(store, id, invoice),
     }
 }
 
-/// What waits for the next invoice of a subscription is settled, because there is no next one: credit stays the
-/// customer's, and what is owed is charged.
+/// What waits for the next invoice of a subscription is settled, because there is no next one:
+/// credit stays the customer's, and what is owed is charged.
 pub(super) fn settle(store: &mut ObjectStore, id: &str, reason: &str) {
     if invoices::pending_of(store, id).is_empty() {
         return;
     }
     let customer = store.get(id).map(|it| text(it, "customer").to_owned()).unwrap_or_default();
-    let bill = Bill { customer: &customer, subscription: id, reason, lines: Vec::new() };
+    let bill = InvoiceDraft { customer: &customer, subscription: id, reason, lines: Vec::new() };
     let invoice = invoices::make(store, bill);
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     collect(store, id, &invoice);
 }
 
-/// Money is owed: the invoice is tried again. After the last try the invoice stays open, and a subscription that waits
-/// for its money ends.
+/// Money is owed: the invoice is tried again. After the last try the invoice stays open, and a
+/// subscription that waits for its money ends.
 fn owe(store: &mut ObjectStore, id: &str, invoice: &str) {
     let created = store.get(invoice).map_or(store.now, |invoice| whole(invoice, "created"));
     let attempts = rules::retries_s(store).into_iter().map(|after_s| created + after_s);

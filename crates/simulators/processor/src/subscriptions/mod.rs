@@ -8,28 +8,30 @@ mod start;
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
-pub(super) use change::{Change, PARAMS as UPDATE_PARAMS, end_with_period, update};
+pub(super) use change::{PARAMS as UPDATE_PARAMS, SubscriptionChange, end_with_period, update};
 pub(super) use cycle::{attempt_again, pass_time};
 pub(super) use prorate::lines as proration_lines;
-pub(super) use start::{PARAMS as CREATE_PARAMS, Start, create, proration_discounts, start};
+pub(super) use start::{
+    PARAMS as CREATE_PARAMS, SubscriptionStart, create, proration_discounts, start,
+};
 
 use super::fields::{at, flag, list as items, set, text, whole};
 use super::invoices;
 use super::object_store::ObjectStore;
-use super::problem::Problem;
-use super::routes::Call;
+use super::problem::ApiError;
+use super::routes::ApiCall;
 use super::{events, lists};
 
 /// What cancelling takes.
 pub(super) const CANCEL_PARAMS: &[&str] =
     &["invoice_now", "prorate", "cancellation_details.comment", "cancellation_details.feedback"];
 
-pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     call.store.find("subscription", &id, "id").cloned()
 }
 
-pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let (customer, price) = (params.text("customer"), params.text("price"));
     let words = [
@@ -61,18 +63,18 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn cancel(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn cancel(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let found = call.store.find("subscription", &id, "id")?.clone();
     if is_over(&found) {
-        return Err(Problem::no_such("subscription", &id, "id"));
+        return Err(ApiError::no_such("subscription", &id, "id"));
     }
     let (prorates, at_once) = (
         call.params.flag("prorate")?.unwrap_or(false),
         call.params.flag("invoice_now")?.unwrap_or(false),
     );
     if prorates {
-        let none = Change {
+        let none = SubscriptionChange {
             items: Vec::new(),
             proration: "create_prorations",
             date: call.store.now,
@@ -102,7 +104,7 @@ pub(super) fn end(store: &mut ObjectStore, id: &str) {
     events::emit(store, "customer.subscription.deleted", id);
 }
 
-/// Whether a subscription has ended for good.
+/// Whether a subscription has ended permanently.
 pub(super) fn is_over(subscription: &Value) -> bool {
     matches!(text(subscription, "status"), "canceled" | "incomplete_expired")
 }
@@ -144,7 +146,8 @@ fn waits(subscription: &Value) -> bool {
     matches!(text(subscription, "status"), "incomplete" | "past_due" | "unpaid")
 }
 
-/// An invoice of a subscription was given up: a subscription that waited for its first payment ends.
+/// An invoice of a subscription was given up: a subscription that waited for its first payment
+/// ends.
 pub(super) fn invoice_voided(store: &mut ObjectStore, invoice: &str) {
     let path = "parent.subscription_details.subscription";
     let id = store.get(invoice).map(|invoice| text(invoice, path).to_owned()).unwrap_or_default();
@@ -175,7 +178,7 @@ pub(super) fn next_period(subscription: &Value) -> (i64, i64) {
     let (_, start) = period(subscription);
     let anchor = whole(subscription, "billing_cycle_anchor");
     let (interval, count) = interval(items(subscription, "items.data"));
-    // Counted from the anchor, so that a short month does not move the day for good.
+    // Counted from the anchor, so that a short month does not move the day permanently.
     let end = (1..=1200)
         .map(|times| calendar::after(anchor, &interval, times * count))
         .find(|end| *end > start);
@@ -221,17 +224,17 @@ fn items_object(id: &str, all: &[Value]) -> Value {
     json!({"object": "list", "data": all, "has_more": false, "total_count": all.len(), "url": url})
 }
 
-pub(super) fn list_items(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_items(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.params.required("subscription")?;
     let found = call.store.find("subscription", id, "subscription")?.clone();
     let all: Vec<&Value> = items(&found, "items.data").iter().collect();
     lists::of(call, &all, "/v1/subscription_items")
 }
 
-pub(super) fn retrieve_item(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn retrieve_item(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let all =
         call.store.all("subscription").flat_map(|subscription| items(subscription, "items.data"));
     let found = all.into_iter().find(|item| text(item, "id") == id);
-    found.cloned().ok_or_else(|| Problem::no_such("subscription_item", &id, "id"))
+    found.cloned().ok_or_else(|| ApiError::no_such("subscription_item", &id, "id"))
 }

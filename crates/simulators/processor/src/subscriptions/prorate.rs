@@ -1,18 +1,22 @@
-//! Prorations: what is left of the period of an item that changes is given back, and what it becomes is charged for
-//! the same rest.
+//! Prorations: what is left of the period of an item that changes is given back, and what it
+//! becomes is charged for the same rest.
 
 use serde_json::Value;
 use simulator_kit::calendar;
 
-use super::change::Change;
+use super::change::SubscriptionChange;
 use crate::fields::{list, text, whole};
-use crate::invoices::Line;
+use crate::invoices::InvoiceLine;
 use crate::object_store::ObjectStore;
 use crate::prices;
 use crate::rounding::share;
 
 /// The lines of a change: credits first, then debits. Items that stay as they are have none.
-pub(crate) fn lines(store: &ObjectStore, subscription: &Value, change: &Change) -> Vec<Line> {
+pub(crate) fn lines(
+    store: &ObjectStore,
+    subscription: &Value,
+    change: &SubscriptionChange,
+) -> Vec<InvoiceLine> {
     let (before, after) = (list(subscription, "items.data"), change.items.as_slice());
     if change.restarts {
         return restart(store, subscription, change);
@@ -20,7 +24,7 @@ pub(crate) fn lines(store: &ObjectStore, subscription: &Value, change: &Change) 
     if change.proration == "none" || text(subscription, "status") == "trialing" {
         return Vec::new();
     }
-    let rest = Rest::of(super::period(subscription), change.date);
+    let rest = PeriodRest::of(super::period(subscription), change.date);
     let mut lines = Vec::new();
     for item in before.iter().filter(|item| !after.iter().any(|other| is_same(item, other))) {
         lines.push(rest.line(store, item, -1));
@@ -33,16 +37,20 @@ pub(crate) fn lines(store: &ObjectStore, subscription: &Value, change: &Change) 
 }
 
 /// The period begins anew: the rest of the old one is given back, the new one is charged whole.
-fn restart(store: &ObjectStore, subscription: &Value, change: &Change) -> Vec<Line> {
-    let rest = Rest::of(super::period(subscription), change.date);
+fn restart(
+    store: &ObjectStore,
+    subscription: &Value,
+    change: &SubscriptionChange,
+) -> Vec<InvoiceLine> {
+    let rest = PeriodRest::of(super::period(subscription), change.date);
     let credits = list(subscription, "items.data").iter().map(|item| rest.line(store, item, -1));
-    let mut lines: Vec<Line> = credits.filter(|line| line.amount != 0).collect();
+    let mut lines: Vec<InvoiceLine> = credits.filter(|line| line.amount != 0).collect();
     let (interval, count) = super::interval(&change.items);
     let period = (change.date, calendar::after(change.date, &interval, count));
     for item in change.items.iter().filter(|item| whole(item, "quantity") > 0) {
         let price = crate::fields::at(item, "price").clone();
         let quantity = whole(item, "quantity");
-        lines.push(Line {
+        lines.push(InvoiceLine {
             amount: prices::amount(&price, quantity),
             description: format!("{quantity} × {}", prices::describe(store, &price)),
             price,
@@ -62,24 +70,24 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 /// The rest of a period, from a moment on.
-struct Rest {
+struct PeriodRest {
     from: i64,
     to: i64,
     whole: i64,
 }
 
-impl Rest {
+impl PeriodRest {
     fn of((start, end): (i64, i64), date: i64) -> Self {
         let from = date.clamp(start, end.max(start));
         Self { from, to: end, whole: (end - start).max(1) }
     }
 
-    fn line(&self, store: &ObjectStore, item: &Value, sign: i64) -> Line {
+    fn line(&self, store: &ObjectStore, item: &Value, sign: i64) -> InvoiceLine {
         let price = crate::fields::at(item, "price").clone();
         let quantity = whole(item, "quantity");
         let name = prices::describe(store, &price);
         let word = if sign < 0 { "Unused time on" } else { "Remaining time on" };
-        Line {
+        InvoiceLine {
             amount: sign * share(prices::amount(&price, quantity), self.to - self.from, self.whole),
             description: format!("{word} {quantity} × {name} after {}", calendar::shown(self.from)),
             price,

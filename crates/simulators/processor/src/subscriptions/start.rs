@@ -1,16 +1,17 @@
-//! Starting a subscription: by the merchant's server, or by a customer on the page of a checkout session.
+//! Starting a subscription: by the merchant's server, or by a customer on the page of a checkout
+//! session.
 
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
 use super::{interval, item, items_object, set_period};
-use crate::charges::How;
+use crate::charges::ChargeMode;
 use crate::fields::{at, set, text, whole};
-use crate::form::{Params, name};
-use crate::invoices::{self, Bill, Collected, Line};
+use crate::form::{FormParams, name};
+use crate::invoices::{self, CollectionOutcome, InvoiceDraft, InvoiceLine};
 use crate::object_store::ObjectStore;
-use crate::problem::Problem;
-use crate::routes::Call;
+use crate::problem::ApiError;
+use crate::routes::ApiCall;
 use crate::{coupons, customers, events, payment_methods, prices, render};
 
 /// What creating takes.
@@ -43,7 +44,7 @@ pub(crate) const PARAMS: &[&str] = &[
 const INCOMPLETE_S: i64 = 23 * 3600;
 
 /// How a subscription starts.
-pub(crate) struct Start<'a> {
+pub(crate) struct SubscriptionStart<'a> {
     pub(crate) customer: &'a str,
     /// Prices and quantities.
     pub(crate) items: Vec<(Value, i64)>,
@@ -57,18 +58,18 @@ pub(crate) struct Start<'a> {
     pub(crate) coupons: Vec<String>,
     /// How prorations show their discounts: `included` or `itemized`.
     pub(crate) proration_discounts: &'a str,
-    pub(crate) how: How,
+    pub(crate) how: ChargeMode,
     /// A `payment_behavior`.
     pub(crate) behaviour: &'a str,
 }
 
-pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let customer = params.required("customer")?.to_owned();
     customers::live(call.store, &customer, "customer")?;
     let names = params.names("items");
     if names.is_empty() {
-        return Err(Problem::missing("items"));
+        return Err(ApiError::missing("items"));
     }
     let mut all = Vec::new();
     for place in names {
@@ -84,7 +85,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
         }
     }
     let behaviours = ["allow_incomplete", "default_incomplete", "error_if_incomplete"];
-    let start = Start {
+    let start = SubscriptionStart {
         customer: &customer,
         items: all,
         once: Vec::new(),
@@ -94,7 +95,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
         trial_days: params.integer("trial_period_days")?,
         coupons: coupons::named(call.store, params)?.unwrap_or_default(),
         proration_discounts: proration_discounts(params, "billing_mode")?,
-        how: How {
+        how: ChargeMode {
             off_session: params.flag("off_session")?.unwrap_or(false),
             authenticated: false,
         },
@@ -105,33 +106,39 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
 }
 
 /// How prorations are to show their discounts, below this path.
-pub(crate) fn proration_discounts(params: &Params, below: &str) -> Result<&'static str, Problem> {
+pub(crate) fn proration_discounts(
+    params: &FormParams,
+    below: &str,
+) -> Result<&'static str, ApiError> {
     let path = format!("{below}.flexible.proration_discounts");
     Ok(params.one_of(&path, &["included", "itemized"])?.unwrap_or("included"))
 }
 
-/// The refusal of a card of somebody else.
-pub(super) fn not_attached(method: &str) -> Problem {
+/// The refusal of another customer's card.
+pub(super) fn not_attached(method: &str) -> ApiError {
     let message = format!(
         "The customer does not have a payment method with the ID {method}. The payment method must be attached to the customer."
     );
-    Problem::param("default_payment_method", message).code("resource_missing")
+    ApiError::param("default_payment_method", message).code("resource_missing")
 }
 
 /// How many, if it is said.
-pub(super) fn quantity(params: &Params, below: &str) -> Result<Option<i64>, Problem> {
+pub(super) fn quantity(params: &FormParams, below: &str) -> Result<Option<i64>, ApiError> {
     let path = format!("{below}.quantity");
     match params.integer(&path)? {
         Some(quantity) if !(0..=999_999).contains(&quantity) => {
             let message = "This value must be greater than or equal to 0.";
-            Err(Problem::param(&name(&path), message).code("parameter_invalid_integer"))
+            Err(ApiError::param(&name(&path), message).code("parameter_invalid_integer"))
         }
         other => Ok(other),
     }
 }
 
 /// Starts a subscription and collects its first invoice; gives its id.
-pub(crate) fn start(store: &mut ObjectStore, start: &Start<'_>) -> Result<String, Problem> {
+pub(crate) fn start(
+    store: &mut ObjectStore,
+    start: &SubscriptionStart<'_>,
+) -> Result<String, ApiError> {
     check_prices(&start.items.iter().map(|(price, _)| price.clone()).collect::<Vec<_>>())?;
     let method = start.method.clone().or_else(|| default_method(store, start.customer));
     let total: i64 = start.items.iter().map(|(price, count)| prices::amount(price, *count)).sum();
@@ -141,21 +148,21 @@ pub(crate) fn start(store: &mut ObjectStore, start: &Start<'_>) -> Result<String
         && start.behaviour != "default_incomplete"
     {
         let message = "This customer has no attached payment source or default payment method. Please consider adding a default payment method. For more information, visit https://stripe.com/docs/billing/subscriptions/payment-methods-setting#payment-method-priority.";
-        return Err(Problem::invalid(message).code("resource_missing"));
+        return Err(ApiError::invalid(message).code("resource_missing"));
     }
     let mark = store.mark();
     let id = put(store, start);
     events::emit(store, "customer.subscription.created", &id);
     let collected = first_invoice(store, &id, start);
     let problem = match collected {
-        Collected::Paid => return Ok(id),
+        CollectionOutcome::Paid => return Ok(id),
         _ if start.behaviour != "error_if_incomplete" => return Ok(id),
-        Collected::WantsAction => super::change::wants_action(),
-        Collected::Failed(problem) => *problem,
+        CollectionOutcome::WantsAction => super::change::wants_action(),
+        CollectionOutcome::Failed(problem) => *problem,
     };
     // Nothing of it remains.
     store.undo_to(mark);
-    Err(Problem { shown: Vec::new(), ..problem })
+    Err(ApiError { shown: Vec::new(), ..problem })
 }
 
 fn default_method(store: &ObjectStore, customer: &str) -> Option<String> {
@@ -165,7 +172,7 @@ fn default_method(store: &ObjectStore, customer: &str) -> Option<String> {
 }
 
 /// Refuses prices that cannot be in one subscription.
-pub(super) fn check_prices(all: &[Value]) -> Result<(), Problem> {
+pub(super) fn check_prices(all: &[Value]) -> Result<(), ApiError> {
     if all.iter().any(|price| at(price, "recurring").is_null()) {
         let id = all
             .iter()
@@ -174,7 +181,7 @@ pub(super) fn check_prices(all: &[Value]) -> Result<(), Problem> {
         let message = format!(
             "The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`: {id}"
         );
-        return Err(Problem::param("items[0][price]", message));
+        return Err(ApiError::param("items[0][price]", message));
     }
     let terms = |price: &Value| {
         let recurring = at(price, "recurring");
@@ -189,7 +196,7 @@ pub(super) fn check_prices(all: &[Value]) -> Result<(), Problem> {
     if seen.any(|other| Some(&other) != first.as_ref()) {
         let message =
             "Currency and interval fields must match across all plans on this subscription.";
-        return Err(Problem::param("items", message));
+        return Err(ApiError::param("items", message));
     }
     for (place, price) in all.iter().enumerate() {
         if all.iter().skip(place + 1).any(|other| text(other, "id") == text(price, "id")) {
@@ -197,13 +204,13 @@ pub(super) fn check_prices(all: &[Value]) -> Result<(), Problem> {
                 "Cannot add multiple subscription items with the same plan: {}",
                 text(price, "id")
             );
-            return Err(Problem::param("items", message));
+            return Err(ApiError::param("items", message));
         }
     }
     Ok(())
 }
 
-fn put(store: &mut ObjectStore, start: &Start<'_>) -> String {
+fn put(store: &mut ObjectStore, start: &SubscriptionStart<'_>) -> String {
     let id = store.new_id("sub");
     let mut all = Vec::new();
     for (price, quantity) in &start.items {
@@ -240,7 +247,11 @@ fn put(store: &mut ObjectStore, start: &Start<'_>) -> String {
     id
 }
 
-fn first_invoice(store: &mut ObjectStore, id: &str, start: &Start<'_>) -> Collected {
+fn first_invoice(
+    store: &mut ObjectStore,
+    id: &str,
+    start: &SubscriptionStart<'_>,
+) -> CollectionOutcome {
     let subscription = store.get(id).cloned().unwrap_or_default();
     let period = super::period(&subscription);
     let mut lines = invoices::lines_of(&subscription, period, store);
@@ -251,7 +262,7 @@ fn first_invoice(store: &mut ObjectStore, id: &str, start: &Start<'_>) -> Collec
         }
     }
     for (price, quantity) in &start.once {
-        lines.push(Line {
+        lines.push(InvoiceLine {
             amount: prices::amount(price, *quantity),
             description: prices::describe(store, price),
             price: price.clone(),
@@ -262,18 +273,22 @@ fn first_invoice(store: &mut ObjectStore, id: &str, start: &Start<'_>) -> Collec
             discounts: Vec::new(),
         });
     }
-    let bill =
-        Bill { customer: start.customer, subscription: id, reason: "subscription_create", lines };
+    let bill = InvoiceDraft {
+        customer: start.customer,
+        subscription: id,
+        reason: "subscription_create",
+        lines,
+    };
     let invoice = invoices::make(store, bill);
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     let paid = store.get(&invoice).is_some_and(|invoice| text(invoice, "status") == "paid");
     if paid {
         super::invoice_paid(store, &invoice);
-        return Collected::Paid;
+        return CollectionOutcome::Paid;
     }
     if start.behaviour == "default_incomplete" {
         invoices::prepare(store, &invoice);
-        return Collected::Paid;
+        return CollectionOutcome::Paid;
     }
     invoices::collect(store, &invoice, start.how)
 }
@@ -283,7 +298,7 @@ pub(super) fn check_method(
     store: &ObjectStore,
     method: &str,
     customer: &str,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let found = store.find("payment_method", method, "default_payment_method")?;
     payment_methods::check_usable(found)?;
     if text(found, "customer") == customer { Ok(()) } else { Err(not_attached(method)) }

@@ -1,5 +1,5 @@
-//! A customer's balance, what waits for the next invoice, and what becomes of both when an invoice is given up or a
-//! subscription ends.
+//! A customer's balance, what waits for the next invoice, and what becomes of both when an invoice
+//! is given up or a subscription ends.
 
 use serde_json::{Value, json};
 

@@ -244,7 +244,8 @@ async fn what_the_real_one_refuses_is_refused() {
     shop.close().await;
 }
 
-/// An amount that no card is charged for is carried on the customer's balance, and the change is paid.
+/// An amount that no card is charged for is carried on the customer's balance, and the change is
+/// paid.
 #[tokio::test]
 async fn an_amount_below_the_minimum_is_paid_without_a_charge() {
     let shop = Shop::open();

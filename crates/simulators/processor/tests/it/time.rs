@@ -178,7 +178,8 @@ async fn a_first_payment_that_is_never_made_ends_the_subscription() {
     shop.close().await;
 }
 
-/// Events of a clock that runs ahead are signed with the true time, so that nobody takes them for old or early ones.
+/// Events of a clock that runs ahead are signed with the true time, so that nobody takes them for
+/// old or early ones.
 #[tokio::test]
 async fn a_clock_that_runs_ahead_does_not_change_the_time_of_signatures() {
     let endpoint = crate::kit::Endpoint::open().await;
@@ -197,7 +198,8 @@ async fn a_clock_that_runs_ahead_does_not_change_the_time_of_signatures() {
     shop.close().await;
 }
 
-/// The clock of all simulators moves the processor too, and signatures with it: the service's clock is moved along.
+/// The clock of all simulators moves the processor too, and signatures with it: the service's clock
+/// is moved along.
 #[tokio::test]
 async fn one_clock_moves_everything_and_what_falls_due_happens_at_its_second() {
     let endpoint = crate::kit::Endpoint::open().await;

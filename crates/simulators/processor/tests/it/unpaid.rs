@@ -1,5 +1,5 @@
-//! Invoices that are not paid: how often they are tried, what becomes of the subscription, and how they are paid after
-//! all.
+//! Invoices that are not paid: how often they are tried, what becomes of the subscription, and how
+//! they are paid after all.
 
 use serde_json::{Value, json};
 

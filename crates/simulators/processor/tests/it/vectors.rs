@@ -1,6 +1,7 @@
-//! The scenarios of the reference model, played against the processor alone: what is charged, discounted, taxed and
-//! credited, and where invoices and subscriptions stand. What the service does in them is done by hand: it chooses
-//! requests, gives unpaid invoices up, and moves credit that came back twice.
+//! The scenarios of the reference model, played against the processor alone: what is charged,
+//! discounted, taxed and credited, and where invoices and subscriptions stand. What the service
+//! does in them is done by hand: it chooses requests, gives unpaid invoices up, and moves credit
+//! that came back twice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{Shop, id};
 
-/// Unless `SIMULATOR_SCENARIOS` names another file of this form, for instance of random sequences of the model's.
+/// Unless `SIMULATOR_SCENARIOS` names another file of this form, for instance of random sequences
+/// of the model's.
 const SCENARIOS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../server/tests/reference/vectors.json");
 
@@ -155,7 +157,8 @@ impl Player {
         }
     }
 
-    /// Invoices that are not tried again are given up; credit that was among their lines is put back.
+    /// Invoices that are not tried again are given up; credit that was among their lines is put
+    /// back.
     async fn give_up(&self) {
         for invoice in self.invoices().await {
             if invoice["status"] != "open" || !invoice["next_payment_attempt"].is_null() {
@@ -466,8 +469,8 @@ impl Player {
         }
     }
 
-    /// Money that went back twice is withdrawn from the credit by the service, as far as the model says, and put back when
-    /// the money comes in again.
+    /// Money that went back twice is withdrawn from the credit by the service, as far as the model
+    /// says, and put back when the money comes in again.
     async fn withdraw(&self, step: &Value) {
         let customer = self.shop.read(&format!("customers/{}", self.customer)).await;
         let (is, wanted) = (customer["balance"].as_i64(), step["expect"]["credit_cents"].as_i64());

@@ -1,4 +1,5 @@
-//! The wire: who may ask, in which form, in which version, and what a key that comes again is answered.
+//! The wire: who may ask, in which form, in which version, and what a key that comes again is
+//! answered.
 
 use serde_json::json;
 
@@ -256,7 +257,8 @@ async fn an_answer_that_is_lost_after_the_charge_is_given_again_under_its_key() 
     shop.close().await;
 }
 
-/// The stand-in script asks from pages of another origin, which a browser only lets it if it is told so.
+/// The stand-in script asks from pages of another origin, which a browser only lets it if it is
+/// told so.
 #[tokio::test]
 async fn browsers_of_other_origins_may_ask_with_the_publishable_key() {
     let shop = Shop::open();

@@ -1,24 +1,25 @@
-//! Chance that can be repeated: every number follows from the seed and from what it is asked for.
+//! Randomness that can be repeated: every number follows from the seed and from what it is asked
+//! for.
 
 /// A stream of numbers that depends on nothing but its seed (`SplitMix64`).
 #[derive(Clone, Copy, Debug)]
-pub struct Dice(u64);
+pub struct SeededRandom(u64);
 
-impl Dice {
-    /// The dice of one thing: the `index`-th of its `kind` in a world with this seed.
+impl SeededRandom {
+    /// The numbers of one thing: the `index`-th of its `kind` in a world with this seed.
     pub fn of(seed: u64, kind: u64, index: u64) -> Self {
         Self(mix(mix(mix(seed) ^ kind) ^ index))
     }
 
     /// The next number; all 64 bits are even.
-    pub fn roll(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number from 0 up to, not including, `end`; 0 when `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.roll().checked_rem(end).unwrap_or(0)
+        self.draw().checked_rem(end).unwrap_or(0)
     }
 
     /// A number from `first` to `last`, both included.
@@ -27,7 +28,7 @@ impl Dice {
     }
 
     /// True in `percent` of 100 cases.
-    pub fn chance(&mut self, percent: u64) -> bool {
+    pub fn in_percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
