@@ -30,7 +30,7 @@ pub async fn read(store: &Store) -> Result<Option<Standbys>, StoreError> {
     if store.database() == DatabaseKind::Sqlite {
         return Ok(None);
     }
-    let row = store.read().await?.row(SQL, &[]).await?;
+    let found = store.read().await?.row(SQL, &[]).await?;
     let standbys = |row: &crate::sql::Row| {
         Ok(Standbys {
             synchronous: row.int(0)?,
@@ -40,5 +40,5 @@ pub async fn read(store: &Store) -> Result<Option<Standbys>, StoreError> {
             is_synchronous_required: row.int(4)? == 1,
         })
     };
-    row.as_ref().map(standbys).transpose()
+    found.as_ref().map(standbys).transpose()
 }

@@ -9,6 +9,12 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
+/// The crates of the service, whose lines are caught.
+const OURS: [&str; 12] = [
+    "accounts", "api", "billing", "console", "emails", "exports", "gateway", "identity", "jobs",
+    "node", "runtime", "web",
+];
+
 /// The lines so far: each with its fields, its `level` and its `message`.
 static LINES: Mutex<Vec<Map<String, Value>>> = Mutex::new(Vec::new());
 
@@ -38,7 +44,8 @@ struct Catcher;
 
 impl Subscriber for Catcher {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("server")
+        let own = metadata.target().split("::").next().unwrap_or_default();
+        OURS.contains(&own)
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
