@@ -12,8 +12,8 @@ use failures::Failure;
 use failures::FieldProblem;
 use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
-use store::accounts::{Account, Connection, NewAccount};
-use store::authority::Authority;
+use store::accounts::{Account, ConnectionOutcome, NewAccount};
+use store::authority::ChangeAuthority;
 use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 
 use crate::AccountsState;
@@ -25,7 +25,7 @@ pub struct AccountImport {
     /// Whose it will be.
     pub customer: CustomerId,
     /// By what it is asked for.
-    pub authority: Authority,
+    pub authority: ChangeAuthority,
     /// Who asks for it, for the audit list.
     pub actor: String,
     /// The id that the customer chose.
@@ -71,8 +71,8 @@ pub async fn connect(
     let new = verified(accounts, &import, (platform_account_id, &auth)).await?;
     let connection = store::accounts::connect(&accounts.store, &new).await?;
     let (is_new, joined_list) = match connection {
-        Connection::Connected { created, joined_list, .. } => (created, joined_list),
-        Connection::Refused(refusal) => {
+        ConnectionOutcome::Connected { created, joined_list, .. } => (created, joined_list),
+        ConnectionOutcome::Refused(refusal) => {
             return Err(refused(&import, Some(&new.platform_account_id), refusal));
         }
     };
@@ -116,8 +116,8 @@ async fn verified(
 /// Why nothing was connected. `presented` is what the platform calls the account of the credentials.
 fn refused(import: &AccountImport, presented: Option<&str>, refusal: ConnectionRefusal) -> Failure {
     match (refusal, import.authority) {
-        (ConnectionRefusal::NoAuthority, Authority::Session(_)) => Failure::InvalidSession,
-        (ConnectionRefusal::NoAuthority, Authority::Key(_) | Authority::Operator) => {
+        (ConnectionRefusal::NoAuthority, ChangeAuthority::Session(_)) => Failure::InvalidSession,
+        (ConnectionRefusal::NoAuthority, ChangeAuthority::Key(_) | ChangeAuthority::Operator) => {
             Failure::InvalidKey
         }
         (ConnectionRefusal::NotAllowed, _) => Failure::AccountNotFound,

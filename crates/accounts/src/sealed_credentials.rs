@@ -13,12 +13,12 @@ pub async fn seal(
     vault: &Vault,
     (customer, platform, creator): (CustomerId, Platform, &CreatorId),
     auth: &AuthValues,
-) -> Result<store::accounts::Credentials, VaultError> {
+) -> Result<store::accounts::SealedCredentials, VaultError> {
     let place = place(customer, platform, creator);
     let (data_key, sealed) = vault.seal(customer, &place, &credentials(auth).to_json()).await?;
     let expires_at = auth.get("expires_at").and_then(|text| text.parse::<i64>().ok());
     let scopes = auth.get("scopes");
-    Ok(store::accounts::Credentials {
+    Ok(store::accounts::SealedCredentials {
         sealed,
         data_key,
         scopes: scopes.map(|text| text.split_whitespace().map(str::to_owned).collect()),

@@ -6,7 +6,7 @@ use domain::id::CustomerId;
 use domain::mail::LinkPurpose;
 use http::StatusCode;
 use identity::email_flows::{self, ConfirmedAddress};
-use store::mail_links::{Link, LinkState};
+use store::mail_links::{EmailLink, LinkState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::error::ApiError;
@@ -144,7 +144,7 @@ impl LinkOut {
         Self { state: "unknown", purpose: None, email: None, expires_at: None }
     }
 
-    fn of(link: Link) -> Self {
+    fn of(link: EmailLink) -> Self {
         let state = match link.state {
             LinkState::Open => "open",
             LinkState::Used => "used",

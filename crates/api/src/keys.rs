@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::key_changes::{KeyChange, KeyChanging, LimitChange};
 use store::key_list::ListedKey;
-use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
+use store::keys::{ApiKey, KeyCreation, KeyRotation, NewKey, NewSecret};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
@@ -67,8 +67,8 @@ pub(crate) struct KeyOut {
     revoked_at: Option<Timestamp>,
 }
 
-impl From<Key> for KeyOut {
-    fn from(key: Key) -> Self {
+impl From<ApiKey> for KeyOut {
+    fn from(key: ApiKey) -> Self {
         Self {
             key_id: key.id,
             name: key.name,
@@ -371,7 +371,7 @@ async fn rotate_key(
     let secret = KeySecret::generate(|bound| api.random.below(bound));
     let now = api.clock.now();
     let grace = rotation.expires_old_in_s;
-    let change = Rotation {
+    let change = KeyRotation {
         key,
         customer: caller.customer,
         secret: NewSecret::of(&secret),
@@ -390,7 +390,7 @@ async fn rotate_key(
     }))
 }
 
-fn rotated_details(change: &Rotation) -> Value {
+fn rotated_details(change: &KeyRotation) -> Value {
     let mut details = json!({"key_id": change.key});
     if let Some(fields) = details.as_object_mut() {
         fields.extend(change.scope.map(|scope| ("scope".to_owned(), json!(scope))));

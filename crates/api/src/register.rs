@@ -117,14 +117,16 @@ async fn register_customer(
         },
     };
     let letter = EmailRequest::ConfirmEmail { email: new.email.clone(), asked_by: None };
-    let wanted = registration::Registration {
+    let wanted = registration::NewRegistration {
         customer: &new,
         trial_limits: &trial_limits(&api, client.ip, &new.email),
         jobs: &[emails::job(&api.jobs, &letter)],
     };
     match registration::register(&api.store, &wanted).await? {
-        registration::Registered::EmailTaken => Err(ApiError::Failure(Failure::EmailTaken)),
-        registration::Registered::Created { trial: begun } => {
+        registration::RegistrationOutcome::EmailTaken => {
+            Err(ApiError::Failure(Failure::EmailTaken))
+        }
+        registration::RegistrationOutcome::Created { trial: begun } => {
             api.jobs.wake();
             let caller = KnownCaller { customer: new.id, key: Some(key_id) };
             let answer = RegisteredOut::new(&api, new, begun, &secret);

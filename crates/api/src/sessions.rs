@@ -10,7 +10,7 @@ use failures::Failure;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 use identity::login::{self, NewLogin};
-use store::sessions::{Lifetime, Session};
+use store::sessions::{Session, SessionLifetime};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::SignedIn;
@@ -138,7 +138,7 @@ struct SessionOut {
 }
 
 impl SessionOut {
-    fn of(session: Session, lifetime: Lifetime, current: SessionId) -> Self {
+    fn of(session: Session, lifetime: SessionLifetime, current: SessionId) -> Self {
         Self {
             session_id: session.id,
             current: session.id == current,

@@ -58,8 +58,8 @@ async fn get_whoami(
 ) -> Result<Json<WhoAmI>, ApiError> {
     let accounts = store::accounts::list(&api.store, caller.customer).await?;
     let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
-    let standing = store::limits::standing(&api.store, caller.customer, &api.allowances).await?;
-    let limit = |platform: &Platform| (*platform, standing.parts.limit.on(*platform));
+    let usage = store::slot_limits::usage(&api.store, caller.customer, &api.allowances).await?;
+    let limit = |platform: &Platform| (*platform, usage.limits.limit.on(*platform));
     Ok(Json(WhoAmI {
         key_id: caller.key().map(|key| key.id),
         prefix: caller.key().map(|key| key.shown_prefix.clone()),

@@ -13,8 +13,8 @@ use domain::id::{CustomerId, JobId};
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use failures::Failure;
-use store::cards::{self, Card};
-use store::subscriptions::Gives;
+use store::cards::{self, SavedCard};
+use store::subscriptions::ItemBenefit;
 use store::{jobs, processor_customers};
 
 use super::{invoices, subscriptions};
@@ -67,7 +67,7 @@ struct Work {
     customer: CustomerId,
     /// The processor's id of the customer.
     payer: String,
-    card: Card,
+    card: SavedCard,
     /// Whether the card is the saved one already.
     is_saved: bool,
     /// Whether somebody may have begun with it and stopped.
@@ -79,7 +79,7 @@ pub(super) async fn save(
     billing: &BillingState,
     customer: CustomerId,
     payer: &str,
-    card: Card,
+    card: SavedCard,
 ) -> Result<OpenInvoices, Failure> {
     let job = use_card::job(billing, customer, &card.payment_method);
     let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
@@ -122,9 +122,9 @@ pub async fn resume(
 }
 
 /// What is kept of a card.
-pub(super) fn kept(method: &PaymentMethod) -> Option<Card> {
+pub(super) fn kept(method: &PaymentMethod) -> Option<SavedCard> {
     let card = method.card.as_ref()?;
-    Some(Card {
+    Some(SavedCard {
         payment_method: method.id.clone(),
         brand: card.brand.clone(),
         last4: card.last4.clone(),
@@ -139,7 +139,7 @@ async fn attached(
     processor: &Processor,
     method: &str,
     payer: &str,
-) -> Result<Option<Card>, ProcessorError> {
+) -> Result<Option<SavedCard>, ProcessorError> {
     let read = match processor.retrieve_payment_method(method).await {
         Err(ProcessorError::Missing) => return Ok(None),
         read => read?,
@@ -248,7 +248,7 @@ async fn is_ours(billing: &BillingState, subscription: &Subscription) -> Result<
         return Ok(true);
     }
     for item in &subscription.items.data {
-        if subscriptions::gives(billing, &item.price).await? != Gives::Other {
+        if subscriptions::gives(billing, &item.price).await? != ItemBenefit::Other {
             return Ok(true);
         }
     }

@@ -11,7 +11,7 @@ use domain::id::CustomerId;
 use domain::time::Timestamp;
 use failures::Failure;
 use failures::PaymentProblem;
-use store::cards::{self, Card};
+use store::cards::{self, SavedCard};
 use store::processor_customers;
 
 use super::card_on_file::{self, OpenInvoices};
@@ -27,7 +27,7 @@ const NO_SESSION: Failure =
 /// What taking a card over brought.
 pub struct SyncedCard {
     /// The saved card.
-    pub card: Option<Card>,
+    pub card: Option<SavedCard>,
     /// What it paid of the customer's open invoices.
     pub invoices: OpenInvoices,
 }
@@ -170,7 +170,7 @@ async fn theirs<'a>(
     billing: &BillingState,
     customer: CustomerId,
     method: &'a PaymentMethod,
-) -> Result<Option<(&'a str, Card)>, Failure> {
+) -> Result<Option<(&'a str, SavedCard)>, Failure> {
     let (Some(owner), Some(card)) = (&method.customer, card_on_file::kept(method)) else {
         return Ok(None);
     };
@@ -284,7 +284,7 @@ async fn is_subscribed(processor: &Processor, payer: &str) -> Result<bool, Failu
 pub async fn to_charge(
     billing: &BillingState,
     customer: CustomerId,
-) -> Result<(Card, String), Failure> {
+) -> Result<(SavedCard, String), Failure> {
     let card = cards::find(&billing.store, customer).await?.ok_or(PaymentProblem::NoSavedCard)?;
     Ok((card, payer::ensure(billing, customer).await?))
 }

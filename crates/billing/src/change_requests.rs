@@ -7,7 +7,7 @@ use clients::processor::{
 };
 use domain::slot::{ChangeProration, SlotChangeKind};
 use domain::time::Timestamp;
-use store::slot_changes::{self, Change, ChangeItem};
+use store::slot_changes::{self, SlotChange, SlotChangeItem};
 
 use super::changes::ChangeResult;
 use crate::BillingState;
@@ -20,7 +20,7 @@ const PAID_UNTIL_KEY: &str = "paid_until";
 /// Gives the plan's item another price from the next period on.
 pub(super) async fn send_plan(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
     price: &str,
     kind: &str,
 ) -> Result<(), ProcessorError> {
@@ -51,9 +51,9 @@ pub(super) async fn send_plan(
 /// Sends what was asked for, and notes what was charged for it.
 pub(super) async fn send(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
 ) -> Result<ChangeResult, ProcessorError> {
-    let item = |item: &ChangeItem| -> (Option<String>, Option<String>, i64) {
+    let item = |item: &SlotChangeItem| -> (Option<String>, Option<String>, i64) {
         let keeps_price = item.item_id.is_some() && change.kind != SlotChangeKind::Plan;
         let price = (!keeps_price).then(|| item.price_id.clone());
         (item.item_id.clone(), price, item.count_after)
@@ -95,11 +95,15 @@ pub(super) async fn send(
 }
 
 /// Whether the latest invoice is the one that was made for this change.
-fn is_of(change: &Change, invoice: &Invoice) -> bool {
+fn is_of(change: &SlotChange, invoice: &Invoice) -> bool {
     invoice.lines.data.iter().any(|line| line.period.start == change.proration_date_s)
 }
 
-async fn note_charge(billing: &BillingState, change: &Change, invoice: &Invoice) -> ChangeResult {
+async fn note_charge(
+    billing: &BillingState,
+    change: &SlotChange,
+    invoice: &Invoice,
+) -> ChangeResult {
     if !invoice.is_paid() {
         tracing::error!(change.id = %change.id, "a change was made although its invoice is not paid");
     }
@@ -116,7 +120,10 @@ async fn note_charge(billing: &BillingState, change: &Change, invoice: &Invoice)
 }
 
 /// While another plan is pending: the plan that is paid, and until when. Otherwise both are removed.
-async fn paid_for_people(billing: &BillingState, change: &Change) -> Vec<(&'static str, String)> {
+async fn paid_for_people(
+    billing: &BillingState,
+    change: &SlotChange,
+) -> Vec<(&'static str, String)> {
     let Some(item) = change.plan_item() else { return Vec::new() };
     let paid = item.paid_price_id.as_deref().unwrap_or_default();
     let is_pending = change.proration == ChangeProration::None && item.price_id != paid;

@@ -16,7 +16,7 @@ use domain::time::Timestamp;
 use failures::Failure;
 use failures::PaymentProblem;
 use runtime::audit;
-use store::slot_changes::{self, Change, Start};
+use store::slot_changes::{self, SlotChange, SlotChangeStart};
 
 use super::change_requests::{send, send_plan};
 use super::decide::{self, ChangeRequest};
@@ -54,7 +54,7 @@ pub struct ChangeResult {
 
 impl ChangeResult {
     /// Of a change that was made before.
-    fn of(change: &Change) -> Self {
+    fn of(change: &SlotChange) -> Self {
         if change.proration != ChangeProration::PayNow {
             return Self::nothing();
         }
@@ -113,13 +113,15 @@ async fn make_now(billing: &BillingState, wish: &ChangeRequest) -> Result<Change
             return Ok(ChangeResult::nothing());
         };
         match slot_changes::start(&billing.store, &new, &billing.allowances).await? {
-            Start::Started(change) => return carry_out(billing, &change).await,
-            Start::Busy(open) if wish.id == Some(open.id) => {
+            SlotChangeStart::Started(change) => return carry_out(billing, &change).await,
+            SlotChangeStart::Busy(open) if wish.id == Some(open.id) => {
                 return continued(billing, &open).await;
             }
-            Start::Busy(_) => return Err(PaymentProblem::ChangeInProgress.into()),
-            Start::InUse(occupied) => return Err(PaymentProblem::SlotsInUse(occupied).into()),
-            Start::Overtaken => {}
+            SlotChangeStart::Busy(_) => return Err(PaymentProblem::ChangeInProgress.into()),
+            SlotChangeStart::InUse(occupied) => {
+                return Err(PaymentProblem::SlotsInUse(occupied).into());
+            }
+            SlotChangeStart::Overtaken => {}
         }
     }
     Err(PaymentProblem::ChangeInProgress.into())
@@ -129,14 +131,14 @@ async fn make_now(billing: &BillingState, wish: &ChangeRequest) -> Result<Change
 async fn made_before(
     billing: &BillingState,
     wish: &ChangeRequest,
-) -> Result<Option<Change>, Failure> {
+) -> Result<Option<SlotChange>, Failure> {
     let Some(id) = wish.id else { return Ok(None) };
     let found = slot_changes::find(&billing.store, id).await?;
     Ok(found.filter(|change| change.customer == wish.customer))
 }
 
 /// What became of it, or becomes of it now. While somebody else carries it out its outcome is unknown.
-async fn continued(billing: &BillingState, change: &Change) -> Result<ChangeResult, Failure> {
+async fn continued(billing: &BillingState, change: &SlotChange) -> Result<ChangeResult, Failure> {
     match (change.state, &change.decline_code) {
         (SlotChangeState::Applied, _) => {
             Ok(follow(billing, change, ChangeResult::of(change)).await)
@@ -156,7 +158,7 @@ async fn continued(billing: &BillingState, change: &Change) -> Result<ChangeResu
 }
 
 /// Takes an open change over, if nobody has it, and carries it out.
-async fn resume(billing: &BillingState, change: &Change) -> Result<ChangeResult, Failure> {
+async fn resume(billing: &BillingState, change: &SlotChange) -> Result<ChangeResult, Failure> {
     let now = billing.clock.now();
     let until = now.plus_seconds(LEASE_S);
     match slot_changes::take_over(&billing.store, change, now, until).await? {
@@ -166,7 +168,7 @@ async fn resume(billing: &BillingState, change: &Change) -> Result<ChangeResult,
 }
 
 /// Sends the requests of a change, from the one that it has come to, and writes down what became of them.
-async fn carry_out(billing: &BillingState, change: &Change) -> Result<ChangeResult, Failure> {
+async fn carry_out(billing: &BillingState, change: &SlotChange) -> Result<ChangeResult, Failure> {
     match change.step {
         ChangeStep::TakeBack => {
             let Some(next) = take_back(billing, change).await? else {
@@ -183,7 +185,7 @@ async fn carry_out(billing: &BillingState, change: &Change) -> Result<ChangeResu
 }
 
 /// The answer to whoever repeats a change that was refused while the pending plan was being put back.
-fn refused_before(change: &Change) -> Result<ChangeResult, Failure> {
+fn refused_before(change: &SlotChange) -> Result<ChangeResult, Failure> {
     match &change.decline_code {
         Some(reason) => Err(PaymentProblem::Failed { decline_code: reason.clone() }.into()),
         None => Ok(ChangeResult::default()),
@@ -192,7 +194,10 @@ fn refused_before(change: &Change) -> Result<ChangeResult, Failure> {
 
 /// Brings the plan's item back to the price that is paid for, which moves no money. Nothing when somebody else goes on
 /// with the change.
-async fn take_back(billing: &BillingState, change: &Change) -> Result<Option<Change>, Failure> {
+async fn take_back(
+    billing: &BillingState,
+    change: &SlotChange,
+) -> Result<Option<SlotChange>, Failure> {
     let paid = change.plan_item().and_then(|item| item.paid_price_id.as_deref());
     let paid = paid.unwrap_or_default();
     if let Err(error) = send_plan(billing, change, paid, "slot_back").await {
@@ -217,7 +222,7 @@ async fn take_back(billing: &BillingState, change: &Change) -> Result<Option<Cha
 
 async fn carry_out_change(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
 ) -> Result<ChangeResult, Failure> {
     if is_older(billing, change, SENT_AGAIN_S) {
         settle(billing, change, "expired").await?;
@@ -251,7 +256,11 @@ async fn carry_out_change(
 
 /// What follows from a change that was made: the credits of an upgrade come at once, and what a lowering credited is
 /// noted. Both come by themselves a little later if they cannot be had now.
-async fn follow(billing: &BillingState, change: &Change, mut made: ChangeResult) -> ChangeResult {
+async fn follow(
+    billing: &BillingState,
+    change: &SlotChange,
+    mut made: ChangeResult,
+) -> ChangeResult {
     if change.kind == SlotChangeKind::Lower && change.proration == ChangeProration::NextInvoice {
         slot_credits::follow(billing, change.id).await;
     }
@@ -271,7 +280,7 @@ async fn follow(billing: &BillingState, change: &Change, mut made: ChangeResult)
 }
 
 /// Puts the plan back that was pending before an upgrade that was not made, and closes the change.
-async fn restore(billing: &BillingState, change: &Change) -> Result<(), Failure> {
+async fn restore(billing: &BillingState, change: &SlotChange) -> Result<(), Failure> {
     let before = change.pending_before().unwrap_or_default();
     let sent = send_plan(billing, change, before, "slot_again").await;
     let is_over = match &sent {
@@ -301,14 +310,14 @@ const fn is_not_sent(error: &ProcessorError) -> bool {
     )
 }
 
-fn is_older(billing: &BillingState, change: &Change, seconds: i64) -> bool {
+fn is_older(billing: &BillingState, change: &SlotChange, seconds: i64) -> bool {
     billing.clock.now() >= change.created_at.plus_seconds(seconds)
 }
 
 /// Whether the processor shows the plan's item at this price.
 async fn shows_plan_at(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
     price: &str,
 ) -> Result<bool, Failure> {
     if read_again(billing, change).await.is_err() {
@@ -321,7 +330,11 @@ async fn shows_plan_at(
 
 /// Reads the subscription, which closes the change if it shows it. What it does not show by now was not done, or was
 /// changed again since: then the change is closed with this word, and the limits are the processor's in any case.
-async fn settle(billing: &BillingState, change: &Change, otherwise: &str) -> Result<(), Failure> {
+async fn settle(
+    billing: &BillingState,
+    change: &SlotChange,
+    otherwise: &str,
+) -> Result<(), Failure> {
     if let Err(error) = read_again(billing, change).await {
         release(billing, change).await?;
         return Err(PaymentProblem::ChangeUnknown(error.to_string()).into());
@@ -339,7 +352,7 @@ async fn settle(billing: &BillingState, change: &Change, otherwise: &str) -> Res
 /// The processor may or may not have carried the change out.
 async fn unknown(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
     error: ProcessorError,
 ) -> Result<(), Failure> {
     let read = read_again(billing, change).await;
@@ -355,7 +368,7 @@ async fn unknown(
 }
 
 /// Leaves a change to whoever comes next, or to the background work a little later.
-async fn release(billing: &BillingState, change: &Change) -> Result<(), Failure> {
+async fn release(billing: &BillingState, change: &SlotChange) -> Result<(), Failure> {
     let again: Timestamp = billing.clock.now().plus_seconds(AGAIN_AFTER_S);
     Ok(slot_changes::release(&billing.store, change, again).await?)
 }
@@ -366,7 +379,7 @@ fn chain(error: &ProcessorError) -> String {
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
-async fn read_again(billing: &BillingState, change: &Change) -> Result<(), Failure> {
+async fn read_again(billing: &BillingState, change: &SlotChange) -> Result<(), Failure> {
     let payer = payer(billing, change.customer).await?;
     subscriptions::sync_customer(billing, change.customer, &payer).await
 }
@@ -376,7 +389,7 @@ async fn payer(billing: &BillingState, customer: CustomerId) -> Result<String, F
     Ok(payer.ok_or(PaymentProblem::NoSubscription)?)
 }
 
-async fn is_open(billing: &BillingState, change: &Change) -> Result<bool, Failure> {
+async fn is_open(billing: &BillingState, change: &SlotChange) -> Result<bool, Failure> {
     let found = slot_changes::find(&billing.store, change.id).await?;
     Ok(found.is_some_and(|found| found.state == SlotChangeState::Open))
 }
@@ -385,14 +398,14 @@ async fn is_open(billing: &BillingState, change: &Change) -> Result<bool, Failur
 /// background work goes on with it.
 async fn fail(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
     code: &str,
     decline_code: Option<&str>,
 ) -> Result<(), Failure> {
     if change.step != ChangeStep::Change || change.pending_before().is_none() {
         return close_failed(billing, change, code, decline_code).await;
     }
-    let failure = slot_changes::Failure { code, decline_code, at: billing.clock.now() };
+    let failure = slot_changes::SlotChangeFailure { code, decline_code, at: billing.clock.now() };
     let until = failure.at.plus_seconds(LEASE_S);
     let begun = slot_changes::begin_restore(&billing.store, change, failure, until).await?;
     let Some(restoring) = begun else { return Ok(()) };
@@ -404,11 +417,11 @@ async fn fail(
 
 async fn close_failed(
     billing: &BillingState,
-    change: &Change,
+    change: &SlotChange,
     code: &str,
     decline_code: Option<&str>,
 ) -> Result<(), Failure> {
-    let failure = slot_changes::Failure { code, decline_code, at: billing.clock.now() };
+    let failure = slot_changes::SlotChangeFailure { code, decline_code, at: billing.clock.now() };
     // The places that it was to give up are there again, and accounts that waited get them.
     let note =
         audit::noting_activated((&billing.clock, &billing.random), change.customer, &change.actor);

@@ -13,7 +13,7 @@ use domain::top_up::WAIT_S;
 use failures::Failure;
 use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 use store::orders::{self, Order};
-use store::payments::{self, Receipt};
+use store::payments::{self, PaymentReceipt};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::lost::{self, FoundPayment};
@@ -36,7 +36,7 @@ pub struct PackCharge {
 /// How a charge stands.
 pub enum ChargeState {
     /// Paid, and granted.
-    Paid(Receipt),
+    Paid(PaymentReceipt),
     /// The bank wants the customer to authenticate.
     ActionRequired(RequiredAction),
     /// The bank takes its time; an event tells the end.

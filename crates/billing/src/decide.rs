@@ -12,8 +12,8 @@ use failures::Failure;
 use failures::FieldProblem;
 use failures::PaymentProblem;
 use store::change_previews;
-use store::slot_changes::{Change, ChangeItem, NewChange};
-use store::subscriptions::{self, Subscription, View};
+use store::slot_changes::{NewSlotChange, SlotChange, SlotChangeItem};
+use store::subscriptions::{self, StoredSubscription, SubscriptionView};
 
 use super::changes::LEASE_S;
 use super::period::{self, SubscriptionPeriod};
@@ -56,7 +56,7 @@ pub struct ChangeDecision {
     /// What is changed.
     pub kind: SlotChangeKind,
     /// The items of the subscription after the change.
-    pub items: Vec<ChangeItem>,
+    pub items: Vec<SlotChangeItem>,
     /// How the rest of the period is charged.
     pub proration: ChangeProration,
     /// The first request.
@@ -65,7 +65,7 @@ pub struct ChangeDecision {
 
 impl ChangeRequest {
     /// Whether an open change is this wish.
-    pub fn is_of(&self, change: &Change) -> bool {
+    pub fn is_of(&self, change: &SlotChange) -> bool {
         let on = |place: usize| change.items.get(place).and_then(|item| item.platform);
         let first = change.items.first();
         match &self.target {
@@ -89,12 +89,12 @@ impl ChangeRequest {
 pub async fn decide(
     billing: &BillingState,
     wish: &ChangeRequest,
-) -> Result<Option<NewChange>, Failure> {
+) -> Result<Option<NewSlotChange>, Failure> {
     let known = subscription(billing, wish.customer).await?;
     let view = &known.view;
     let Some(decision) = items(billing, view, &wish.target).await? else { return Ok(None) };
     let now = billing.clock.now();
-    Ok(Some(NewChange {
+    Ok(Some(NewSlotChange {
         id: wish.id.unwrap_or_else(|| ChangeId::new(now, billing.random.bytes())),
         customer: wish.customer,
         version: known.version,
@@ -116,7 +116,7 @@ pub async fn decide(
 pub async fn subscription(
     billing: &BillingState,
     customer: CustomerId,
-) -> Result<Subscription, Failure> {
+) -> Result<StoredSubscription, Failure> {
     let known = subscriptions::find(&billing.store, customer).await?;
     let live = known.filter(|known| known.view.status.is_live());
     Ok(live.ok_or(PaymentProblem::NoSubscription)?)
@@ -125,7 +125,7 @@ pub async fn subscription(
 /// Which items of the subscription a target changes; none when it is so already.
 pub async fn items(
     billing: &BillingState,
-    view: &View,
+    view: &SubscriptionView,
     target: &Target,
 ) -> Result<Option<ChangeDecision>, Failure> {
     let decided = match target {
@@ -140,7 +140,7 @@ pub async fn items(
 
 async fn slots(
     billing: &BillingState,
-    view: &View,
+    view: &SubscriptionView,
     platform: Platform,
     count: i64,
 ) -> Result<Option<ChangeDecision>, Failure> {
@@ -161,7 +161,7 @@ async fn slots(
 
 async fn switch(
     billing: &BillingState,
-    view: &View,
+    view: &SubscriptionView,
     from: Platform,
     to: Platform,
 ) -> Result<ChangeDecision, Failure> {
@@ -185,7 +185,7 @@ async fn switch(
 }
 
 /// Whether the money for this period's slots is here: a credit is given only for time that was paid.
-async fn time_is_paid(billing: &BillingState, view: &View) -> Result<bool, Failure> {
+async fn time_is_paid(billing: &BillingState, view: &SubscriptionView) -> Result<bool, Failure> {
     let (Some(subscription), Some(start), Some(end)) =
         (view.subscription_id.as_deref(), view.period_start, view.period_end)
     else {
@@ -217,10 +217,10 @@ const fn refuse_unpaid(
 
 async fn slot_item(
     billing: &BillingState,
-    view: &View,
+    view: &SubscriptionView,
     platform: Platform,
     count: i64,
-) -> Result<ChangeItem, Failure> {
+) -> Result<SlotChangeItem, Failure> {
     let item = view.slot_item(platform);
     let price_id = match (item, plans::slot(billing, platform)) {
         (Some(item), _) => item.price_id.clone(),
@@ -237,7 +237,7 @@ async fn slot_item(
         let message = format!("the subscription has several items for slots on {platform}");
         return Err(Failure::Internal(message));
     }
-    Ok(ChangeItem {
+    Ok(SlotChangeItem {
         platform: Some(platform),
         plan_id: None,
         item_id: item.map(|item| item.id.clone()),
@@ -255,12 +255,12 @@ async fn proration_date(
     billing: &BillingState,
     wish: &ChangeRequest,
     decision: &ChangeDecision,
-    view: &View,
+    view: &SubscriptionView,
 ) -> Result<i64, Failure> {
     let now = billing.clock.now();
     let (subject, wanted) = wish.target.told_as(decision);
     let told = change_previews::find(&billing.store, wish.customer, &subject).await?;
-    let holds = |preview: &change_previews::Preview| {
+    let holds = |preview: &change_previews::StoredPreview| {
         preview.wanted == wanted
             && now.micros_since(preview.made_at) <= PREVIEW_HOLDS_S * MICROS_PER_SECOND
     };
@@ -287,7 +287,7 @@ impl Target {
 }
 
 /// The nearest second of the period.
-pub fn within(view: &View, date: i64) -> i64 {
+pub fn within(view: &SubscriptionView, date: i64) -> i64 {
     let start = view.period_start.map_or(date, Timestamp::unix_seconds);
     let end = view.period_end.map_or(date, |end| end.unix_seconds().saturating_sub(1));
     date.min(end).max(start)

@@ -10,8 +10,8 @@ use domain::payment::{Mismatch, OrderChannel, OrderState};
 use failures::Failure;
 use runtime::metrics;
 use store::orders::{self, Order};
-use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
-use store::unmatched::Unmatched;
+use store::payments::{self, NewPayment, PaidFor, PaymentOutcome, PaymentReceipt};
+use store::unmatched::UnmatchedMoney;
 
 use super::{cards, invoices, subscriptions, top_ups};
 use crate::BillingState;
@@ -20,7 +20,7 @@ use crate::BillingState;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FulfilmentOutcome {
     /// Its credits are granted, now or before.
-    Granted(Receipt),
+    Granted(PaymentReceipt),
     /// It is not paid, and may still be.
     Open,
     /// It was declined or given up.
@@ -149,7 +149,7 @@ pub async fn note_unmatched(
     reason: Mismatch,
     details: &str,
 ) -> Result<(), Failure> {
-    let unmatched = Unmatched { object, reason, details, at: billing.clock.now() };
+    let unmatched = UnmatchedMoney { object, reason, details, at: billing.clock.now() };
     let is_new = payments::note_unmatched(&billing.store, &unmatched).await?;
     tell_unmatched(object, reason, details, is_new);
     Ok(())
@@ -182,7 +182,7 @@ async fn grant(
     let now = billing.clock.now();
     let days = billing.config.credits.expiry.pack_days;
     let expires_at = (days > 0).then(|| now.plus_seconds(days.saturating_mul(86_400)));
-    let paid = Paid {
+    let paid = NewPayment {
         entry: EntryId::new(now, billing.random.bytes()),
         what: PaidFor::Order { id: order, subtotal_cents: price.subtotal_cents, expires_at },
         payment: &intent.id,
@@ -231,9 +231,9 @@ async fn price_of(
 }
 
 /// What the books said of a payment, counted, and told where somebody must look.
-pub fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> FulfilmentOutcome {
+pub fn told(paid: &NewPayment<'_>, fulfilled: PaymentOutcome) -> FulfilmentOutcome {
     match fulfilled {
-        Fulfilled::Granted(receipt) => {
+        PaymentOutcome::Granted(receipt) => {
             metrics::payment_granted();
             tracing::info!(
                 customer.id = %receipt.customer, payment.object = paid.payment, credits = receipt.credits.whole(),
@@ -241,8 +241,8 @@ pub fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> FulfilmentOutcome {
             );
             FulfilmentOutcome::Granted(receipt)
         }
-        Fulfilled::Repeated(receipt) => FulfilmentOutcome::Granted(receipt),
-        Fulfilled::Unmatched { reason, details, is_new } => {
+        PaymentOutcome::Repeated(receipt) => FulfilmentOutcome::Granted(receipt),
+        PaymentOutcome::Unmatched { reason, details, is_new } => {
             tell_unmatched(paid.payment, reason, &details, is_new);
             FulfilmentOutcome::Unmatched
         }

@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 use emails::EmailRequest;
 use failures::Failure;
 use store::invoice_notices::{self, FailedPayment};
-use store::payments::{self, Paid, PaidFor};
+use store::payments::{self, NewPayment, PaidFor};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::give_up::{self, PayingCustomer};
@@ -47,7 +47,7 @@ pub async fn take_invoice(
         return Ok(FulfilmentOutcome::NotOurs);
     };
     let now = billing.clock.now();
-    let paid = Paid {
+    let paid = NewPayment {
         entry: EntryId::new(now, billing.random.bytes()),
         what: PaidFor::Invoice(&sold),
         payment: &invoice.id,

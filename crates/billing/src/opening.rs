@@ -7,7 +7,7 @@ use domain::request_key::RequestKey;
 use failures::Failure;
 use failures::PaymentProblem;
 use settings::billing::{CURRENCY, Pack};
-use store::orders::{self, NewOrder, Opening, Order};
+use store::orders::{self, NewOrder, Order, OrderOpening};
 
 use crate::BillingState;
 
@@ -45,14 +45,14 @@ pub(super) async fn open(
         at: now,
     };
     match orders::open(&billing.store, &new).await? {
-        Opening::Opened(order) | Opening::UnderWay(order) => Ok(order),
-        Opening::Known(order)
+        OrderOpening::Opened(order) | OrderOpening::UnderWay(order) => Ok(order),
+        OrderOpening::Known(order)
             if order.pack_id == purchase.pack.id && order.channel == purchase.channel =>
         {
             Ok(order)
         }
-        Opening::Known(_) => Err(Failure::IdempotencyMismatch),
-        Opening::Busy(order) => Err(super::charge::under_way(billing, order).into()),
-        Opening::JustEnded => Err(PaymentProblem::ChangeInProgress.into()),
+        OrderOpening::Known(_) => Err(Failure::IdempotencyMismatch),
+        OrderOpening::Busy(order) => Err(super::charge::under_way(billing, order).into()),
+        OrderOpening::JustEnded => Err(PaymentProblem::ChangeInProgress.into()),
     }
 }

@@ -6,8 +6,8 @@ use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
 use failures::Failure;
 use failures::PaymentProblem;
 use store::plan_versions;
-use store::slot_changes::ChangeItem;
-use store::subscriptions::{Item, View};
+use store::slot_changes::SlotChangeItem;
+use store::subscriptions::{PaidItem, SubscriptionView};
 
 use super::decide::ChangeDecision;
 use super::plans::{self, OfferedItem, SoldItem};
@@ -17,7 +17,7 @@ use crate::BillingState;
 /// paid one.
 pub(super) async fn decide(
     billing: &BillingState,
-    view: &View,
+    view: &SubscriptionView,
     plan_id: &str,
 ) -> Result<Option<ChangeDecision>, Failure> {
     let item = view.plan_item().ok_or(PaymentProblem::NoSubscription)?;
@@ -42,7 +42,7 @@ pub(super) async fn decide(
 }
 
 /// The version that renews.
-pub async fn next(billing: &BillingState, item: &Item) -> Result<PlanVersion, Failure> {
+pub async fn next(billing: &BillingState, item: &PaidItem) -> Result<PlanVersion, Failure> {
     if let Some(known) = plan_versions::find(&billing.store, &item.price_id).await? {
         return Ok(known);
     }
@@ -55,13 +55,13 @@ pub async fn next(billing: &BillingState, item: &Item) -> Result<PlanVersion, Fa
 }
 
 fn change(
-    item: &Item,
+    item: &PaidItem,
     wanted: &PlanVersion,
     paid: &PlanVersion,
     proration: ChangeProration,
     step: ChangeStep,
 ) -> ChangeDecision {
-    let item = ChangeItem {
+    let item = SlotChangeItem {
         platform: None,
         plan_id: Some(wanted.plan_id.clone()),
         item_id: Some(item.id.clone()),

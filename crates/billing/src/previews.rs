@@ -8,8 +8,8 @@ use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
 use domain::time::Timestamp;
 use failures::Failure;
 use store::change_previews;
-use store::slot_changes::ChangeItem;
-use store::subscriptions::View;
+use store::slot_changes::SlotChangeItem;
+use store::subscriptions::SubscriptionView;
 
 use super::decide::{self, ChangeDecision, PREVIEW_HOLDS_S, Target};
 use super::{change_requests, period};
@@ -19,7 +19,7 @@ use crate::BillingState;
 #[derive(Debug, Clone)]
 pub struct ChangePreview {
     /// The subscription as it is.
-    pub view: View,
+    pub view: SubscriptionView,
     /// Whether the change would count immediately; a cheaper plan counts from the period's end.
     pub is_immediate: bool,
     /// The plan's price that the subscription would have.
@@ -81,7 +81,8 @@ pub async fn preview(
         }
     }
     let (subject, wanted) = target.told_as(&decision);
-    let told = change_previews::Preview { subject, wanted, proration_date_s: date, made_at: now };
+    let told =
+        change_previews::StoredPreview { subject, wanted, proration_date_s: date, made_at: now };
     change_previews::remember(&billing.store, customer, &told).await?;
     Ok(preview)
 }
@@ -96,7 +97,7 @@ struct Charge {
 /// processor counts from the pending plan is counted from the paid one instead.
 async fn charge(
     billing: &BillingState,
-    view: &View,
+    view: &SubscriptionView,
     decision: &ChangeDecision,
     date: i64,
 ) -> Result<Charge, Failure> {
@@ -122,8 +123,8 @@ async fn charge(
 
 async fn ask(
     billing: &BillingState,
-    view: &View,
-    items: &[ChangeItem],
+    view: &SubscriptionView,
+    items: &[SlotChangeItem],
     decision: &ChangeDecision,
     date: i64,
 ) -> Result<Invoice, Failure> {
@@ -137,7 +138,7 @@ async fn ask(
     Ok(billing.processor()?.preview_invoice(&request).await?)
 }
 
-fn item(item: &ChangeItem, kind: SlotChangeKind) -> ItemChange<'_> {
+fn item(item: &SlotChangeItem, kind: SlotChangeKind) -> ItemChange<'_> {
     let is_new_price = item.item_id.is_none() || kind == SlotChangeKind::Plan;
     ItemChange {
         id: item.item_id.as_deref(),
@@ -148,9 +149,9 @@ fn item(item: &ChangeItem, kind: SlotChangeKind) -> ItemChange<'_> {
 }
 
 /// The plan's item as it is once the pending plan is taken back.
-fn taken_back(item: &ChangeItem) -> ChangeItem {
+fn taken_back(item: &SlotChangeItem) -> SlotChangeItem {
     let paid = item.paid_price_id.clone().unwrap_or_else(|| item.price_id.clone());
-    ChangeItem { price_id: paid, ..item.clone() }
+    SlotChangeItem { price_id: paid, ..item.clone() }
 }
 
 fn is_taken_back(decision: &ChangeDecision) -> bool {

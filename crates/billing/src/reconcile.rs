@@ -16,7 +16,7 @@ use domain::payment::{Mismatch, OrderState, PaymentSource};
 use domain::time::Day;
 use failures::Failure;
 use runtime::metrics;
-use store::payments::{self, Booked};
+use store::payments::{self, RecordedPayment};
 use tokio_util::sync::CancellationToken;
 
 use super::fulfil::{self, FulfilmentOutcome};
@@ -451,7 +451,7 @@ where
 type LedgerDifference = Option<(Mismatch, String)>;
 
 async fn of_intent(
-    booked: &Booked,
+    booked: &RecordedPayment,
     processor: &Processor,
 ) -> Result<LedgerDifference, ProcessorError> {
     let intent = match processor.retrieve_intent(&booked.payment).await {
@@ -463,7 +463,7 @@ async fn of_intent(
 }
 
 async fn of_invoice(
-    booked: &Booked,
+    booked: &RecordedPayment,
     processor: &Processor,
 ) -> Result<LedgerDifference, ProcessorError> {
     let invoice = match processor.retrieve_invoice(&booked.payment).await {
@@ -473,13 +473,13 @@ async fn of_invoice(
     Ok(differing(booked, invoice.is_paid().then_some(invoice.amount_paid), &invoice.currency))
 }
 
-fn missing(booked: &Booked) -> (Mismatch, String) {
+fn missing(booked: &RecordedPayment) -> (Mismatch, String) {
     let details =
         format!("{} cents are booked, and the processor has no such payment", booked.cents);
     (Mismatch::MissingPayment, details)
 }
 
-fn differing(booked: &Booked, paid: Option<i64>, currency: &str) -> LedgerDifference {
+fn differing(booked: &RecordedPayment, paid: Option<i64>, currency: &str) -> LedgerDifference {
     if paid == Some(booked.cents) && currency == booked.currency {
         return None;
     }

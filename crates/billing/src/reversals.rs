@@ -9,7 +9,7 @@ use emails::EmailRequest;
 use failures::Failure;
 use runtime::metrics;
 use store::jobs::NewJob;
-use store::reversals::{self, Change, Reversal, Reversed};
+use store::reversals::{self, PaymentReversal, ReversalChange, ReversalEffect};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::{credit, invoices, slot_credits};
@@ -149,7 +149,7 @@ async fn take(
         }
     };
     let now = billing.clock.now();
-    let reversal = Reversal {
+    let reversal = PaymentReversal {
         entry: EntryId::new(now, billing.random.bytes()),
         id: money.id,
         kind: money.kind,
@@ -159,9 +159,9 @@ async fn take(
         credit_cents,
         at: now,
     };
-    let follow = |change: &Change| following(billing, money, change);
+    let follow = |change: &ReversalChange| following(billing, money, change);
     match reversals::apply(&billing.store, &reversal, &follow).await? {
-        Reversed::Booked(booked) => {
+        ReversalEffect::Booked(booked) => {
             metrics::payment_reversed(money.kind);
             billing.jobs.wake();
             tracing::info!(
@@ -170,8 +170,8 @@ async fn take(
             );
             Ok(ReversalOutcome::Booked)
         }
-        Reversed::Unchanged => Ok(ReversalOutcome::Booked),
-        Reversed::Unmatched { is_new } => {
+        ReversalEffect::Unchanged => Ok(ReversalOutcome::Booked),
+        ReversalEffect::Unmatched { is_new } => {
             let reason = Mismatch::UnknownPayment;
             fulfil::tell_unmatched(money.id, reason, "its payment was never booked", is_new);
             Ok(ReversalOutcome::Unmatched)
@@ -180,7 +180,11 @@ async fn take(
 }
 
 /// What follows from money that went back: an email to the customer, and changes of its credit at the processor.
-fn following(billing: &BillingState, money: &ReturnedMoney<'_>, change: &Change) -> Vec<NewJob> {
+fn following(
+    billing: &BillingState,
+    money: &ReturnedMoney<'_>,
+    change: &ReversalChange,
+) -> Vec<NewJob> {
     let of_credit = |withdrawal: &Withdrawal| {
         let customer = change.customer;
         adjust_credit::job(billing, &adjust_credit::CreditAdjustment::of(customer, withdrawal))

@@ -5,7 +5,7 @@ use clients::processor::objects::{InvoiceItem, InvoiceLine};
 use domain::id::ChangeId;
 use domain::time::Timestamp;
 use failures::Failure;
-use store::slot_changes::{Change, ChangeItem};
+use store::slot_changes::{SlotChange, SlotChangeItem};
 use store::{sales, slot_credits};
 
 use super::period;
@@ -80,8 +80,8 @@ async fn read(billing: &BillingState, id: ChangeId) -> Result<(), Failure> {
 /// The items of the change that wait for the next invoice.
 async fn pending(
     billing: &BillingState,
-    change: &Change,
-    of: &ChangeItem,
+    change: &SlotChange,
+    of: &SlotChangeItem,
 ) -> Result<Vec<Waiting>, Failure> {
     let payer = store::processor_customers::find(&billing.store, change.customer).await?;
     let Some(payer) = payer else { return Ok(Vec::new()) };
@@ -110,8 +110,8 @@ async fn pending(
 /// The same items where an invoice took them in the meantime.
 async fn invoiced(
     billing: &BillingState,
-    change: &Change,
-    of: &ChangeItem,
+    change: &SlotChange,
+    of: &SlotChangeItem,
 ) -> Result<Vec<Waiting>, Failure> {
     let mut found = Vec::new();
     let from = change.created_at.unix_seconds().saturating_sub(86_400);
@@ -131,6 +131,6 @@ async fn invoiced(
 }
 
 /// A lowering gives the old number back and debits the new one, for the same rest of the period.
-const fn is_part_of(of: &ChangeItem, quantity: i64, cents: i64) -> bool {
+const fn is_part_of(of: &SlotChangeItem, quantity: i64, cents: i64) -> bool {
     (quantity == of.count_before && cents <= 0) || (quantity == of.count_after && cents >= 0)
 }

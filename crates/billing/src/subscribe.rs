@@ -10,7 +10,7 @@ use domain::platform::Platform;
 use failures::Failure;
 use failures::PaymentProblem;
 use settings::billing::Plan;
-use store::subscription_offers::{self, Offer};
+use store::subscription_offers::{self, SubscriptionOffer};
 
 use super::plans::{self, OfferedItem};
 use super::{payer, subscriptions};
@@ -56,7 +56,7 @@ pub async fn subscribe(
     for _ in 0..ROUNDS_MAX {
         refuse_second(billing, customer, &payer).await?;
         let now = billing.clock.now();
-        let new = Offer {
+        let new = SubscriptionOffer {
             id: OfferId::new(now, billing.random.bytes()),
             customer,
             plan_id: choice.plan.id.clone(),
@@ -130,7 +130,7 @@ async fn refuse_second(
 /// Opens the page of an offer, or the same page again.
 async fn offer(
     billing: &BillingState,
-    offer: &Offer,
+    offer: &SubscriptionOffer,
     payer: &str,
     choice: &PlanChoice<'_>,
 ) -> Result<ProcessorPage, Failure> {
@@ -155,7 +155,7 @@ async fn offer(
 
 async fn create(
     billing: &BillingState,
-    offer: &Offer,
+    offer: &SubscriptionOffer,
     payer: &str,
     choice: &PlanChoice<'_>,
 ) -> Result<CheckoutSession, Failure> {
@@ -185,7 +185,11 @@ async fn create(
 
 /// Closes the page of an earlier offer, so that it cannot be paid any more, and then the offer. A page that nobody
 /// wrote down is found by asking for it once more.
-async fn withdraw(billing: &BillingState, offer: &Offer, payer: &str) -> Result<(), Failure> {
+async fn withdraw(
+    billing: &BillingState,
+    offer: &SubscriptionOffer,
+    payer: &str,
+) -> Result<(), Failure> {
     let now = billing.clock.now();
     let session = match (&offer.session_id, PlanChoice::of(billing, offer)) {
         (Some(session), _) => Some(session.clone()),
@@ -213,7 +217,7 @@ async fn withdraw(billing: &BillingState, offer: &Offer, payer: &str) -> Result<
 
 impl<'a> PlanChoice<'a> {
     /// What an offer was made for; nothing when that is no longer sold.
-    fn of(billing: &'a BillingState, offer: &Offer) -> Option<Self> {
+    fn of(billing: &'a BillingState, offer: &SubscriptionOffer) -> Option<Self> {
         let plan = plans::plan(billing, &offer.plan_id).ok()?;
         let words = offer.slots.split(',').filter(|word| !word.is_empty());
         let slot = |word: &str| {

@@ -15,9 +15,12 @@ use emails::EmailRequest;
 use failures::Failure;
 use runtime::audit::{self, AuditRecord, NAMED_MAX, named_accounts};
 use serde_json::{Value, json};
-use store::places::Shift;
-use store::slot_changes::{Change, ChangeItem};
-use store::subscriptions::{self, Application, Gives, Happened, Item, Reading, Told, View};
+use store::slot_assignment::SlotShift;
+use store::slot_changes::{SlotChange, SlotChangeItem};
+use store::subscriptions::{
+    self, ChangeRecords, ItemBenefit, PaidItem, SubscriptionApplication, SubscriptionReading,
+    SubscriptionUpdate, SubscriptionView,
+};
 
 use super::give_up::{self, PayingCustomer};
 use super::period::{self, SubscriptionPeriod, seconds};
@@ -48,8 +51,8 @@ pub async fn sync_customer(
         let version = known.as_ref().map_or(0, |known| known.version);
         let read =
             read(billing, processor_customer, known.as_ref().map(|known| &known.view)).await?;
-        let tell = |happened: &Happened| tell(billing, happened);
-        let reading = Reading {
+        let tell = |happened: &SubscriptionUpdate| tell(billing, happened);
+        let reading = SubscriptionReading {
             customer,
             version,
             view: &read.view,
@@ -58,13 +61,13 @@ pub async fn sync_customer(
             tell: &tell,
         };
         match subscriptions::apply(&billing.store, &reading).await? {
-            Application::Applied(happened) => {
+            SubscriptionApplication::Applied(happened) => {
                 forget(billing, customer, &happened.shifts);
                 let payer = PayingCustomer { customer, processor_customer };
                 give_up::follow(billing, payer, &read.ended).await;
                 return Ok(());
             }
-            Application::Overtaken => {}
+            SubscriptionApplication::Overtaken => {}
         }
     }
     Ok(())
@@ -86,7 +89,7 @@ pub async fn take_session(
 }
 
 /// Calls prepared with what an account was before are refused anyway; forgetting it spares them that.
-pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[Shift]) {
+pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[SlotShift]) {
     for shift in shifts {
         billing.cached.forget_account(customer, &shift.creator_id);
     }
@@ -97,7 +100,7 @@ pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[Shift]) {
 
 /// What was read from the processor.
 struct ProcessorReading {
-    view: View,
+    view: SubscriptionView,
     /// Subscriptions of ours that are over.
     ended: Vec<String>,
 }
@@ -107,14 +110,14 @@ struct ProcessorReading {
 async fn read(
     billing: &BillingState,
     processor_customer: &str,
-    known: Option<&View>,
+    known: Option<&SubscriptionView>,
 ) -> Result<ProcessorReading, Failure> {
-    let mut counts: Option<(Subscription, Vec<Item>)> = None;
+    let mut counts: Option<(Subscription, Vec<PaidItem>)> = None;
     let mut ended = Vec::new();
     let mut live = 0;
     for subscription in listed(billing, processor_customer).await? {
         let items = items(billing, &subscription).await?;
-        if items.iter().all(|item| item.gives == Gives::Other) {
+        if items.iter().all(|item| item.gives == ItemBenefit::Other) {
             continue;
         }
         let own = status(&subscription);
@@ -131,7 +134,7 @@ async fn read(
     }
     let view = match counts {
         Some((subscription, items)) => view(billing, &subscription, items, known).await?,
-        None => View::none(),
+        None => SubscriptionView::none(),
     };
     Ok(ProcessorReading { view, ended })
 }
@@ -163,10 +166,13 @@ fn status(subscription: &Subscription) -> SubscriptionStatus {
     SubscriptionStatus::from_processor(subscription.status.as_str())
 }
 
-async fn items(billing: &BillingState, subscription: &Subscription) -> Result<Vec<Item>, Failure> {
+async fn items(
+    billing: &BillingState,
+    subscription: &Subscription,
+) -> Result<Vec<PaidItem>, Failure> {
     let mut items = Vec::new();
     for item in &subscription.items.data {
-        items.push(Item {
+        items.push(PaidItem {
             id: item.id.clone(),
             price_id: item.price.id.clone(),
             gives: gives(billing, &item.price).await?,
@@ -177,15 +183,17 @@ async fn items(billing: &BillingState, subscription: &Subscription) -> Result<Ve
 }
 
 /// What an item at this price gives. The version of a plan is written down: limits are counted by it.
-pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<Gives, Failure> {
+pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<ItemBenefit, Failure> {
     match VersionLookup::of(billing).of_price(price).await {
-        Ok(SoldItem::Plan(version)) => Ok(Gives::Plan(version.plan_id)),
-        Ok(SoldItem::Slots(platform)) => Ok(Gives::Slots(platform)),
-        Ok(SoldItem::Other) => Ok(Gives::Other),
+        Ok(SoldItem::Plan(version)) => Ok(ItemBenefit::Plan(version.plan_id)),
+        Ok(SoldItem::Slots(platform)) => Ok(ItemBenefit::Slots(platform)),
+        Ok(SoldItem::Other) => Ok(ItemBenefit::Other),
         Err(unknown @ UnknownPrice::Version { .. }) => {
             tracing::error!(%unknown, "a plan adds no accounts");
-            let UnknownPrice::Version { plan_id, .. } = unknown else { return Ok(Gives::Other) };
-            Ok(Gives::Plan(plan_id))
+            let UnknownPrice::Version { plan_id, .. } = unknown else {
+                return Ok(ItemBenefit::Other);
+            };
+            Ok(ItemBenefit::Plan(plan_id))
         }
         Err(error) => Err(error.into()),
     }
@@ -194,12 +202,12 @@ pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<Gives
 async fn view(
     billing: &BillingState,
     subscription: &Subscription,
-    items: Vec<Item>,
-    known: Option<&View>,
-) -> Result<View, Failure> {
+    items: Vec<PaidItem>,
+    known: Option<&SubscriptionView>,
+) -> Result<SubscriptionView, Failure> {
     let period_end = subscription.period_end();
     let cancels_at = if subscription.cancel_at_period_end { period_end } else { None };
-    let mut view = View {
+    let mut view = SubscriptionView {
         subscription_id: Some(subscription.id.clone()),
         status: status(subscription),
         period_start: subscription.period_start().map(seconds),
@@ -218,8 +226,8 @@ async fn view(
 }
 
 /// Whether no invoice was made since the plan that is paid for was read.
-fn is_as_known(view: &View, known: &View) -> bool {
-    let of = |one: &View| {
+fn is_as_known(view: &SubscriptionView, known: &SubscriptionView) -> bool {
+    let of = |one: &SubscriptionView| {
         (one.subscription_id.clone(), one.status, one.period_end, one.latest_invoice_id.clone())
     };
     known.paid.is_some() && view.latest_invoice_id.is_some() && of(view) == of(known)
@@ -229,7 +237,7 @@ fn is_as_known(view: &View, known: &View) -> bool {
 async fn paid(
     billing: &BillingState,
     subscription: &Subscription,
-    view: &View,
+    view: &SubscriptionView,
 ) -> Result<Option<PlanVersion>, Failure> {
     let Some(item) = view.plan_item() else { return Ok(None) };
     if let (true, Some(start), Some(end)) =
@@ -245,8 +253,8 @@ async fn paid(
 
 /// What the audit list and the customer are told of a new state. What follows from a change that somebody asked for is
 /// theirs; the rest is the processor's.
-fn tell(billing: &BillingState, happened: &Happened) -> Told {
-    let mut told = Told::default();
+fn tell(billing: &BillingState, happened: &SubscriptionUpdate) -> ChangeRecords {
+    let mut told = ChangeRecords::default();
     let mut note = |actor: &str, action, details| {
         let (customer, actor) = (happened.customer, actor.to_owned());
         let record = AuditRecord { customer, actor, action, details };
@@ -260,10 +268,10 @@ fn tell(billing: &BillingState, happened: &Happened) -> Told {
     }
     let before = happened.before.as_ref().map(summary);
     let now = summary(&happened.now);
-    if before.unwrap_or_else(|| summary(&View::none())) != now {
+    if before.unwrap_or_else(|| summary(&SubscriptionView::none())) != now {
         note(audit::PROCESSOR, audit::SUBSCRIPTION_CHANGED, now);
     }
-    let on = |state| -> Vec<&Shift> {
+    let on = |state| -> Vec<&SlotShift> {
         happened.shifts.iter().filter(|shift| shift.state == state).take(NAMED_MAX).collect()
     };
     let given = on(AccountState::Active);
@@ -273,7 +281,7 @@ fn tell(billing: &BillingState, happened: &Happened) -> Told {
     let taken = on(AccountState::Inactive);
     if !taken.is_empty() {
         note(asked_by, audit::ACCOUNTS_DEACTIVATED, named_accounts(&taken));
-        let name = |shift: &&Shift| format!("{} on {}", shift.creator_id, shift.platform);
+        let name = |shift: &&SlotShift| format!("{} on {}", shift.creator_id, shift.platform);
         let names = taken.iter().map(name).collect();
         let letter =
             EmailRequest::AccountsDeactivated { customer: happened.customer, accounts: names };
@@ -282,16 +290,16 @@ fn tell(billing: &BillingState, happened: &Happened) -> Told {
     told
 }
 
-fn summary(view: &View) -> Value {
+fn summary(view: &SubscriptionView) -> Value {
     json!({"plan_id": view.plan_id(), "status": view.status})
 }
 
 /// A change that was carried out: which action of the audit list it is, and its fields.
-fn describe(happened: &Happened, change: &Change) -> (&'static str, Value) {
+fn describe(happened: &SubscriptionUpdate, change: &SlotChange) -> (&'static str, Value) {
     if let Some(item) = change.plan_item() {
         return describe_plan(happened, change, item);
     }
-    let item = |item: &ChangeItem| {
+    let item = |item: &SlotChangeItem| {
         json!({
             "platform": item.platform, "count_before": item.count_before,
             "count_after": item.count_after,
@@ -302,8 +310,12 @@ fn describe(happened: &Happened, change: &Change) -> (&'static str, Value) {
 }
 
 /// A change of the plan: made immediately, pending until the period ends, or a pending one taken back.
-fn describe_plan(happened: &Happened, change: &Change, item: &ChangeItem) -> (&'static str, Value) {
-    let before = happened.before.as_ref().and_then(View::plan_id);
+fn describe_plan(
+    happened: &SubscriptionUpdate,
+    change: &SlotChange,
+    item: &SlotChangeItem,
+) -> (&'static str, Value) {
+    let before = happened.before.as_ref().and_then(SubscriptionView::plan_id);
     let plans = json!({"plan_id": item.plan_id, "plan_id_before": before});
     let effective_at = happened.now.period_end.map(Timestamp::to_rfc3339);
     if change.proration == ChangeProration::PayNow {

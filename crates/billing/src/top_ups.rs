@@ -14,8 +14,8 @@ use failures::Failure;
 use failures::PaymentProblem;
 use runtime::metrics;
 use settings::billing::CURRENCY;
-use store::top_up_settings::{self, Settings, Wish};
-use store::top_ups::{self, Claim, Claiming, Failed, Offer, TopUp};
+use store::top_up_settings::{self, TopUpRequest, TopUpSettings};
+use store::top_ups::{self, TopUp, TopUpClaim, TopUpClaiming, TopUpFailureOutcome, TopUpOffer};
 
 use super::fulfil;
 use super::lost::{self, FoundPayment};
@@ -27,7 +27,7 @@ const CHARGES_MAX: i64 = 1_000;
 /// What a customer is shown of automatic top-up.
 pub struct TopUpView {
     /// What was asked for, if it ever was.
-    pub settings: Option<Settings>,
+    pub settings: Option<TopUpSettings>,
     /// The cents of today's charges, open ones too.
     pub spent_today_cents: i64,
     /// The charge that is open.
@@ -56,7 +56,7 @@ pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpV
 }
 
 /// Turns it on, or changes it. A charge that waits for the customer is given up; one that is under way stands.
-pub async fn turn_on(billing: &BillingState, wish: &Wish<'_>) -> Result<(), Failure> {
+pub async fn turn_on(billing: &BillingState, wish: &TopUpRequest<'_>) -> Result<(), Failure> {
     billing.processor()?;
     give_up_waiting(billing, wish.customer).await?;
     if !top_up_settings::turn_on(&billing.store, wish).await? {
@@ -142,8 +142,8 @@ pub(super) async fn take_unpaid(
 
 async fn claim_and_charge(billing: &BillingState, customer: CustomerId) -> Result<bool, Failure> {
     let now = billing.clock.now();
-    let offers: Vec<Offer<'_>> = billing.config.packs.iter().map(offer).collect();
-    let claim = Claim {
+    let offers: Vec<TopUpOffer<'_>> = billing.config.packs.iter().map(offer).collect();
+    let claim = TopUpClaim {
         customer,
         order: OrderId::new(now, billing.random.bytes()),
         offers: &offers,
@@ -153,19 +153,19 @@ async fn claim_and_charge(billing: &BillingState, customer: CustomerId) -> Resul
         leased_until: now.plus_seconds(LEASE_S),
     };
     match top_ups::claim(&billing.store, &claim).await? {
-        Claiming::Claimed(top_up) => {
+        TopUpClaiming::Claimed(top_up) => {
             carry_on(billing, &top_up).await?;
             Ok(true)
         }
-        Claiming::Hindered(hindrance) => {
+        TopUpClaiming::Hindered(hindrance) => {
             tracing::debug!(customer.id = %customer, ?hindrance, "no automatic top-up");
             Ok(false)
         }
     }
 }
 
-fn offer(pack: &settings::billing::Pack) -> Offer<'_> {
-    Offer {
+fn offer(pack: &settings::billing::Pack) -> TopUpOffer<'_> {
+    TopUpOffer {
         pack_id: &pack.id,
         credits: Credits::from_whole(pack.credits),
         price_cents: pack.price_cents,
@@ -364,11 +364,11 @@ async fn fail(
     let letter =
         emails::job(&billing.jobs, &EmailRequest::TopUpStopped { customer: top_up.customer });
     let at = billing.clock.now();
-    let failure = top_ups::Failure { reason, is_decline, letter: Some(&letter), at };
+    let failure = top_ups::TopUpFailure { reason, is_decline, letter: Some(&letter), at };
     match top_ups::fail(&billing.store, top_up.order, &failure).await? {
-        Failed::Ended => return Ok(()),
-        Failed::Later => metrics::top_up_ended("failed"),
-        Failed::TurnedOff => {
+        TopUpFailureOutcome::Ended => return Ok(()),
+        TopUpFailureOutcome::Later => metrics::top_up_ended("failed"),
+        TopUpFailureOutcome::TurnedOff => {
             billing.jobs.wake();
             billing.low_balances.forget(top_up.customer);
             metrics::top_up_ended("turned_off");

@@ -11,7 +11,7 @@ use failures::Failure;
 use failures::PaymentProblem;
 use runtime::metrics;
 use secrecy::ExposeSecret;
-use store::processor_events::{self, Event, EventOutcome, Receipt};
+use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::reversals::{self, ReversalOutcome};
@@ -45,7 +45,7 @@ pub(super) async fn accept(billing: &BillingState, event: objects::Event) -> Res
         fulfil::note_unmatched(billing, object, Mismatch::OtherMode, &details).await?;
         return Ok(false);
     }
-    let event = Event {
+    let event = DeliveredEvent {
         object: event.object_id().map(str::to_owned),
         processor_customer: event.customer_id().map(str::to_owned),
         created_at: Timestamp::from_unix_micros(event.created.saturating_mul(1_000_000)),
@@ -56,8 +56,8 @@ pub(super) async fn accept(billing: &BillingState, event: objects::Event) -> Res
     let job = crate::jobs::process_event::job(billing, &event.id);
     let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
     match processor_events::receive(&billing.store, &event, &job, run_at).await? {
-        Receipt::Ended => return Ok(false),
-        Receipt::Open => {}
+        EventReceipt::Ended => return Ok(false),
+        EventReceipt::Open => {}
     }
     let worker = billing.clone();
     let work = billing.tasks.on_control(async move {
@@ -71,7 +71,7 @@ pub(super) async fn accept(billing: &BillingState, event: objects::Event) -> Res
 }
 
 /// Acts on an event that is written down, and notes what became of it. Safe to run again.
-pub async fn process(billing: &BillingState, event: &Event) -> Result<(), Failure> {
+pub async fn process(billing: &BillingState, event: &DeliveredEvent) -> Result<(), Failure> {
     let outcome = act(billing, event).await?;
     processor_events::finish(&billing.store, &event.id, outcome, billing.clock.now()).await?;
     metrics::event_ended(outcome);
@@ -102,7 +102,7 @@ fn believed(
 }
 
 /// Reads again what the event is about. Events come in any order and more than once, so only what is read counts.
-async fn act(billing: &BillingState, event: &Event) -> Result<EventOutcome, Failure> {
+async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutcome, Failure> {
     let Some(object) = event.object.as_deref() else { return Ok(EventOutcome::Ignored) };
     let (family, what) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
     match (family, what) {
@@ -143,7 +143,10 @@ async fn act(billing: &BillingState, event: &Event) -> Result<EventOutcome, Fail
 }
 
 /// Reads the subscription again of whom the event is about.
-async fn of_subscription(billing: &BillingState, event: &Event) -> Result<EventOutcome, Failure> {
+async fn of_subscription(
+    billing: &BillingState,
+    event: &DeliveredEvent,
+) -> Result<EventOutcome, Failure> {
     let Some(payer) = &event.processor_customer else { return Ok(EventOutcome::Ignored) };
     subscriptions::sync(billing, payer).await?;
     Ok(EventOutcome::Done)

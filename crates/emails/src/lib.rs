@@ -22,7 +22,7 @@ use runtime::clock::{Clock, Random};
 use settings::Config;
 use store::Store;
 use store::jobs::NewJob;
-use store::mail_links::NewLink;
+use store::mail_links::NewEmailLink;
 use text::{Content, Html, Plain};
 
 pub use text::{amount, time};
@@ -271,7 +271,7 @@ async fn link(
     email: &Email,
 ) -> Result<Option<String>, JobError> {
     let token = Token::new(emails.random.bytes());
-    let link = NewLink {
+    let link = NewEmailLink {
         hash: token.hash(),
         customer,
         purpose,

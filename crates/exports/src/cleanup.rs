@@ -9,7 +9,7 @@ use clients::storage::{ObjectName, Stored};
 use domain::id::ExportId;
 use failures::Failure;
 use runtime::metrics;
-use store::exports::{self, Cleanup, Lease};
+use store::exports::{self, ExportCleanup, ExportLease};
 
 use super::failpoints::{self, Failpoint};
 use super::place;
@@ -57,7 +57,7 @@ pub async fn remove_due(exports: &ExportsState) {
     }
 }
 
-async fn clean(exports: &ExportsState, cleanup: &Cleanup) -> Result<(), Failure> {
+async fn clean(exports: &ExportsState, cleanup: &ExportCleanup) -> Result<(), Failure> {
     let folder = place::folder(cleanup.export)?;
     remove_below(exports, &folder, |name| cleanup.keep.as_deref() == Some(name)).await?;
     exports::cleaned(&exports.store, cleanup).await?;
@@ -66,7 +66,7 @@ async fn clean(exports: &ExportsState, cleanup: &Cleanup) -> Result<(), Failure>
 
 /// Removes what a claim that was lost has stored, unless it was published after all. What cannot be removed now is an
 /// orphan later.
-pub async fn remove_own(exports: &ExportsState, lease: Lease) {
+pub async fn remove_own(exports: &ExportsState, lease: ExportLease) {
     let removed = async {
         let (open, outputs) = exports::keeps(&exports.store, &[lease.export]).await?;
         let own = place::own(lease.export, lease.token)?;

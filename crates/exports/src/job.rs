@@ -16,7 +16,7 @@ use domain::export::ExportPhase;
 use domain::window::Window;
 use failures::Failure;
 use runtime::metrics;
-use store::exports::{self, Export, ExportFailure, Lease, Output};
+use store::exports::{self, Export, ExportFailure, ExportLease, ExportOutput};
 use tabular::{
     Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
 };
@@ -46,7 +46,7 @@ pub(super) type Step<T> = Result<T, JobHalt>;
 /// One claim of one export.
 struct ExportJob<'a> {
     exports: &'a ExportsState,
-    lease: Lease,
+    lease: ExportLease,
     export: Export,
     shared: &'a Arc<JobProgress>,
 }
@@ -62,7 +62,7 @@ struct KeptPages {
 /// Works on an export to its end.
 pub(super) async fn run(
     exports: &ExportsState,
-    lease: Lease,
+    lease: ExportLease,
     export: Export,
     shared: &Arc<JobProgress>,
 ) -> WorkEnding {
@@ -242,7 +242,7 @@ impl ExportJob<'_> {
 
     /// Stores the file and makes it downloadable. False when the lease is lost.
     async fn publish(&self, work: WorkFile, rendered: Rendered) -> Step<bool> {
-        let Lease { export, token, .. } = self.lease;
+        let ExportLease { export, token, .. } = self.lease;
         let name: ObjectName = place::output(export, token, self.export.format)?;
         if self.exports.storage.put_file(&name, work).await? == Put::Exists {
             // Stored by this claim in a try that was not heard to succeed; anything else is never published.
@@ -252,7 +252,7 @@ impl ExportJob<'_> {
             }
         }
         failpoints::reach(Failpoint::Stored).await;
-        let output = Output {
+        let output = ExportOutput {
             key: name.as_str().to_owned(),
             sha256: rendered.sha256,
             bytes: count(rendered.bytes),

@@ -13,7 +13,10 @@ use domain::id::{ExportId, NodeId};
 use domain::time::Timestamp;
 use runtime::metrics;
 use store::StoreError;
-use store::exports::{self, Claimant, Doing, Export, ExportFailure, Lease, Progress, Renewal};
+use store::exports::{
+    self, Export, ExportActivity, ExportClaimant, ExportFailure, ExportLease, ExportProgress,
+    LeaseRenewal,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +64,7 @@ pub(super) struct JobProgress {
     pages: AtomicI64,
     rows: AtomicI64,
     /// What is done, beside the pages.
-    doing: parking_lot::Mutex<Doing>,
+    doing: parking_lot::Mutex<ExportActivity>,
     /// Until when nothing is asked of the platform.
     pub(super) waits: PageWaits,
     /// How long earlier attempts took.
@@ -110,8 +113,8 @@ impl JobProgress {
         }
     }
 
-    fn doing(&self) -> Doing {
-        Doing { waiting_until: self.waits.until(), ..*self.doing.lock() }
+    fn doing(&self) -> ExportActivity {
+        ExportActivity { waiting_until: self.waits.until(), ..*self.doing.lock() }
     }
 
     /// A page was read that nobody had read before. The first one of an attempt is written down at once: from it on
@@ -126,9 +129,9 @@ impl JobProgress {
         self.pages.load(Ordering::SeqCst)
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> ExportProgress {
         let micros = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
-        Progress {
+        ExportProgress {
             pages: self.pages.load(Ordering::SeqCst),
             rows: self.rows.load(Ordering::SeqCst),
             worked_micros: self.worked_micros.saturating_add(micros),
@@ -195,7 +198,7 @@ async fn run_next(
     stop: &CancellationToken,
 ) -> Result<bool, StoreError> {
     let (now, settings) = (exports.clock.now(), &exports.config.exports);
-    let claimant = Claimant {
+    let claimant = ExportClaimant {
         node,
         now,
         lease_until: now.plus_seconds(settings.lease_s),
@@ -222,7 +225,7 @@ async fn run_next(
 
 async fn attempt(
     exports: &ExportsState,
-    lease: Lease,
+    lease: ExportLease,
     export: Export,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
@@ -250,7 +253,7 @@ fn waits_until(exports: &ExportsState, export: &Export) -> Timestamp {
 /// Renews the lease until there is a reason to stop.
 async fn keep(
     exports: &ExportsState,
-    lease: Lease,
+    lease: ExportLease,
     shared: &JobProgress,
     (bell, stop): (&Notify, &CancellationToken),
 ) -> WorkEnding {
@@ -277,9 +280,9 @@ async fn keep(
         let times = (now, until);
         let so_far = (shared.progress(), shared.doing());
         match exports::renew(&exports.store, &lease, times, so_far, has_new_page).await {
-            Ok(Renewal::Kept) => failpoints::reach(Failpoint::ProgressNoted).await,
-            Ok(Renewal::Cancelling) => return WorkEnding::Cancelled,
-            Ok(Renewal::Lost) => return WorkEnding::Lost,
+            Ok(LeaseRenewal::Kept) => failpoints::reach(Failpoint::ProgressNoted).await,
+            Ok(LeaseRenewal::Cancelling) => return WorkEnding::Cancelled,
+            Ok(LeaseRenewal::Lost) => return WorkEnding::Lost,
             // The lease runs out by itself if this goes on.
             Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
         }
@@ -290,7 +293,7 @@ async fn keep(
 }
 
 /// Whether another customer waits for a worker while this one has several of this node.
-async fn gives_way(exports: &ExportsState, lease: Lease, now: Timestamp) -> bool {
+async fn gives_way(exports: &ExportsState, lease: ExportLease, now: Timestamp) -> bool {
     let waiting_since = now.plus_seconds(-exports.config.exports.renew_s);
     match exports::gives_way(&exports.store, &lease, (now, waiting_since)).await {
         Ok(gives_way) => gives_way,
@@ -305,9 +308,9 @@ async fn gives_way(exports: &ExportsState, lease: Lease, now: Timestamp) -> bool
 /// export is given up that waits for its platform.
 async fn end(
     exports: &ExportsState,
-    lease: Lease,
+    lease: ExportLease,
     ending: &WorkEnding,
-    (progress, (attempt, waits_until)): (Progress, (i64, Timestamp)),
+    (progress, (attempt, waits_until)): (ExportProgress, (i64, Timestamp)),
 ) -> Result<&'static str, StoreError> {
     let (store, now) = (&exports.store, exports.clock.now());
     let (word, is_ours) = match ending {
@@ -357,9 +360,9 @@ async fn end(
 
 async fn failed(
     exports: &ExportsState,
-    lease: Lease,
+    lease: ExportLease,
     now: Timestamp,
-    (failure, progress): (&ExportFailure, Progress),
+    (failure, progress): (&ExportFailure, ExportProgress),
 ) -> Result<bool, StoreError> {
     let (code, message) = (&failure.code, &failure.message);
     tracing::warn!(export.id = %lease.export, code, message, "an export failed");

@@ -6,7 +6,7 @@ use domain::id::OrderId;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
-use store::places::OccupiedSlots;
+use store::slot_assignment::OccupiedSlots;
 
 /// The `Retry-After` of a response where the processor limits requests without saying for how long, in seconds.
 const RATE_LIMIT_WAIT_S: u64 = 5;

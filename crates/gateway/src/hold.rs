@@ -8,8 +8,8 @@ use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
 use failures::Failure;
 use failures::{NotStored, UnknownOutcome};
-use store::idempotency::{Existing, StoredAnswer};
-use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
+use store::idempotency::{ExistingRequest, StoredAnswer};
+use store::metering::{Hold, HoldOutcome, HoldRefusal, PendingHold};
 use web::error::ApiError;
 
 use super::call::CallContext;
@@ -23,7 +23,7 @@ pub(super) struct HeldCall {
     pub(super) cost: Credits,
     /// When the hold was asked for, on a clock that cannot be set; nothing where the call need not wait for it.
     pub(super) since: Option<tokio::time::Instant>,
-    pub(super) reservation: Reservation,
+    pub(super) reservation: PendingHold,
 }
 
 /// Why a call did not get its credits.
@@ -71,12 +71,12 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
     };
     let reservation = reserved.map_err(|refusal| {
         NotHeld::Refused(match refusal {
-            Refusal::Insufficient { balance } => {
+            HoldRefusal::Insufficient { balance } => {
                 ApiError::Failure(Failure::InsufficientCredits { balance, cost: plan.cost })
             }
-            Refusal::Overloaded => ApiError::Failure(Failure::Overloaded),
-            Refusal::Unavailable => ApiError::Failure(Failure::NotMetered),
-            Refusal::Store(error) => ApiError::Failure(Failure::Store(error)),
+            HoldRefusal::Overloaded => ApiError::Failure(Failure::Overloaded),
+            HoldRefusal::Unavailable => ApiError::Failure(Failure::NotMetered),
+            HoldRefusal::Store(error) => ApiError::Failure(Failure::Store(error)),
         })
     })?;
     let since = (!may_leave_at_once).then(tokio::time::Instant::now);
@@ -123,15 +123,15 @@ impl HeldCall {
             HoldOutcome::KeyChanged => return Err(NotHeld::KeyChanged),
             HoldOutcome::AccountChanged => return Err(NotHeld::Stale),
             HoldOutcome::Idempotency(existing) => match existing {
-                Existing::Replay(answer) => return Err(NotHeld::Replay(answer)),
-                Existing::Running => ApiError::Failure(Failure::IdempotencyInProgress),
-                Existing::OutcomeUnknown { call } => {
+                ExistingRequest::Replay(answer) => return Err(NotHeld::Replay(answer)),
+                ExistingRequest::Running => ApiError::Failure(Failure::IdempotencyInProgress),
+                ExistingRequest::OutcomeUnknown { call } => {
                     ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::repeated(call)))
                 }
-                Existing::NotStored { call } => {
+                ExistingRequest::NotStored { call } => {
                     ApiError::Failure(Failure::AnswerNotStored(NotStored(Some(call))))
                 }
-                Existing::OtherRequest => ApiError::Failure(Failure::IdempotencyMismatch),
+                ExistingRequest::OtherRequest => ApiError::Failure(Failure::IdempotencyMismatch),
             },
             HoldOutcome::Failed(error) => {
                 tracing::warn!(call.id = %self.call, %error, "a hold could not be written");

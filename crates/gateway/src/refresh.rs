@@ -290,8 +290,12 @@ async fn keep(
     let store = gateway.store.clone();
     let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
     let change = async move {
-        let fresh =
-            store::accounts::Credentials { sealed, data_key, scopes, token_expires_at: expires_at };
+        let fresh = store::accounts::SealedCredentials {
+            sealed,
+            data_key,
+            scopes,
+            token_expires_at: expires_at,
+        };
         store::accounts::replace_credentials(&store, customer, &creator, version, &fresh).await
     };
     gateway.tasks.on_control(change).await??;

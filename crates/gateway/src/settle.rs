@@ -7,7 +7,7 @@ use domain::credits::Credits;
 use domain::id::CallId;
 use runtime::metrics;
 use store::idempotency::StoredAnswer;
-use store::metering::Resolution;
+use store::metering::CallResolution;
 use tokio::time::Instant;
 
 use super::call::{CallContext, milliseconds};
@@ -86,11 +86,11 @@ fn resolved(
     setting: &CallContext<'_>,
     held: &HeldCall,
     ending: CallEnding,
-) -> (EndedCall, Resolution) {
+) -> (EndedCall, CallResolution) {
     let CallEnding { outcome, status, upstream_ms, at, stored, frees_key } = ending;
     let duration_ms = milliseconds(setting.inbound.started, at);
     let credits = if outcome.is_charged() { held.cost.whole() } else { 0 };
-    let resolution = Resolution {
+    let resolution = CallResolution {
         call_id: held.call,
         outcome,
         status,

@@ -220,8 +220,8 @@ impl GatewayState {
 
     /// The same for a core with a runtime of its own, on which this is called: what its calls wait for is handed out there.
     pub fn on_core(shared: Arc<SharedGateway>, accounts: AccountsState) -> Self {
-        let (meter, courier) = shared.meter.on_one_runtime();
-        runtime::tasks::spawn_for_good(courier.run());
+        let (meter, dispatcher) = shared.meter.on_one_runtime();
+        runtime::tasks::spawn_for_good(dispatcher.run());
         Self::with_meter(shared, accounts, meter)
     }
 

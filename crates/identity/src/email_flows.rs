@@ -17,11 +17,11 @@ use failures::Failure;
 use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use store::audit::AuditEntry;
-use store::confirmations::{Confirmation, Confirming, TrialGrant};
+use store::confirmations::{ConfirmationOutcome, EmailConfirmation, TrialGrant};
 use store::email_changes::EmailChange;
 use store::jobs::NewJob;
-use store::mail_links::{Link, LinkState};
-use store::password_resets::{Reset, Resetting};
+use store::mail_links::{EmailLink, LinkState};
+use store::password_resets::{PasswordReset, PasswordResetOutcome};
 use transport::neighbourhood_text;
 use transport::network_of;
 
@@ -40,7 +40,7 @@ pub struct ConfirmedAddress {
 }
 
 /// The link that has this token, if there is one. Looking at it uses nothing.
-pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<Link>, Failure> {
+pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<EmailLink>, Failure> {
     let Ok(token) = Token::parse(token) else { return Ok(None) };
     Ok(store::mail_links::find(&identity.store, &token.hash(), identity.clock.now()).await?)
 }
@@ -52,7 +52,7 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedA
     let link = store::mail_links::find(&identity.store, &hash, now).await?;
     let jobs = link.as_ref().map(|link| notices(identity, link)).unwrap_or_default();
     let entry = link.as_ref().and_then(|link| record(identity, link));
-    let confirming = Confirming {
+    let confirming = EmailConfirmation {
         hash: &hash,
         trial: TrialGrant {
             entry: EntryId::new(now, identity.random.bytes()),
@@ -63,18 +63,18 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedA
         now,
     };
     match store::confirmations::confirm(&identity.store, &confirming).await? {
-        Confirmation::Confirmed { customer, email, granted } => {
+        ConfirmationOutcome::Confirmed { customer, email, granted } => {
             identity.jobs.wake();
             Ok(ConfirmedAddress { customer, email, granted })
         }
-        Confirmation::NotOpen(state) => Err(not_open(state)),
-        Confirmation::EmailTaken => Err(Failure::EmailTaken),
-        Confirmation::NotFound => Err(Failure::UnknownLink),
+        ConfirmationOutcome::NotOpen(state) => Err(not_open(state)),
+        ConfirmationOutcome::EmailTaken => Err(Failure::EmailTaken),
+        ConfirmationOutcome::NotFound => Err(Failure::UnknownLink),
     }
 }
 
 /// What using a link is in the audit list. That an address was confirmed for the first time is no news.
-fn record(identity: &IdentityState, link: &Link) -> Option<AuditEntry> {
+fn record(identity: &IdentityState, link: &EmailLink) -> Option<AuditEntry> {
     let (action, details) = match link.purpose {
         LinkPurpose::ConfirmEmail => return None,
         LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, json!({"email": link.email.as_str()})),
@@ -86,7 +86,7 @@ fn record(identity: &IdentityState, link: &Link) -> Option<AuditEntry> {
 }
 
 /// Emails the previous address when another one takes its place, and tells the payment processor the new one.
-fn notices(identity: &IdentityState, link: &Link) -> Vec<NewJob> {
+fn notices(identity: &IdentityState, link: &EmailLink) -> Vec<NewJob> {
     match link.purpose {
         LinkPurpose::ChangeEmail => {
             let (email, current) = (link.current_email.clone(), link.email.clone());
@@ -145,7 +145,7 @@ pub async fn reset_password(
     let password = passwords::hash(identity, requester, password).await?;
     let entry = record(identity, &link);
     let jobs = [emails::job(&identity.jobs, &EmailRequest::PasswordReset { email: link.email })];
-    let resetting = Resetting {
+    let resetting = PasswordReset {
         hash: &hash,
         password: &password,
         jobs: &jobs,
@@ -154,12 +154,12 @@ pub async fn reset_password(
         now,
     };
     match store::password_resets::reset(&identity.store, &resetting).await? {
-        Reset::Done { .. } => {
+        PasswordResetOutcome::Done { .. } => {
             identity.jobs.wake();
             Ok(())
         }
-        Reset::NotOpen(state) => Err(not_open(state)),
-        Reset::NotFound => Err(Failure::UnknownLink),
+        PasswordResetOutcome::NotOpen(state) => Err(not_open(state)),
+        PasswordResetOutcome::NotFound => Err(Failure::UnknownLink),
     }
 }
 

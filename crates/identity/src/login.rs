@@ -16,7 +16,7 @@ use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use settings::RateLimitsSection;
 use store::customers::{Customer, PasswordHash};
-use store::sessions::{Login, NewSession, PasswordChange};
+use store::sessions::{NewSession, PasswordChange, VerifiedLogin};
 use transport::neighbourhood_of;
 use web::auth::device::SessionDevice;
 use web::middleware::network_limit::NetworkLimiter;
@@ -104,7 +104,7 @@ pub async fn log_in(
         None
     };
     let (session, token) = new_session(identity, customer.id, device);
-    let login = Login {
+    let login = VerifiedLogin {
         session: &session,
         checked: &customer.password_hash,
         rehashed: rehashed.as_ref(),

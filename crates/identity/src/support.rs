@@ -6,7 +6,7 @@ use domain::staff::Permission;
 use failures::Failure;
 use runtime::audit::AuditRecord;
 use serde_json::Value;
-use store::support_access::{self, Look, Looking};
+use store::support_access::{self, SupportLook, SupportLookOutcome};
 use web::auth::Caller;
 
 use crate::IdentityState;
@@ -32,11 +32,11 @@ pub async fn visit(
     caller.refuse_limited()?;
     let StaffVisit { customer, needs, action, details } = visit;
     let record = AuditRecord { customer, actor: caller.customer.to_string(), action, details };
-    let look = Look { staff: caller.customer, needs, customer };
+    let look = SupportLook { staff: caller.customer, needs, customer };
     let entry = record.now(&identity.clock, &identity.random);
     match support_access::look(&identity.store, &look, &entry).await? {
-        Looking::Allowed => Ok(()),
-        Looking::NotPermitted => Err(Failure::MissingPermission(needs)),
-        Looking::NotOpen => Err(Failure::SupportAccessClosed),
+        SupportLookOutcome::Allowed => Ok(()),
+        SupportLookOutcome::NotPermitted => Err(Failure::MissingPermission(needs)),
+        SupportLookOutcome::NotOpen => Err(Failure::SupportAccessClosed),
     }
 }

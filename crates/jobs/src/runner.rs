@@ -11,7 +11,7 @@ use domain::job::{GIVE_UP_AFTER_S, pause_s};
 use runtime::clock::{Clock, Random};
 use runtime::metrics;
 use runtime::tasks::Tasks;
-use store::jobs::{self, Claimant, Job};
+use store::jobs::{self, Job, JobClaimant};
 use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,8 @@ impl Runner {
     /// Claims and carries out one job. False when none is due.
     async fn run_next(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let now = self.clock.now();
-        let claimant = Claimant { node: self.node, now, leased_until: now.plus_seconds(LEASE_S) };
+        let claimant =
+            JobClaimant { node: self.node, now, leased_until: now.plus_seconds(LEASE_S) };
         let Some(job) = jobs::claim(&self.store, &claimant).await? else { return Ok(false) };
         // There may be more: another worker looks while this one is busy.
         self.queue.wake();

@@ -16,10 +16,10 @@ use failures::Failure;
 use identity::passwords::{self, HashRequester};
 use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
-use store::authority::Authority;
-use store::customers::{Creation, NewCustomer};
+use store::authority::ChangeAuthority;
+use store::customers::{CustomerCreation, NewCustomer};
 use store::keys::{KeyCreation, NewKey, NewSecret};
-use store::ledger::Grant;
+use store::ledger::CreditGrant;
 
 use crate::start::RunningService;
 use crate::state::NodeState;
@@ -88,7 +88,7 @@ pub async fn make(running: &RunningService, wanted: WantedDemo) -> Result<DemoSe
             &state.accounts,
             AccountImport {
                 customer,
-                authority: Authority::Operator,
+                authority: ChangeAuthority::Operator,
                 actor: audit::OPERATOR.to_owned(),
                 creator: creator_id,
                 platform,
@@ -153,10 +153,10 @@ async fn customer(
         created_at: now,
         first_key,
     };
-    if store::customers::create(&state.store, &new).await? == Creation::EmailTaken {
+    if store::customers::create(&state.store, &new).await? == CustomerCreation::EmailTaken {
         return Err(Failure::EmailTaken.into());
     }
-    let grant = Grant {
+    let grant = CreditGrant {
         entry: EntryId::new(now, state.random.bytes()),
         customer: new.id,
         amount: Credits::from_whole(wanted.credits),

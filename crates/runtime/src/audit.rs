@@ -4,7 +4,7 @@ use domain::account::AccountState;
 use domain::id::{AuditId, CustomerId};
 use serde_json::{Map, Value, json};
 use store::audit::AuditEntry;
-use store::places::Shift;
+use store::slot_assignment::SlotShift;
 
 use crate::clock::{Clock, Random};
 
@@ -103,9 +103,9 @@ impl AuditRecord {
 }
 
 /// The fields that name accounts that got a slot or lost it, as far as there is room.
-pub fn named_accounts(shifts: &[&Shift]) -> Value {
+pub fn named_accounts(shifts: &[&SlotShift]) -> Value {
     let account =
-        |shift: &&Shift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
+        |shift: &&SlotShift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
     json!({"accounts": shifts.iter().take(NAMED_MAX).map(account).collect::<Vec<_>>()})
 }
 
@@ -114,10 +114,10 @@ pub fn noting_activated<'n>(
     (clock, random): (&'n Clock, &'n Random),
     customer: CustomerId,
     actor: &'n str,
-) -> impl Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync + 'n {
+) -> impl Fn(&[SlotShift]) -> Option<AuditEntry> + Send + Sync + 'n {
     move |shifts| {
         let given = shifts.iter().filter(|shift| shift.state == AccountState::Active);
-        let given: Vec<&Shift> = given.collect();
+        let given: Vec<&SlotShift> = given.collect();
         let details = (!given.is_empty()).then(|| named_accounts(&given))?;
         let record =
             AuditRecord { customer, actor: actor.to_owned(), action: ACCOUNTS_ACTIVATED, details };

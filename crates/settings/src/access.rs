@@ -1,6 +1,6 @@
 //! `[sessions]` and `[passwords]`: how long logins last, and how passwords are hashed.
 
-use store::sessions::Lifetime;
+use store::sessions::SessionLifetime;
 
 use super::ConfigProblem;
 
@@ -30,8 +30,8 @@ pub struct PasswordsSection {
 
 impl SessionsSection {
     /// How long sessions live.
-    pub const fn lifetime(&self) -> Lifetime {
-        Lifetime { idle_s: self.idle_s, age_s: self.age_s }
+    pub const fn lifetime(&self) -> SessionLifetime {
+        SessionLifetime { idle_s: self.idle_s, age_s: self.age_s }
     }
 
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {

@@ -25,12 +25,12 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use domain::time::Timestamp;
-use store::accounts::{Connection, Credentials, NewAccount};
+use store::accounts::{ConnectionOutcome, NewAccount, SealedCredentials};
 use store::audit::AuditEntry;
 use store::customers::{NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
-use store::ledger::Grant;
-use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Resolution};
+use store::ledger::CreditGrant;
+use store::metering::{self, CallResolution, Hold, HoldOutcome, Meter, MeterOptions};
 use store::usage::{self, UsageOf};
 use store::{Store, testing};
 use tokio::runtime::Runtime;
@@ -55,7 +55,7 @@ fn unique() -> [u8; 10] {
 
 /// A customer with credits, an account and some keys.
 #[derive(Clone)]
-struct Caller {
+struct BenchCaller {
     customer: CustomerId,
     keys: Arc<[(KeyId, KeyHash)]>,
     account: CreatorId,
@@ -91,7 +91,7 @@ fn entry(customer: CustomerId) -> AuditEntry {
     }
 }
 
-impl Caller {
+impl BenchCaller {
     async fn register(store: &Store) -> Self {
         let first_key = new_key();
         let mut keys = vec![(first_key.id, first_key.secret.hash)];
@@ -124,9 +124,9 @@ impl Caller {
             creator_id: creator_id.clone(),
             platform: Platform::Alpha,
             platform_account_id: "4711".to_owned(),
-            authority: store::authority::Authority::Operator,
+            authority: store::authority::ChangeAuthority::Operator,
             replaces_identity: false,
-            credentials: Credentials {
+            credentials: SealedCredentials {
                 sealed: vec![1, 2, 3],
                 data_key: DataKeyId::new(NOON, [1; 10]),
                 scopes: None,
@@ -137,14 +137,16 @@ impl Caller {
             entry: entry(customer),
         };
         let connected = store::accounts::connect(store, &account).await.unwrap();
-        let Connection::Connected { version, .. } = connected else { panic!("{connected:?}") };
+        let ConnectionOutcome::Connected { version, .. } = connected else {
+            panic!("{connected:?}")
+        };
         (creator_id, version)
     }
 
     async fn grant(store: &Store, customer: CustomerId) {
         let entry = EntryId::new(NOON, unique());
         let source_id = entry.to_string();
-        let grant = Grant {
+        let grant = CreditGrant {
             entry,
             customer,
             amount: Credits::from_whole(1_000_000_000_000),
@@ -185,8 +187,8 @@ impl Caller {
     }
 }
 
-fn end_of(hold: &Hold) -> Resolution {
-    Resolution {
+fn end_of(hold: &Hold) -> CallResolution {
+    CallResolution {
         call_id: hold.call_id,
         outcome: Outcome::Answered,
         status: Some(200),
@@ -217,7 +219,7 @@ async fn call(meter: &Meter, hold: Hold) {
 }
 
 /// So many calls, by so many callers who each wait for their answer.
-async fn calls(meter: &Meter, caller: &Caller, count: u64, at_once: u64) -> Duration {
+async fn calls(meter: &Meter, caller: &BenchCaller, count: u64, at_once: u64) -> Duration {
     let left = Arc::new(AtomicU64::new(count));
     let begun = Instant::now();
     let mut callers = Vec::new();
@@ -249,8 +251,8 @@ fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()
         own.block_on(writer.run());
     };
     let thread = thread.spawn(body).unwrap();
-    let (meter, courier) = meter.on_one_runtime();
-    runtime.spawn(courier.run());
+    let (meter, dispatcher) = meter.on_one_runtime();
+    runtime.spawn(dispatcher.run());
     (meter, thread)
 }
 
@@ -259,7 +261,7 @@ fn read_usage(
     criterion: &mut Criterion,
     runtime: &Runtime,
     store: &Store,
-    (meter, caller): (&Meter, &Caller),
+    (meter, caller): (&Meter, &BenchCaller),
 ) {
     for _ in 0..20 {
         runtime.block_on(calls(meter, caller, 20, 20));
@@ -283,7 +285,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args().sample_size(20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for store in runtime.block_on(testing::stores()) {
-        let caller = runtime.block_on(Caller::register(&store));
+        let caller = runtime.block_on(BenchCaller::register(&store));
         let (meter, writer) = start(&runtime, &store);
         let mut group = criterion.benchmark_group(format!("metering {:?}", store.database()));
         group.throughput(Throughput::Elements(1)).measurement_time(Duration::from_secs(8));

@@ -7,17 +7,17 @@ use domain::slot::Allowances;
 
 use crate::accounts::{self, Account};
 use crate::audit::{self, AuditEntry};
-use crate::authority::{Allowed, Authority};
-use crate::places::{self, NoteShifts, Shift};
+use crate::authority::{AllowedAccounts, ChangeAuthority};
+use crate::slot_assignment::{self, NoteSlotShifts, SlotShift};
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, limits, notices};
+use crate::{Store, StoreError, customers, notices, slot_limits};
 
 /// An account that is to be switched off or on.
 pub struct AccountSwitch<'s> {
     /// Whose it is.
     pub customer: CustomerId,
     /// By what it is asked for.
-    pub authority: Authority,
+    pub authority: ChangeAuthority,
     /// The id the customer chose.
     pub creator_id: &'s CreatorId,
     /// Whether it is to be in use.
@@ -27,7 +27,7 @@ pub struct AccountSwitch<'s> {
     /// What the audit list says if anything changes; its time is the time of the change.
     pub entry: &'s AuditEntry,
     /// What it says of other accounts that get the slot.
-    pub note: &'s NoteShifts<'s>,
+    pub note: &'s NoteSlotShifts<'s>,
 }
 
 /// How switching an account ended.
@@ -40,7 +40,7 @@ pub enum SwitchOutcome {
         /// Whether that is a change.
         changed: bool,
         /// Other accounts that got the slot it had.
-        shifts: Vec<Shift>,
+        shifts: Vec<SlotShift>,
     },
     /// It cannot be switched on: other accounts have all slots. Nothing changed.
     NoFreeSlot {
@@ -83,8 +83,8 @@ pub async fn switch(
         return Ok(refused);
     }
     write(&mut tx, switch).await?;
-    let limits = limits::of(&mut tx, customer, switch.allowances).await?.limit;
-    let shifts = places::fill(&mut tx, customer, &limits, None).await?;
+    let limits = slot_limits::of(&mut tx, customer, switch.allowances).await?.limit;
+    let shifts = slot_assignment::fill(&mut tx, customer, &limits, None).await?;
     audit::insert(&mut tx, switch.entry).await?;
     if let Some(noted) = (switch.note)(&shifts) {
         audit::insert(&mut tx, &noted).await?;
@@ -100,14 +100,14 @@ async fn refusal(
     tx: &mut Tx,
     switch: &AccountSwitch<'_>,
     account: &Account,
-    allowed: &Allowed,
+    allowed: &AllowedAccounts,
 ) -> Result<Option<SwitchOutcome>, StoreError> {
     const IN_USE: &str = "
         select creator_id from accounts
         where customer_id = $1 and platform = $2 and state <> 'inactive'
         order by connected_at, creator_id";
     let platform = account.platform;
-    let limit = limits::of(tx, switch.customer, switch.allowances).await?.limit.on(platform);
+    let limit = slot_limits::of(tx, switch.customer, switch.allowances).await?.limit.on(platform);
     let rows = tx.rows(IN_USE, &[switch.customer.into(), platform.as_str().into()]).await?;
     if i64::try_from(rows.len()).unwrap_or(i64::MAX) < limit {
         return Ok(None);

@@ -9,12 +9,12 @@ use domain::slot::Allowances;
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::authority::Authority;
+use crate::authority::ChangeAuthority;
 use crate::connections::{self, ConnectionRefusal, ConnectionRequest, ExistingAccount};
-use crate::places::{self, NoteShifts, Shift};
-use crate::sql::Row;
+use crate::slot_assignment::{self, NoteSlotShifts, SlotShift};
+use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, keys, limits, notices};
+use crate::{Store, StoreError, customers, keys, notices, slot_limits};
 
 /// A connected account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Account {
     /// Changes with every change of credentials or state; a hold names the one its call was prepared with.
     pub version: i64,
     /// What opens it at the platform.
-    pub credentials: Credentials,
+    pub credentials: SealedCredentials,
     /// When it was first connected.
     pub connected_at: Timestamp,
     /// When the platform last confirmed the credentials.
@@ -43,7 +43,7 @@ pub struct Account {
 
 /// Sealed credentials and what must be known of them without opening them.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct SealedCredentials {
     /// The sealed bytes.
     pub sealed: Vec<u8>,
     /// The data key that opens them.
@@ -54,7 +54,7 @@ pub struct Credentials {
     pub token_expires_at: Option<Timestamp>,
 }
 
-impl std::fmt::Debug for Credentials {
+impl std::fmt::Debug for SealedCredentials {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Credentials({}, ..)", self.data_key)
     }
@@ -76,7 +76,7 @@ pub struct NewAccount {
     /// Whose it is.
     pub customer: CustomerId,
     /// By what it is asked for; looked at again where the account is stored.
-    pub authority: Authority,
+    pub authority: ChangeAuthority,
     /// The id the customer chose.
     pub creator_id: CreatorId,
     /// Where it lives.
@@ -86,7 +86,7 @@ pub struct NewAccount {
     /// Whether it may take the place of another account of the platform that is connected under this id.
     pub replaces_identity: bool,
     /// What opens it.
-    pub credentials: Credentials,
+    pub credentials: SealedCredentials,
     /// Now, when the platform has just confirmed the credentials.
     pub at: Timestamp,
     /// What plans and customers have: with the subscription they say how many accounts may be in use at once.
@@ -97,7 +97,7 @@ pub struct NewAccount {
 
 /// How connecting ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Connection {
+pub enum ConnectionOutcome {
     /// The account is stored with these credentials.
     Connected {
         /// False when it was connected before and its credentials were replaced.
@@ -119,7 +119,7 @@ pub struct AccountRemoval<'r> {
     /// Whose it is.
     pub customer: CustomerId,
     /// By what it is asked for.
-    pub authority: Authority,
+    pub authority: ChangeAuthority,
     /// The id the customer chose.
     pub creator_id: &'r CreatorId,
     /// What plans and customers have.
@@ -128,7 +128,7 @@ pub struct AccountRemoval<'r> {
 
 /// How many accounts of a platform a customer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct AccountCount {
     /// In use: active, or waiting to be connected again.
     pub in_use: i64,
     /// Over the limit of the plan, or switched off.
@@ -137,8 +137,8 @@ pub struct Count {
 
 /// Stores an account, or replaces the credentials of one that is connected, in one transaction. A limited key that
 /// created it may use it from then on.
-pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, StoreError> {
-    let refused = |refusal| Ok(Connection::Refused(refusal));
+pub async fn connect(store: &Store, new: &NewAccount) -> Result<ConnectionOutcome, StoreError> {
+    let refused = |refusal| Ok(ConnectionOutcome::Refused(refusal));
     let mut tx = store.write().await?;
     let allowed = new.authority.lock(&mut tx, new.customer, new.at).await?;
     // The lock orders those who give or take places at once, so that limit and count below hold.
@@ -161,13 +161,13 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, Stor
     upsert(&mut tx, new, state, version).await?;
     let created = existing.is_none();
     let joined_list = created && !allowed.may_use(&new.creator_id);
-    if joined_list && let Authority::Key(key) = new.authority {
+    if joined_list && let ChangeAuthority::Key(key) = new.authority {
         keys::allow_account(&mut tx, new.customer, key, &new.creator_id).await?;
     }
     audit::insert(&mut tx, &new.audited(replaced)).await?;
     notices::tell_account(&mut tx, new.customer, &new.creator_id).await?;
     tx.commit().await?;
-    Ok(Connection::Connected { created, state, version, joined_list })
+    Ok(ConnectionOutcome::Connected { created, state, version, joined_list })
 }
 
 impl NewAccount {
@@ -212,7 +212,7 @@ async fn standing(
         return Ok((AccountState::Inactive, version));
     }
     let in_use = count_in(tx, new.customer, new.platform).await?.in_use;
-    let limits = limits::of(tx, new.customer, &new.allowances).await?.limit;
+    let limits = slot_limits::of(tx, new.customer, &new.allowances).await?.limit;
     let has_room = in_use < limits.on(new.platform);
     Ok((if has_room { AccountState::Active } else { AccountState::Inactive }, version))
 }
@@ -278,8 +278,8 @@ pub async fn delete(
     store: &Store,
     removal: &AccountRemoval<'_>,
     entry: &AuditEntry,
-    note: &NoteShifts<'_>,
-) -> Result<Option<Vec<Shift>>, StoreError> {
+    note: &NoteSlotShifts<'_>,
+) -> Result<Option<Vec<SlotShift>>, StoreError> {
     const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
     let AccountRemoval { customer, authority, creator_id, allowances } = *removal;
     let mut tx = store.write().await?;
@@ -291,8 +291,8 @@ pub async fn delete(
     if tx.execute(SQL, &[customer.into(), creator_id.into()]).await? == 0 {
         return Ok(None);
     }
-    let limits = limits::of(&mut tx, customer, allowances).await?.limit;
-    let shifts = places::fill(&mut tx, customer, &limits, None).await?;
+    let limits = slot_limits::of(&mut tx, customer, allowances).await?.limit;
+    let shifts = slot_assignment::fill(&mut tx, customer, &limits, None).await?;
     audit::insert(&mut tx, entry).await?;
     if let Some(noted) = note(&shifts) {
         audit::insert(&mut tx, &noted).await?;
@@ -341,7 +341,7 @@ pub async fn replace_credentials(
     customer: CustomerId,
     creator_id: &CreatorId,
     version: i64,
-    credentials: &Credentials,
+    credentials: &SealedCredentials,
 ) -> Result<Option<i64>, StoreError> {
     const SQL: &str = "
         update accounts set credentials = $4, data_key_id = $5, scopes = $6, token_expires_at = $7,
@@ -407,7 +407,7 @@ pub async fn count(
     store: &Store,
     customer: CustomerId,
     platform: Platform,
-) -> Result<Count, StoreError> {
+) -> Result<AccountCount, StoreError> {
     count_in(&mut store.read().await?, customer, platform).await
 }
 
@@ -416,11 +416,11 @@ pub(crate) async fn count_in(
     tx: &mut Tx,
     customer: CustomerId,
     platform: Platform,
-) -> Result<Count, StoreError> {
+) -> Result<AccountCount, StoreError> {
     const SQL: &str = "
         select state, count(*) from accounts
         where customer_id = $1 and platform = $2 group by state";
-    let mut count = Count { in_use: 0, inactive: 0 };
+    let mut count = AccountCount { in_use: 0, inactive: 0 };
     for row in tx.rows(SQL, &[customer.into(), platform.as_str().into()]).await? {
         match row.parse::<AccountState>(0, "accounts")? {
             AccountState::Active | AccountState::ReconnectNeeded => count.in_use += row.int(1)?,
@@ -470,7 +470,7 @@ async fn upsert(
     Ok(())
 }
 
-fn account(row: &Row) -> Result<Account, StoreError> {
+fn account(row: &SqlRow) -> Result<Account, StoreError> {
     let state = row.parse(4, "accounts")?;
     let scopes = row.optional_text(8)?;
     Ok(Account {
@@ -480,7 +480,7 @@ fn account(row: &Row) -> Result<Account, StoreError> {
         platform_account_id: row.text(3)?,
         state,
         version: row.int(5)?,
-        credentials: Credentials {
+        credentials: SealedCredentials {
             sealed: row.bytes(6)?,
             data_key: row.parse(7, "accounts")?,
             scopes: scopes.map(|text| text.split_whitespace().map(str::to_owned).collect()),

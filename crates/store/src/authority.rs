@@ -15,7 +15,7 @@ use crate::tx::Tx;
 
 /// By what a change is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authority {
+pub enum ChangeAuthority {
     /// A key, with that key's limits.
     Key(KeyId),
     /// A session, which may do everything.
@@ -26,12 +26,12 @@ pub enum Authority {
 
 /// What an authority allows at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Allowed {
+pub(crate) struct AllowedAccounts {
     /// The accounts that it is limited to; empty means all.
     accounts: Vec<CreatorId>,
 }
 
-impl Allowed {
+impl AllowedAccounts {
     /// Whether it is limited to some accounts.
     pub(crate) fn is_limited(&self) -> bool {
         !self.accounts.is_empty()
@@ -43,7 +43,7 @@ impl Allowed {
     }
 }
 
-impl Authority {
+impl ChangeAuthority {
     /// What it allows, for changes; nothing when it has ended or may only read. A key does not change until the
     /// transaction ends; its row is locked before that of its customer.
     pub(crate) async fn lock(
@@ -51,7 +51,7 @@ impl Authority {
         tx: &mut Tx,
         customer: CustomerId,
         now: Timestamp,
-    ) -> Result<Option<Allowed>, StoreError> {
+    ) -> Result<Option<AllowedAccounts>, StoreError> {
         const KEY: &str = "select id from keys where id = $1";
         if let Self::Key(key) = self {
             let sql = format!("{KEY}{}", dialect::for_update(tx.database()));
@@ -66,9 +66,9 @@ impl Authority {
         tx: &mut Tx,
         customer: CustomerId,
         now: Timestamp,
-    ) -> Result<Option<Allowed>, StoreError> {
+    ) -> Result<Option<AllowedAccounts>, StoreError> {
         const SESSION: &str = "select 1 from sessions where id = $1 and customer_id = $2";
-        let unlimited = Allowed { accounts: Vec::new() };
+        let unlimited = AllowedAccounts { accounts: Vec::new() };
         match self {
             Self::Operator => Ok(Some(unlimited)),
             Self::Session(session) => {
@@ -82,7 +82,7 @@ impl Authority {
                         && key.expires_at.is_none_or(|end| now < end)
                         && key.scope == KeyScope::Full
                 });
-                Ok(usable.map(|key| Allowed { accounts: key.accounts }))
+                Ok(usable.map(|key| AllowedAccounts { accounts: key.accounts }))
             }
         }
     }

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use domain::id::CustomerId;
 
 use crate::StoreError;
-use crate::parts::Part;
-use crate::sql::{Kind, Row, Value};
-use crate::tx::{Table, Tx};
+use crate::sql::{SqlKind, SqlRow, SqlValue};
+use crate::statement_batch::BatchedStatement;
+use crate::tx::{RowTable, Tx};
 
 /// How many rows one statement reads or writes: SQLite takes at most 32,766 parameters.
 const ROWS_MAX: usize = 2048;
 
 /// The row of `customer_credits`, and what this transaction changes in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Balance {
+pub(crate) struct BalanceRow {
     pub(crate) granted: i64,
     pub(crate) removed: i64,
     pub(crate) spent: i64,
@@ -26,11 +26,11 @@ pub(crate) struct Balance {
 
 /// The balances that a transaction has locked, ordered by customer.
 #[derive(Default)]
-pub(crate) struct Balances {
-    rows: BTreeMap<CustomerId, (Balance, Balance)>,
+pub(crate) struct LockedBalances {
+    rows: BTreeMap<CustomerId, (BalanceRow, BalanceRow)>,
 }
 
-impl Balance {
+impl BalanceRow {
     /// Sets credits aside for a call. False, and nothing changed, when there are too few.
     pub(crate) fn hold(&mut self, cost: i64) -> bool {
         if cost < 0 || self.available < cost {
@@ -75,11 +75,11 @@ impl Balance {
 }
 
 /// A customer, and its balance before and after what a transaction did.
-pub(crate) type Change<'b> = (CustomerId, &'b Balance, &'b Balance);
+pub(crate) type BalanceChange<'b> = (CustomerId, &'b BalanceRow, &'b BalanceRow);
 
-impl Balances {
+impl LockedBalances {
     /// Adds balances that were read and locked by `locking`.
-    pub(crate) fn read(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+    pub(crate) fn read(&mut self, rows: &[SqlRow]) -> Result<(), StoreError> {
         for row in rows {
             let balance = read(row, 1)?;
             self.rows.insert(row.parse(0, "customer_credits")?, (balance, balance));
@@ -88,7 +88,7 @@ impl Balances {
     }
 
     /// Those that this transaction has changed.
-    pub(crate) fn changed(&self) -> impl Iterator<Item = Change<'_>> {
+    pub(crate) fn changed(&self) -> impl Iterator<Item = BalanceChange<'_>> {
         let changed = self.rows.iter().filter(|(_, (before, after))| before != after);
         changed.map(|(customer, (before, after))| (*customer, before, after))
     }
@@ -101,16 +101,16 @@ impl Balances {
     }
 
     /// Adds balances that are locked as well.
-    pub(crate) fn add(&mut self, known: impl Iterator<Item = (CustomerId, Balance)>) {
+    pub(crate) fn add(&mut self, known: impl Iterator<Item = (CustomerId, BalanceRow)>) {
         self.rows.extend(known.map(|(customer, balance)| (customer, (balance, balance))));
     }
 
     /// The balances as they stand in this transaction.
-    pub(crate) fn current(&self) -> impl Iterator<Item = (CustomerId, Balance)> + '_ {
+    pub(crate) fn current(&self) -> impl Iterator<Item = (CustomerId, BalanceRow)> + '_ {
         self.rows.iter().map(|(customer, (_, now))| (*customer, *now))
     }
 
-    pub(crate) fn get_mut(&mut self, customer: CustomerId) -> Option<&mut Balance> {
+    pub(crate) fn get_mut(&mut self, customer: CustomerId) -> Option<&mut BalanceRow> {
         self.rows.get_mut(&customer).map(|(_, now)| now)
     }
 }
@@ -120,11 +120,11 @@ impl Balances {
 pub(crate) async fn lock(
     tx: &mut Tx,
     customers: impl Iterator<Item = CustomerId>,
-) -> Result<Balances, StoreError> {
+) -> Result<LockedBalances, StoreError> {
     let mut wanted: Vec<CustomerId> = customers.collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut balances = Balances::default();
+    let mut balances = LockedBalances::default();
     for chunk in wanted.chunks(ROWS_MAX) {
         let [rows] = tx.together([locking(chunk.iter().copied())]).await?;
         balances.read(&rows)?;
@@ -132,25 +132,32 @@ pub(crate) async fn lock(
     Ok(balances)
 }
 
-/// What locks these balances once what was asked for before it is done; its rows are for `Balances::read`.
-pub(crate) fn locking(customers: impl Iterator<Item = CustomerId>) -> Part<'static> {
+/// What locks these balances once what was asked for before it is done; its rows are for `LockedBalances::read`.
+pub(crate) fn locking(customers: impl Iterator<Item = CustomerId>) -> BatchedStatement<'static> {
     const SQL: &str = "
         with v (customer_id) as ({rows})
         select c.customer_id, c.granted, c.removed, c.spent, c.held, c.available, c.debt
         from customer_credits c
         where {after} and c.customer_id in (select customer_id from v)
         order by c.customer_id{lock}";
-    const GIVES: &[Kind] =
-        &[Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
-    let mut table = Table::new(&[Kind::Text]);
+    const GIVES: &[SqlKind] = &[
+        SqlKind::Text,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+    ];
+    let mut table = RowTable::new(&[SqlKind::Text]);
     for customer in customers {
         table.push([customer.into()]);
     }
-    Part::over(SQL, table, GIVES)
+    BatchedStatement::over(SQL, table, GIVES)
 }
 
 /// Writes what changed.
-pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreError> {
+pub(crate) async fn save(tx: &mut Tx, balances: &LockedBalances) -> Result<(), StoreError> {
     let changed: Vec<_> = balances.changed().collect();
     for chunk in changed.chunks(ROWS_MAX) {
         tx.together([saving(chunk.iter().copied())]).await?;
@@ -159,9 +166,11 @@ pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreEr
     Ok(())
 }
 
-/// What writes these changes, as differences in one statement: the checks of the table see the sums. The mirror
-/// learns of them by `Balances::note`.
-pub(crate) fn saving<'b>(changed: impl Iterator<Item = Change<'b>>) -> Part<'static> {
+/// What writes these changes, as differences in one statement: the checks of the table see the sums. The balance cache
+/// learns of them by `LockedBalances::note`.
+pub(crate) fn saving<'b>(
+    changed: impl Iterator<Item = BalanceChange<'b>>,
+) -> BatchedStatement<'static> {
     const SQL: &str = "
         update customer_credits set
             granted = customer_credits.granted + {granted},
@@ -170,18 +179,18 @@ pub(crate) fn saving<'b>(changed: impl Iterator<Item = Change<'b>>) -> Part<'sta
             available = customer_credits.available + {available},
             debt = customer_credits.debt + {debt}
         {from} where customer_credits.customer_id = {customer_id} {returning}";
-    const COLUMNS: &[(&str, Kind)] = &[
-        ("customer_id", Kind::Text),
-        ("granted", Kind::Int),
-        ("removed", Kind::Int),
-        ("spent", Kind::Int),
-        ("held", Kind::Int),
-        ("available", Kind::Int),
-        ("debt", Kind::Int),
+    const COLUMNS: &[(&str, SqlKind)] = &[
+        ("customer_id", SqlKind::Text),
+        ("granted", SqlKind::Int),
+        ("removed", SqlKind::Int),
+        ("spent", SqlKind::Int),
+        ("held", SqlKind::Int),
+        ("available", SqlKind::Int),
+        ("debt", SqlKind::Int),
     ];
     let values = changed.flat_map(|(customer, before, after)| {
         [
-            Value::from(customer),
+            SqlValue::from(customer),
             (after.granted - before.granted).into(),
             (after.removed - before.removed).into(),
             (after.spent - before.spent).into(),
@@ -190,12 +199,12 @@ pub(crate) fn saving<'b>(changed: impl Iterator<Item = Change<'b>>) -> Part<'sta
             (after.debt - before.debt).into(),
         ]
     });
-    Part::update(SQL, COLUMNS, values.collect())
+    BatchedStatement::update(SQL, COLUMNS, values.collect())
 }
 
 /// Reads a balance from the column `first` on.
-pub(crate) fn read(row: &Row, first: usize) -> Result<Balance, StoreError> {
-    Ok(Balance {
+pub(crate) fn read(row: &SqlRow, first: usize) -> Result<BalanceRow, StoreError> {
+    Ok(BalanceRow {
         granted: row.int(first)?,
         removed: row.int(first + 1)?,
         spent: row.int(first + 2)?,
@@ -210,12 +219,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const EMPTY: Balance =
-        Balance { granted: 0, removed: 0, spent: 0, held: 0, available: 0, debt: 0 };
+    const EMPTY: BalanceRow =
+        BalanceRow { granted: 0, removed: 0, spent: 0, held: 0, available: 0, debt: 0 };
 
     #[test]
     fn credits_that_are_not_there_cannot_be_held() {
-        let mut balance = Balance { granted: 2, available: 2, ..EMPTY };
+        let mut balance = BalanceRow { granted: 2, available: 2, ..EMPTY };
 
         assert!(!balance.hold(3));
         assert!(balance.hold(2));
@@ -225,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_comes_in_pays_the_debt_first() {
-        let mut balance = Balance { granted: 5, spent: 5, ..EMPTY };
+        let mut balance = BalanceRow { granted: 5, spent: 5, ..EMPTY };
         balance.remove(3);
         assert_eq!((balance.available, balance.debt), (0, 3));
 
@@ -235,7 +244,7 @@ mod tests {
     }
 
     #[derive(Debug, Clone, Copy)]
-    enum Step {
+    enum BalanceStep {
         Hold(i64),
         Settle,
         Refund,
@@ -243,13 +252,13 @@ mod tests {
         Remove(i64),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<BalanceStep>> {
         let step = prop_oneof![
-            (0_i64..20).prop_map(Step::Hold),
-            Just(Step::Settle),
-            Just(Step::Refund),
-            (1_i64..50).prop_map(Step::Grant),
-            (1_i64..50).prop_map(Step::Remove),
+            (0_i64..20).prop_map(BalanceStep::Hold),
+            Just(BalanceStep::Settle),
+            Just(BalanceStep::Refund),
+            (1_i64..50).prop_map(BalanceStep::Grant),
+            (1_i64..50).prop_map(BalanceStep::Remove),
         ];
         prop::collection::vec(step, 0..60)
     }
@@ -261,13 +270,13 @@ mod tests {
             let mut open = Vec::new();
             for step in steps {
                 match step {
-                    Step::Hold(cost) => if balance.hold(cost) { open.push(cost) },
-                    Step::Settle => if let Some(cost) = open.pop() { balance.settle(cost) },
-                    Step::Refund => if let Some(cost) = open.pop() { balance.refund(cost) },
-                    Step::Grant(amount) => balance.grant(amount),
-                    Step::Remove(amount) => balance.remove(amount),
+                    BalanceStep::Hold(cost) => if balance.hold(cost) { open.push(cost) },
+                    BalanceStep::Settle => if let Some(cost) = open.pop() { balance.settle(cost) },
+                    BalanceStep::Refund => if let Some(cost) = open.pop() { balance.refund(cost) },
+                    BalanceStep::Grant(amount) => balance.grant(amount),
+                    BalanceStep::Remove(amount) => balance.remove(amount),
                 }
-                let Balance { granted, removed, spent, held, available, debt } = balance;
+                let BalanceRow { granted, removed, spent, held, available, debt } = balance;
                 prop_assert_eq!(granted + debt, available + held + spent + removed);
                 prop_assert_eq!(held, open.iter().sum::<i64>());
                 prop_assert!([granted, removed, spent, available, debt].iter().all(|part| *part >= 0));

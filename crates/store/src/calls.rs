@@ -9,7 +9,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
-use crate::sql::{Row, Value};
+use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -93,7 +93,7 @@ pub struct RecentCalls {
 
 /// Calls, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct CallPage {
     /// The calls. More than asked for where several began at the same instant: a page never ends within
     /// one, so that none is skipped or repeated.
     pub calls: Vec<Call>,
@@ -102,13 +102,13 @@ pub struct Page {
 }
 
 /// The newest calls that fit.
-pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<Page, StoreError> {
+pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, StoreError> {
     let limit = wanted.limit.max(1);
     let mut tx = store.snapshot().await?;
     let last_of_page = last_of_page(&mut tx, wanted, limit).await?;
     let mut calls = since(&mut tx, wanted, last_of_page).await?;
     calls.sort_unstable_by_key(|call| std::cmp::Reverse((call.at, call.id)));
-    Ok(Page { calls, next_before: last_of_page })
+    Ok(CallPage { calls, next_before: last_of_page })
 }
 
 /// When the last of the `limit` newest calls began, if there are so many.
@@ -139,12 +139,12 @@ async fn since(
 }
 
 /// The values of the filter, and one more.
-fn values(wanted: &RecentCalls, last: i64) -> [Value<'_>; 8] {
+fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
     let (status_min, ended) = class_filter(wanted.status_class);
     [
         wanted.customer.into(),
-        wanted.key.map_or_else(|| None::<&str>.into(), Value::from),
+        wanted.key.map_or_else(|| None::<&str>.into(), SqlValue::from),
         wanted.account.as_ref().map(CreatorId::as_str).into(),
         before.into(),
         status_min.into(),
@@ -180,7 +180,7 @@ const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'stat
     }
 }
 
-fn call(row: &Row) -> Result<Call, StoreError> {
+fn call(row: &SqlRow) -> Result<Call, StoreError> {
     Ok(Call {
         id: row.parse(0, "calls")?,
         customer: row.parse(1, "calls")?,

@@ -4,13 +4,13 @@
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, top_up_settings};
 
 /// A saved card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct SavedCard {
     /// The processor's id of it.
     pub payment_method: String,
     /// Such as `visa`.
@@ -26,7 +26,7 @@ pub struct Card {
 }
 
 /// The saved card of a customer.
-pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Card>, StoreError> {
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<SavedCard>, StoreError> {
     const SQL: &str = "
         select payment_method_id, brand, last4, exp_month, exp_year, fingerprint
         from cards where customer_id = $1";
@@ -39,7 +39,7 @@ pub async fn find_saved_after(
     store: &Store,
     customer: CustomerId,
     since: Timestamp,
-) -> Result<Option<Card>, StoreError> {
+) -> Result<Option<SavedCard>, StoreError> {
     const SQL: &str = "
         select payment_method_id, brand, last4, exp_month, exp_year, fingerprint
         from cards where customer_id = $1 and saved_at > $2";
@@ -51,7 +51,7 @@ pub async fn find_saved_after(
 pub async fn save(
     store: &Store,
     customer: CustomerId,
-    card: &Card,
+    card: &SavedCard,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
@@ -142,8 +142,8 @@ pub(crate) async fn remove_in(
     Ok(removed)
 }
 
-fn card(row: &Row) -> Result<Card, StoreError> {
-    Ok(Card {
+fn card(row: &SqlRow) -> Result<SavedCard, StoreError> {
+    Ok(SavedCard {
         payment_method: row.text(0)?,
         brand: row.text(1)?,
         last4: row.text(2)?,

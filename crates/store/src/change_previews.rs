@@ -7,7 +7,7 @@ use crate::{Store, StoreError};
 
 /// What a customer was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preview {
+pub struct StoredPreview {
     /// What would change: the slots of a platform, a switch, or the plan. One preview of each is remembered.
     pub subject: String,
     /// What it would become.
@@ -22,7 +22,7 @@ pub struct Preview {
 pub async fn remember(
     store: &Store,
     customer: CustomerId,
-    preview: &Preview,
+    preview: &StoredPreview,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into change_previews (customer_id, subject, wanted, proration_date, made_at)
@@ -47,13 +47,13 @@ pub async fn find(
     store: &Store,
     customer: CustomerId,
     subject: &str,
-) -> Result<Option<Preview>, StoreError> {
+) -> Result<Option<StoredPreview>, StoreError> {
     const SQL: &str = "
         select wanted, proration_date, made_at from change_previews
         where customer_id = $1 and subject = $2";
     let values = [customer.into(), subject.into()];
     let Some(row) = store.read().await?.row(SQL, &values).await? else { return Ok(None) };
-    Ok(Some(Preview {
+    Ok(Some(StoredPreview {
         subject: subject.to_owned(),
         wanted: row.text(0)?,
         proration_date_s: row.int(1)?,

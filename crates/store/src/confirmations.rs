@@ -10,15 +10,15 @@ use domain::token::TokenHash;
 
 use crate::audit::{self, AuditEntry};
 use crate::jobs::{self, NewJob};
-use crate::ledger::{self, Grant, Granting};
-use crate::mail_links::{self, Link, LinkState};
+use crate::ledger::{self, CreditGrant, CreditGrantOutcome};
+use crate::mail_links::{self, EmailLink, LinkState};
 use crate::sql::hex;
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers};
 
 /// The use of a link.
 #[derive(Debug, Clone)]
-pub struct Confirming<'a> {
+pub struct EmailConfirmation<'a> {
     /// The hash of the link's token.
     pub hash: &'a TokenHash,
     /// What a pending trial grants.
@@ -42,7 +42,7 @@ pub struct TrialGrant {
 
 /// How the confirmation of an address ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Confirmation {
+pub enum ConfirmationOutcome {
     /// The address is its customer's and confirmed.
     Confirmed {
         /// Whose it is.
@@ -64,17 +64,17 @@ pub enum Confirmation {
 /// link for the same thing is used up.
 pub async fn confirm(
     store: &Store,
-    confirming: &Confirming<'_>,
-) -> Result<Confirmation, StoreError> {
+    confirming: &EmailConfirmation<'_>,
+) -> Result<ConfirmationOutcome, StoreError> {
     let now = confirming.now;
     let mut tx = store.write().await?;
     let Some(link) = mail_links::lock(&mut tx, confirming.hash, now).await? else {
-        return Ok(Confirmation::NotFound);
+        return Ok(ConfirmationOutcome::NotFound);
     };
     match link.state {
         LinkState::Open => {}
         LinkState::Used | LinkState::Expired | LinkState::Outdated => {
-            return Ok(Confirmation::NotOpen(link.state));
+            return Ok(ConfirmationOutcome::NotOpen(link.state));
         }
     }
     let stored = match link.purpose {
@@ -82,11 +82,11 @@ pub async fn confirm(
             customers::set_email(&mut tx, link.customer, &link.email, now).await
         }
         LinkPurpose::ChangeEmail => change(&mut tx, &link, now).await,
-        LinkPurpose::ResetPassword => return Ok(Confirmation::NotFound),
+        LinkPurpose::ResetPassword => return Ok(ConfirmationOutcome::NotFound),
     };
     match stored {
         Ok(()) => {}
-        Err(error) if error.is_unique_violation() => return Ok(Confirmation::EmailTaken),
+        Err(error) if error.is_unique_violation() => return Ok(ConfirmationOutcome::EmailTaken),
         Err(error) => return Err(error),
     }
     mail_links::use_up(&mut tx, link.customer, link.purpose, now).await?;
@@ -96,10 +96,10 @@ pub async fn confirm(
         audit::insert(&mut tx, entry).await?;
     }
     tx.commit().await?;
-    Ok(Confirmation::Confirmed { customer: link.customer, email: link.email, granted })
+    Ok(ConfirmationOutcome::Confirmed { customer: link.customer, email: link.email, granted })
 }
 
-async fn change(tx: &mut Tx, link: &Link, now: Timestamp) -> Result<(), StoreError> {
+async fn change(tx: &mut Tx, link: &EmailLink, now: Timestamp) -> Result<(), StoreError> {
     const DONE: &str = "delete from email_changes where customer_id = $1";
     customers::set_email(tx, link.customer, &link.email, now).await?;
     tx.execute(DONE, &[link.customer.into()]).await?;
@@ -109,7 +109,7 @@ async fn change(tx: &mut Tx, link: &Link, now: Timestamp) -> Result<(), StoreErr
 /// Grants a pending trial, unless the mailbox has had one under any address; either way it is pending no more.
 async fn end_trial(
     tx: &mut Tx,
-    link: &Link,
+    link: &EmailLink,
     trial: TrialGrant,
     now: Timestamp,
 ) -> Result<Credits, StoreError> {
@@ -140,7 +140,7 @@ async fn grant(
         return Ok(Credits::ZERO);
     }
     let source_id = customer.to_string();
-    let grant = Grant {
+    let grant = CreditGrant {
         entry: trial.entry,
         customer,
         amount: trial.credits,
@@ -153,7 +153,9 @@ async fn grant(
         at,
     };
     match ledger::grant_in(tx, &grant).await? {
-        Granting::Granted { .. } => Ok(trial.credits),
-        Granting::Repeated | Granting::TooMany { .. } | Granting::NoCustomer => Ok(Credits::ZERO),
+        CreditGrantOutcome::Granted { .. } => Ok(trial.credits),
+        CreditGrantOutcome::Repeated
+        | CreditGrantOutcome::TooMany { .. }
+        | CreditGrantOutcome::NoCustomer => Ok(Credits::ZERO),
     }
 }

@@ -5,7 +5,7 @@ use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
-use crate::authority::{Allowed, Authority};
+use crate::authority::{AllowedAccounts, ChangeAuthority};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -15,7 +15,7 @@ pub struct ConnectionRequest<'r> {
     /// Whose account it will be.
     pub customer: CustomerId,
     /// By what it is asked for.
-    pub authority: Authority,
+    pub authority: ChangeAuthority,
     /// The name that the customer chose.
     pub creator_id: &'r CreatorId,
     /// Where the account lives.
@@ -65,7 +65,7 @@ pub async fn refusal(
 pub(crate) async fn existing(
     tx: &mut Tx,
     request: &ConnectionRequest<'_>,
-    allowed: &Allowed,
+    allowed: &AllowedAccounts,
 ) -> Result<Result<Option<ExistingAccount>, ConnectionRefusal>, StoreError> {
     const EXISTING: &str = "
         select platform, state, version, platform_account_id, switched_off_at

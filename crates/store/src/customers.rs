@@ -5,7 +5,7 @@ use domain::id::CustomerId;
 use domain::time::Timestamp;
 
 use crate::keys::{self, NewKey};
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, notices};
 
@@ -70,7 +70,7 @@ pub struct NewCustomer {
 
 /// How a registration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Creation {
+pub enum CustomerCreation {
     /// The customer, its empty balance and its first key exist.
     Created,
     /// The address belongs to another customer; nothing was stored.
@@ -78,13 +78,13 @@ pub enum Creation {
 }
 
 /// Creates a customer with an empty balance and a first key, in one transaction.
-pub async fn create(store: &Store, new: &NewCustomer) -> Result<Creation, StoreError> {
+pub async fn create(store: &Store, new: &NewCustomer) -> Result<CustomerCreation, StoreError> {
     let mut tx = store.write().await?;
     if !insert(&mut tx, new).await? {
-        return Ok(Creation::EmailTaken);
+        return Ok(CustomerCreation::EmailTaken);
     }
     tx.commit().await?;
-    Ok(Creation::Created)
+    Ok(CustomerCreation::Created)
 }
 
 /// The customer with this id.
@@ -197,7 +197,7 @@ async fn change(
 }
 
 /// The customer in the first columns of a row.
-pub(crate) fn customer(row: &Row) -> Result<Customer, StoreError> {
+pub(crate) fn customer(row: &SqlRow) -> Result<Customer, StoreError> {
     Ok(Customer {
         id: row.parse(0, "customers")?,
         email: row.parse(1, "customers")?,

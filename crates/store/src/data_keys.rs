@@ -4,7 +4,7 @@
 use domain::id::{CustomerId, DataKeyId};
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::{Store, StoreError};
 
 /// A wrapped data key.
@@ -146,7 +146,7 @@ pub async fn create_canary(
     Ok(inserted == 1)
 }
 
-fn data_key(row: &Row) -> Result<DataKey, StoreError> {
+fn data_key(row: &SqlRow) -> Result<DataKey, StoreError> {
     Ok(DataKey {
         id: row.parse(0, "data_keys")?,
         customer: row.parse(1, "data_keys")?,

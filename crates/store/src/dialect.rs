@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::sql::Kind;
+use crate::sql::SqlKind;
 use crate::store::DatabaseKind;
 
 /// What follows a `select` whose rows are about to be changed.
@@ -22,14 +22,14 @@ pub(crate) const fn for_update_skip_locked(database: DatabaseKind) -> &'static s
 }
 
 /// The query that turns the parameters of a statement over many rows into rows.
-pub(crate) fn rows_source(database: DatabaseKind, columns: &[Kind], rows: usize) -> String {
+pub(crate) fn rows_source(database: DatabaseKind, columns: &[SqlKind], rows: usize) -> String {
     rows_source_from(database, columns, rows, 1)
 }
 
 /// The same where the first of the parameters is this one. On SQLite they go by their order alone.
 pub(crate) fn rows_source_from(
     database: DatabaseKind,
-    columns: &[Kind],
+    columns: &[SqlKind],
     rows: usize,
     parameter: usize,
 ) -> String {
@@ -46,8 +46,8 @@ pub(crate) fn rows_source_from(
             for (index, kind) in columns.iter().enumerate() {
                 let separator = if index == 0 { "" } else { "," };
                 let array = match kind {
-                    Kind::Text => "text[]",
-                    Kind::Int => "bigint[]",
+                    SqlKind::Text => "text[]",
+                    SqlKind::Int => "bigint[]",
                 };
                 // Writing to a string cannot fail.
                 let _ = write!(source, "{separator}${}::{array}", index + parameter);
@@ -63,15 +63,15 @@ pub(crate) fn rows_source_from(
 pub(crate) fn update_over(
     database: DatabaseKind,
     sql: &str,
-    columns: &[(&str, Kind)],
+    columns: &[(&str, SqlKind)],
     rows: usize,
 ) -> String {
-    let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
+    let kinds: Vec<SqlKind> = columns.iter().map(|(_, kind)| *kind).collect();
     update_from(&rows_source(database, &kinds, rows), sql, columns)
 }
 
 /// The same update over the rows of this query.
-pub(crate) fn update_from(source: &str, sql: &str, columns: &[(&str, Kind)]) -> String {
+pub(crate) fn update_from(source: &str, sql: &str, columns: &[(&str, SqlKind)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let table = sql.split_whitespace().nth(1).unwrap_or_default();
     let first = names.first().copied().unwrap_or_default();
@@ -85,7 +85,7 @@ pub(crate) fn update_from(source: &str, sql: &str, columns: &[(&str, Kind)]) -> 
 }
 
 /// The same for one row at a time, whose values are the statement's own parameters.
-pub(crate) fn update_each(sql: &str, columns: &[(&str, Kind)]) -> String {
+pub(crate) fn update_each(sql: &str, columns: &[(&str, SqlKind)]) -> String {
     let mut text = sql.replace("{from}", "").replace("{returning}", "");
     for (place, (name, _)) in columns.iter().enumerate() {
         text = text.replace(&format!("{{{name}}}"), &format!("?{}", place + 1));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn rows_become_values_on_sqlite_and_arrays_on_postgres() {
-        let columns = [Kind::Text, Kind::Int];
+        let columns = [SqlKind::Text, SqlKind::Int];
 
         assert_eq!(rows_source(DatabaseKind::Sqlite, &columns, 2), "values (?,?),(?,?)");
         assert_eq!(
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn an_update_takes_its_values_from_rows_or_from_its_own_parameters() {
         const SQL: &str = "update t set a = {a} {from} where t.id = {id} {returning}";
-        let columns = [("id", Kind::Text), ("a", Kind::Int)];
+        let columns = [("id", SqlKind::Text), ("a", SqlKind::Int)];
 
         assert_eq!(
             update_over(DatabaseKind::Postgres, SQL, &columns, 3),

@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{CachedStatement, Connection};
 
 use crate::StoreError;
-use crate::sql::{Row, Value};
+use crate::sql::{SqlRow, SqlValue};
 use crate::sqlite::{BUSY_TIMEOUT, judge};
 
 /// Statements kept prepared: all those of the metering, which are few.
 const STATEMENTS_MAX: usize = 64;
 
 /// The metering's connection, while nobody uses it.
-pub(crate) struct Home {
+pub(crate) struct DirectConnection {
     path: PathBuf,
     idle: Mutex<Option<Connection>>,
     /// Set after a disk error: the connection is replaced when it is given back.
@@ -28,12 +28,12 @@ pub(crate) struct Home {
 }
 
 /// A transaction on the metering's connection. Dropping it undoes its work.
-pub(crate) struct Direct {
+pub(crate) struct DirectTransaction {
     connection: Option<Connection>,
-    home: Arc<Home>,
+    home: Arc<DirectConnection>,
 }
 
-impl Home {
+impl DirectConnection {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -43,15 +43,15 @@ impl Home {
         }
     }
 
-    /// Begins a transaction that writes. Only one may be open at a time, in the turn of all writers.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<Direct, StoreError> {
+    /// Begins a transaction that writes. Only one may be open at a time, under the write lock.
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<DirectTransaction, StoreError> {
         let idle = self.idle().take();
         let connection = match idle {
             Some(connection) => connection,
             None => self.connect()?,
         };
         connection.execute_batch("begin immediate")?;
-        Ok(Direct { connection: Some(connection), home: Arc::clone(self) })
+        Ok(DirectTransaction { connection: Some(connection), home: Arc::clone(self) })
     }
 
     /// Makes sure that the next transaction has a fresh connection.
@@ -85,9 +85,9 @@ impl Home {
     }
 }
 
-impl Direct {
+impl DirectTransaction {
     /// Runs a statement; gives the number of rows it changed.
-    pub(crate) fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+    pub(crate) fn execute(&self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64, StoreError> {
         let mut statement = self.prepared(&numbered(sql))?;
         bind(&mut statement, values)?;
         let changed = statement.raw_execute()?;
@@ -95,7 +95,11 @@ impl Direct {
     }
 
     /// Runs a statement; gives all its rows.
-    pub(crate) fn rows(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+    pub(crate) fn rows(
+        &self,
+        sql: &str,
+        values: &[SqlValue<'_>],
+    ) -> Result<Vec<SqlRow>, StoreError> {
         let mut rows = Vec::new();
         let mut statement = self.prepared(&numbered(sql))?;
         collect(&mut statement, values, &mut rows)?;
@@ -106,9 +110,9 @@ impl Direct {
     pub(crate) fn rows_over(
         &self,
         sql: &str,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         at_once: usize,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<SqlRow>,
     ) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());
@@ -124,7 +128,7 @@ impl Direct {
     pub(crate) fn update_each(
         &self,
         sql: &str,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
         columns: usize,
     ) -> Result<Vec<String>, StoreError> {
         let mut changed = Vec::new();
@@ -132,7 +136,7 @@ impl Direct {
         for row in values.chunks(columns) {
             bind(&mut statement, row)?;
             if statement.raw_execute()? > 0
-                && let Some(Value::Text(Some(first))) = row.first()
+                && let Some(SqlValue::Text(Some(first))) = row.first()
             {
                 changed.push(first.clone().into_owned());
             }
@@ -164,7 +168,7 @@ impl Direct {
     }
 }
 
-impl Drop for Direct {
+impl Drop for DirectTransaction {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let is_clean = connection.is_autocommit() || connection.execute_batch("rollback").is_ok();
@@ -179,12 +183,12 @@ fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
 
-fn bind(statement: &mut CachedStatement<'_>, values: &[Value<'_>]) -> Result<(), StoreError> {
+fn bind(statement: &mut CachedStatement<'_>, values: &[SqlValue<'_>]) -> Result<(), StoreError> {
     for (place, value) in values.iter().enumerate() {
         match value {
-            Value::Text(text) => statement.raw_bind_parameter(place + 1, text.as_deref())?,
-            Value::Int(number) => statement.raw_bind_parameter(place + 1, number)?,
-            Value::Bytes(bytes) => statement.raw_bind_parameter(place + 1, bytes)?,
+            SqlValue::Text(text) => statement.raw_bind_parameter(place + 1, text.as_deref())?,
+            SqlValue::Int(number) => statement.raw_bind_parameter(place + 1, number)?,
+            SqlValue::Bytes(bytes) => statement.raw_bind_parameter(place + 1, bytes)?,
         }
     }
     Ok(())
@@ -192,15 +196,15 @@ fn bind(statement: &mut CachedStatement<'_>, values: &[Value<'_>]) -> Result<(),
 
 fn collect(
     statement: &mut CachedStatement<'_>,
-    values: &[Value<'_>],
-    into: &mut Vec<Row>,
+    values: &[SqlValue<'_>],
+    into: &mut Vec<SqlRow>,
 ) -> Result<(), StoreError> {
     bind(statement, values)?;
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         let cells: Result<Vec<_>, _> = (0..columns).map(|place| row.get(place)).collect();
-        into.push(Row::Direct(cells?));
+        into.push(SqlRow::Direct(cells?));
     }
     Ok(())
 }

@@ -21,28 +21,28 @@ const BLOCK: usize = 1024 * 1024;
 
 /// The disk as far as it is known. Clones share what they know.
 #[derive(Clone)]
-pub(crate) struct Disk(Arc<Inner>);
+pub(crate) struct DiskSpace(Arc<DiskState>);
 
-struct Inner {
+struct DiskState {
     failed: watch::Sender<bool>,
-    reserve: Option<Reserve>,
+    reserve: Option<ReserveFile>,
     is_short: AtomicBool,
 }
 
 /// A file that is there only to be removed.
-struct Reserve {
+struct ReserveFile {
     path: PathBuf,
     bytes: u64,
 }
 
-impl Disk {
+impl DiskSpace {
     /// The disk below this database, with a reserve of so many bytes beside it; 0: none.
     pub(crate) fn new(database: &Path, reserve_bytes: u64) -> Self {
         let mut name = database.as_os_str().to_owned();
         name.push(".reserve");
         let reserve = (reserve_bytes > 0)
-            .then(|| Reserve { path: PathBuf::from(name), bytes: reserve_bytes });
-        Self(Arc::new(Inner {
+            .then(|| ReserveFile { path: PathBuf::from(name), bytes: reserve_bytes });
+        Self(Arc::new(DiskState {
             failed: watch::Sender::new(false),
             is_short: AtomicBool::new(reserve.is_some()),
             reserve,
@@ -94,7 +94,7 @@ impl Disk {
     }
 }
 
-impl Reserve {
+impl ReserveFile {
     /// Writes it in full: a file with holes would reserve nothing.
     fn lay_in(&self) -> io::Result<()> {
         let there = std::fs::metadata(&self.path).map_or(0, |facts| facts.len());
@@ -125,14 +125,14 @@ mod tests {
     use super::*;
 
     fn refused(code: &'static str) -> StoreError {
-        StoreError::Database(sqlx::Error::Database(Box::new(Refused(code))))
+        StoreError::Database(sqlx::Error::Database(Box::new(RefusedWrite(code))))
     }
 
     #[derive(Debug, thiserror::Error)]
     #[error("refused with {0}")]
-    struct Refused(&'static str);
+    struct RefusedWrite(&'static str);
 
-    impl sqlx::error::DatabaseError for Refused {
+    impl sqlx::error::DatabaseError for RefusedWrite {
         fn message(&self) -> &'static str {
             self.0
         }
@@ -163,7 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let reserve = folder.path().join("store.db.reserve");
-        let disk = Disk::new(&path, 3 * 1024 * 1024 + 7);
+        let disk = DiskSpace::new(&path, 3 * 1024 * 1024 + 7);
         assert!(disk.is_short(), "it is not there yet");
 
         disk.lay_reserve_in().unwrap();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn without_a_reserve_nothing_is_ever_short() {
-        let disk = Disk::new(Path::new("nowhere/store.db"), 0);
+        let disk = DiskSpace::new(Path::new("nowhere/store.db"), 0);
 
         disk.note(&refused("13"));
         disk.lay_reserve_in().unwrap();
@@ -189,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_flush_is_final_and_other_failures_are_not() {
-        let disk = Disk::new(Path::new("nowhere/store.db"), 0);
+        let disk = DiskSpace::new(Path::new("nowhere/store.db"), 0);
         // Busy, a constraint, no room for the index of the log, a lock.
         for code in ["5", "2067", "4874", "3850"] {
             disk.note(&refused(code));

@@ -5,7 +5,7 @@
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::{Store, StoreError};
 
 /// A subscription with invoices that may be open although nobody will pay them.
@@ -160,7 +160,7 @@ pub async fn finish_void(
     tx.commit().await
 }
 
-fn ended(row: &Row) -> Result<EndedSubscription, StoreError> {
+fn ended(row: &SqlRow) -> Result<EndedSubscription, StoreError> {
     Ok(EndedSubscription {
         subscription_id: row.text(0)?,
         customer: row.parse(1, "ended_subscriptions")?,

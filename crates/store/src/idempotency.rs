@@ -5,7 +5,7 @@ use domain::id::{CallId, CustomerId};
 use domain::time::Timestamp;
 
 use crate::metering::IdempotencyClaim;
-use crate::sql::{Row, hex};
+use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for StoredAnswer {
 
 /// What is known of an earlier request with the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingRequest {
     /// It was answered; the answer is to be given again.
     Replay(StoredAnswer),
     /// It is on its way.
@@ -52,7 +52,7 @@ pub async fn find(
     key_hash: &[u8; 32],
     fingerprint: &[u8; 32],
     now: Timestamp,
-) -> Result<Option<Existing>, StoreError> {
+) -> Result<Option<ExistingRequest>, StoreError> {
     let mut tx = store.read().await?;
     find_in(&mut tx, customer, &hex(key_hash), &hex(fingerprint), now).await
 }
@@ -78,7 +78,7 @@ pub(crate) async fn find_in(
     key_hash: &str,
     fingerprint: &str,
     now: Timestamp,
-) -> Result<Option<Existing>, StoreError> {
+) -> Result<Option<ExistingRequest>, StoreError> {
     const SQL: &str = "
         select fingerprint, call_id, answer_state, status, answer
         from idempotency
@@ -120,19 +120,19 @@ pub(crate) async fn store_in(
     Ok(())
 }
 
-fn existing(row: &Row, fingerprint: &str) -> Result<Existing, StoreError> {
+fn existing(row: &SqlRow, fingerprint: &str) -> Result<ExistingRequest, StoreError> {
     if row.text(0)? != fingerprint {
-        return Ok(Existing::OtherRequest);
+        return Ok(ExistingRequest::OtherRequest);
     }
     let id = row.text(1)?;
     // Only calls can run, or end without an answer to keep.
     let call = || id.parse::<CallId>().map_err(|_| StoreError::corrupt("idempotency", &id));
     let corrupt = || StoreError::corrupt("idempotency", &id);
     match row.text(2)?.as_str() {
-        "running" => Ok(Existing::Running),
-        "not_stored" => Ok(Existing::NotStored { call: call()? }),
-        "outcome_unknown" => Ok(Existing::OutcomeUnknown { call: call()? }),
-        "stored" => Ok(Existing::Replay(StoredAnswer {
+        "running" => Ok(ExistingRequest::Running),
+        "not_stored" => Ok(ExistingRequest::NotStored { call: call()? }),
+        "outcome_unknown" => Ok(ExistingRequest::OutcomeUnknown { call: call()? }),
+        "stored" => Ok(ExistingRequest::Replay(StoredAnswer {
             status: row.status(3)?.ok_or_else(corrupt)?,
             sealed: row.optional_bytes(4)?.ok_or_else(corrupt)?,
         })),

@@ -7,7 +7,7 @@ use domain::id::{JobId, NodeId};
 use domain::job::JobKind;
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError, dialect};
 
@@ -44,7 +44,7 @@ pub struct Job {
 
 /// Who claims, and for how long.
 #[derive(Debug, Clone, Copy)]
-pub struct Claimant {
+pub struct JobClaimant {
     /// The node that claims.
     pub node: NodeId,
     /// Now.
@@ -55,7 +55,7 @@ pub struct Claimant {
 
 /// How many jobs there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct JobCounts {
     /// Waiting or running.
     pub waiting: i64,
     /// Given up: somebody must look at them.
@@ -85,7 +85,7 @@ pub async fn discard(store: &Store, id: JobId) -> Result<(), StoreError> {
 
 /// Takes the job that is due for longest, if there is one. Jobs of kinds that this version does not know are
 /// left to nodes that do.
-pub async fn claim(store: &Store, claimant: &Claimant) -> Result<Option<Job>, StoreError> {
+pub async fn claim(store: &Store, claimant: &JobClaimant) -> Result<Option<Job>, StoreError> {
     const DUE: &str = "
         select id from jobs
         where given_up_at is null and run_at <= $1 and (leased_until is null or leased_until <= $1)
@@ -176,12 +176,12 @@ pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError
 }
 
 /// How many jobs wait, and how many were given up.
-pub async fn count(store: &Store) -> Result<Counts, StoreError> {
+pub async fn count(store: &Store) -> Result<JobCounts, StoreError> {
     const SQL: &str = "select count(*), count(given_up_at) from jobs";
     let row = store.read().await?.row(SQL, &[]).await?;
-    let Some(row) = row else { return Ok(Counts::default()) };
+    let Some(row) = row else { return Ok(JobCounts::default()) };
     let (all, given_up) = (row.int(0)?, row.int(1)?);
-    Ok(Counts { waiting: all.saturating_sub(given_up), given_up })
+    Ok(JobCounts { waiting: all.saturating_sub(given_up), given_up })
 }
 
 /// When the next job that nobody holds is due; for tests and for those who watch.
@@ -252,7 +252,7 @@ async fn end_attempt(
     Ok(changed == 1)
 }
 
-fn job(row: &Row) -> Result<Job, StoreError> {
+fn job(row: &SqlRow) -> Result<Job, StoreError> {
     Ok(Job {
         id: row.parse(0, "jobs")?,
         kind: row.parse(1, "jobs")?,

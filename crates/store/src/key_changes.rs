@@ -6,8 +6,8 @@ use domain::id::{CustomerId, KeyId};
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::keys::{self, Key};
-use crate::sql::Value;
+use crate::keys::{self, ApiKey};
+use crate::sql::SqlValue;
 use crate::{Store, StoreError, balance, notices};
 
 /// What a change does to a limit.
@@ -63,7 +63,7 @@ pub struct KeyChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChanging {
     /// It is in force for every call that is held from now on. The key as it is now.
-    Changed(Key),
+    Changed(ApiKey),
     /// The customer has no such key, or it is revoked.
     NotFound,
     /// The customer has no account of this id, which the key was to be limited to.
@@ -87,7 +87,7 @@ pub async fn change(
     balance::lock(&mut tx, std::iter::once(change.customer)).await?;
     let (budget_changes, budget) = change.monthly_budget.written();
     let (expiry_changes, expires_at) = change.expires_at.written();
-    let values: [Value<'_>; 7] = [
+    let values: [SqlValue<'_>; 7] = [
         change.key.into(),
         change.customer.into(),
         change.name.as_deref().into(),

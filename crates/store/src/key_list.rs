@@ -7,7 +7,7 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
 use domain::time::{Day, Timestamp};
 
-use crate::keys::{self, Key};
+use crate::keys::{self, ApiKey};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -18,7 +18,7 @@ const REVOKED_MAX: i64 = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedKey {
     /// The key.
-    pub key: Key,
+    pub key: ApiKey,
     /// What calls of this UTC month have spent or hold.
     pub used: Credits,
     /// When it was last used, as far as that is noted.
@@ -78,7 +78,7 @@ async fn listed_in(
                 used: Credits::from_whole(used.get(&key.id).copied().unwrap_or(0)),
                 last_used_at: row.optional_time(12)?.max(row.optional_time(13)?),
                 old_secret_valid_until: row.optional_time(14)?,
-                key: Key { accounts, ..key },
+                key: ApiKey { accounts, ..key },
             })
         })
         .collect()

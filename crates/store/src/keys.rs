@@ -7,13 +7,13 @@ use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::sql::{Row, Value, hex};
+use crate::sql::{SqlRow, SqlValue, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, notices};
 
 /// A key as stored; its secret is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct ApiKey {
     /// Its id, the same through all rotations.
     pub id: KeyId,
     /// Whose it is.
@@ -85,9 +85,9 @@ impl NewSecret {
 
 /// What a secret opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Presented {
+pub struct PresentedKey {
     /// The key that the secret belongs to.
-    pub key: Key,
+    pub key: ApiKey,
     /// Until when this secret is taken; only for one that was rotated away with a time of grace.
     pub secret_valid_until: Option<Timestamp>,
     /// When its customer was closed.
@@ -98,14 +98,14 @@ pub struct Presented {
     pub last_used_at: Option<Timestamp>,
 }
 
-impl Key {
+impl ApiKey {
     /// Whether it is limited in any way beside its scope: to accounts, to a budget, in time.
     pub fn is_limited(&self) -> bool {
         !self.accounts.is_empty() || self.monthly_budget.is_some() || self.expires_at.is_some()
     }
 }
 
-impl Presented {
+impl PresentedKey {
     /// From when on this secret is refused: the earlier of its own end and its key's.
     pub fn ends_at(&self) -> Option<Timestamp> {
         self.key.expires_at.into_iter().chain(self.secret_valid_until).min()
@@ -121,7 +121,7 @@ impl Presented {
 
 /// The replacement of a key's secret.
 #[derive(Debug, Clone)]
-pub struct Rotation {
+pub struct KeyRotation {
     /// The key.
     pub key: KeyId,
     /// Whose it must be.
@@ -176,20 +176,23 @@ pub async fn find(
     store: &Store,
     customer: CustomerId,
     id: KeyId,
-) -> Result<Option<Key>, StoreError> {
+) -> Result<Option<ApiKey>, StoreError> {
     find_in(&mut store.read().await?, customer, id).await
 }
 
 /// The key with this id, whoever owns it: for staff.
-pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<Key>, StoreError> {
+pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<ApiKey>, StoreError> {
     const SQL: &str = "select customer_id from keys where id = $1";
     let mut tx = store.read().await?;
     let Some(row) = tx.row(SQL, &[id.into()]).await? else { return Ok(None) };
     find_in(&mut tx, row.parse(0, "keys")?, id).await
 }
 
-/// What a secret opens; `Presented::is_usable` says whether it still does.
-pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presented>, StoreError> {
+/// What a secret opens; `PresentedKey::is_usable` says whether it still does.
+pub async fn find_by_hash(
+    store: &Store,
+    hash: &KeyHash,
+) -> Result<Option<PresentedKey>, StoreError> {
     const SQL: &str = "
         select k.id, k.customer_id, k.name, k.shown_prefix, k.shown_suffix, k.scope, k.created_at,
                k.rotated_at, k.expires_at, k.revoked_at, k.monthly_budget, k.version,
@@ -204,7 +207,7 @@ pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presen
     };
     let mut key = key(&row)?;
     key.accounts = accounts_of(&mut tx, key.id).await?;
-    Ok(Some(Presented {
+    Ok(Some(PresentedKey {
         key,
         secret_valid_until: row.optional_time(12)?,
         customer_disabled_at: row.optional_time(13)?,
@@ -217,9 +220,9 @@ pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presen
 /// anything once this returns. Nothing when the customer has no such key.
 pub async fn rotate(
     store: &Store,
-    rotation: &Rotation,
+    rotation: &KeyRotation,
     entry: &AuditEntry,
-) -> Result<Option<Key>, StoreError> {
+) -> Result<Option<ApiKey>, StoreError> {
     const KEY: &str = "
         update keys set shown_prefix = $3, shown_suffix = $4, rotated_at = $5,
                scope = coalesce(cast($6 as text), scope), version = version + 1
@@ -229,7 +232,7 @@ pub async fn rotate(
         update key_secrets set valid_until = $2 where key_id = $1 and valid_until is null";
     const END_OLDER: &str = "delete from key_secrets where key_id = $1 and valid_until is not null";
     let mut tx = store.write().await?;
-    let values: [Value<'_>; 6] = [
+    let values: [SqlValue<'_>; 6] = [
         rotation.key.into(),
         rotation.customer.into(),
         rotation.secret.shown_prefix.as_str().into(),
@@ -368,7 +371,7 @@ pub(crate) async fn find_in(
     tx: &mut Tx,
     customer: CustomerId,
     id: KeyId,
-) -> Result<Option<Key>, StoreError> {
+) -> Result<Option<ApiKey>, StoreError> {
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version
@@ -377,7 +380,7 @@ pub(crate) async fn find_in(
         return Ok(None);
     };
     let accounts = accounts_of(tx, id).await?;
-    Ok(Some(Key { accounts, ..key(&row)? }))
+    Ok(Some(ApiKey { accounts, ..key(&row)? }))
 }
 
 async fn accounts_of(tx: &mut Tx, key: KeyId) -> Result<Vec<CreatorId>, StoreError> {
@@ -386,8 +389,8 @@ async fn accounts_of(tx: &mut Tx, key: KeyId) -> Result<Vec<CreatorId>, StoreErr
     rows.iter().map(|row| row.parse(0, "key_accounts")).collect()
 }
 
-pub(crate) fn key(row: &Row) -> Result<Key, StoreError> {
-    Ok(Key {
+pub(crate) fn key(row: &SqlRow) -> Result<ApiKey, StoreError> {
+    Ok(ApiKey {
         id: row.parse(0, "keys")?,
         customer: row.parse(1, "keys")?,
         name: row.text(2)?,

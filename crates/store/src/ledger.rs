@@ -6,13 +6,13 @@ use domain::lots::{Lot, LotSource};
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::lots::{self, Holdings, Label, Wanted};
+use crate::lots::{self, CreditHoldings, EntryLabel, LotSelection};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// Credits to be added, or taken away, once.
 #[derive(Debug, Clone, Copy)]
-pub struct Grant<'a> {
+pub struct CreditGrant<'a> {
     /// The id of the entry. The lot that it begins has the same.
     pub entry: EntryId,
     /// Whose credits.
@@ -37,7 +37,7 @@ pub struct Grant<'a> {
 
 /// How a booking ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Granting {
+pub enum CreditGrantOutcome {
     /// Booked.
     Granted {
         /// What is available now.
@@ -56,7 +56,7 @@ pub enum Granting {
 
 /// What the operator gave or took under one reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Adjustment {
+pub struct OperatorAdjustment {
     /// How many credits, less than zero where they were taken.
     pub amount: i64,
     /// When what is left of a gift expires.
@@ -64,10 +64,13 @@ pub struct Adjustment {
 }
 
 /// Adds credits as a lot, paying a debt first. Once for each source.
-pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreError> {
+pub async fn grant(
+    store: &Store,
+    grant: &CreditGrant<'_>,
+) -> Result<CreditGrantOutcome, StoreError> {
     let mut tx = store.write().await?;
     let granting = grant_in(&mut tx, grant).await?;
-    if matches!(granting, Granting::Granted { .. }) {
+    if matches!(granting, CreditGrantOutcome::Granted { .. }) {
         tx.commit().await?;
     }
     Ok(granting)
@@ -75,10 +78,13 @@ pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreEr
 
 /// Takes credits away, in the order of spending. What was spent before becomes debt, which the next credits pay. Once for
 /// each source.
-pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, StoreError> {
+pub async fn remove(
+    store: &Store,
+    removal: &CreditGrant<'_>,
+) -> Result<CreditGrantOutcome, StoreError> {
     let mut tx = store.write().await?;
     let granting = remove_in(&mut tx, removal).await?;
-    if matches!(granting, Granting::Granted { .. }) {
+    if matches!(granting, CreditGrantOutcome::Granted { .. }) {
         tx.commit().await?;
     }
     Ok(granting)
@@ -88,17 +94,17 @@ pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, Stor
 /// neither, once for each source.
 pub async fn adjust(
     store: &Store,
-    adjustment: &Grant<'_>,
+    adjustment: &CreditGrant<'_>,
     takes: bool,
     entry: &AuditEntry,
-) -> Result<Granting, StoreError> {
+) -> Result<CreditGrantOutcome, StoreError> {
     let mut tx = store.write().await?;
     let granting = if takes {
         remove_in(&mut tx, adjustment).await?
     } else {
         grant_in(&mut tx, adjustment).await?
     };
-    if matches!(granting, Granting::Granted { .. }) {
+    if matches!(granting, CreditGrantOutcome::Granted { .. }) {
         audit::insert(&mut tx, entry).await?;
         tx.commit().await?;
     }
@@ -106,11 +112,15 @@ pub async fn adjust(
 }
 
 /// Adds credits within a transaction that has more to do.
-pub(crate) async fn grant_in(tx: &mut Tx, grant: &Grant<'_>) -> Result<Granting, StoreError> {
-    let opened = lots::open(tx, grant.customer, Wanted::None, (grant.entry, grant.at)).await?;
-    let Some(mut holdings) = opened else { return Ok(Granting::NoCustomer) };
+pub(crate) async fn grant_in(
+    tx: &mut Tx,
+    grant: &CreditGrant<'_>,
+) -> Result<CreditGrantOutcome, StoreError> {
+    let opened =
+        lots::open(tx, grant.customer, LotSelection::None, (grant.entry, grant.at)).await?;
+    let Some(mut holdings) = opened else { return Ok(CreditGrantOutcome::NoCustomer) };
     if is_booked(tx, grant).await? {
-        return Ok(Granting::Repeated);
+        return Ok(CreditGrantOutcome::Repeated);
     }
     let amount = grant.amount.whole().max(0);
     let id = LotId::of(grant.entry);
@@ -121,17 +131,20 @@ pub(crate) async fn grant_in(tx: &mut Tx, grant: &Grant<'_>) -> Result<Granting,
 }
 
 /// Takes credits away within a transaction that has more to do.
-pub(crate) async fn remove_in(tx: &mut Tx, removal: &Grant<'_>) -> Result<Granting, StoreError> {
+pub(crate) async fn remove_in(
+    tx: &mut Tx,
+    removal: &CreditGrant<'_>,
+) -> Result<CreditGrantOutcome, StoreError> {
     let opened =
-        lots::open(tx, removal.customer, Wanted::Spent, (removal.entry, removal.at)).await?;
-    let Some(mut holdings) = opened else { return Ok(Granting::NoCustomer) };
+        lots::open(tx, removal.customer, LotSelection::Spent, (removal.entry, removal.at)).await?;
+    let Some(mut holdings) = opened else { return Ok(CreditGrantOutcome::NoCustomer) };
     if is_booked(tx, removal).await? {
-        return Ok(Granting::Repeated);
+        return Ok(CreditGrantOutcome::Repeated);
     }
     let wanted = removal.amount.whole().max(0);
     let taken = holdings.lots.take_any(wanted);
     if taken < wanted {
-        return Ok(Granting::TooMany { at_most: Credits::from_whole(taken) });
+        return Ok(CreditGrantOutcome::TooMany { at_most: Credits::from_whole(taken) });
     }
     finish(tx, holdings, removal).await
 }
@@ -141,39 +154,39 @@ pub async fn find_adjustment(
     store: &Store,
     customer: CustomerId,
     reference: &str,
-) -> Result<Option<Adjustment>, StoreError> {
+) -> Result<Option<OperatorAdjustment>, StoreError> {
     const SQL: &str = "
         select ledger.amount, lots.expires_at from ledger left join lots on lots.id = ledger.lot_id
         where ledger.customer_id = $1 and ledger.source = 'adjustment' and ledger.reference = $2";
     let rows = store.read().await?.rows(SQL, &[customer.into(), reference.into()]).await?;
-    let mut found: Option<Adjustment> = None;
+    let mut found: Option<OperatorAdjustment> = None;
     for row in &rows {
         let so_far = found.map_or(0, |found| found.amount);
         let amount = so_far.saturating_add(row.int(0)?);
-        found = Some(Adjustment { amount, expires_at: row.optional_time(1)? });
+        found = Some(OperatorAdjustment { amount, expires_at: row.optional_time(1)? });
     }
     Ok(found)
 }
 
-async fn is_booked(tx: &mut Tx, grant: &Grant<'_>) -> Result<bool, StoreError> {
+async fn is_booked(tx: &mut Tx, grant: &CreditGrant<'_>) -> Result<bool, StoreError> {
     const BOOKED: &str = "select 1 from ledger where source = $1 and source_id = $2";
     Ok(tx.row(BOOKED, &[grant.source.into(), grant.source_id.into()]).await?.is_some())
 }
 
 async fn finish(
     tx: &mut Tx,
-    mut holdings: Holdings,
-    grant: &Grant<'_>,
-) -> Result<Granting, StoreError> {
-    let label = Label {
+    mut holdings: CreditHoldings,
+    grant: &CreditGrant<'_>,
+) -> Result<CreditGrantOutcome, StoreError> {
+    let label = EntryLabel {
         kind: grant.kind,
         source: Some((grant.source, grant.source_id)),
         reference: grant.reference,
     };
     if !holdings.book(tx, label).await? {
-        return Ok(Granting::Repeated);
+        return Ok(CreditGrantOutcome::Repeated);
     }
     let balance = Credits::from_whole(holdings.available());
     holdings.save(tx).await?;
-    Ok(Granting::Granted { balance })
+    Ok(CreditGrantOutcome::Granted { balance })
 }

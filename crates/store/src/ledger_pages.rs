@@ -14,7 +14,7 @@ use crate::{Store, StoreError};
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Which line it is.
     pub line: LedgerLine,
     /// When; of a sum when it ended.
@@ -52,7 +52,7 @@ pub struct LedgerQuery<'a> {
 pub async fn page(
     store: &Store,
     query: &LedgerQuery<'_>,
-) -> Result<Option<Vec<Entry>>, StoreError> {
+) -> Result<Option<Vec<LedgerEntry>>, StoreError> {
     let mut tx = store.snapshot().await?;
     let mut entries = match query.of.key {
         None => of_customer(&mut tx, query).await?,
@@ -71,7 +71,7 @@ pub async fn page(
 }
 
 /// All lines of a customer, the oldest first.
-async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<Entry>, StoreError> {
+async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<LedgerEntry>, StoreError> {
     const NET: &str = "select available - debt from customer_credits where customer_id = $1";
     let customer = query.of.customer;
     let (entries, details) = booked(tx, customer).await?;
@@ -84,14 +84,14 @@ async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<Entry>,
 }
 
 /// What an entry says besides its amount.
-struct Details {
+struct EntryDetails {
     kind: String,
     reference: Option<String>,
     lot: Option<LotId>,
 }
 
-fn shown(line: &Line, details: &mut impl Iterator<Item = Details>) -> Entry {
-    let sum = |kind: SumKind, day: Day| Details {
+fn shown(line: &Line, details: &mut impl Iterator<Item = EntryDetails>) -> LedgerEntry {
+    let sum = |kind: SumKind, day: Day| EntryDetails {
         kind: kind.as_str().to_owned(),
         reference: Some(day.to_string()),
         lot: None,
@@ -101,8 +101,8 @@ fn shown(line: &Line, details: &mut impl Iterator<Item = Details>) -> Entry {
         LedgerLine::Sum(kind, day) | LedgerLine::SumAfter(kind, day, _) => Some(sum(kind, day)),
     };
     let details =
-        details.unwrap_or_else(|| Details { kind: String::new(), reference: None, lot: None });
-    Entry {
+        details.unwrap_or_else(|| EntryDetails { kind: String::new(), reference: None, lot: None });
+    LedgerEntry {
         line: line.line,
         at: line.at,
         kind: details.kind,
@@ -118,7 +118,7 @@ fn shown(line: &Line, details: &mut impl Iterator<Item = Details>) -> Entry {
 async fn booked(
     tx: &mut Tx,
     customer: CustomerId,
-) -> Result<(Vec<Booked>, Vec<Details>), StoreError> {
+) -> Result<(Vec<Booked>, Vec<EntryDetails>), StoreError> {
     const SQL: &str = "
         select id, at, amount, balance_after, coalesce(debt_after, 0), kind, reference, lot_id
         from ledger where customer_id = $1 order by coalesce(place, 0), at, id";
@@ -132,7 +132,7 @@ async fn booked(
             debt_after: row.int(4)?,
         });
         let lot = row.parse_optional(7, "ledger")?;
-        details.push(Details { kind: row.text(5)?, reference: row.optional_text(6)?, lot });
+        details.push(EntryDetails { kind: row.text(5)?, reference: row.optional_text(6)?, lot });
     }
     Ok((entries, details))
 }
@@ -160,13 +160,13 @@ async fn days(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<DayUsage>, Sto
 }
 
 /// What a key was charged, the oldest day first.
-async fn of_key(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<Entry>, StoreError> {
+async fn of_key(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<LedgerEntry>, StoreError> {
     let mut entries = Vec::new();
     for one in days(tx, query).await? {
         let usage = one.all.saturating_sub(one.exports);
         for (kind, amount) in [(SumKind::Export, one.exports), (SumKind::Usage, usage)] {
             if amount > 0 {
-                entries.push(Entry {
+                entries.push(LedgerEntry {
                     line: LedgerLine::Sum(kind, one.day),
                     at: one.day.last_instant(),
                     kind: kind.as_str().to_owned(),

@@ -16,7 +16,7 @@ const KEPT_S: i64 = 90 * 86_400;
 
 /// A customer who may be logging in, as the address says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct LoginCandidate {
     /// The customer.
     pub customer: Customer,
     /// Whether a login of the customer succeeded in this network lately.
@@ -29,7 +29,7 @@ pub async fn find_candidate(
     email: &Email,
     network: &str,
     now: Timestamp,
-) -> Result<Option<Candidate>, StoreError> {
+) -> Result<Option<LoginCandidate>, StoreError> {
     const SQL: &str = "
         select id, email, name, password_hash, email_verified_at, trial_state, created_at, disabled_at,
                (select count(*) from login_networks n
@@ -39,7 +39,7 @@ pub async fn find_candidate(
     let row = store.read().await?.row(SQL, &[email.into(), network.into(), since.into()]).await?;
     row.map(|row| {
         let customer = customers::customer(&row)?;
-        Ok(Candidate { customer, is_known_network: row.int(8)? > 0 })
+        Ok(LoginCandidate { customer, is_known_network: row.int(8)? > 0 })
     })
     .transpose()
 }

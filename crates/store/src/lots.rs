@@ -5,8 +5,8 @@ use domain::id::{CustomerId, EntryId, LotId};
 use domain::lots::{Lot, Lots, Movement};
 use domain::time::Timestamp;
 
-use crate::balance::{self, Balances};
-use crate::sql::Row;
+use crate::balance::{self, LockedBalances};
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -17,11 +17,11 @@ const COLUMNS: &str = "
     id, source, reference, granted, credits_left, spent, expired, taken, expires_at, granted_at, entries";
 
 /// A customer's balance and lots while a transaction changes them. Nobody else changes them meanwhile.
-pub(crate) struct Holdings {
+pub(crate) struct CreditHoldings {
     pub(crate) customer: CustomerId,
     pub(crate) lots: Lots,
     before: Vec<Lot>,
-    balances: Balances,
+    balances: LockedBalances,
     at: Timestamp,
     entry: EntryId,
     written: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Holdings {
 
 /// How entries of the ledger are labelled.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Label<'a> {
+pub(crate) struct EntryLabel<'a> {
     /// What it is called in the ledger.
     pub(crate) kind: &'a str,
     /// Where it comes from, unique together with the source's id. Nothing for entries that no source repeats: they are
@@ -43,7 +43,7 @@ pub(crate) struct Label<'a> {
 
 /// Which lots are read besides those that have something left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum LotSelection {
     /// No others.
     None,
     /// This one.
@@ -60,9 +60,9 @@ pub(crate) enum Wanted {
 pub(crate) async fn open(
     tx: &mut Tx,
     customer: CustomerId,
-    wanted: Wanted,
+    wanted: LotSelection,
     (entry, at): (EntryId, Timestamp),
-) -> Result<Option<Holdings>, StoreError> {
+) -> Result<Option<CreditHoldings>, StoreError> {
     let balances = balance::lock(tx, std::iter::once(customer)).await?;
     let Some((_, balance)) = balances.current().next() else { return Ok(None) };
     let mut lots = Lots::new(read_left(tx, customer).await?, balance.debt);
@@ -75,12 +75,13 @@ pub(crate) async fn open(
     lots.attribute(balance.available, at);
     lots.expire(at);
     let place = newest_place(tx, customer).await?;
-    let mut holdings = Holdings { customer, lots, before, balances, at, entry, written: 0, place };
-    holdings.book(tx, Label { kind: "expiry", source: None, reference: None }).await?;
+    let mut holdings =
+        CreditHoldings { customer, lots, before, balances, at, entry, written: 0, place };
+    holdings.book(tx, EntryLabel { kind: "expiry", source: None, reference: None }).await?;
     Ok(Some(holdings))
 }
 
-impl Holdings {
+impl CreditHoldings {
     /// What is available now.
     pub(crate) fn available(&self) -> i64 {
         self.balances.current().next().map_or(0, |(_, balance)| balance.available)
@@ -88,7 +89,11 @@ impl Holdings {
 
     /// Writes what changed since this was last called into the ledger and the balance. False, and nothing written, when
     /// the source was written before.
-    pub(crate) async fn book(&mut self, tx: &mut Tx, label: Label<'_>) -> Result<bool, StoreError> {
+    pub(crate) async fn book(
+        &mut self,
+        tx: &mut Tx,
+        label: EntryLabel<'_>,
+    ) -> Result<bool, StoreError> {
         let movements = self.lots.take_movements();
         for (place, movement) in (0_u64..).zip(&movements) {
             let Some(balance) = self.balances.get_mut(self.customer) else { return Ok(false) };
@@ -110,7 +115,7 @@ impl Holdings {
         &mut self,
         tx: &mut Tx,
         (place, movement): (u64, &Movement),
-        label: Label<'_>,
+        label: EntryLabel<'_>,
     ) -> Result<bool, StoreError> {
         const INSERT: &str = "
             insert into ledger
@@ -159,7 +164,7 @@ impl Holdings {
     /// Writes the lots and the balance.
     pub(crate) async fn save(mut self, tx: &mut Tx) -> Result<(), StoreError> {
         let balance = self.balances.current().next().map(|(_, balance)| balance);
-        let agrees = |row: &balance::Balance| {
+        let agrees = |row: &balance::BalanceRow| {
             (row.available, row.debt) == (self.lots.left(), self.lots.debt())
         };
         if !balance.as_ref().is_some_and(agrees) {
@@ -237,7 +242,7 @@ pub async fn settle(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
-    if let Some(holdings) = open(&mut tx, customer, Wanted::None, (entry, now)).await? {
+    if let Some(holdings) = open(&mut tx, customer, LotSelection::None, (entry, now)).await? {
         holdings.save(&mut tx).await?;
         tx.commit().await?;
     }
@@ -292,15 +297,15 @@ async fn read_left(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Lot>, StoreE
 async fn read_wanted(
     tx: &mut Tx,
     customer: CustomerId,
-    wanted: Wanted,
+    wanted: LotSelection,
 ) -> Result<Vec<Lot>, StoreError> {
     const OF_PLANS: &str = "
         id in (select lot_id from sale_parts where customer_id = $1 and kind = 'plan' and lot_id is not null)";
     match wanted {
-        Wanted::None => Ok(Vec::new()),
-        Wanted::One(lot) => read(tx, "id = $1", lot).await,
-        Wanted::Plans => read(tx, OF_PLANS, customer).await,
-        Wanted::Spent => read_spent(tx, customer).await,
+        LotSelection::None => Ok(Vec::new()),
+        LotSelection::One(lot) => read(tx, "id = $1", lot).await,
+        LotSelection::Plans => read(tx, OF_PLANS, customer).await,
+        LotSelection::Spent => read_spent(tx, customer).await,
     }
 }
 
@@ -311,14 +316,14 @@ async fn read_spent(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Lot>, Store
 async fn read(
     tx: &mut Tx,
     condition: &'static str,
-    value: impl Into<crate::sql::Value<'static>>,
+    value: impl Into<crate::sql::SqlValue<'static>>,
 ) -> Result<Vec<Lot>, StoreError> {
     let text = format!("select {COLUMNS} from lots where {condition}");
     let rows = tx.rows(sqlx::AssertSqlSafe(text), &[value.into()]).await?;
     rows.iter().map(lot).collect()
 }
 
-fn lot(row: &Row) -> Result<Lot, StoreError> {
+fn lot(row: &SqlRow) -> Result<Lot, StoreError> {
     Ok(Lot {
         id: row.parse(0, "lots")?,
         source: row.parse(1, "lots")?,

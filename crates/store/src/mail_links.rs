@@ -9,13 +9,13 @@ use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers};
 
 /// A link to be stored.
 #[derive(Debug, Clone)]
-pub struct NewLink {
+pub struct NewEmailLink {
     /// The hash of its token.
     pub hash: TokenHash,
     /// Whose it is.
@@ -30,7 +30,7 @@ pub struct NewLink {
 
 /// A link as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct EmailLink {
     /// Whose it is.
     pub customer: CustomerId,
     /// What it opens.
@@ -59,7 +59,7 @@ pub enum LinkState {
 }
 
 /// Stores a link. False, and nothing is stored, when it would open nothing.
-pub async fn create(store: &Store, new: &NewLink) -> Result<bool, StoreError> {
+pub async fn create(store: &Store, new: &NewEmailLink) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into mail_links (hash, customer_id, purpose, email, created_at, expires_at)
         values ($1, $2, $3, $4, $5, $6)";
@@ -86,7 +86,7 @@ pub async fn find(
     store: &Store,
     hash: &TokenHash,
     now: Timestamp,
-) -> Result<Option<Link>, StoreError> {
+) -> Result<Option<EmailLink>, StoreError> {
     read(&mut store.read().await?, hash, now).await
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn lock(
     tx: &mut Tx,
     hash: &TokenHash,
     now: Timestamp,
-) -> Result<Option<Link>, StoreError> {
+) -> Result<Option<EmailLink>, StoreError> {
     const OWNER: &str = "select customer_id from mail_links where hash = $1";
     let Some(owner) = tx.row(OWNER, &[hash.into()]).await? else { return Ok(None) };
     lock_customer(tx, owner.parse(0, "mail_links")?).await?;
@@ -136,7 +136,11 @@ pub(crate) async fn use_up(
     Ok(())
 }
 
-async fn read(tx: &mut Tx, hash: &TokenHash, now: Timestamp) -> Result<Option<Link>, StoreError> {
+async fn read(
+    tx: &mut Tx,
+    hash: &TokenHash,
+    now: Timestamp,
+) -> Result<Option<EmailLink>, StoreError> {
     const SQL: &str = "
         select l.customer_id, l.purpose, l.email, c.email, l.expires_at, l.used_at,
                c.email_verified_at, c.disabled_at, e.email
@@ -148,7 +152,7 @@ async fn read(tx: &mut Tx, hash: &TokenHash, now: Timestamp) -> Result<Option<Li
     row.as_ref().map(|row| link(row, now)).transpose()
 }
 
-fn link(row: &Row, now: Timestamp) -> Result<Link, StoreError> {
+fn link(row: &SqlRow, now: Timestamp) -> Result<EmailLink, StoreError> {
     let purpose: LinkPurpose = row.parse(1, "mail_links")?;
     let (email, current): (Email, Email) =
         (row.parse(2, "mail_links")?, row.parse(3, "customers")?);
@@ -169,7 +173,7 @@ fn link(row: &Row, now: Timestamp) -> Result<Link, StoreError> {
     } else {
         LinkState::Open
     };
-    Ok(Link {
+    Ok(EmailLink {
         customer: row.parse(0, "mail_links")?,
         purpose,
         email,

@@ -26,7 +26,7 @@ const PLATFORMS: &str = "platforms";
 
 /// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum ChangeNotice {
     /// A key was changed, rotated or revoked, or its customer closed.
     Keys {
         /// Whose; versions before this was told named nobody.
@@ -47,20 +47,20 @@ pub enum Notice {
 
 /// The end that hears what other nodes tell.
 #[derive(Debug)]
-pub struct Listener(PgListener);
+pub struct NoticeListener(PgListener);
 
 /// Begins to listen; nothing on SQLite, where there is no other node.
-pub async fn listen(store: &Store) -> Result<Option<Listener>, StoreError> {
+pub async fn listen(store: &Store) -> Result<Option<NoticeListener>, StoreError> {
     let Some(postgres) = store.postgres() else { return Ok(None) };
     let mut listener = in_time(postgres.listener()).await?;
     in_time(async { Ok(listener.listen(CHANNEL).await?) }).await?;
-    Ok(Some(Listener(listener)))
+    Ok(Some(NoticeListener(listener)))
 }
 
-impl Listener {
+impl NoticeListener {
     /// Waits for the next notice. A lost connection is an error, also one that was lost silently: listen again, and count
     /// what was told meanwhile as missed.
-    pub async fn next(&mut self) -> Result<Notice, StoreError> {
+    pub async fn next(&mut self) -> Result<ChangeNotice, StoreError> {
         loop {
             match tokio::time::timeout(CHECK_EVERY, self.0.try_recv()).await {
                 Ok(Ok(Some(heard))) => return Ok(read(heard.payload())),
@@ -108,22 +108,25 @@ async fn tell(tx: &mut Tx, payload: &str) -> Result<(), StoreError> {
 }
 
 /// What this version does not understand counts as missed.
-fn read(payload: &str) -> Notice {
+fn read(payload: &str) -> ChangeNotice {
     if payload == KEYS {
-        return Notice::Keys { customer: None };
+        return ChangeNotice::Keys { customer: None };
     }
     if payload == PLATFORMS {
-        return Notice::Platforms;
+        return ChangeNotice::Platforms;
     }
     let parts = payload.split_once(' ');
     if let Some((KEYS, customer)) = parts {
-        let keys = customer.parse().map(|customer| Notice::Keys { customer: Some(customer) });
-        return keys.unwrap_or(Notice::Missed);
+        let keys = customer.parse().map(|customer| ChangeNotice::Keys { customer: Some(customer) });
+        return keys.unwrap_or(ChangeNotice::Missed);
     }
     let account = parts.and_then(|(customer, creator)| {
-        Some(Notice::Account { customer: customer.parse().ok()?, creator: creator.parse().ok()? })
+        Some(ChangeNotice::Account {
+            customer: customer.parse().ok()?,
+            creator: creator.parse().ok()?,
+        })
     });
-    account.unwrap_or(Notice::Missed)
+    account.unwrap_or(ChangeNotice::Missed)
 }
 
 #[cfg(test)]
@@ -135,12 +138,12 @@ mod tests {
         let customer = CustomerId::new(domain::time::Timestamp::from_unix_micros(0), [1; 10]);
         let creator: CreatorId = "ada".parse().unwrap();
 
-        assert_eq!(read("keys"), Notice::Keys { customer: None });
-        let of_one = Notice::Keys { customer: Some(customer) };
+        assert_eq!(read("keys"), ChangeNotice::Keys { customer: None });
+        let of_one = ChangeNotice::Keys { customer: Some(customer) };
         assert_eq!(read(&format!("keys {customer}")), of_one);
-        assert_eq!(read(&format!("{customer} ada")), Notice::Account { customer, creator });
+        assert_eq!(read(&format!("{customer} ada")), ChangeNotice::Account { customer, creator });
         for other in ["", "keys nobody", "something new", "something"] {
-            assert_eq!(read(other), Notice::Missed, "{other}");
+            assert_eq!(read(other), ChangeNotice::Missed, "{other}");
         }
     }
 }

@@ -6,7 +6,7 @@ use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::time::Timestamp;
 
-use crate::sql::{Row, hex};
+use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect};
 
@@ -82,7 +82,7 @@ pub struct Order {
 
 /// How the opening of an order ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub enum OrderOpening {
     /// It is open, committed.
     Opened(Order),
     /// The same caller's `Idempotency-Key` opened this order before; nothing was opened.
@@ -111,16 +111,16 @@ const COLUMNS: &str = "
     session_id, payment_id, failure, payment_method_id, created_at, closed_at, packs";
 
 /// Opens an order, unless the caller's `Idempotency-Key` or a charge under way stands for one already.
-pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<Opening, StoreError> {
+pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<OrderOpening, StoreError> {
     let mut tx = store.write().await?;
     if insert(&mut tx, new).await? {
         let order = find_in(&mut tx, new.id).await?;
         let order = order.ok_or_else(|| StoreError::corrupt("orders", new.id))?;
         tx.commit().await?;
-        return Ok(Opening::Opened(order));
+        return Ok(OrderOpening::Opened(order));
     }
     if let Some(known) = by_idempotency_hash(&mut tx, new).await? {
-        return Ok(Opening::Known(known));
+        return Ok(OrderOpening::Known(known));
     }
     open_charge(&mut tx, new).await
 }
@@ -277,20 +277,20 @@ async fn by_idempotency_hash(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Option<O
 }
 
 /// What stands in the way of a charge: the open one of the same pack.
-async fn open_charge(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Opening, StoreError> {
+async fn open_charge(tx: &mut Tx, new: &NewOrder<'_>) -> Result<OrderOpening, StoreError> {
     const WHERE: &str = "
         where customer_id = $1 and pack_id = $2 and channel = 'charge' and state = 'pending'";
     const OTHER_KEY: &str = "
         select 1 from orders where id = $1 and idempotency_hash is not null and idempotency_hash <> $2";
     let row = tx.row(select(WHERE), &[new.customer.into(), new.pack_id.into()]).await?;
     // It may have ended between the two statements.
-    let Some(row) = row else { return Ok(Opening::JustEnded) };
+    let Some(row) = row else { return Ok(OrderOpening::JustEnded) };
     let open = order(&row)?;
     let hash = new.idempotency_hash.map(|hash| hex(&hash));
     if tx.row(OTHER_KEY, &[open.id.into(), hash.as_deref().into()]).await?.is_some() {
-        return Ok(Opening::Busy(open));
+        return Ok(OrderOpening::Busy(open));
     }
-    Ok(Opening::UnderWay(open))
+    Ok(OrderOpening::UnderWay(open))
 }
 
 async fn change(
@@ -308,7 +308,7 @@ fn select(tail: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!("select {COLUMNS} from orders {tail}"))
 }
 
-fn order(row: &Row) -> Result<Order, StoreError> {
+fn order(row: &SqlRow) -> Result<Order, StoreError> {
     Ok(Order {
         id: row.parse(0, "orders")?,
         customer: row.parse(1, "orders")?,

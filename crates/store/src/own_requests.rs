@@ -8,7 +8,7 @@ use domain::id::{ChangeId, CustomerId, DataKeyId, KeyId, RunId};
 use domain::time::Timestamp;
 
 use crate::idempotency::StoredAnswer;
-use crate::sql::{Row, Value, hex};
+use crate::sql::{SqlRow, SqlValue, hex};
 use crate::{Store, StoreError};
 
 /// Whose `Idempotency-Key` it is. Each key of a customer has a space of its own.
@@ -56,7 +56,7 @@ pub struct NewRequest<'r> {
 
 /// What came of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claim {
+pub enum RequestClaim {
     /// The request may run.
     Claimed,
     /// The key was used before.
@@ -139,13 +139,13 @@ impl std::fmt::Display for RequestCaller {
 
 impl RequestName {
     /// The values of the primary key, in its order.
-    fn values(&self) -> [Value<'static>; 3] {
+    fn values(&self) -> [SqlValue<'static>; 3] {
         [self.customer.into(), self.caller.to_string().into(), hex(&self.key_hash).into()]
     }
 }
 
 /// Claims a request that is about to run, over one whose time is over, or says what is known of the key.
-pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<Claim, StoreError> {
+pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, StoreError> {
     const SQL: &str = "
         insert into own_requests
             (customer_id, caller, key_hash, operation, fingerprint, data_key_id, run_id, change_id, state,
@@ -175,10 +175,10 @@ pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<Claim, StoreEr
     let mut tx = store.write().await?;
     if tx.execute(SQL, &values).await? == 1 {
         tx.commit().await?;
-        return Ok(Claim::Claimed);
+        return Ok(RequestClaim::Claimed);
     }
     drop(tx);
-    Ok(find(store, &new.name).await?.map_or(Claim::Busy, Claim::Known))
+    Ok(find(store, &new.name).await?.map_or(RequestClaim::Busy, RequestClaim::Known))
 }
 
 /// Takes over a request whose attempt `from` has lost its lease, to run it again. False when somebody else did, or it
@@ -248,7 +248,7 @@ pub async fn end(
         state.into(),
         permissions.as_deref().into(),
         stored.map(|(answer, _)| i64::from(answer.status)).into(),
-        Value::Bytes(stored.map(|(answer, _)| answer.sealed.as_slice())),
+        SqlValue::Bytes(stored.map(|(answer, _)| answer.sealed.as_slice())),
     ];
     change(store, END, &values).await
 }
@@ -271,7 +271,7 @@ pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result
 async fn change(
     store: &Store,
     sql: &'static str,
-    values: &[Value<'_>],
+    values: &[SqlValue<'_>],
 ) -> Result<bool, StoreError> {
     let mut tx = store.write().await?;
     let changed = tx.execute(sql, values).await?;
@@ -287,7 +287,7 @@ async fn find(store: &Store, name: &RequestName) -> Result<Option<KnownRequest>,
     row.as_ref().map(known).transpose()
 }
 
-fn known(row: &Row) -> Result<KnownRequest, StoreError> {
+fn known(row: &SqlRow) -> Result<KnownRequest, StoreError> {
     const TABLE: &str = "own_requests";
     let run: RunId = row.parse(3, TABLE)?;
     let corrupt = || StoreError::corrupt(TABLE, run);

@@ -14,7 +14,7 @@ use crate::{Store, StoreError, email_changes, login_networks, sessions};
 
 /// The use of a link.
 #[derive(Debug, Clone)]
-pub struct Resetting<'a> {
+pub struct PasswordReset<'a> {
     /// The hash of the link's token.
     pub hash: &'a TokenHash,
     /// The new password.
@@ -31,7 +31,7 @@ pub struct Resetting<'a> {
 
 /// How a reset ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reset {
+pub enum PasswordResetOutcome {
     /// The password is replaced and every session ended.
     Done {
         /// Whose password it is.
@@ -47,17 +47,22 @@ pub enum Reset {
 
 /// Uses a link to replace a password, once. Every session of the customer ends with it, every other link of
 /// this kind is used up, and a change of address that waits is forgotten: somebody else may have asked for it.
-pub async fn reset(store: &Store, resetting: &Resetting<'_>) -> Result<Reset, StoreError> {
+pub async fn reset(
+    store: &Store,
+    resetting: &PasswordReset<'_>,
+) -> Result<PasswordResetOutcome, StoreError> {
     const PASSWORD: &str = "update customers set password_hash = $2 where id = $1";
     let now = resetting.now;
     let mut tx = store.write().await?;
     let Some(link) = mail_links::lock(&mut tx, resetting.hash, now).await? else {
-        return Ok(Reset::NotFound);
+        return Ok(PasswordResetOutcome::NotFound);
     };
     match (link.purpose, link.state) {
         (LinkPurpose::ResetPassword, LinkState::Open) => {}
-        (LinkPurpose::ResetPassword, state) => return Ok(Reset::NotOpen(state)),
-        (LinkPurpose::ConfirmEmail | LinkPurpose::ChangeEmail, _) => return Ok(Reset::NotFound),
+        (LinkPurpose::ResetPassword, state) => return Ok(PasswordResetOutcome::NotOpen(state)),
+        (LinkPurpose::ConfirmEmail | LinkPurpose::ChangeEmail, _) => {
+            return Ok(PasswordResetOutcome::NotFound);
+        }
     }
     let password = resetting.password.0.as_str();
     tx.execute(PASSWORD, &[link.customer.into(), password.into()]).await?;
@@ -70,5 +75,5 @@ pub async fn reset(store: &Store, resetting: &Resetting<'_>) -> Result<Reset, St
         audit::insert(&mut tx, entry).await?;
     }
     tx.commit().await?;
-    Ok(Reset::Done { customer: link.customer, email: link.email })
+    Ok(PasswordResetOutcome::Done { customer: link.customer, email: link.email })
 }

@@ -1,10 +1,10 @@
 //! The rules of money as queries: what was paid, granted and taken back agree, in both directions.
 
-use crate::verify::Rule;
+use crate::verify::LedgerRule;
 
 /// Rules that look at every payment there is.
-pub(crate) const PAYMENTS: &[Rule] = &[
-    Rule {
+pub(crate) const PAYMENTS: &[LedgerRule] = &[
+    LedgerRule {
         name: "every ledger entry of a payment intent has one paid order of the same customer and credits",
         figures: ["ledger", "order"],
         sql: "
@@ -14,7 +14,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
                               and o.state in ('paid', 'refunded')
             where l.source = 'pi' and (o.id is null or o.credits <> l.amount)",
     },
-    Rule {
+    LedgerRule {
         name: "every paid order has one ledger entry of the same customer and credits",
         figures: ["order", "ledger"],
         sql: "
@@ -24,7 +24,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
                               and l.customer_id = o.customer_id
             where o.state in ('paid', 'refunded') and (l.id is null or l.amount <> o.credits)",
     },
-    Rule {
+    LedgerRule {
         name: "the credits of what was sold are the credits of its lot",
         figures: ["sold", "granted"],
         sql: "
@@ -34,7 +34,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
                        when p.kind not in ('plan', 'pack') or p.credits <= 0 then coalesce(l.granted, 0)
                        else p.credits - coalesce(l.granted, 0) end <> 0",
     },
-    Rule {
+    LedgerRule {
         name: "every lot of a payment was sold",
         figures: ["granted", "sold"],
         sql: "
@@ -42,7 +42,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
             from lots l left join sale_parts p on p.lot_id = l.id
             where l.source in ('pack', 'top_up', 'plan') and p.sale_id is null",
     },
-    Rule {
+    LedgerRule {
         name: "every ledger entry of a payment is written down as a sale",
         figures: ["ledger", "sale"],
         sql: "
@@ -52,7 +52,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
             left join sales s on s.id = coalesce(p.sale_id, l.source_id) and s.source = l.source
             where l.source in ('pi', 'invoice') and s.id is null",
     },
-    Rule {
+    LedgerRule {
         name: "a plan's credits are what its paid lines bought, rounded up",
         figures: ["granted", "bought"],
         sql: "
@@ -68,7 +68,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
             ) as parts
             where credits * period_s < exact or (credits - 1) * period_s >= exact",
     },
-    Rule {
+    LedgerRule {
         name: "what was paid for an order is at most its price",
         figures: ["order's cents", "sale's cents"],
         sql: "
@@ -79,7 +79,7 @@ pub(crate) const PAYMENTS: &[Rule] = &[
             where o.state in ('paid', 'refunded')
               and (s.id is null or s.amount_cents - s.tax_cents > o.amount_cents)",
     },
-    Rule {
+    LedgerRule {
         name: "the top-ups of a customer's day stay within the cap that each was claimed under",
         figures: ["cents", "cap"],
         sql: "
@@ -90,14 +90,14 @@ pub(crate) const PAYMENTS: &[Rule] = &[
             where t.state <> 'failed'
             group by t.order_id, t.cap_cents having sum(d.cents) > t.cap_cents",
     },
-    Rule {
+    LedgerRule {
         name: "a customer has at most one top-up open",
         figures: ["open", "at most"],
         sql: "
             select customer_id, count(*), cast(1 as bigint) from top_ups
             where state in ('claimed', 'requires_action') group by customer_id having count(*) > 1",
     },
-    Rule {
+    LedgerRule {
         name: "a top-up ends as its order does, and costs what it costs",
         figures: ["top-up's cents", "order's cents"],
         sql: "
@@ -110,14 +110,14 @@ pub(crate) const PAYMENTS: &[Rule] = &[
                                   when o.state in ('failed', 'expired') then 'failed'
                                   else '' end",
     },
-    Rule {
+    LedgerRule {
         name: "the refunds and disputes of a sale take at most what it brought",
         figures: ["taken", "brought"],
         sql: "
             select sale_id, taken, credits from sale_parts
             where taken < 0 or (taken > 0 and taken > credits)",
     },
-    Rule {
+    LedgerRule {
         name: "what of a sale has gone back is what its refunds and disputes say, and at most what was charged",
         figures: ["gone back", "refunds and disputes"],
         sql: "
@@ -134,8 +134,8 @@ pub(crate) const PAYMENTS: &[Rule] = &[
 ];
 
 /// Rules that look at every lot there is.
-pub(crate) const LOTS: &[Rule] = &[
-    Rule {
+pub(crate) const LOTS: &[LedgerRule] = &[
+    LedgerRule {
         name: "what is left and spent of a customer's lots is what is available and used, less what is owed",
         figures: ["available + spent + held - debt", "lots"],
         sql: "
@@ -147,7 +147,7 @@ pub(crate) const LOTS: &[Rule] = &[
             ) l on l.customer_id = c.customer_id
             where c.available + c.spent + c.held - c.debt <> coalesce(l.credits, 0)",
     },
-    Rule {
+    LedgerRule {
         name: "the ledger's entries of a lot are what is left and spent of it",
         figures: ["left + spent", "ledger"],
         sql: "

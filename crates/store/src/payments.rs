@@ -12,16 +12,16 @@ use domain::payment::{Mismatch, OrderChannel, PaymentSource};
 use domain::sales::{Part, PartKind, Sale, pot_of_period, pot_of_sale};
 use domain::time::{Day, Timestamp};
 
-use crate::lots::{self, Holdings, Label, Wanted};
+use crate::lots::{self, CreditHoldings, EntryLabel, LotSelection};
 use crate::orders::{self, Order};
-use crate::sales::{self, Scope, SoldLine};
+use crate::sales::{self, SaleScope, SoldLine};
 use crate::tx::Tx;
-use crate::unmatched::{self, Unmatched};
+use crate::unmatched::{self, UnmatchedMoney};
 use crate::{Store, StoreError, processor_customers, top_ups};
 
 /// Money that arrived, as the processor's own object says.
 #[derive(Debug, Clone, Copy)]
-pub struct Paid<'a> {
+pub struct NewPayment<'a> {
     /// The id of the first ledger entry, if there will be one.
     pub entry: EntryId,
     /// What was paid for.
@@ -96,11 +96,11 @@ pub struct SoldPart {
 
 /// How a payment was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fulfilled {
+pub enum PaymentOutcome {
     /// Granted, just now.
-    Granted(Receipt),
+    Granted(PaymentReceipt),
     /// It was granted before; nothing changed.
-    Repeated(Receipt),
+    Repeated(PaymentReceipt),
     /// Not granted.
     Unmatched {
         /// Why.
@@ -114,7 +114,7 @@ pub enum Fulfilled {
 
 /// What a payment brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Receipt {
+pub struct PaymentReceipt {
     /// Whose credits.
     pub customer: CustomerId,
     /// How many were granted for it.
@@ -124,20 +124,20 @@ pub struct Receipt {
 }
 
 /// What does not fit, in words.
-struct Difference {
+struct PaymentMismatch {
     reason: Mismatch,
     details: String,
 }
 
 /// Whom a payment is granted to, and what for.
-struct Grantee {
+struct PaymentGrantee {
     customer: CustomerId,
     order: Option<OrderId>,
-    goods: Vec<Goods>,
+    goods: Vec<SoldGoods>,
 }
 
 /// What is granted for one thing that was sold.
-struct Goods {
+struct SoldGoods {
     part: Part,
     source: LotSource,
     expires_at: Option<Timestamp>,
@@ -145,7 +145,7 @@ struct Goods {
 }
 
 /// Grants the credits of a payment, once, if it is what was ordered.
-pub async fn fulfil(store: &Store, paid: &Paid<'_>) -> Result<Fulfilled, StoreError> {
+pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutcome, StoreError> {
     let mut tx = store.write().await?;
     let grantee = match paid.what {
         PaidFor::Order { id, subtotal_cents, expires_at } => {
@@ -158,7 +158,7 @@ pub async fn fulfil(store: &Store, paid: &Paid<'_>) -> Result<Fulfilled, StoreEr
         Ok(grantee) => grantee,
         Err(difference) => return refuse(tx, difference, paid).await,
     };
-    let wanted = if grantee.order.is_some() { Wanted::None } else { Wanted::Plans };
+    let wanted = if grantee.order.is_some() { LotSelection::None } else { LotSelection::Plans };
     let opened = lots::open(&mut tx, grantee.customer, wanted, (paid.entry, paid.at)).await?;
     let Some(holdings) = opened else {
         return Err(StoreError::corrupt("customer_credits", grantee.customer));
@@ -172,7 +172,7 @@ pub async fn fulfil(store: &Store, paid: &Paid<'_>) -> Result<Fulfilled, StoreEr
     }
     let receipt = grant(&mut tx, holdings, grantee, paid).await?;
     tx.commit().await?;
-    Ok(Fulfilled::Granted(receipt))
+    Ok(PaymentOutcome::Granted(receipt))
 }
 
 /// How the money of a payment intent is written down: as a pack's or as an invoice's; nothing if it is not.
@@ -190,7 +190,7 @@ pub async fn payer_of(store: &Store, intent: &str) -> Result<Option<CustomerId>,
 }
 
 /// What an order's payment brought, and what is available now; nothing before it is paid.
-pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<Receipt>, StoreError> {
+pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<PaymentReceipt>, StoreError> {
     const SQL: &str = "
         select s.customer_id, p.credits, c.available
         from sales s join sale_parts p on p.sale_id = s.id
@@ -199,14 +199,14 @@ pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<Receipt>, S
     let row = store.read().await?.row(SQL, &[order.into()]).await?;
     row.map(|row| {
         let customer = row.parse(0, "sales")?;
-        Ok(Receipt { customer, credits: row.credits(1)?, balance: row.credits(2)? })
+        Ok(PaymentReceipt { customer, credits: row.credits(1)?, balance: row.credits(2)? })
     })
     .transpose()
 }
 
 /// A payment on the books.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booked {
+pub struct RecordedPayment {
     /// The payment intent or the invoice.
     pub payment: String,
     /// Which of the two.
@@ -224,7 +224,7 @@ pub async fn is_granted(store: &Store, payment: &str) -> Result<bool, StoreError
 }
 
 /// Every payment that was booked on this UTC day.
-pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<Booked>, StoreError> {
+pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<RecordedPayment>, StoreError> {
     const SQL: &str = "
         select id, source, amount_cents, currency from sales
         where at >= $1 and at < $2 order by at, id";
@@ -232,7 +232,7 @@ pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<Booked>, StoreEr
     let rows = store.read().await?.rows(SQL, &values).await?;
     rows.iter()
         .map(|row| {
-            Ok(Booked {
+            Ok(RecordedPayment {
                 payment: row.text(0)?,
                 source: row.parse(1, "sales")?,
                 cents: row.int(2)?,
@@ -243,9 +243,9 @@ pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<Booked>, StoreEr
 }
 
 /// Notes money that matches nothing; true when it was not known yet.
-pub async fn note_unmatched(store: &Store, unmatched: &Unmatched<'_>) -> Result<bool, StoreError> {
+pub async fn note_unmatched(store: &Store, it: &UnmatchedMoney<'_>) -> Result<bool, StoreError> {
     let mut tx = store.write().await?;
-    let is_new = unmatched::note(&mut tx, unmatched).await?;
+    let is_new = unmatched::note(&mut tx, it).await?;
     tx.commit().await?;
     Ok(is_new)
 }
@@ -270,10 +270,10 @@ impl PaidFor<'_> {
 /// Whose order it is, if what was paid is what was ordered.
 fn of_order(
     order: Option<&Order>,
-    paid: &Paid<'_>,
+    paid: &NewPayment<'_>,
     (subtotal_cents, expires_at): (i64, Option<Timestamp>),
-) -> Result<Grantee, Difference> {
-    let differ = |reason, details: String| Err(Difference { reason, details });
+) -> Result<PaymentGrantee, PaymentMismatch> {
+    let differ = |reason, details: String| Err(PaymentMismatch { reason, details });
     let Some(order) = order else {
         return differ(Mismatch::UnknownOrder, format!("{} names no order of ours", paid.payment));
     };
@@ -312,33 +312,33 @@ fn of_order(
     };
     let source =
         if order.channel == OrderChannel::TopUp { LotSource::TopUp } else { LotSource::Pack };
-    let goods = Goods { part, source, expires_at, reference: order.id.to_string() };
-    Ok(Grantee { customer: order.customer, order: Some(order.id), goods: vec![goods] })
+    let goods = SoldGoods { part, source, expires_at, reference: order.id.to_string() };
+    Ok(PaymentGrantee { customer: order.customer, order: Some(order.id), goods: vec![goods] })
 }
 
 async fn of_invoice(
     tx: &mut Tx,
-    paid: &Paid<'_>,
+    paid: &NewPayment<'_>,
     invoice: &SoldInvoice,
-) -> Result<Result<Grantee, Difference>, StoreError> {
+) -> Result<Result<PaymentGrantee, PaymentMismatch>, StoreError> {
     if invoice.livemode != paid.livemode {
         let details = format!(
             "livemode of the deployment is {}, of the invoice {}",
             invoice.livemode, paid.livemode
         );
-        return Ok(Err(Difference { reason: Mismatch::OtherMode, details }));
+        return Ok(Err(PaymentMismatch { reason: Mismatch::OtherMode, details }));
     }
     let payer = paid.processor_customer.unwrap_or_default();
     let Some(customer) = processor_customers::owner_in(tx, payer).await? else {
         let details = format!("{payer} is no customer of ours");
-        return Ok(Err(Difference { reason: Mismatch::OtherCustomer, details }));
+        return Ok(Err(PaymentMismatch { reason: Mismatch::OtherCustomer, details }));
     };
     let goods = invoice.parts.iter().map(|sold| sold.goods(&invoice.subscription, paid.at));
-    Ok(Ok(Grantee { customer, order: None, goods: goods.collect() }))
+    Ok(Ok(PaymentGrantee { customer, order: None, goods: goods.collect() }))
 }
 
 impl SoldPart {
-    fn goods(&self, subscription: &str, now: Timestamp) -> Goods {
+    fn goods(&self, subscription: &str, now: Timestamp) -> SoldGoods {
         // What is paid after its period can be spent for a while at least.
         let late = (now > self.period_end).then(|| now.plus_seconds(LATE_LIFE_S));
         let expires_at = self.expires_at.map(|end| late.map_or(end, |late| end.max(late)));
@@ -351,12 +351,16 @@ impl SoldPart {
             credited: 0,
             lot: None,
         };
-        Goods { part, source: LotSource::Plan, expires_at, reference: self.reference.clone() }
+        SoldGoods { part, source: LotSource::Plan, expires_at, reference: self.reference.clone() }
     }
 }
 
 /// Writes the sale down. False when it was before.
-async fn insert_sale(tx: &mut Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<bool, StoreError> {
+async fn insert_sale(
+    tx: &mut Tx,
+    grantee: &PaymentGrantee,
+    paid: &NewPayment<'_>,
+) -> Result<bool, StoreError> {
     const INSERT: &str = "
         insert into sales
             (id, source, intent_id, customer_id, order_id, subscription_id, number, amount_cents, tax_cents, currency,
@@ -389,10 +393,10 @@ async fn insert_sale(tx: &mut Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<
 /// Grants a lot for each part of a sale that brings credits, and brings them in line with money that went back before.
 async fn grant(
     tx: &mut Tx,
-    mut holdings: Holdings,
-    grantee: Grantee,
-    paid: &Paid<'_>,
-) -> Result<Receipt, StoreError> {
+    mut holdings: CreditHoldings,
+    grantee: PaymentGrantee,
+    paid: &NewPayment<'_>,
+) -> Result<PaymentReceipt, StoreError> {
     let (mut parts, mut credits) = (Vec::new(), 0_i64);
     for (place, goods) in (0_u64..).zip(grantee.goods) {
         let mut part = goods.part;
@@ -411,26 +415,26 @@ async fn grant(
         None => paid.payment.to_owned(),
     };
     let source = Some((paid.what.source().as_str(), paid.payment));
-    let label = Label { kind: paid.what.kind(), source, reference: Some(&reference) };
+    let label = EntryLabel { kind: paid.what.kind(), source, reference: Some(&reference) };
     holdings.book(tx, label).await?;
     write(tx, &mut holdings, parts, paid).await?;
     let balance = Credits::from_whole(holdings.available());
     let customer = grantee.customer;
     holdings.save(tx).await?;
-    Ok(Receipt { customer, credits: Credits::from_whole(credits), balance })
+    Ok(PaymentReceipt { customer, credits: Credits::from_whole(credits), balance })
 }
 
 /// Writes what was sold, after its lots.
 async fn write(
     tx: &mut Tx,
-    holdings: &mut Holdings,
+    holdings: &mut CreditHoldings,
     parts: Vec<Part>,
-    paid: &Paid<'_>,
+    paid: &NewPayment<'_>,
 ) -> Result<(), StoreError> {
     let (scope, lines, number, sold_at) = match paid.what {
-        PaidFor::Order { .. } => (Scope::Pack(paid.payment), &[][..], "", paid.at),
+        PaidFor::Order { .. } => (SaleScope::Pack(paid.payment), &[][..], "", paid.at),
         PaidFor::Invoice(invoice) => (
-            Scope::Invoices(holdings.customer),
+            SaleScope::Invoices(holdings.customer),
             invoice.lines.as_slice(),
             invoice.number.as_str(),
             invoice.sold_at,
@@ -455,12 +459,16 @@ async fn write(
     known.arrived(&sale.id);
     sales::save(tx, holdings.customer, &before, known.all()).await?;
     holdings.lots = known.lots;
-    let label = Label { kind: "refund", source: None, reference: Some(paid.payment) };
+    let label = EntryLabel { kind: "refund", source: None, reference: Some(paid.payment) };
     holdings.book(tx, label).await.map(drop)
 }
 
 /// The payment was granted before: to this order, or to another one, which is wrong.
-async fn repeated(mut tx: Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<Fulfilled, StoreError> {
+async fn repeated(
+    mut tx: Tx,
+    grantee: &PaymentGrantee,
+    paid: &NewPayment<'_>,
+) -> Result<PaymentOutcome, StoreError> {
     const SQL: &str = "
         select s.customer_id, s.order_id,
                cast(coalesce((select sum(p.credits) from sale_parts p where p.sale_id = s.id), 0) as bigint), c.available
@@ -471,21 +479,20 @@ async fn repeated(mut tx: Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<Fulf
     let customer: CustomerId = row.parse(0, "sales")?;
     let order: Option<OrderId> = row.parse_optional(1, "sales")?;
     if order == grantee.order && customer == grantee.customer {
-        let receipt = Receipt { customer, credits: row.credits(2)?, balance: row.credits(3)? };
-        return Ok(Fulfilled::Repeated(receipt));
+        let (credits, balance) = (row.credits(2)?, row.credits(3)?);
+        return Ok(PaymentOutcome::Repeated(PaymentReceipt { customer, credits, balance }));
     }
     let details = format!("{} was granted to {customer} before", paid.payment);
-    refuse(tx, Difference { reason: Mismatch::OtherPayment, details }, paid).await
+    refuse(tx, PaymentMismatch { reason: Mismatch::OtherPayment, details }, paid).await
 }
 
 async fn refuse(
     mut tx: Tx,
-    difference: Difference,
-    paid: &Paid<'_>,
-) -> Result<Fulfilled, StoreError> {
-    let Difference { reason, details } = difference;
-    let unmatched = Unmatched { object: paid.payment, reason, details: &details, at: paid.at };
+    PaymentMismatch { reason, details }: PaymentMismatch,
+    paid: &NewPayment<'_>,
+) -> Result<PaymentOutcome, StoreError> {
+    let unmatched = UnmatchedMoney { object: paid.payment, reason, details: &details, at: paid.at };
     let is_new = unmatched::note(&mut tx, &unmatched).await?;
     tx.commit().await?;
-    Ok(Fulfilled::Unmatched { reason, details, is_new })
+    Ok(PaymentOutcome::Unmatched { reason, details, is_new })
 }

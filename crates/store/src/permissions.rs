@@ -11,7 +11,7 @@ use crate::{Store, StoreError};
 
 /// A permission that somebody has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Granted {
+pub struct GrantedPermission {
     /// Who has it.
     pub customer: CustomerId,
     /// The address, for people.
@@ -24,7 +24,7 @@ pub struct Granted {
 
 /// How the grant of a permission ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Granting {
+pub enum PermissionGranting {
     /// The customer has it from now on.
     Granted,
     /// The customer had it before; nothing changed.
@@ -39,22 +39,22 @@ pub async fn grant(
     customer: CustomerId,
     permission: Permission,
     entry: &AuditEntry,
-) -> Result<Granting, StoreError> {
+) -> Result<PermissionGranting, StoreError> {
     const CUSTOMER: &str = "select 1 from customers where id = $1";
     const SQL: &str = "
         insert into staff_permissions (customer_id, permission, granted_at) values ($1, $2, $3)
         on conflict (customer_id, permission) do nothing";
     let mut tx = store.write().await?;
     if tx.row(CUSTOMER, &[customer.into()]).await?.is_none() {
-        return Ok(Granting::NoCustomer);
+        return Ok(PermissionGranting::NoCustomer);
     }
     let values = [customer.into(), permission.as_str().into(), entry.at.into()];
     if tx.execute(SQL, &values).await? == 0 {
-        return Ok(Granting::Repeated);
+        return Ok(PermissionGranting::Repeated);
     }
     audit::insert(&mut tx, entry).await?;
     tx.commit().await?;
-    Ok(Granting::Granted)
+    Ok(PermissionGranting::Granted)
 }
 
 /// Takes a permission back, for every request that begins after this. False when the customer has it not.
@@ -75,7 +75,7 @@ pub async fn revoke(
 }
 
 /// Everybody who has a permission, by address.
-pub async fn list(store: &Store) -> Result<Vec<Granted>, StoreError> {
+pub async fn list(store: &Store) -> Result<Vec<GrantedPermission>, StoreError> {
     const SQL: &str = "
         select p.customer_id, c.email, p.permission, p.granted_at
         from staff_permissions p join customers c on c.id = p.customer_id
@@ -83,7 +83,7 @@ pub async fn list(store: &Store) -> Result<Vec<Granted>, StoreError> {
     let rows = store.read().await?.rows(SQL, &[]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Granted {
+            Ok(GrantedPermission {
                 customer: row.parse(0, "staff_permissions")?,
                 email: row.parse(1, "customers")?,
                 permission: row.parse(2, "staff_permissions")?,

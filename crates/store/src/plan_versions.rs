@@ -4,7 +4,7 @@ use domain::plan::PlanVersion;
 use domain::slot::Accounts;
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -75,7 +75,7 @@ pub(crate) async fn find_in(
     tx.row(SQL, &[price_id.into()]).await?.as_ref().map(version).transpose()
 }
 
-fn version(row: &Row) -> Result<PlanVersion, StoreError> {
+fn version(row: &SqlRow) -> Result<PlanVersion, StoreError> {
     Ok(PlanVersion {
         price_id: row.text(0)?,
         plan_id: row.text(1)?,

@@ -5,12 +5,12 @@
 use domain::time::Timestamp;
 
 use crate::jobs::{self, NewJob};
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::{Store, StoreError};
 
 /// An event as it was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct DeliveredEvent {
     /// The processor's id of it.
     pub id: String,
     /// What happened, such as `payment_intent.succeeded`.
@@ -38,7 +38,7 @@ pub enum EventOutcome {
 
 /// What is known of an event that was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receipt {
+pub enum EventReceipt {
     /// It is new, or was not acted on yet.
     Open,
     /// It was acted on before.
@@ -63,10 +63,10 @@ impl EventOutcome {
 /// one that was left unmatched is taken up again, since somebody may have mended what it did not match.
 pub async fn receive(
     store: &Store,
-    event: &Event,
+    event: &DeliveredEvent,
     job: &NewJob,
     run_at: Timestamp,
-) -> Result<Receipt, StoreError> {
+) -> Result<EventReceipt, StoreError> {
     const SQL: &str = "
         insert into processor_events
             (id, kind, object_id, processor_customer_id, api_version, created_at, received_at, deliveries,
@@ -93,11 +93,15 @@ pub async fn receive(
         jobs::insert_at(&mut tx, job, run_at).await?;
     }
     tx.commit().await?;
-    Ok(if matches!(state.as_str(), "done" | "ignored") { Receipt::Ended } else { Receipt::Open })
+    Ok(if matches!(state.as_str(), "done" | "ignored") {
+        EventReceipt::Ended
+    } else {
+        EventReceipt::Open
+    })
 }
 
 /// The event, if it is still to be acted on.
-pub async fn find_open(store: &Store, id: &str) -> Result<Option<Event>, StoreError> {
+pub async fn find_open(store: &Store, id: &str) -> Result<Option<DeliveredEvent>, StoreError> {
     const SQL: &str = "
         select id, kind, object_id, processor_customer_id, api_version, created_at
         from processor_events where id = $1 and state = 'received'";
@@ -133,8 +137,8 @@ pub async fn delete_old(store: &Store, before: Timestamp) -> Result<u64, StoreEr
     Ok(deleted)
 }
 
-fn event(row: &Row) -> Result<Event, StoreError> {
-    Ok(Event {
+fn event(row: &SqlRow) -> Result<DeliveredEvent, StoreError> {
+    Ok(DeliveredEvent {
         id: row.text(0)?,
         kind: row.text(1)?,
         object: row.optional_text(2)?,

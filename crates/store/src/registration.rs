@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 
 /// Somebody who registers.
 #[derive(Debug, Clone)]
-pub struct Registration<'a> {
+pub struct NewRegistration<'a> {
     /// The customer; a pending trial is stored as `None` where one of the limits is reached.
     pub customer: &'a NewCustomer,
     /// How many trials may begin on one day, by what they have in common.
@@ -30,7 +30,7 @@ pub struct TrialLimit {
 
 /// How a registration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registered {
+pub enum RegistrationOutcome {
     /// The customer exists, with a trial in this state.
     Created {
         /// `Pending`, or `None` where none was asked for or a limit was reached.
@@ -43,13 +43,13 @@ pub enum Registered {
 /// Registers a customer, in one transaction.
 pub async fn register(
     store: &Store,
-    registration: &Registration<'_>,
-) -> Result<Registered, StoreError> {
+    registration: &NewRegistration<'_>,
+) -> Result<RegistrationOutcome, StoreError> {
     const NO_TRIAL: &str = "update customers set trial_state = 'none' where id = $1";
     let new = registration.customer;
     let mut tx = store.write().await?;
     if !customers::insert(&mut tx, new).await? {
-        return Ok(Registered::EmailTaken);
+        return Ok(RegistrationOutcome::EmailTaken);
     }
     let mut trial = new.trial;
     if trial == TrialState::Pending
@@ -60,7 +60,7 @@ pub async fn register(
     }
     jobs::insert_all(&mut tx, registration.jobs).await?;
     tx.commit().await?;
-    Ok(Registered::Created { trial })
+    Ok(RegistrationOutcome::Created { trial })
 }
 
 /// Forgets the counts of the days before `day`.

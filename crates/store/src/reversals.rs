@@ -10,15 +10,15 @@ use domain::sales::Withdrawal;
 use domain::time::Timestamp;
 
 use crate::jobs::{self, NewJob};
-use crate::lots::{self, Holdings, Label, Wanted};
-use crate::sales::{self, Scope};
+use crate::lots::{self, CreditHoldings, EntryLabel, LotSelection};
+use crate::sales::{self, SaleScope};
 use crate::tx::Tx;
-use crate::unmatched::{self, Unmatched};
+use crate::unmatched::{self, UnmatchedMoney};
 use crate::{Store, StoreError, orders, top_up_settings};
 
 /// A refund or a dispute, as the processor's own object says.
 #[derive(Debug, Clone, Copy)]
-pub struct Reversal<'a> {
+pub struct PaymentReversal<'a> {
     /// The id of the ledger entry, if there will be one.
     pub entry: EntryId,
     /// The processor's id of the refund or the dispute.
@@ -39,9 +39,9 @@ pub struct Reversal<'a> {
 
 /// What a refund or dispute changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reversed {
+pub enum ReversalEffect {
     /// It is written down.
-    Booked(Box<Change>),
+    Booked(Box<ReversalChange>),
     /// Nothing new.
     Unchanged,
     /// It is about a payment that was never booked.
@@ -53,7 +53,7 @@ pub enum Reversed {
 
 /// What was taken or given back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ReversalChange {
     /// Whose.
     pub customer: CustomerId,
     /// Credits that went out (positive) or came back (negative), perhaps none.
@@ -71,7 +71,7 @@ pub struct Change {
 }
 
 /// The sale that money goes back of.
-struct Reversible {
+struct ReversibleSale {
     id: String,
     source: PaymentSource,
     customer: CustomerId,
@@ -81,7 +81,7 @@ struct Reversible {
 
 /// Money of a sale that has gone back.
 #[derive(Default)]
-struct Sums {
+struct ReversedSums {
     /// Money that stands as gone, by refunds and disputes.
     gone_cents: i64,
     /// Money that stands as refunded.
@@ -92,21 +92,21 @@ struct Sums {
 /// `follow` makes of the change are written down with it.
 pub async fn apply(
     store: &Store,
-    reversal: &Reversal<'_>,
-    follow: &(dyn Fn(&Change) -> Vec<NewJob> + Send + Sync),
-) -> Result<Reversed, StoreError> {
+    reversal: &PaymentReversal<'_>,
+    follow: &(dyn Fn(&ReversalChange) -> Vec<NewJob> + Send + Sync),
+) -> Result<ReversalEffect, StoreError> {
     let mut tx = store.write().await?;
     let Some(sale) = find(&mut tx, reversal.intent).await? else {
         return unknown(tx, reversal).await;
     };
     let wanted = match sale.source {
         PaymentSource::Intent => of_pack(&mut tx, &sale.id).await?,
-        PaymentSource::Invoice => Wanted::Plans,
+        PaymentSource::Invoice => LotSelection::Plans,
     };
     let opened = lots::open(&mut tx, sale.customer, wanted, (reversal.entry, reversal.at)).await?;
     let holdings = opened.ok_or_else(|| StoreError::corrupt("customer_credits", sale.customer))?;
     if !advance(&mut tx, &sale, reversal).await? {
-        return Ok(Reversed::Unchanged);
+        return Ok(ReversalEffect::Unchanged);
     }
     let sums = sums(&mut tx, &sale.id).await?;
     if let Some(order) = sale.order {
@@ -122,19 +122,19 @@ pub async fn apply(
     }
     jobs::insert_all(&mut tx, &follow(&change)).await?;
     tx.commit().await?;
-    Ok(Reversed::Booked(Box::new(change)))
+    Ok(ReversalEffect::Booked(Box::new(change)))
 }
 
 /// Takes or gives back what follows from the money that has gone back in all.
 async fn bring_in_line(
     tx: &mut Tx,
-    mut holdings: Holdings,
-    (sale, gone_cents): (&Reversible, i64),
-    reversal: &Reversal<'_>,
-) -> Result<Change, StoreError> {
+    mut holdings: CreditHoldings,
+    (sale, gone_cents): (&ReversibleSale, i64),
+    reversal: &PaymentReversal<'_>,
+) -> Result<ReversalChange, StoreError> {
     let scope = match sale.source {
-        PaymentSource::Intent => Scope::Pack(&sale.id),
-        PaymentSource::Invoice => Scope::Invoices(sale.customer),
+        PaymentSource::Intent => SaleScope::Pack(&sale.id),
+        PaymentSource::Invoice => SaleScope::Invoices(sale.customer),
     };
     let lots = std::mem::take(&mut holdings.lots);
     let mut sales = sales::read(tx, scope, lots, (reversal.credit_cents, reversal.at)).await?;
@@ -146,12 +146,13 @@ async fn bring_in_line(
     let debt = Credits::from_whole(sales.lots.debt());
     holdings.lots = sales.lots;
     let reference = sale.order.map_or_else(|| sale.id.clone(), |order| order.to_string());
-    let label = Label { kind: reversal.kind.as_str(), source: None, reference: Some(&reference) };
+    let label =
+        EntryLabel { kind: reversal.kind.as_str(), source: None, reference: Some(&reference) };
     holdings.book(tx, label).await?;
     let balance = Credits::from_whole(holdings.available());
     holdings.save(tx).await?;
     let taken = Credits::from_whole(taken);
-    Ok(Change {
+    Ok(ReversalChange {
         customer: sale.customer,
         taken,
         balance,
@@ -162,11 +163,11 @@ async fn bring_in_line(
     })
 }
 
-async fn find(tx: &mut Tx, intent: &str) -> Result<Option<Reversible>, StoreError> {
+async fn find(tx: &mut Tx, intent: &str) -> Result<Option<ReversibleSale>, StoreError> {
     const SQL: &str = "
         select id, source, customer_id, order_id, amount_cents from sales where intent_id = $1";
     let Some(row) = tx.row(SQL, &[intent.into()]).await? else { return Ok(None) };
-    Ok(Some(Reversible {
+    Ok(Some(ReversibleSale {
         id: row.text(0)?,
         source: row.parse(1, "sales")?,
         customer: row.parse(2, "sales")?,
@@ -176,16 +177,16 @@ async fn find(tx: &mut Tx, intent: &str) -> Result<Option<Reversible>, StoreErro
 }
 
 /// The lot of a pack.
-async fn of_pack(tx: &mut Tx, sale: &str) -> Result<Wanted, StoreError> {
+async fn of_pack(tx: &mut Tx, sale: &str) -> Result<LotSelection, StoreError> {
     const SQL: &str = "select lot_id from sale_parts where sale_id = $1 and lot_id is not null";
     let row = tx.row(SQL, &[sale.into()]).await?;
-    row.map_or(Ok(Wanted::None), |row| row.parse(0, "sale_parts").map(Wanted::One))
+    row.map_or(Ok(LotSelection::None), |row| row.parse(0, "sale_parts").map(LotSelection::One))
 }
 
-async fn unknown(mut tx: Tx, reversal: &Reversal<'_>) -> Result<Reversed, StoreError> {
+async fn unknown(mut tx: Tx, reversal: &PaymentReversal<'_>) -> Result<ReversalEffect, StoreError> {
     let details =
         format!("the {} is of {}, which was never booked", reversal.kind, reversal.intent);
-    let unmatched = Unmatched {
+    let unmatched = UnmatchedMoney {
         object: reversal.id,
         reason: Mismatch::UnknownPayment,
         details: &details,
@@ -193,15 +194,15 @@ async fn unknown(mut tx: Tx, reversal: &Reversal<'_>) -> Result<Reversed, StoreE
     };
     let is_new = unmatched::note(&mut tx, &unmatched).await?;
     tx.commit().await?;
-    Ok(Reversed::Unmatched { is_new })
+    Ok(ReversalEffect::Unmatched { is_new })
 }
 
 /// Writes where it stands. False when that was known, or is older than what is known: states only move on, since the
 /// processor's events come in any order.
 async fn advance(
     tx: &mut Tx,
-    sale: &Reversible,
-    reversal: &Reversal<'_>,
+    sale: &ReversibleSale,
+    reversal: &PaymentReversal<'_>,
 ) -> Result<bool, StoreError> {
     const KNOWN: &str = "select state from reversals where id = $1";
     const INSERT: &str = "
@@ -234,12 +235,12 @@ async fn advance(
     Ok(true)
 }
 
-async fn sums(tx: &mut Tx, sale: &str) -> Result<Sums, StoreError> {
+async fn sums(tx: &mut Tx, sale: &str) -> Result<ReversedSums, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(case when state = 'standing' then amount_cents else 0 end), 0) as bigint),
                cast(coalesce(sum(case when state = 'standing' and kind = 'refund' then amount_cents else 0 end), 0)
                     as bigint)
         from reversals where payment_id = $1";
-    let Some(row) = tx.row(SQL, &[sale.into()]).await? else { return Ok(Sums::default()) };
-    Ok(Sums { gone_cents: row.int(0)?, refunded_cents: row.int(1)? })
+    let Some(row) = tx.row(SQL, &[sale.into()]).await? else { return Ok(ReversedSums::default()) };
+    Ok(ReversedSums { gone_cents: row.int(0)?, refunded_cents: row.int(1)? })
 }

@@ -5,13 +5,13 @@ use domain::lots::Lots;
 use domain::sales::{Part, PartKind, Sale, Sales, Transfer, pot_of_period};
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, balance};
 
 /// Which sales a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope<'a> {
+pub(crate) enum SaleScope<'a> {
     /// One pack: nothing else shares its fate.
     Pack(&'a str),
     /// The invoices of a customer.
@@ -110,7 +110,7 @@ pub async fn note_slot_credit(
 /// Reads sales, and joins them with the lots of their credits and what the processor holds as credit, in cents.
 pub(crate) async fn read(
     tx: &mut Tx,
-    scope: Scope<'_>,
+    scope: SaleScope<'_>,
     lots: Lots,
     (credit_cents, now): (i64, Timestamp),
 ) -> Result<Sales, StoreError> {
@@ -122,8 +122,8 @@ pub(crate) async fn read(
     const TRANSFERS: &str = "
         select t.sale_id, t.pot, t.cents from sale_transfers t join sales s on s.id = t.sale_id where";
     let (condition, value) = match scope {
-        Scope::Pack(id) => ("s.id = $1", id.to_owned()),
-        Scope::Invoices(customer) => {
+        SaleScope::Pack(id) => ("s.id = $1", id.to_owned()),
+        SaleScope::Invoices(customer) => {
             ("s.source = 'invoice' and s.customer_id = $1", customer.to_string())
         }
     };
@@ -252,7 +252,7 @@ async fn save_transfers(tx: &mut Tx, customer: CustomerId, sale: &Sale) -> Resul
     Ok(())
 }
 
-fn sale(row: &Row) -> Result<Sale, StoreError> {
+fn sale(row: &SqlRow) -> Result<Sale, StoreError> {
     Ok(Sale {
         id: row.text(0)?,
         sold_at: row.time(1)?,
@@ -266,7 +266,7 @@ fn sale(row: &Row) -> Result<Sale, StoreError> {
     })
 }
 
-fn part(row: &Row) -> Result<Part, StoreError> {
+fn part(row: &SqlRow) -> Result<Part, StoreError> {
     Ok(Part {
         kind: row.parse(1, "sale_parts")?,
         pot: row.text(2)?,

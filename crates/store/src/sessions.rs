@@ -1,6 +1,6 @@
 //! Sessions: logins of customers in browsers. Only hashes of their tokens are stored.
 //!
-//! A session is one row; it ends by being deleted. How long one lives is told by the caller in [`Lifetime`],
+//! A session is one row; it ends by being deleted. How long one lives is told by the caller in [`SessionLifetime`],
 //! so that a changed setting counts for sessions that exist.
 
 use domain::id::{CustomerId, SessionId};
@@ -10,7 +10,7 @@ use domain::token::TokenHash;
 
 use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, login_networks, mail_links};
 
@@ -33,7 +33,7 @@ pub struct Session {
 
 /// How long sessions live, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lifetime {
+pub struct SessionLifetime {
     /// After its last use.
     pub idle_s: i64,
     /// After its beginning, however much it is used.
@@ -42,12 +42,12 @@ pub struct Lifetime {
 
 impl Session {
     /// When it ends if it is not used again. At that instant it is over.
-    pub fn ends_at(&self, lifetime: Lifetime) -> Timestamp {
+    pub fn ends_at(&self, lifetime: SessionLifetime) -> Timestamp {
         lifetime.idle_end(self.created_at, self.last_used_at)
     }
 }
 
-impl Lifetime {
+impl SessionLifetime {
     /// When a session ends however much it is used.
     pub const fn latest_end(self, created_at: Timestamp) -> Timestamp {
         created_at.plus_seconds(self.age_s)
@@ -78,7 +78,7 @@ pub struct NewSession {
 
 /// A login whose password was found to be right.
 #[derive(Debug, Clone)]
-pub struct Login<'a> {
+pub struct VerifiedLogin<'a> {
     /// The session to begin.
     pub session: &'a NewSession,
     /// The hash that the password was checked against. If it is no longer the customer's, nothing begins.
@@ -106,7 +106,7 @@ pub struct PasswordChange<'a> {
 
 /// What a token opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Presented {
+pub struct PresentedSession {
     /// The session that the token belongs to.
     pub session: Session,
     /// When its customer was closed.
@@ -115,16 +115,16 @@ pub struct Presented {
     pub email_verified_at: Option<Timestamp>,
 }
 
-impl Presented {
+impl PresentedSession {
     /// Whether it opens anything at `now`.
-    pub fn is_usable(&self, now: Timestamp, lifetime: Lifetime) -> bool {
+    pub fn is_usable(&self, now: Timestamp, lifetime: SessionLifetime) -> bool {
         self.customer_disabled_at.is_none() && now < self.session.ends_at(lifetime)
     }
 }
 
 /// Begins a session. False, and nothing is stored, when the password was changed or the customer closed
 /// since it was checked.
-pub async fn log_in(store: &Store, login: &Login<'_>) -> Result<bool, StoreError> {
+pub async fn log_in(store: &Store, login: &VerifiedLogin<'_>) -> Result<bool, StoreError> {
     const END_REPLACED: &str = "delete from sessions where token_hash = $1";
     let mut tx = store.write().await?;
     let customer = login.session.customer;
@@ -163,11 +163,11 @@ pub async fn change_password(
     Ok(true)
 }
 
-/// What a token opens; `Presented::is_usable` says whether it still does.
+/// What a token opens; `PresentedSession::is_usable` says whether it still does.
 pub async fn find_by_hash(
     store: &Store,
     hash: &TokenHash,
-) -> Result<Option<Presented>, StoreError> {
+) -> Result<Option<PresentedSession>, StoreError> {
     const SQL: &str = "
         select s.id, s.customer_id, s.user_agent, s.network, s.created_at, s.last_used_at,
                c.disabled_at, c.email_verified_at
@@ -176,7 +176,7 @@ pub async fn find_by_hash(
         where s.token_hash = $1";
     let row = store.read().await?.row(SQL, &[hash.into()]).await?;
     row.map(|row| {
-        Ok(Presented {
+        Ok(PresentedSession {
             session: session(&row)?,
             customer_disabled_at: row.optional_time(6)?,
             email_verified_at: row.optional_time(7)?,
@@ -215,7 +215,7 @@ pub async fn end(store: &Store, customer: CustomerId, id: SessionId) -> Result<b
 pub async fn delete_expired(
     store: &Store,
     now: Timestamp,
-    lifetime: Lifetime,
+    lifetime: SessionLifetime,
     limit: i64,
 ) -> Result<u64, StoreError> {
     const SQL: &str = "
@@ -283,7 +283,7 @@ async fn insert(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn session(row: &Row) -> Result<Session, StoreError> {
+fn session(row: &SqlRow) -> Result<Session, StoreError> {
     Ok(Session {
         id: row.parse(0, "sessions")?,
         customer: row.parse(1, "sessions")?,

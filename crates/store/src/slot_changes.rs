@@ -9,15 +9,15 @@ use domain::slot::{Allowances, ChangeProration, ChangeStep, SlotChangeKind, Slot
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::places::{OccupiedSlots, Shift};
-use crate::sql::Row;
-use crate::subscriptions::{self, View};
+use crate::slot_assignment::{OccupiedSlots, SlotShift};
+use crate::sql::SqlRow;
+use crate::subscriptions::{self, SubscriptionView};
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, limits, places};
+use crate::{Store, StoreError, customers, slot_assignment, slot_limits};
 
 /// A change to be written down.
 #[derive(Debug, Clone)]
-pub struct NewChange {
+pub struct NewSlotChange {
     /// Its id.
     pub id: ChangeId,
     /// Whose it is.
@@ -41,7 +41,7 @@ pub struct NewChange {
     /// Who asked for it, for the audit list.
     pub actor: String,
     /// What becomes of the items, in this order.
-    pub items: Vec<ChangeItem>,
+    pub items: Vec<SlotChangeItem>,
     /// Now.
     pub at: Timestamp,
     /// Until when nobody else carries it out.
@@ -50,7 +50,7 @@ pub struct NewChange {
 
 /// What becomes of one item of the subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeItem {
+pub struct SlotChangeItem {
     /// The platform of the slots; none for the plan.
     pub platform: Option<Platform>,
     /// The plan from then on; none for slots.
@@ -71,7 +71,7 @@ pub struct ChangeItem {
 
 /// A change as it was written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct SlotChange {
     /// Its id.
     pub id: ChangeId,
     /// Whose it is.
@@ -109,16 +109,16 @@ pub struct Change {
     /// When it was asked for.
     pub created_at: Timestamp,
     /// What becomes of the items.
-    pub items: Vec<ChangeItem>,
+    pub items: Vec<SlotChangeItem>,
 }
 
 /// How writing a change down ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
+pub enum SlotChangeStart {
     /// It is open, and the caller's to carry out.
-    Started(Box<Change>),
+    Started(Box<SlotChange>),
     /// Another one is open.
-    Busy(Box<Change>),
+    Busy(Box<SlotChange>),
     /// Accounts have the places that it would take away; nothing was written.
     InUse(OccupiedSlots),
     /// The subscription was written since the version was read: decide anew.
@@ -127,7 +127,7 @@ pub enum Start {
 
 /// Why a change failed.
 #[derive(Debug, Clone, Copy)]
-pub struct Failure<'a> {
+pub struct SlotChangeFailure<'a> {
     /// The processor's word for it, or ours.
     pub code: &'a str,
     /// Why the bank declined.
@@ -136,10 +136,10 @@ pub struct Failure<'a> {
     pub at: Timestamp,
 }
 
-impl Change {
+impl SlotChange {
     /// Whether a state of the processor's shows that it was carried out.
-    pub fn is_shown_by(&self, view: &View) -> bool {
-        let shows = |item: &ChangeItem| match item.platform {
+    pub fn is_shown_by(&self, view: &SubscriptionView) -> bool {
+        let shows = |item: &SlotChangeItem| match item.platform {
             Some(platform) => view.slots(platform) == item.count_after,
             None => view.plan_item().is_some_and(|shown| shown.price_id == item.price_id),
         };
@@ -149,7 +149,7 @@ impl Change {
     }
 
     /// What becomes of the plan's item, where it is a change of the plan.
-    pub fn plan_item(&self) -> Option<&ChangeItem> {
+    pub fn plan_item(&self) -> Option<&SlotChangeItem> {
         self.items.iter().find(|item| item.platform.is_none())
     }
 
@@ -165,26 +165,28 @@ impl Change {
 /// that it gives up cannot be taken.
 pub async fn start(
     store: &Store,
-    new: &NewChange,
+    new: &NewSlotChange,
     allowances: &Allowances,
-) -> Result<Start, StoreError> {
+) -> Result<SlotChangeStart, StoreError> {
     let mut tx = store.write().await?;
     customers::lock(&mut tx, new.customer).await?;
     if let Some(open) = find_open_in(&mut tx, new.customer).await? {
-        return Ok(Start::Busy(Box::new(open)));
+        return Ok(SlotChangeStart::Busy(Box::new(open)));
     }
     if subscriptions::version_in(&mut tx, new.customer).await? != new.version {
-        return Ok(Start::Overtaken);
+        return Ok(SlotChangeStart::Overtaken);
     }
-    let before = limits::of(&mut tx, new.customer, allowances).await?.limit;
+    let before = slot_limits::of(&mut tx, new.customer, allowances).await?.limit;
     insert(&mut tx, new).await?;
-    let after = limits::of(&mut tx, new.customer, allowances).await?.limit;
-    if let Some(occupied) = places::occupied(&mut tx, new.customer, &before, &after).await? {
-        return Ok(Start::InUse(occupied));
+    let after = slot_limits::of(&mut tx, new.customer, allowances).await?.limit;
+    if let Some(occupied) =
+        slot_assignment::occupied(&mut tx, new.customer, &before, &after).await?
+    {
+        return Ok(SlotChangeStart::InUse(occupied));
     }
     let open = find_open_in(&mut tx, new.customer).await?;
     tx.commit().await?;
-    open.map(|change| Start::Started(Box::new(change)))
+    open.map(|change| SlotChangeStart::Started(Box::new(change)))
         .ok_or_else(|| StoreError::corrupt("slot_changes", new.id.to_string()))
 }
 
@@ -192,10 +194,10 @@ pub async fn start(
 /// was faster or it is no longer open.
 pub async fn take_over(
     store: &Store,
-    change: &Change,
+    change: &SlotChange,
     now: Timestamp,
     leased_until: Timestamp,
-) -> Result<Option<Change>, StoreError> {
+) -> Result<Option<SlotChange>, StoreError> {
     const SQL: &str = "
         update slot_changes set attempts = attempts + 1, leased_until = $4
         where id = $1 and state = 'open' and attempts = $2 and leased_until <= $3";
@@ -206,13 +208,13 @@ pub async fn take_over(
     }
     tx.commit().await?;
     let attempts = change.attempts.saturating_add(1);
-    Ok(Some(Change { attempts, leased_until, ..change.clone() }))
+    Ok(Some(SlotChange { attempts, leased_until, ..change.clone() }))
 }
 
 /// Leaves an open change to whoever comes after `free_from`, unless it was taken over meanwhile.
 pub async fn release(
     store: &Store,
-    change: &Change,
+    change: &SlotChange,
     free_from: Timestamp,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
@@ -226,10 +228,10 @@ pub async fn release(
 /// Goes on to another of a change's requests, and keeps it for so long. Nothing when it is no longer open or was taken over.
 pub async fn set_step(
     store: &Store,
-    change: &Change,
+    change: &SlotChange,
     step: ChangeStep,
     leased_until: Timestamp,
-) -> Result<Option<Change>, StoreError> {
+) -> Result<Option<SlotChange>, StoreError> {
     const SQL: &str = "
         update slot_changes set step = $3, leased_until = $4
         where id = $1 and attempts = $2 and state = 'open'";
@@ -240,17 +242,17 @@ pub async fn set_step(
         return Ok(None);
     }
     tx.commit().await?;
-    Ok(Some(Change { step, leased_until, ..change.clone() }))
+    Ok(Some(SlotChange { step, leased_until, ..change.clone() }))
 }
 
 /// Notes why an upgrade was not made, and that the plan that was pending before has to be put back. Nothing when the
 /// change is no longer open or was taken over.
 pub async fn begin_restore(
     store: &Store,
-    change: &Change,
-    failure: Failure<'_>,
+    change: &SlotChange,
+    failure: SlotChangeFailure<'_>,
     leased_until: Timestamp,
-) -> Result<Option<Change>, StoreError> {
+) -> Result<Option<SlotChange>, StoreError> {
     const SQL: &str = "
         update slot_changes set step = 'restore', failure = $3, decline_code = $4, leased_until = $5
         where id = $1 and attempts = $2 and state = 'open'";
@@ -266,7 +268,7 @@ pub async fn begin_restore(
         return Ok(None);
     }
     tx.commit().await?;
-    Ok(Some(Change {
+    Ok(Some(SlotChange {
         step: ChangeStep::Restore,
         leased_until,
         failure: Some(failure.code.to_owned()),
@@ -292,11 +294,11 @@ pub async fn note_charge(
 /// one, with the entry of the audit list that `note` makes of them. Nothing when it is closed already or was taken over.
 pub async fn fail(
     store: &Store,
-    change: &Change,
-    failure: Failure<'_>,
+    change: &SlotChange,
+    failure: SlotChangeFailure<'_>,
     allowances: &Allowances,
-    note: &(dyn Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync),
-) -> Result<Option<Vec<Shift>>, StoreError> {
+    note: &(dyn Fn(&[SlotShift]) -> Option<AuditEntry> + Send + Sync),
+) -> Result<Option<Vec<SlotShift>>, StoreError> {
     const SQL: &str = "
         update slot_changes set state = 'failed', failure = $3, decline_code = $4, closed_at = $5
         where id = $1 and attempts = $2 and state = 'open'";
@@ -312,8 +314,8 @@ pub async fn fail(
     if tx.execute(SQL, &values).await? == 0 {
         return Ok(None);
     }
-    let limits = limits::of(&mut tx, change.customer, allowances).await?.limit;
-    let shifts = places::fill(&mut tx, change.customer, &limits, None).await?;
+    let limits = slot_limits::of(&mut tx, change.customer, allowances).await?.limit;
+    let shifts = slot_assignment::fill(&mut tx, change.customer, &limits, None).await?;
     if let Some(entry) = note(&shifts) {
         audit::insert(&mut tx, &entry).await?;
     }
@@ -322,14 +324,17 @@ pub async fn fail(
 }
 
 /// A change by its id.
-pub async fn find(store: &Store, id: ChangeId) -> Result<Option<Change>, StoreError> {
+pub async fn find(store: &Store, id: ChangeId) -> Result<Option<SlotChange>, StoreError> {
     let mut tx = store.snapshot().await?;
     let row = tx.row(select("id = $1"), &[id.into()]).await?;
     with_items(&mut tx, row).await
 }
 
 /// The open change of a customer.
-pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<Change>, StoreError> {
+pub async fn find_open(
+    store: &Store,
+    customer: CustomerId,
+) -> Result<Option<SlotChange>, StoreError> {
     find_open_in(&mut store.snapshot().await?, customer).await
 }
 
@@ -338,7 +343,7 @@ pub async fn list_left(
     store: &Store,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<Change>, StoreError> {
+) -> Result<Vec<SlotChange>, StoreError> {
     const SQL: &str = "
         select customer_id from slot_changes
         where state = 'open' and leased_until <= $1 order by leased_until limit $2";
@@ -354,7 +359,7 @@ pub async fn list_left(
 pub(crate) async fn find_open_in(
     tx: &mut Tx,
     customer: CustomerId,
-) -> Result<Option<Change>, StoreError> {
+) -> Result<Option<SlotChange>, StoreError> {
     let row = tx.row(select("customer_id = $1 and state = 'open'"), &[customer.into()]).await?;
     with_items(tx, row).await
 }
@@ -372,7 +377,7 @@ pub(crate) async fn close_applied(
     Ok(())
 }
 
-async fn insert(tx: &mut Tx, new: &NewChange) -> Result<(), StoreError> {
+async fn insert(tx: &mut Tx, new: &NewSlotChange) -> Result<(), StoreError> {
     const CHANGE: &str = "
         insert into slot_changes
             (id, customer_id, kind, subscription_id, creator_id, charged_at_once, proration_date,
@@ -426,7 +431,7 @@ fn select(condition: &str) -> sqlx::AssertSqlSafe<String> {
     ))
 }
 
-async fn with_items(tx: &mut Tx, row: Option<Row>) -> Result<Option<Change>, StoreError> {
+async fn with_items(tx: &mut Tx, row: Option<SqlRow>) -> Result<Option<SlotChange>, StoreError> {
     const ITEMS: &str = "
         select platform, plan_id, item_id, price_id, count_before, count_after,
             price_before, paid_price_id
@@ -434,7 +439,7 @@ async fn with_items(tx: &mut Tx, row: Option<Row>) -> Result<Option<Change>, Sto
     let Some(row) = row else { return Ok(None) };
     let mut change = change(&row)?;
     for item in tx.rows(ITEMS, &[change.id.into()]).await? {
-        change.items.push(ChangeItem {
+        change.items.push(SlotChangeItem {
             platform: item.parse_optional(0, "slot_change_items")?,
             plan_id: item.optional_text(1)?,
             item_id: item.optional_text(2)?,
@@ -448,8 +453,8 @@ async fn with_items(tx: &mut Tx, row: Option<Row>) -> Result<Option<Change>, Sto
     Ok(Some(change))
 }
 
-fn change(row: &Row) -> Result<Change, StoreError> {
-    Ok(Change {
+fn change(row: &SqlRow) -> Result<SlotChange, StoreError> {
+    Ok(SlotChange {
         id: row.parse(0, "slot_changes")?,
         customer: row.parse(1, "slot_changes")?,
         kind: row.parse(2, "slot_changes")?,
@@ -472,7 +477,7 @@ fn change(row: &Row) -> Result<Change, StoreError> {
     })
 }
 
-fn proration(row: &Row) -> Result<ChangeProration, StoreError> {
+fn proration(row: &SqlRow) -> Result<ChangeProration, StoreError> {
     Ok(match (row.int(5)?, row.int(14)?) {
         (0, 0) => ChangeProration::NextInvoice,
         (0, _) => ChangeProration::None,

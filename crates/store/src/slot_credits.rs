@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::id::ChangeId;
 use domain::time::Timestamp;
 
-use crate::slot_changes::{self, Change};
+use crate::slot_changes::{self, SlotChange};
 use crate::{Store, StoreError};
 
 /// Lowerings that gave something back for the rest of the period, and whose credit was not read yet, oldest first.
@@ -24,7 +24,7 @@ pub async fn list_unread(
 }
 
 /// One of them; nothing where its credit was read, or there is none.
-pub async fn find_unread(store: &Store, id: ChangeId) -> Result<Option<Change>, StoreError> {
+pub async fn find_unread(store: &Store, id: ChangeId) -> Result<Option<SlotChange>, StoreError> {
     const SQL: &str = "
         select 1 from slot_changes
         where id = $1 and state = 'applied' and kind = 'lower' and moves_no_money = 0
@@ -34,7 +34,10 @@ pub async fn find_unread(store: &Store, id: ChangeId) -> Result<Option<Change>, 
 }
 
 /// The processor's invoice items that other changes of the same subscription gave back.
-pub async fn list_counted(store: &Store, change: &Change) -> Result<BTreeSet<String>, StoreError> {
+pub async fn list_counted(
+    store: &Store,
+    change: &SlotChange,
+) -> Result<BTreeSet<String>, StoreError> {
     const SQL: &str = "
         select i.invoice_item_id
         from slot_credit_items i join slot_changes c on c.id = i.change_id

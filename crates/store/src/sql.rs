@@ -21,7 +21,7 @@ use crate::StoreError;
 
 /// A value for one placeholder. Nulls keep their type, which PostgreSQL wants to know.
 #[derive(Debug, Clone)]
-pub(crate) enum Value<'a> {
+pub(crate) enum SqlValue<'a> {
     Text(Option<Cow<'a, str>>),
     Int(Option<i64>),
     Bytes(Option<&'a [u8]>),
@@ -29,12 +29,12 @@ pub(crate) enum Value<'a> {
 
 /// The kind of a column in a statement over many rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SqlKind {
     Text,
     Int,
 }
 
-impl Value<'_> {
+impl SqlValue<'_> {
     /// The text, when it is one.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
@@ -54,7 +54,7 @@ impl Value<'_> {
 
 macro_rules! written_values {
     ($($name:ty),+) => {$(
-        impl From<$name> for Value<'_> {
+        impl From<$name> for SqlValue<'_> {
             fn from(value: $name) -> Self {
                 Self::Text(Some(Cow::Owned(value.to_string())))
             }
@@ -67,86 +67,86 @@ written_values!(
     OfferId, OrderId, RunId, SessionId
 );
 
-impl<'a> From<&'a str> for Value<'a> {
+impl<'a> From<&'a str> for SqlValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(Some(Cow::Borrowed(text)))
     }
 }
 
-impl<'a> From<Option<&'a str>> for Value<'a> {
+impl<'a> From<Option<&'a str>> for SqlValue<'a> {
     fn from(text: Option<&'a str>) -> Self {
         Self::Text(text.map(Cow::Borrowed))
     }
 }
 
-impl From<String> for Value<'_> {
+impl From<String> for SqlValue<'_> {
     fn from(text: String) -> Self {
         Self::Text(Some(Cow::Owned(text)))
     }
 }
 
-impl<'a> From<&'a CreatorId> for Value<'a> {
+impl<'a> From<&'a CreatorId> for SqlValue<'a> {
     fn from(id: &'a CreatorId) -> Self {
         id.as_str().into()
     }
 }
 
-impl<'a> From<&'a Email> for Value<'a> {
+impl<'a> From<&'a Email> for SqlValue<'a> {
     fn from(email: &'a Email) -> Self {
         email.as_str().into()
     }
 }
 
-impl<'a> From<&'a [u8]> for Value<'a> {
+impl<'a> From<&'a [u8]> for SqlValue<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(Some(bytes))
     }
 }
 
-impl From<&TokenHash> for Value<'_> {
+impl From<&TokenHash> for SqlValue<'_> {
     fn from(hash: &TokenHash) -> Self {
         hex(hash.as_bytes()).into()
     }
 }
 
-impl From<i64> for Value<'_> {
+impl From<i64> for SqlValue<'_> {
     fn from(number: i64) -> Self {
         Self::Int(Some(number))
     }
 }
 
-impl From<Option<i64>> for Value<'_> {
+impl From<Option<i64>> for SqlValue<'_> {
     fn from(number: Option<i64>) -> Self {
         Self::Int(number)
     }
 }
 
-impl From<Timestamp> for Value<'_> {
+impl From<Timestamp> for SqlValue<'_> {
     fn from(time: Timestamp) -> Self {
         Self::Int(Some(time.unix_micros()))
     }
 }
 
-impl From<Option<Timestamp>> for Value<'_> {
+impl From<Option<Timestamp>> for SqlValue<'_> {
     fn from(time: Option<Timestamp>) -> Self {
         Self::Int(time.map(Timestamp::unix_micros))
     }
 }
 
-impl From<Credits> for Value<'_> {
+impl From<Credits> for SqlValue<'_> {
     fn from(credits: Credits) -> Self {
         Self::Int(Some(credits.whole()))
     }
 }
 
-impl From<Day> for Value<'_> {
+impl From<Day> for SqlValue<'_> {
     fn from(day: Day) -> Self {
         Self::Int(Some(day.number()))
     }
 }
 
 /// A row of either database; columns are read by their place.
-pub(crate) enum Row {
+pub(crate) enum SqlRow {
     Sqlite(SqliteRow),
     Postgres(PgRow),
     /// Of PostgreSQL, from a statement of several parts: where the columns of its part are.
@@ -159,14 +159,14 @@ pub(crate) enum Row {
 macro_rules! column {
     ($row:expr, $place:expr) => {
         match $row {
-            Row::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
-            Row::Postgres(row) => row.try_get($place).map_err(StoreError::from),
-            Row::Joined(row, places) => {
+            SqlRow::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
+            SqlRow::Postgres(row) => row.try_get($place).map_err(StoreError::from),
+            SqlRow::Joined(row, places) => {
                 // A place that a part does not have is one that no row has.
                 let place = places.get($place).copied().unwrap_or(usize::MAX);
                 row.try_get(place).map_err(StoreError::from)
             }
-            Row::Direct(values) => direct_column(values, $place),
+            SqlRow::Direct(values) => direct_column(values, $place),
         }
     };
 }
@@ -181,7 +181,7 @@ fn direct_column<T: FromSql>(
     })
 }
 
-impl Row {
+impl SqlRow {
     /// A row of one text.
     pub(crate) fn of_text(text: String) -> Self {
         Self::Direct(vec![rusqlite::types::Value::Text(text)])

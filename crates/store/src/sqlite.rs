@@ -13,11 +13,11 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::balance_cache::BalanceCache;
 use crate::direct;
-use crate::disk::Disk;
-use crate::mirror::Mirror;
-use crate::tx::{Turn, Tx};
-use crate::{Access, OpenOptions, StoreError, private_files};
+use crate::disk::DiskSpace;
+use crate::tx::{Tx, WriteLock};
+use crate::{OpenOptions, StoreAccess, StoreError, private_files};
 
 /// How long a statement waits for a lock that another process holds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -26,18 +26,18 @@ const STATEMENTS_MAX: usize = 256;
 /// Rows that SQLite's thread may be ahead of their reader, so that the two do not wait for each other by turns.
 const ROWS_BUFFERED: usize = 1024;
 
-pub(crate) struct Sqlite {
+pub(crate) struct SqliteDatabase {
     readers: SqlitePool,
-    writer: Option<Writer>,
-    mirror: Mirror,
+    writer: Option<SqliteWriter>,
+    balance_cache: BalanceCache,
     other_commits: Arc<AtomicU64>,
-    disk: Disk,
+    disk: DiskSpace,
 }
 
-struct Writer {
+struct SqliteWriter {
     pool: SqlitePool,
     /// Where the metering's own connection is.
-    metering: Arc<direct::Home>,
+    metering: Arc<direct::DirectConnection>,
     queue: Arc<Mutex<()>>,
     /// Set after a disk error: the connection is replaced when it is given back.
     renew: Arc<AtomicBool>,
@@ -45,12 +45,12 @@ struct Writer {
     _lock: File,
 }
 
-impl Sqlite {
+impl SqliteDatabase {
     pub(crate) async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
         let path = path_of(&options.url);
         let writer = match options.access {
-            Access::ReadWrite => Some(Writer::open(&path).await?),
-            Access::ReadOnly => None,
+            StoreAccess::ReadWrite => Some(SqliteWriter::open(&path).await?),
+            StoreAccess::ReadOnly => None,
         };
         let connect = connect_options(&path).read_only(true).pragma("query_only", "on");
         let readers = SqlitePoolOptions::new()
@@ -60,24 +60,30 @@ impl Sqlite {
             .test_before_acquire(false)
             .connect_with(connect)
             .await?;
-        let disk = Disk::new(&path, options.reserve_bytes);
-        Ok(Self { readers, writer, mirror: Mirror::default(), other_commits: Arc::default(), disk })
+        let disk = DiskSpace::new(&path, options.reserve_bytes);
+        Ok(Self {
+            readers,
+            writer,
+            balance_cache: BalanceCache::default(),
+            other_commits: Arc::default(),
+            disk,
+        })
     }
 
-    pub(crate) fn disk(&self) -> &Disk {
+    pub(crate) fn disk(&self) -> &DiskSpace {
         &self.disk
     }
 
-    pub(crate) fn mirror(&self) -> &Mirror {
-        &self.mirror
+    pub(crate) fn balance_cache(&self) -> &BalanceCache {
+        &self.balance_cache
     }
 
     pub(crate) fn writer(&self) -> Result<&SqlitePool, StoreError> {
         self.writer.as_ref().map(|writer| &writer.pool).ok_or(StoreError::ReadOnly)
     }
 
-    /// Waits for the turn to write.
-    pub(crate) async fn turn(&self) -> Option<OwnedMutexGuard<()>> {
+    /// Waits for the write lock.
+    pub(crate) async fn write_guard(&self) -> Option<OwnedMutexGuard<()>> {
         match &self.writer {
             Some(writer) => Some(Arc::clone(&writer.queue).lock_owned().await),
             None => None,
@@ -89,25 +95,25 @@ impl Sqlite {
     }
 
     pub(crate) async fn begin_write(&self) -> Result<Tx, StoreError> {
-        let turn = self.writing_turn().await?;
+        let write_lock = self.write_lock().await?;
         let transaction = self.writer()?.begin_with("begin immediate").await?;
-        Ok(Tx::sqlite(transaction, Some(turn)))
+        Ok(Tx::sqlite(transaction, Some(write_lock)))
     }
 
     /// A transaction that keeps the thread it is used on waiting for SQLite.
     pub(crate) async fn begin_metering(&self) -> Result<Tx, StoreError> {
-        let turn = self.writing_turn().await?;
+        let write_lock = self.write_lock().await?;
         let writer = self.writer.as_ref().ok_or(StoreError::ReadOnly)?;
-        Ok(Tx::direct(writer.metering.begin()?, turn))
+        Ok(Tx::direct(writer.metering.begin()?, write_lock))
     }
 
-    async fn writing_turn(&self) -> Result<Turn, StoreError> {
-        let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
+    async fn write_lock(&self) -> Result<WriteLock, StoreError> {
+        let guard = self.write_guard().await.ok_or(StoreError::ReadOnly)?;
         if self.disk.has_failed() {
             return Err(StoreError::Stopped);
         }
-        Ok(Turn {
-            mirror: self.mirror.clone(),
+        Ok(WriteLock {
+            balance_cache: self.balance_cache.clone(),
             guard,
             other_commits: Arc::clone(&self.other_commits),
             disk: self.disk.clone(),
@@ -130,7 +136,7 @@ impl Sqlite {
     }
 }
 
-impl Writer {
+impl SqliteWriter {
     async fn open(path: &Path) -> Result<Self, StoreError> {
         let lock = lock(path)?;
         private_files::secure(path)?;
@@ -154,7 +160,7 @@ impl Writer {
             .connect_with(connect)
             .await?;
         check(&pool).await?;
-        let metering = Arc::new(direct::Home::new(path));
+        let metering = Arc::new(direct::DirectConnection::new(path));
         Ok(Self { pool, metering, queue: Arc::new(Mutex::new(())), renew, _lock: lock })
     }
 }

@@ -4,7 +4,7 @@ use crate::{DatabaseKind, Store, StoreError};
 
 /// What `pg_stat_replication` on the primary says about its standbys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standbys {
+pub struct StandbyStatus {
     /// Streaming, and commits wait for them (`sync_state` is `sync` or `quorum`).
     pub synchronous: i64,
     /// Streaming, and commits do not wait for them.
@@ -18,7 +18,7 @@ pub struct Standbys {
 }
 
 /// The standbys of the primary in use. `None` on SQLite.
-pub async fn read(store: &Store) -> Result<Option<Standbys>, StoreError> {
+pub async fn read(store: &Store) -> Result<Option<StandbyStatus>, StoreError> {
     const SQL: &str = "
         select count(*) filter (where state = 'streaming' and sync_state in ('sync', 'quorum')),
             count(*) filter (where state = 'streaming' and sync_state not in ('sync', 'quorum')),
@@ -31,8 +31,8 @@ pub async fn read(store: &Store) -> Result<Option<Standbys>, StoreError> {
         return Ok(None);
     }
     let found = store.read().await?.row(SQL, &[]).await?;
-    let standbys = |row: &crate::sql::Row| {
-        Ok(Standbys {
+    let standbys = |row: &crate::sql::SqlRow| {
+        Ok(StandbyStatus {
             synchronous: row.int(0)?,
             asynchronous: row.int(1)?,
             hidden: row.int(2)?,

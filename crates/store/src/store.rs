@@ -7,26 +7,26 @@ use domain::time::Timestamp;
 use sqlx::Connection as _;
 
 use crate::StoreError;
-use crate::disk::Disk;
+use crate::balance_cache::BalanceCache;
+use crate::disk::DiskSpace;
 use crate::migrations;
-use crate::mirror::Mirror;
 use crate::tx::Tx;
 use crate::{postgres, sqlite};
 
 /// The database. Clones share one set of connections.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
-struct Inner {
-    database: Database,
+struct StoreInner {
+    database: DatabaseHandle,
     healthy: AtomicBool,
 }
 
-enum Database {
-    Sqlite(sqlite::Sqlite),
-    Postgres(postgres::Postgres),
+enum DatabaseHandle {
+    Sqlite(sqlite::SqliteDatabase),
+    Postgres(postgres::PostgresDatabase),
 }
 
 /// Which of the two databases it is.
@@ -40,7 +40,7 @@ pub enum DatabaseKind {
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum StoreAccess {
     /// As the server: reading and writing. On SQLite only one at a time.
     ReadWrite,
     /// Reading only, also beside a running server.
@@ -53,7 +53,7 @@ pub struct OpenOptions {
     /// `sqlite:PATH` (created when missing) or `postgres://…`, also with several hosts.
     pub url: String,
     /// What for.
-    pub access: Access,
+    pub access: StoreAccess,
     /// The most connections at once: readers of SQLite, all but the metering of PostgreSQL.
     pub connections_max: u32,
     /// Accepts a PostgreSQL that may lose what it confirmed (`fsync`, `full_page_writes` or
@@ -68,7 +68,7 @@ impl OpenOptions {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
-            access: Access::ReadWrite,
+            access: StoreAccess::ReadWrite,
             connections_max: 8,
             allow_unsafe: false,
             reserve_bytes: 0,
@@ -105,25 +105,25 @@ impl Store {
     /// Opens the database and checks that it keeps what it confirms. Does not touch the schema.
     pub async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
         let database = if options.url.starts_with("sqlite:") {
-            Database::Sqlite(sqlite::Sqlite::open(options).await?)
+            DatabaseHandle::Sqlite(sqlite::SqliteDatabase::open(options).await?)
         } else if options.url.starts_with("postgres:") || options.url.starts_with("postgresql:") {
-            Database::Postgres(postgres::Postgres::open(options).await?)
+            DatabaseHandle::Postgres(postgres::PostgresDatabase::open(options).await?)
         } else {
             return Err(StoreError::UnknownUrl);
         };
-        Ok(Self { inner: Arc::new(Inner { database, healthy: AtomicBool::new(true) }) })
+        Ok(Self { inner: Arc::new(StoreInner { database, healthy: AtomicBool::new(true) }) })
     }
 
     /// Brings the schema up to date. Safe to run again, and by several nodes at once.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = migrations::migrator(self.database());
         match &self.inner.database {
-            Database::Sqlite(sqlite) => {
-                let turn = sqlite.turn().await;
+            DatabaseHandle::Sqlite(sqlite) => {
+                let guard = sqlite.write_guard().await;
                 migrator.run(sqlite.writer()?).await?;
-                drop(turn);
+                drop(guard);
             }
-            Database::Postgres(postgres) => {
+            DatabaseHandle::Postgres(postgres) => {
                 let mut connection = postgres.connection_without_limits().await?;
                 migrator.run(&mut connection).await?;
                 connection.close().await?;
@@ -136,11 +136,11 @@ impl Store {
     pub async fn schema_steps(&self) -> Result<SchemaSteps, StoreError> {
         const SQL: &str = "select version from _sqlx_migrations where success";
         let read = match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlx::query_scalar::<_, i64>(SQL)
+            DatabaseHandle::Sqlite(sqlite) => sqlx::query_scalar::<_, i64>(SQL)
                 .fetch_all(sqlite.writer()?)
                 .await
                 .map_err(StoreError::from),
-            Database::Postgres(postgres) => {
+            DatabaseHandle::Postgres(postgres) => {
                 let mut tx = postgres.begin("begin read only").await?;
                 let rows = tx.rows(SQL, &[]).await;
                 rows.and_then(|rows| rows.iter().map(|row| row.int(0)).collect())
@@ -164,16 +164,16 @@ impl Store {
     /// Which database it is.
     pub fn database(&self) -> DatabaseKind {
         match self.inner.database {
-            Database::Sqlite(_) => DatabaseKind::Sqlite,
-            Database::Postgres(_) => DatabaseKind::Postgres,
+            DatabaseHandle::Sqlite(_) => DatabaseKind::Sqlite,
+            DatabaseHandle::Postgres(_) => DatabaseKind::Postgres,
         }
     }
 
     /// The time by the database's clock, which several nodes share. SQLite has no clock of its own.
     pub async fn database_time(&self) -> Result<Option<Timestamp>, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(_) => Ok(None),
-            Database::Postgres(postgres) => postgres.time().await.map(Some),
+            DatabaseHandle::Sqlite(_) => Ok(None),
+            DatabaseHandle::Postgres(postgres) => postgres.time().await.map(Some),
         }
     }
 
@@ -191,7 +191,7 @@ impl Store {
     /// Lays in what is kept for the end of calls when the disk is full, unless it is there. Blocks while it writes.
     /// Fails when there is no room for it.
     pub fn lay_reserve_in(&self) -> Result<(), std::io::Error> {
-        self.disk().map_or(Ok(()), Disk::lay_reserve_in)
+        self.disk().map_or(Ok(()), DiskSpace::lay_reserve_in)
     }
 
     /// Waits until the disk of an embedded database could not keep what it was asked to keep. From then on nothing
@@ -210,26 +210,26 @@ impl Store {
         }
     }
 
-    pub(crate) fn disk(&self) -> Option<&Disk> {
+    pub(crate) fn disk(&self) -> Option<&DiskSpace> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => Some(sqlite.disk()),
-            Database::Postgres(_) => None,
+            DatabaseHandle::Sqlite(sqlite) => Some(sqlite.disk()),
+            DatabaseHandle::Postgres(_) => None,
         }
     }
 
     /// Closes all connections, after what is under way.
     pub async fn close(&self) {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.close().await,
-            Database::Postgres(postgres) => postgres.close(),
+            DatabaseHandle::Sqlite(sqlite) => sqlite.close().await,
+            DatabaseHandle::Postgres(postgres) => postgres.close(),
         }
     }
 
     /// PostgreSQL; nothing on SQLite.
-    pub(crate) fn postgres(&self) -> Option<&postgres::Postgres> {
+    pub(crate) fn postgres(&self) -> Option<&postgres::PostgresDatabase> {
         match &self.inner.database {
-            Database::Sqlite(_) => None,
-            Database::Postgres(postgres) => Some(postgres),
+            DatabaseHandle::Sqlite(_) => None,
+            DatabaseHandle::Postgres(postgres) => Some(postgres),
         }
     }
 
@@ -241,16 +241,16 @@ impl Store {
     /// newest on PostgreSQL.
     pub(crate) async fn read(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_read().await,
-            Database::Postgres(postgres) => postgres.begin("begin read only").await,
+            DatabaseHandle::Sqlite(sqlite) => sqlite.begin_read().await,
+            DatabaseHandle::Postgres(postgres) => postgres.begin("begin read only").await,
         }
     }
 
     /// A transaction that only reads and sees one state of the database throughout.
     pub(crate) async fn snapshot(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_read().await,
-            Database::Postgres(postgres) => {
+            DatabaseHandle::Sqlite(sqlite) => sqlite.begin_read().await,
+            DatabaseHandle::Postgres(postgres) => {
                 postgres.begin("begin isolation level repeatable read read only").await
             }
         }
@@ -266,8 +266,8 @@ impl Store {
     /// A transaction that writes; SQLite's writers take turns in the order they asked.
     pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_write().await,
-            Database::Postgres(postgres) => postgres.begin("begin").await,
+            DatabaseHandle::Sqlite(sqlite) => sqlite.begin_write().await,
+            DatabaseHandle::Postgres(postgres) => postgres.begin("begin").await,
         }
     }
 
@@ -275,31 +275,31 @@ impl Store {
     /// statements block the thread they are run on.
     pub(crate) async fn write_metering(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_metering().await,
-            Database::Postgres(postgres) => postgres.begin_metering().await,
+            DatabaseHandle::Sqlite(sqlite) => sqlite.begin_metering().await,
+            DatabaseHandle::Postgres(postgres) => postgres.begin_metering().await,
         }
     }
 
     /// Makes sure that the next transaction of the metering writer has a fresh connection.
     pub(crate) fn renew_connections(&self) {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.renew_connection(),
-            Database::Postgres(_) => {}
+            DatabaseHandle::Sqlite(sqlite) => sqlite.renew_connection(),
+            DatabaseHandle::Postgres(_) => {}
         }
     }
 
     /// Has idle connections of PostgreSQL given up: one of them was found not to respond.
     pub(crate) fn distrust_connections(&self) {
-        if let Database::Postgres(postgres) = &self.inner.database {
+        if let DatabaseHandle::Postgres(postgres) = &self.inner.database {
             postgres.distrust_connections();
         }
     }
 
     /// The balances in memory, on SQLite.
-    pub(crate) fn mirror(&self) -> Option<&Mirror> {
+    pub(crate) fn balance_cache(&self) -> Option<&BalanceCache> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => Some(sqlite.mirror()),
-            Database::Postgres(_) => None,
+            DatabaseHandle::Sqlite(sqlite) => Some(sqlite.balance_cache()),
+            DatabaseHandle::Postgres(_) => None,
         }
     }
 }

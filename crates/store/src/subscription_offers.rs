@@ -7,7 +7,7 @@ use crate::{Store, StoreError, customers};
 
 /// An offer as it was written down, before the processor heard of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
+pub struct SubscriptionOffer {
     /// Its id.
     pub id: OfferId,
     /// Whose it is.
@@ -23,7 +23,10 @@ pub struct Offer {
 }
 
 /// Writes an offer down. Gives the one that is open already instead, where there is one.
-pub async fn open(store: &Store, new: &Offer) -> Result<Option<Offer>, StoreError> {
+pub async fn open(
+    store: &Store,
+    new: &SubscriptionOffer,
+) -> Result<Option<SubscriptionOffer>, StoreError> {
     const INSERT: &str = "
         insert into subscription_offers (id, customer_id, plan_id, slots, created_at)
         values ($1, $2, $3, $4, $5)";
@@ -33,7 +36,7 @@ pub async fn open(store: &Store, new: &Offer) -> Result<Option<Offer>, StoreErro
     let mut tx = store.write().await?;
     customers::lock(&mut tx, new.customer).await?;
     if let Some(row) = tx.row(OPEN, &[new.customer.into()]).await? {
-        return Ok(Some(Offer {
+        return Ok(Some(SubscriptionOffer {
             id: row.parse(0, "subscription_offers")?,
             customer: new.customer,
             plan_id: row.text(1)?,

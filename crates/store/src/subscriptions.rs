@@ -13,15 +13,15 @@ use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
 use crate::jobs::{self, NewJob};
-use crate::places::{self, Shift};
-use crate::slot_changes::{self, Change};
-use crate::sql::Row;
+use crate::slot_assignment::{self, SlotShift};
+use crate::slot_changes::{self, SlotChange};
+use crate::sql::SqlRow;
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, limits, plan_versions};
+use crate::{Store, StoreError, customers, plan_versions, slot_limits};
 
 /// A subscription as the processor has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct SubscriptionView {
     /// Its id at the processor; nothing where there is none.
     pub subscription_id: Option<String>,
     /// Where it stands.
@@ -33,7 +33,7 @@ pub struct View {
     /// When it ends for good, where that is known.
     pub cancels_at: Option<Timestamp>,
     /// What it holds: what the next period is paid for, and the slots.
-    pub items: Vec<Item>,
+    pub items: Vec<PaidItem>,
     /// The version of the plan that this period is paid for, or is to be while the processor tries to be paid.
     pub paid: Option<PlanVersion>,
     /// When that period ends.
@@ -44,20 +44,20 @@ pub struct View {
 
 /// One thing that is paid for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct PaidItem {
     /// Its id at the processor.
     pub id: String,
     /// The price it is paid at.
     pub price_id: String,
     /// What it gives.
-    pub gives: Gives,
+    pub gives: ItemBenefit,
     /// How many.
     pub quantity: i64,
 }
 
 /// What an item gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Gives {
+pub enum ItemBenefit {
     /// The plan of this id.
     Plan(String),
     /// Extra slots on a platform.
@@ -68,49 +68,49 @@ pub enum Gives {
 
 /// What is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subscription {
+pub struct StoredSubscription {
     /// Grows with each write.
     pub version: i64,
     /// What the processor showed.
-    pub view: View,
+    pub view: SubscriptionView,
     /// When.
     pub synced_at: Timestamp,
 }
 
 /// A state of the processor's to be written down.
-pub struct Reading<'a> {
+pub struct SubscriptionReading<'a> {
     /// Whose it is.
     pub customer: CustomerId,
     /// The version that was read before the processor was asked; 0 when there was none.
     pub version: i64,
     /// What the processor showed.
-    pub view: &'a View,
+    pub view: &'a SubscriptionView,
     /// What plans and customers have.
     pub allowances: &'a Allowances,
     /// Now.
     pub at: Timestamp,
     /// What follows from it, written down with it.
-    pub tell: &'a (dyn Fn(&Happened) -> Told + Send + Sync),
+    pub tell: &'a (dyn Fn(&SubscriptionUpdate) -> ChangeRecords + Send + Sync),
 }
 
 /// What a new state changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Happened {
+pub struct SubscriptionUpdate {
     /// Whose subscription it is.
     pub customer: CustomerId,
     /// What was known before; nothing the first time.
-    pub before: Option<View>,
+    pub before: Option<SubscriptionView>,
     /// What is known now.
-    pub now: View,
+    pub now: SubscriptionView,
     /// Accounts that got a place or lost it.
-    pub shifts: Vec<Shift>,
+    pub shifts: Vec<SlotShift>,
     /// The change that this state shows to be carried out.
-    pub applied: Option<Change>,
+    pub applied: Option<SlotChange>,
 }
 
 /// What is written down beside a change.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct ChangeRecords {
     /// What the audit list is told.
     pub entries: Vec<AuditEntry>,
     /// The letters.
@@ -119,14 +119,14 @@ pub struct Told {
 
 /// How writing a state down ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Application {
+pub enum SubscriptionApplication {
     /// It counts from now on.
-    Applied(Box<Happened>),
+    Applied(Box<SubscriptionUpdate>),
     /// Somebody wrote since the version was read: ask the processor again.
     Overtaken,
 }
 
-impl View {
+impl SubscriptionView {
     /// No subscription.
     pub const fn none() -> Self {
         Self {
@@ -143,15 +143,17 @@ impl View {
     }
 
     /// The item that holds the plan, if there is one. Its price is what renews: it may be pending.
-    pub fn plan_item(&self) -> Option<&Item> {
-        self.items.iter().find(|item| item.quantity > 0 && matches!(item.gives, Gives::Plan(_)))
+    pub fn plan_item(&self) -> Option<&PaidItem> {
+        self.items
+            .iter()
+            .find(|item| item.quantity > 0 && matches!(item.gives, ItemBenefit::Plan(_)))
     }
 
     /// The id of the plan that the period is paid for. Where no version of it is known, of the one in the item.
     pub fn plan_id(&self) -> Option<&str> {
         let of_item = || match &self.plan_item()?.gives {
-            Gives::Plan(plan) => Some(plan.as_str()),
-            Gives::Slots(_) | Gives::Other => None,
+            ItemBenefit::Plan(plan) => Some(plan.as_str()),
+            ItemBenefit::Slots(_) | ItemBenefit::Other => None,
         };
         self.paid.as_ref().map(|version| version.plan_id.as_str()).or_else(of_item)
     }
@@ -163,19 +165,22 @@ impl View {
     }
 
     /// The item that holds the slots of a platform.
-    pub fn slot_item(&self, platform: Platform) -> Option<&Item> {
-        self.items.iter().find(|item| item.gives == Gives::Slots(platform))
+    pub fn slot_item(&self, platform: Platform) -> Option<&PaidItem> {
+        self.items.iter().find(|item| item.gives == ItemBenefit::Slots(platform))
     }
 
     /// The extra slots of a platform.
     pub fn slots(&self, platform: Platform) -> i64 {
-        let own = self.items.iter().filter(|item| item.gives == Gives::Slots(platform));
+        let own = self.items.iter().filter(|item| item.gives == ItemBenefit::Slots(platform));
         own.fold(0_i64, |sum, item| sum.saturating_add(item.quantity))
     }
 }
 
 /// What is known of a customer's subscription; nothing when the processor was never asked.
-pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Subscription>, StoreError> {
+pub async fn find(
+    store: &Store,
+    customer: CustomerId,
+) -> Result<Option<StoredSubscription>, StoreError> {
     find_in(&mut store.snapshot().await?, customer).await
 }
 
@@ -186,12 +191,15 @@ pub async fn version(store: &Store, customer: CustomerId) -> Result<i64, StoreEr
 
 /// Writes a state of the processor's down, closes the change that it shows to be carried out, and gives and takes
 /// places as the limits say now, all in one transaction under the customer's lock.
-pub async fn apply(store: &Store, reading: &Reading<'_>) -> Result<Application, StoreError> {
+pub async fn apply(
+    store: &Store,
+    reading: &SubscriptionReading<'_>,
+) -> Result<SubscriptionApplication, StoreError> {
     let mut tx = store.write().await?;
     customers::lock(&mut tx, reading.customer).await?;
     let before = find_in(&mut tx, reading.customer).await?;
     if before.as_ref().map_or(0, |known| known.version) != reading.version {
-        return Ok(Application::Overtaken);
+        return Ok(SubscriptionApplication::Overtaken);
     }
     write(&mut tx, reading).await?;
     let open = slot_changes::find_open_in(&mut tx, reading.customer).await?;
@@ -200,9 +208,9 @@ pub async fn apply(store: &Store, reading: &Reading<'_>) -> Result<Application, 
     if let Some(change) = &applied {
         slot_changes::close_applied(&mut tx, change.id, reading.at).await?;
     }
-    let limits = limits::of(&mut tx, reading.customer, reading.allowances).await?.limit;
-    let shifts = places::fit(&mut tx, reading.customer, &limits, first.as_ref()).await?;
-    let happened = Happened {
+    let limits = slot_limits::of(&mut tx, reading.customer, reading.allowances).await?.limit;
+    let shifts = slot_assignment::fit(&mut tx, reading.customer, &limits, first.as_ref()).await?;
+    let happened = SubscriptionUpdate {
         customer: reading.customer,
         before: before.map(|known| known.view),
         now: reading.view.clone(),
@@ -211,7 +219,7 @@ pub async fn apply(store: &Store, reading: &Reading<'_>) -> Result<Application, 
     };
     tell(&mut tx, &(reading.tell)(&happened)).await?;
     tx.commit().await?;
-    Ok(Application::Applied(Box::new(happened)))
+    Ok(SubscriptionApplication::Applied(Box::new(happened)))
 }
 
 /// The customers whose subscription is not over, a page at a time in the order of their ids: for those who compare
@@ -231,7 +239,7 @@ pub async fn list_live(
 }
 
 /// Writes down what follows from a change.
-pub(crate) async fn tell(tx: &mut Tx, told: &Told) -> Result<(), StoreError> {
+pub(crate) async fn tell(tx: &mut Tx, told: &ChangeRecords) -> Result<(), StoreError> {
     for entry in &told.entries {
         audit::insert(tx, entry).await?;
     }
@@ -247,7 +255,7 @@ pub(crate) async fn version_in(tx: &mut Tx, customer: CustomerId) -> Result<i64,
 pub(crate) async fn find_in(
     tx: &mut Tx,
     customer: CustomerId,
-) -> Result<Option<Subscription>, StoreError> {
+) -> Result<Option<StoredSubscription>, StoreError> {
     const SQL: &str = "
         select version, subscription_id, status, period_start, period_end, cancels_at, synced_at,
             paid_price_id, paid_until, latest_invoice_id
@@ -257,9 +265,9 @@ pub(crate) async fn find_in(
         from subscription_items where customer_id = $1 order by item_id";
     let Some(row) = tx.row(SQL, &[customer.into()]).await? else { return Ok(None) };
     let items = tx.rows(ITEMS, &[customer.into()]).await?;
-    Ok(Some(Subscription {
+    Ok(Some(StoredSubscription {
         version: row.int(0)?,
-        view: View {
+        view: SubscriptionView {
             subscription_id: row.optional_text(1)?,
             status: row.parse(2, "subscriptions")?,
             period_start: row.optional_time(3)?,
@@ -277,7 +285,7 @@ pub(crate) async fn find_in(
     }))
 }
 
-async fn write(tx: &mut Tx, reading: &Reading<'_>) -> Result<(), StoreError> {
+async fn write(tx: &mut Tx, reading: &SubscriptionReading<'_>) -> Result<(), StoreError> {
     const ROW: &str = "
         insert into subscriptions
             (customer_id, version, subscription_id, status, period_start, period_end, cancels_at, synced_at,
@@ -311,15 +319,15 @@ async fn write(tx: &mut Tx, reading: &Reading<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &Item) -> Result<(), StoreError> {
+async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &PaidItem) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into subscription_items
             (customer_id, item_id, price_id, kind, plan_id, platform, quantity)
         values ($1, $2, $3, $4, $5, $6, $7)";
     let (kind, plan, platform) = match &item.gives {
-        Gives::Plan(plan) => ("plan", Some(plan.as_str()), None),
-        Gives::Slots(platform) => ("slot", None, Some(platform.as_str())),
-        Gives::Other => ("other", None, None),
+        ItemBenefit::Plan(plan) => ("plan", Some(plan.as_str()), None),
+        ItemBenefit::Slots(platform) => ("slot", None, Some(platform.as_str())),
+        ItemBenefit::Other => ("other", None, None),
     };
     let values = [
         customer.into(),
@@ -334,17 +342,17 @@ async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &Item) -> Result<(
     Ok(())
 }
 
-fn item(row: &Row) -> Result<Item, StoreError> {
+fn item(row: &SqlRow) -> Result<PaidItem, StoreError> {
     let platform = row.parse_optional::<Platform>(4, "subscription_items")?;
     let gives = match (row.text(2)?.as_str(), row.optional_text(3)?, platform) {
-        ("plan", Some(plan), _) => Gives::Plan(plan),
-        ("slot", _, Some(platform)) => Gives::Slots(platform),
-        _ => Gives::Other,
+        ("plan", Some(plan), _) => ItemBenefit::Plan(plan),
+        ("slot", _, Some(platform)) => ItemBenefit::Slots(platform),
+        _ => ItemBenefit::Other,
     };
-    Ok(Item { id: row.text(0)?, price_id: row.text(1)?, gives, quantity: row.int(5)? })
+    Ok(PaidItem { id: row.text(0)?, price_id: row.text(1)?, gives, quantity: row.int(5)? })
 }
 
-impl std::fmt::Debug for Reading<'_> {
+impl std::fmt::Debug for SubscriptionReading<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Reading({} after {})", self.customer, self.version)
     }
@@ -352,7 +360,7 @@ impl std::fmt::Debug for Reading<'_> {
 
 /// An account that a change would leave without a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Occupant {
+pub struct DisplacedAccount {
     /// Which one.
     pub creator_id: CreatorId,
     /// Where it lives.

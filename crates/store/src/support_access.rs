@@ -31,7 +31,7 @@ impl SupportAccess {
 
 /// Who wants to look at whose things.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct SupportLook<'a> {
     /// The member of the staff.
     pub staff: CustomerId,
     /// What it takes to do this: all of them.
@@ -42,7 +42,7 @@ pub struct Look<'a> {
 
 /// Whether staff may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looking {
+pub enum SupportLookOutcome {
     /// The look is in the customer's audit list; the things may be shown.
     Allowed,
     /// The caller is no staff, or lacks a permission.
@@ -96,23 +96,23 @@ pub async fn find(
 /// list. `entry` is about the customer, at the time of the look.
 pub async fn look(
     store: &Store,
-    look: &Look<'_>,
+    look: &SupportLook<'_>,
     entry: &AuditEntry,
-) -> Result<Looking, StoreError> {
+) -> Result<SupportLookOutcome, StoreError> {
     let mut tx = store.write().await?;
     let has = permissions::of(&mut tx, look.staff).await?;
     if !look.needs.iter().all(|permission| has.contains(permission)) {
-        return Ok(Looking::NotPermitted);
+        return Ok(SupportLookOutcome::NotPermitted);
     }
     // A consent that is just being ended is waited for.
     let locking = format!("{FIND}{}", dialect::for_update(tx.database()));
     let access = find_in(&mut tx, sqlx::AssertSqlSafe(locking), look.customer).await?;
     if !access.is_some_and(|access| access.is_open(entry.at)) {
-        return Ok(Looking::NotOpen);
+        return Ok(SupportLookOutcome::NotOpen);
     }
     audit::insert(&mut tx, entry).await?;
     tx.commit().await?;
-    Ok(Looking::Allowed)
+    Ok(SupportLookOutcome::Allowed)
 }
 
 const FIND: &str = "

@@ -35,10 +35,10 @@ const TEMPLATE_LOCK: i64 = 7_201_461_982;
 pub struct TestStore {
     store: Option<Store>,
     options: OpenOptions,
-    home: Home,
+    home: DatabaseHome,
 }
 
-enum Home {
+enum DatabaseHome {
     /// Removed with the store.
     Folder { _folder: TempDir },
     /// Dropped with the store.
@@ -59,7 +59,7 @@ pub async fn sqlite() -> TestStore {
     let options = OpenOptions::new(format!("sqlite:{}", path.display()));
     let store = Store::open(&options).await.expect("SQLite opens");
     store.migrate().await.expect("SQLite migrates");
-    TestStore { store: Some(store), options, home: Home::Folder { _folder: folder } }
+    TestStore { store: Some(store), options, home: DatabaseHome::Folder { _folder: folder } }
 }
 
 /// A fresh PostgreSQL store, if there is a server to make it on.
@@ -83,7 +83,7 @@ pub async fn postgres() -> Option<TestStore> {
     Some(TestStore {
         store: Some(store),
         options,
-        home: Home::Server { admin: Box::new(admin), name },
+        home: DatabaseHome::Server { admin: Box::new(admin), name },
     })
 }
 
@@ -134,7 +134,7 @@ impl Deref for TestStore {
 impl Drop for TestStore {
     /// Removes a database from the server. In a thread of its own, since nothing can wait here.
     fn drop(&mut self) {
-        let Home::Server { admin, name } = &self.home else {
+        let DatabaseHome::Server { admin, name } = &self.home else {
             return;
         };
         let (admin, name) = (admin.clone(), name.clone());

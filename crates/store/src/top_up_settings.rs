@@ -10,7 +10,7 @@ use crate::{Store, StoreError, dialect};
 
 /// What a customer asked of automatic top-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct TopUpSettings {
     /// Whether it is on.
     pub enabled: bool,
     /// A charge is made when less than this is available.
@@ -29,7 +29,7 @@ pub struct Settings {
 
 /// What a customer asks of it now.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct TopUpRequest<'a> {
     /// Whose.
     pub customer: CustomerId,
     /// A charge is to be made when less than this is available; more than zero.
@@ -43,13 +43,16 @@ pub struct Wish<'a> {
 }
 
 /// What the customer asked for; nothing when it never did.
-pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Settings>, StoreError> {
+pub async fn find(
+    store: &Store,
+    customer: CustomerId,
+) -> Result<Option<TopUpSettings>, StoreError> {
     find_in(&mut store.read().await?, customer, "").await
 }
 
 /// Turns it on, or changes it; what was declined before is forgotten, but counts among the failures of the day. False
 /// when there is no saved card to charge.
-pub async fn turn_on(store: &Store, wish: &Wish<'_>) -> Result<bool, StoreError> {
+pub async fn turn_on(store: &Store, wish: &TopUpRequest<'_>) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into top_up_settings
             (customer_id, enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at,
@@ -163,14 +166,14 @@ pub(crate) async fn find_in(
     tx: &mut Tx,
     customer: CustomerId,
     lock: &str,
-) -> Result<Option<Settings>, StoreError> {
+) -> Result<Option<TopUpSettings>, StoreError> {
     let text = format!(
         "select enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at, stopped_reason
          from top_up_settings where customer_id = $1{lock}"
     );
     let row = tx.row(sqlx::AssertSqlSafe(text), &[customer.into()]).await?;
     row.map(|row| {
-        Ok(Settings {
+        Ok(TopUpSettings {
             enabled: row.int(0)? != 0,
             threshold: row.credits(1)?,
             pack_id: row.text(2)?,

@@ -11,7 +11,7 @@ use domain::time::{Day, Timestamp};
 use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState};
 
 use crate::orders::NewOrder;
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{
     Store, StoreError, balance, dialect, jobs, orders, processor_customers, top_up_settings,
@@ -21,7 +21,7 @@ const DAY_S: i64 = 86_400;
 
 /// A pack as it is sold now.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer<'a> {
+pub struct TopUpOffer<'a> {
     /// Its id.
     pub pack_id: &'a str,
     /// What it brings.
@@ -32,13 +32,13 @@ pub struct Offer<'a> {
 
 /// A charge to be claimed.
 #[derive(Debug, Clone, Copy)]
-pub struct Claim<'a> {
+pub struct TopUpClaim<'a> {
     /// Whose balance may be low.
     pub customer: CustomerId,
     /// The id of the order, if there will be one.
     pub order: OrderId,
     /// What is sold.
-    pub offers: &'a [Offer<'a>],
+    pub offers: &'a [TopUpOffer<'a>],
     /// The currency of all prices.
     pub currency: &'a str,
     /// Whether real money is meant.
@@ -51,16 +51,16 @@ pub struct Claim<'a> {
 
 /// How a claim ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claiming {
+pub enum TopUpClaiming {
     /// It is claimed, committed: charge it.
     Claimed(Box<TopUp>),
     /// There is nothing to charge.
-    Hindered(Hindrance),
+    Hindered(SkipReason),
 }
 
 /// Why there is nothing to charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum SkipReason {
     /// It is off, or was never turned on, or the customer is closed.
     Off,
     /// The last charge failed a short while ago.
@@ -110,7 +110,7 @@ pub struct TopUp {
 
 /// How a charge failed.
 #[derive(Debug, Clone, Copy)]
-pub struct Failure<'a> {
+pub struct TopUpFailure<'a> {
     /// In the processor's word.
     pub reason: &'a str,
     /// Whether the card was at fault: then the next charge waits.
@@ -123,7 +123,7 @@ pub struct Failure<'a> {
 
 /// What the failure of a charge changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failed {
+pub enum TopUpFailureOutcome {
     /// It had ended before.
     Ended,
     /// It failed; the next one may be tried at the time that the settings say.
@@ -137,16 +137,16 @@ const COLUMNS: &str = "
     coalesce(t.intent_id, o.payment_id), t.failure, t.claimed_at, t.leased_until";
 
 /// Claims a charge for a customer whose balance is low, if nothing stands against it.
-pub async fn claim(store: &Store, claim: &Claim<'_>) -> Result<Claiming, StoreError> {
+pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaiming, StoreError> {
     let mut tx = store.write().await?;
     match claim_in(&mut tx, claim).await? {
         Ok(()) => {}
-        Err(hindrance) => return Ok(Claiming::Hindered(hindrance)),
+        Err(skip_reason) => return Ok(TopUpClaiming::Hindered(skip_reason)),
     }
     let claimed = find_in(&mut tx, claim.order).await?;
     let claimed = claimed.ok_or_else(|| StoreError::corrupt("top_ups", claim.order))?;
     tx.commit().await?;
-    Ok(Claiming::Claimed(Box::new(claimed)))
+    Ok(TopUpClaiming::Claimed(Box::new(claimed)))
 }
 
 /// Claimed charges whose claim no longer keeps others away: somebody stopped on the way.
@@ -240,8 +240,8 @@ pub async fn wait_for_customer(
 pub async fn fail(
     store: &Store,
     order: OrderId,
-    failure: &Failure<'_>,
-) -> Result<Failed, StoreError> {
+    failure: &TopUpFailure<'_>,
+) -> Result<TopUpFailureOutcome, StoreError> {
     const ORDER: &str = "
         update orders set state = 'failed', failure = $2, closed_at = $3
         where id = $1 and state = 'pending'";
@@ -252,9 +252,9 @@ pub async fn fail(
     let mut tx = store.write().await?;
     // The order first: whoever grants its credits holds it before the charge.
     if tx.execute(ORDER, &values).await? == 0 {
-        return Ok(Failed::Ended);
+        return Ok(TopUpFailureOutcome::Ended);
     }
-    let Some(row) = tx.row(TOP_UP, &values).await? else { return Ok(Failed::Ended) };
+    let Some(row) = tx.row(TOP_UP, &values).await? else { return Ok(TopUpFailureOutcome::Ended) };
     let customer: CustomerId = row.parse(0, "top_ups")?;
     let is_off =
         failure.is_decline && top_up_settings::count_decline(&mut tx, customer, failure.at).await?;
@@ -262,7 +262,7 @@ pub async fn fail(
         jobs::insert(&mut tx, letter).await?;
     }
     tx.commit().await?;
-    Ok(if is_off { Failed::TurnedOff } else { Failed::Later })
+    Ok(if is_off { TopUpFailureOutcome::TurnedOff } else { TopUpFailureOutcome::Later })
 }
 
 /// Ends a charge whose order was just paid, in the same transaction. Nothing for other orders.
@@ -280,42 +280,46 @@ pub(crate) async fn succeed_in(
     top_up_settings::forget_declines(tx, row.parse(0, "top_ups")?, at).await
 }
 
-async fn claim_in(tx: &mut Tx, claim: &Claim<'_>) -> Result<Result<(), Hindrance>, StoreError> {
+async fn claim_in(
+    tx: &mut Tx,
+    claim: &TopUpClaim<'_>,
+) -> Result<Result<(), SkipReason>, StoreError> {
     // Holds everybody else's claim for this customer up until the end.
     let balances = balance::lock(tx, std::iter::once(claim.customer)).await?;
-    let Some((_, balance)) = balances.current().next() else { return Ok(Err(Hindrance::Off)) };
+    let Some((_, balance)) = balances.current().next() else { return Ok(Err(SkipReason::Off)) };
     let lock = dialect::for_update(tx.database());
     let settings =
         top_up_settings::find_in(tx, claim.customer, lock).await?.filter(|found| found.enabled);
-    let Some(settings) = settings else { return Ok(Err(Hindrance::Off)) };
+    let Some(settings) = settings else { return Ok(Err(SkipReason::Off)) };
     if settings.next_attempt_at > claim.at {
-        return Ok(Err(Hindrance::TooEarly));
+        return Ok(Err(SkipReason::TooEarly));
     }
     let missing = settings.threshold.whole() + balance.debt - balance.available;
     if missing <= 0 {
-        return Ok(Err(Hindrance::Enough));
+        return Ok(Err(SkipReason::Enough));
     }
-    if let Some(hindrance) = hindrance(tx, claim).await? {
-        return Ok(Err(hindrance));
+    if let Some(skip_reason) = skip_reason(tx, claim).await? {
+        return Ok(Err(skip_reason));
     }
     let offer = claim.offers.iter().find(|offer| offer.pack_id == settings.pack_id);
-    let Some(offer) = offer else { return Ok(Err(Hindrance::NoPack)) };
+    let Some(offer) = offer else { return Ok(Err(SkipReason::NoPack)) };
     let spent = spent_in(tx, claim.customer, claim.at.day()).await?;
     let packs = packs(offer, missing, settings.daily_cap_cents - spent);
     if packs < 1 {
-        return Ok(Err(Hindrance::Capped));
+        return Ok(Err(SkipReason::Capped));
     }
     let card = card(tx, claim.customer).await?;
     let payer = processor_customers::find_in(tx, claim.customer).await?;
-    let (Some(card), Some(payer)) = (card, payer) else { return Ok(Err(Hindrance::NoCard)) };
+    let (Some(card), Some(payer)) = (card, payer) else { return Ok(Err(SkipReason::NoCard)) };
     let cap_cents = settings.daily_cap_cents;
-    write(tx, claim, &Drawn { offer, packs, card: &card, payer: &payer, cap_cents }).await?;
+    write(tx, claim, &TopUpPurchase { offer, packs, card: &card, payer: &payer, cap_cents })
+        .await?;
     Ok(Ok(()))
 }
 
 /// What was found for a charge.
-struct Drawn<'a> {
-    offer: &'a Offer<'a>,
+struct TopUpPurchase<'a> {
+    offer: &'a TopUpOffer<'a>,
     packs: i64,
     card: &'a str,
     payer: &'a str,
@@ -323,13 +327,17 @@ struct Drawn<'a> {
 }
 
 /// How many packs bring what is missing, as far as so many cents allow.
-fn packs(offer: &Offer<'_>, missing: i64, cents: i64) -> i64 {
+fn packs(offer: &TopUpOffer<'_>, missing: i64, cents: i64) -> i64 {
     let credits = offer.credits.whole().max(1);
     let wanted = missing.saturating_add(credits - 1) / credits;
     wanted.min(cents / offer.price_cents.max(1))
 }
 
-async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), StoreError> {
+async fn write(
+    tx: &mut Tx,
+    claim: &TopUpClaim<'_>,
+    drawn: &TopUpPurchase<'_>,
+) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into top_ups
             (order_id, customer_id, day, cents, cap_cents, state, claimed_at, leased_until)
@@ -367,7 +375,10 @@ async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), 
 }
 
 /// What stands against any charge of this customer, whatever it costs.
-async fn hindrance(tx: &mut Tx, claim: &Claim<'_>) -> Result<Option<Hindrance>, StoreError> {
+async fn skip_reason(
+    tx: &mut Tx,
+    claim: &TopUpClaim<'_>,
+) -> Result<Option<SkipReason>, StoreError> {
     const SQL: &str = "
         select
             (select count(*) from customers where id = $1 and disabled_at is not null),
@@ -381,9 +392,9 @@ async fn hindrance(tx: &mut Tx, claim: &Claim<'_>) -> Result<Option<Hindrance>, 
     };
     let (closed, open, failed) = (row.int(0)?, row.int(1)?, row.int(2)?);
     Ok(match () {
-        () if closed > 0 => Some(Hindrance::Off),
-        () if open > 0 => Some(Hindrance::Open),
-        () if failed >= FAILURES_PER_DAY_MAX => Some(Hindrance::TooManyFailures),
+        () if closed > 0 => Some(SkipReason::Off),
+        () if open > 0 => Some(SkipReason::Open),
+        () if failed >= FAILURES_PER_DAY_MAX => Some(SkipReason::TooManyFailures),
         () => None,
     })
 }
@@ -422,7 +433,7 @@ fn select(tail: &str) -> sqlx::AssertSqlSafe<String> {
     ))
 }
 
-fn top_up(row: &Row) -> Result<TopUp, StoreError> {
+fn top_up(row: &SqlRow) -> Result<TopUp, StoreError> {
     Ok(TopUp {
         order: row.parse(0, "top_ups")?,
         customer: row.parse(1, "top_ups")?,

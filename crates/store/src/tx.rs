@@ -9,13 +9,13 @@ use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::StoreError;
+use crate::balance_cache::{BalanceCache, CommitChanges};
 use crate::dialect;
-use crate::direct::Direct;
-use crate::disk::Disk;
-use crate::mirror::{Changes, Mirror};
-use crate::parts::{self, Over, Part, Whole};
+use crate::direct::DirectTransaction;
+use crate::disk::DiskSpace;
 use crate::postgres::{self, PgTransaction};
-use crate::sql::{Kind, Row, Value};
+use crate::sql::{SqlKind, SqlRow, SqlValue};
+use crate::statement_batch::{self, BatchedStatement, RowSource, StatementBatch};
 use crate::store::DatabaseKind;
 
 /// How many rows one statement on the metering's connection takes, where there are so many.
@@ -23,33 +23,33 @@ const ROWS_AT_ONCE: usize = 8;
 
 /// An open transaction. Dropping it undoes its work.
 pub(crate) struct Tx {
-    connection: Connection,
-    /// What the mirror of balances shows differently once this is committed.
-    changes: Changes,
+    connection: TxConnection,
+    /// What the balance cache shows differently once this is committed.
+    changes: CommitChanges,
 }
 
-enum Connection {
+enum TxConnection {
     /// SQLite through sqlx: readers, and all writers but the metering.
     Sqlite {
         transaction: Transaction<'static, Sqlite>,
         /// Readers have none. Declared after the transaction, so that it is given on last.
-        turn: Option<Turn>,
+        write_lock: Option<WriteLock>,
     },
     Postgres(PgTransaction),
-    /// SQLite on the metering's own connection. The turn is declared last, so that it is given on last.
+    /// SQLite on the metering's own connection. The lock is declared last, so that it is given on last.
     Direct {
-        transaction: Direct,
-        turn: Turn,
+        transaction: DirectTransaction,
+        write_lock: WriteLock,
     },
 }
 
 /// The right to be the one who writes to SQLite, and the balances to bring up to date afterwards.
-pub(crate) struct Turn {
-    pub(crate) mirror: Mirror,
+pub(crate) struct WriteLock {
+    pub(crate) balance_cache: BalanceCache,
     pub(crate) guard: OwnedMutexGuard<()>,
     /// Counts the commits of all but the metering.
     pub(crate) other_commits: Arc<AtomicU64>,
-    pub(crate) disk: Disk,
+    pub(crate) disk: DiskSpace,
 }
 
 /// Runs one statement on whichever database the transaction belongs to.
@@ -57,22 +57,22 @@ macro_rules! run {
     ($tx:expr, $sql:expr, $bind:expr, |$query:ident, $connection:ident, $row:ident| $run:expr,
      |$direct:ident, $text:ident| $run_directly:expr) => {
         match &mut $tx.connection {
-            Connection::Sqlite { transaction, .. } => {
+            TxConnection::Sqlite { transaction, .. } => {
                 let mut $query = sqlx::query::<Sqlite>($sql);
                 bind!($query, $bind);
                 let $connection = &mut **transaction;
-                let $row = Row::Sqlite;
+                let $row = SqlRow::Sqlite;
                 $run
             }
-            Connection::Postgres(transaction) => {
+            TxConnection::Postgres(transaction) => {
                 let mut $query = sqlx::query::<Postgres>($sql);
                 bind!($query, $bind);
-                let $row = Row::Postgres;
+                let $row = SqlRow::Postgres;
                 let ($connection, deadline) = transaction.enter()?;
                 let done = postgres::within(deadline, async { Ok::<_, sqlx::Error>($run) }).await;
                 transaction.leave(done)?
             }
-            Connection::Direct { transaction: $direct, .. } => {
+            TxConnection::Direct { transaction: $direct, .. } => {
                 let text = $sql.into_sql_str();
                 let $text = text.as_str();
                 $run_directly
@@ -86,32 +86,38 @@ macro_rules! bind {
     ($query:ident, $values:expr) => {
         for value in $values {
             $query = match value {
-                Value::Text(text) => $query.bind(text.as_deref()),
-                Value::Int(number) => $query.bind(*number),
-                Value::Bytes(bytes) => $query.bind(*bytes),
+                SqlValue::Text(text) => $query.bind(text.as_deref()),
+                SqlValue::Int(number) => $query.bind(*number),
+                SqlValue::Bytes(bytes) => $query.bind(*bytes),
             };
         }
     };
 }
 
 impl Tx {
-    pub(crate) fn sqlite(transaction: Transaction<'static, Sqlite>, turn: Option<Turn>) -> Self {
-        Self { connection: Connection::Sqlite { transaction, turn }, changes: Changes::default() }
+    pub(crate) fn sqlite(
+        transaction: Transaction<'static, Sqlite>,
+        write_lock: Option<WriteLock>,
+    ) -> Self {
+        Self {
+            connection: TxConnection::Sqlite { transaction, write_lock },
+            changes: CommitChanges::default(),
+        }
     }
 
-    pub(crate) fn direct(transaction: Direct, turn: Turn) -> Self {
-        let connection = Connection::Direct { transaction, turn };
-        Self { connection, changes: Changes::default() }
+    pub(crate) fn direct(transaction: DirectTransaction, write_lock: WriteLock) -> Self {
+        let connection = TxConnection::Direct { transaction, write_lock };
+        Self { connection, changes: CommitChanges::default() }
     }
 
     pub(crate) fn postgres(transaction: PgTransaction) -> Self {
-        Self { connection: Connection::Postgres(transaction), changes: Changes::default() }
+        Self { connection: TxConnection::Postgres(transaction), changes: CommitChanges::default() }
     }
 
     pub(crate) fn database(&self) -> DatabaseKind {
         match self.connection {
-            Connection::Sqlite { .. } | Connection::Direct { .. } => DatabaseKind::Sqlite,
-            Connection::Postgres(_) => DatabaseKind::Postgres,
+            TxConnection::Sqlite { .. } | TxConnection::Direct { .. } => DatabaseKind::Sqlite,
+            TxConnection::Postgres(_) => DatabaseKind::Postgres,
         }
     }
 
@@ -119,11 +125,13 @@ impl Tx {
     /// while it stays the same, so does what the metering has read.
     pub(crate) fn other_commits(&self) -> Option<u64> {
         match &self.connection {
-            Connection::Sqlite { turn, .. } => {
-                turn.as_ref().map(|turn| turn.other_commits.load(Ordering::Relaxed))
+            TxConnection::Sqlite { write_lock, .. } => write_lock
+                .as_ref()
+                .map(|write_lock| write_lock.other_commits.load(Ordering::Relaxed)),
+            TxConnection::Direct { write_lock, .. } => {
+                Some(write_lock.other_commits.load(Ordering::Relaxed))
             }
-            Connection::Direct { turn, .. } => Some(turn.other_commits.load(Ordering::Relaxed)),
-            Connection::Postgres(_) => None,
+            TxConnection::Postgres(_) => None,
         }
     }
 
@@ -131,7 +139,7 @@ impl Tx {
     pub(crate) async fn execute(
         &mut self,
         sql: impl SqlSafeStr,
-        values: &[Value<'_>],
+        values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
         Ok(run!(
             self,
@@ -146,8 +154,8 @@ impl Tx {
     pub(crate) async fn row(
         &mut self,
         sql: impl SqlSafeStr,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, StoreError> {
+        values: &[SqlValue<'_>],
+    ) -> Result<Option<SqlRow>, StoreError> {
         Ok(run!(
             self,
             sql,
@@ -161,8 +169,8 @@ impl Tx {
     pub(crate) async fn rows(
         &mut self,
         sql: impl SqlSafeStr,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, StoreError> {
+        values: &[SqlValue<'_>],
+    ) -> Result<Vec<SqlRow>, StoreError> {
         Ok(run!(
             self,
             sql,
@@ -182,27 +190,27 @@ impl Tx {
     pub(crate) async fn rows_over(
         &mut self,
         sql: &'static str,
-        table: Table<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
+        table: RowTable<'_>,
+    ) -> Result<Vec<SqlRow>, StoreError> {
         if table.is_empty() {
             return Ok(Vec::new());
         }
         let database = self.database();
         let text_for = |rows| {
             sql.replacen("{rows}", &dialect::rows_source(database, table.kinds, rows), 1)
-                .replacen("{after}", &parts::after(None), 1)
+                .replacen("{after}", &statement_batch::after(None), 1)
                 .replacen("{lock}", dialect::for_update(database), 1)
         };
         let values = &table.values;
         match &mut self.connection {
-            Connection::Sqlite { transaction, .. } => {
+            TxConnection::Sqlite { transaction, .. } => {
                 fetch_sqlite(transaction, text_for(table.rows), values).await
             }
-            Connection::Postgres(transaction) => {
+            TxConnection::Postgres(transaction) => {
                 fetch_postgres(transaction, text_for(table.rows), table.kinds, values).await
             }
             // A few rows at a time: there are two statements however many rows there are.
-            Connection::Direct { transaction, .. } => {
+            TxConnection::Direct { transaction, .. } => {
                 let columns = table.kinds.len();
                 let in_groups = table.rows / ROWS_AT_ONCE * ROWS_AT_ONCE * columns;
                 let (groups, single) = values.split_at(in_groups);
@@ -222,8 +230,8 @@ impl Tx {
     pub(crate) async fn update_over(
         &mut self,
         sql: &'static str,
-        columns: &'static [(&'static str, Kind)],
-        values: &[Value<'_>],
+        columns: &'static [(&'static str, SqlKind)],
+        values: &[SqlValue<'_>],
     ) -> Result<Vec<String>, StoreError> {
         if values.is_empty() {
             return Ok(Vec::new());
@@ -231,40 +239,42 @@ impl Tx {
         let count = values.len() / columns.len();
         let text = |database| dialect::update_over(database, sql, columns, count);
         let changed = match &mut self.connection {
-            Connection::Sqlite { transaction, .. } => {
+            TxConnection::Sqlite { transaction, .. } => {
                 fetch_sqlite(transaction, text(DatabaseKind::Sqlite), values).await?
             }
-            Connection::Postgres(transaction) => {
-                let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
+            TxConnection::Postgres(transaction) => {
+                let kinds: Vec<SqlKind> = columns.iter().map(|(_, kind)| *kind).collect();
                 fetch_postgres(transaction, text(DatabaseKind::Postgres), &kinds, values).await?
             }
-            Connection::Direct { transaction, .. } => {
+            TxConnection::Direct { transaction, .. } => {
                 let each = transaction
                     .text((sql, 1), || dialect::undoing_all(&dialect::update_each(sql, columns)));
                 return transaction.update_each(&each, values, columns.len());
             }
         };
-        changed.iter().map(|row: &Row| row.text(0)).collect()
+        changed.iter().map(|row: &SqlRow| row.text(0)).collect()
     }
 
     /// Runs statements that need nothing of each other's results; gives the rows of each, in their order.
     pub(crate) async fn together<const N: usize>(
         &mut self,
-        parts: [Part<'_>; N],
-    ) -> Result<[Vec<Row>; N], StoreError> {
+        statements: [BatchedStatement<'_>; N],
+    ) -> Result<[Vec<SqlRow>; N], StoreError> {
         let mut given = [const { Vec::new() }; N];
-        if let Connection::Postgres(transaction) = &mut self.connection {
-            fetch_together(transaction, &parts, &mut given).await?;
+        if let TxConnection::Postgres(transaction) = &mut self.connection {
+            fetch_together(transaction, &statements, &mut given).await?;
             return Ok(given);
         }
-        for (part, rows) in parts.into_iter().zip(&mut given) {
-            *rows = match part.over {
-                Over::Rows(kinds) => {
-                    self.rows_over(part.sql, Table::from_parts(kinds, part.values)).await?
+        for (statement, rows) in statements.into_iter().zip(&mut given) {
+            *rows = match statement.over {
+                RowSource::Rows(kinds) => {
+                    self.rows_over(statement.sql, RowTable::from_parts(kinds, statement.values))
+                        .await?
                 }
-                Over::Update(columns) => {
-                    let changed = self.update_over(part.sql, columns, &part.values).await?;
-                    changed.into_iter().map(Row::of_text).collect()
+                RowSource::Update(columns) => {
+                    let changed =
+                        self.update_over(statement.sql, columns, &statement.values).await?;
+                    changed.into_iter().map(SqlRow::of_text).collect()
                 }
             };
         }
@@ -278,7 +288,7 @@ impl Tx {
             // What was read takes its time, too.
             "set local idle_in_transaction_session_timeout = 0",
         ];
-        if let Connection::Postgres(transaction) = &mut self.connection {
+        if let TxConnection::Postgres(transaction) = &mut self.connection {
             transaction.lift_deadline();
             for statement in UNLIMITED {
                 self.execute(statement, &[]).await?;
@@ -297,52 +307,52 @@ impl Tx {
         self.changes.releases.push((customer, cost));
     }
 
-    /// Makes the work durable, then brings the mirror of balances up to date while the turn still lasts.
+    /// Makes the work durable, then brings the balance cache up to date while the write lock is still held.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self.connection {
-            Connection::Sqlite { transaction, turn } => {
-                let Some(turn) = turn else {
+            TxConnection::Sqlite { transaction, write_lock } => {
+                let Some(write_lock) = write_lock else {
                     return Ok(transaction.commit().await?);
                 };
                 // What the writer of the metering knows may be out of date afterwards.
-                turn.other_commits.fetch_add(1, Ordering::Relaxed);
-                let publication = turn.mirror.publication(self.changes);
+                write_lock.other_commits.fetch_add(1, Ordering::Relaxed);
+                let publication = write_lock.balance_cache.publication(self.changes);
                 if let Err(error) = transaction.commit().await {
                     let error = StoreError::from(error);
-                    turn.disk.note(&error);
+                    write_lock.disk.note(&error);
                     return Err(error);
                 }
                 publication.publish();
-                drop(turn.guard);
+                drop(write_lock.guard);
                 Ok(())
             }
-            Connection::Direct { transaction, turn } => {
-                let publication = turn.mirror.publication(self.changes);
-                transaction.commit().inspect_err(|error| turn.disk.note(error))?;
+            TxConnection::Direct { transaction, write_lock } => {
+                let publication = write_lock.balance_cache.publication(self.changes);
+                transaction.commit().inspect_err(|error| write_lock.disk.note(error))?;
                 publication.publish();
-                drop(turn.guard);
+                drop(write_lock.guard);
                 Ok(())
             }
-            Connection::Postgres(transaction) => transaction.commit().await,
+            TxConnection::Postgres(transaction) => transaction.commit().await,
         }
     }
 }
 
 /// Rows for a statement over many rows.
-pub(crate) struct Table<'a> {
-    kinds: &'static [Kind],
+pub(crate) struct RowTable<'a> {
+    kinds: &'static [SqlKind],
     /// Row after row.
-    values: Vec<Value<'a>>,
+    values: Vec<SqlValue<'a>>,
     rows: usize,
 }
 
-impl<'a> Table<'a> {
-    pub(crate) fn new(kinds: &'static [Kind]) -> Self {
+impl<'a> RowTable<'a> {
+    pub(crate) fn new(kinds: &'static [SqlKind]) -> Self {
         Self { kinds, values: Vec::new(), rows: 0 }
     }
 
     /// Adds a row, one value for each column.
-    pub(crate) fn push<const N: usize>(&mut self, row: [Value<'a>; N]) {
+    pub(crate) fn push<const N: usize>(&mut self, row: [SqlValue<'a>; N]) {
         debug_assert_eq!(N, self.kinds.len(), "a row has a value for each column");
         self.values.extend(row);
         self.rows += 1;
@@ -353,12 +363,12 @@ impl<'a> Table<'a> {
     }
 
     /// The kinds of the columns, and the values row after row.
-    pub(crate) fn into_parts(self) -> (&'static [Kind], Vec<Value<'a>>) {
+    pub(crate) fn into_parts(self) -> (&'static [SqlKind], Vec<SqlValue<'a>>) {
         (self.kinds, self.values)
     }
 
     /// The table of these parts.
-    pub(crate) fn from_parts(kinds: &'static [Kind], values: Vec<Value<'a>>) -> Self {
+    pub(crate) fn from_parts(kinds: &'static [SqlKind], values: Vec<SqlValue<'a>>) -> Self {
         let rows = values.len().checked_div(kinds.len()).unwrap_or(0);
         Self { kinds, values, rows }
     }
@@ -367,22 +377,22 @@ impl<'a> Table<'a> {
 async fn fetch_sqlite(
     transaction: &mut Transaction<'static, Sqlite>,
     text: String,
-    values: &[Value<'_>],
-) -> Result<Vec<Row>, StoreError> {
+    values: &[SqlValue<'_>],
+) -> Result<Vec<SqlRow>, StoreError> {
     let mut query = sqlx::query::<Sqlite>(AssertSqlSafe(text));
     bind!(query, values);
-    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(Row::Sqlite).collect())
+    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(SqlRow::Sqlite).collect())
 }
 
 /// Column after column, each as one array. A value of another kind than its column's is null.
 async fn fetch_postgres(
     transaction: &mut PgTransaction,
     text: String,
-    kinds: &[Kind],
-    values: &[Value<'_>],
-) -> Result<Vec<Row>, StoreError> {
+    kinds: &[SqlKind],
+    values: &[SqlValue<'_>],
+) -> Result<Vec<SqlRow>, StoreError> {
     let query = bind_columns(sqlx::query::<Postgres>(AssertSqlSafe(text)), kinds, values);
-    Ok(fetch(transaction, query).await?.into_iter().map(Row::Postgres).collect())
+    Ok(fetch(transaction, query).await?.into_iter().map(SqlRow::Postgres).collect())
 }
 
 /// All rows of a query, before its deadline.
@@ -399,14 +409,14 @@ type PostgresQuery<'q> = sqlx::query::Query<'q, Postgres, <Postgres as sqlx::Dat
 
 fn bind_columns<'q>(
     mut query: PostgresQuery<'q>,
-    kinds: &[Kind],
-    values: &'q [Value<'_>],
+    kinds: &[SqlKind],
+    values: &'q [SqlValue<'_>],
 ) -> PostgresQuery<'q> {
     for (place, kind) in kinds.iter().enumerate() {
         let column = values.iter().skip(place).step_by(kinds.len());
         query = match kind {
-            Kind::Text => query.bind(column.map(Value::as_text).collect::<Vec<_>>()),
-            Kind::Int => query.bind(column.map(Value::as_int).collect::<Vec<_>>()),
+            SqlKind::Text => query.bind(column.map(SqlValue::as_text).collect::<Vec<_>>()),
+            SqlKind::Int => query.bind(column.map(SqlValue::as_int).collect::<Vec<_>>()),
         };
     }
     query
@@ -415,24 +425,24 @@ fn bind_columns<'q>(
 /// Several parts in one statement; those without rows have nothing to do.
 async fn fetch_together(
     transaction: &mut PgTransaction,
-    parts: &[Part<'_>],
-    rows: &mut [Vec<Row>],
+    statements: &[BatchedStatement<'_>],
+    rows: &mut [Vec<SqlRow>],
 ) -> Result<(), StoreError> {
-    let (mut present, mut given): (Vec<&Part<'_>>, Vec<&mut Vec<Row>>) =
-        parts.iter().zip(rows).filter(|(part, _)| !part.values.is_empty()).unzip();
+    let (mut present, mut given): (Vec<&BatchedStatement<'_>>, Vec<&mut Vec<SqlRow>>) =
+        statements.iter().zip(rows).filter(|(statement, _)| !statement.values.is_empty()).unzip();
     if present.is_empty() {
         return Ok(());
     }
-    let Whole { text, places } = parts::whole(&present);
+    let StatementBatch { text, places } = statement_batch::batched(&present);
     let mut query = sqlx::query::<Postgres>(AssertSqlSafe(text));
-    for part in present.drain(..) {
-        query = bind_columns(query, &part.kinds(), &part.values);
+    for statement in present.drain(..) {
+        query = bind_columns(query, &statement.kinds(), &statement.values);
     }
     for row in fetch(transaction, query).await? {
         let number: i64 = row.try_get(0)?;
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         if let (Some(given), Some(places)) = (given.get_mut(number), places.get(number)) {
-            given.push(Row::Joined(row, Arc::clone(places)));
+            given.push(SqlRow::Joined(row, Arc::clone(places)));
         }
     }
     Ok(())

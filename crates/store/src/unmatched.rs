@@ -8,7 +8,7 @@ use crate::{Store, StoreError};
 
 /// Money that matches nothing, or not what was agreed.
 #[derive(Debug, Clone, Copy)]
-pub struct Unmatched<'a> {
+pub struct UnmatchedMoney<'a> {
     /// The processor's object.
     pub object: &'a str,
     /// What does not match.
@@ -21,7 +21,7 @@ pub struct Unmatched<'a> {
 
 /// A kind of them, counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct UnmatchedCount {
     /// The processor's object.
     pub object: String,
     /// What did not match.
@@ -35,14 +35,14 @@ pub struct Listed {
 }
 
 /// The newest of them, at most `limit`.
-pub async fn list(store: &Store, limit: i64) -> Result<Vec<Listed>, StoreError> {
+pub async fn list(store: &Store, limit: i64) -> Result<Vec<UnmatchedCount>, StoreError> {
     const SQL: &str = "
         select object_id, reason, details, times, first_at from unmatched_payments
         order by first_at desc, object_id, reason limit $1";
     let rows = store.read().await?.rows(SQL, &[limit.into()]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Listed {
+            Ok(UnmatchedCount {
                 object: row.text(0)?,
                 reason: row.parse(1, "unmatched_payments")?,
                 details: row.text(2)?,
@@ -54,7 +54,7 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<Listed>, StoreError> 
 }
 
 /// Notes money that was not booked. True when it was not known yet.
-pub(crate) async fn note(tx: &mut Tx, unmatched: &Unmatched<'_>) -> Result<bool, StoreError> {
+pub(crate) async fn note(tx: &mut Tx, unmatched: &UnmatchedMoney<'_>) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into unmatched_payments (object_id, reason, details, times, first_at, last_at)
         values ($1, $2, $3, 1, $4, $4)

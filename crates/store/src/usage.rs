@@ -7,13 +7,13 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::{Day, Timestamp};
 
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// A customer's credits. `granted + debt = available + held + spent + removed`, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Balance {
+pub struct CreditBalance {
     /// All that ever came in.
     pub granted: Credits,
     /// All that was taken away again.
@@ -30,7 +30,7 @@ pub struct Balance {
 
 /// Charged credits, by UTC days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spend {
+pub struct CreditSpend {
     /// Today.
     pub today: Credits,
     /// Today and the six days before.
@@ -89,7 +89,10 @@ pub struct HotFailure {
 }
 
 /// A customer's credits; nothing when there is no such customer.
-pub async fn balance(store: &Store, customer: CustomerId) -> Result<Option<Balance>, StoreError> {
+pub async fn balance(
+    store: &Store,
+    customer: CustomerId,
+) -> Result<Option<CreditBalance>, StoreError> {
     balance_in(&mut store.read().await?, customer).await
 }
 
@@ -99,19 +102,22 @@ pub async fn overview(
     store: &Store,
     of: UsageOf,
     today: Day,
-) -> Result<Option<(Balance, Spend)>, StoreError> {
+) -> Result<Option<(CreditBalance, CreditSpend)>, StoreError> {
     let mut tx = store.snapshot().await?;
     let Some(balance) = balance_in(&mut tx, of.customer).await? else { return Ok(None) };
     Ok(Some((balance, spend_in(&mut tx, of, today).await?)))
 }
 
-async fn balance_in(tx: &mut Tx, customer: CustomerId) -> Result<Option<Balance>, StoreError> {
+async fn balance_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+) -> Result<Option<CreditBalance>, StoreError> {
     const SQL: &str = "
         select granted, removed, spent, held, available, debt
         from customer_credits where customer_id = $1";
     let row = tx.row(SQL, &[customer.into()]).await?;
     row.map(|row| {
-        Ok(Balance {
+        Ok(CreditBalance {
             granted: row.credits(0)?,
             removed: row.credits(1)?,
             spent: row.credits(2)?,
@@ -124,12 +130,16 @@ async fn balance_in(tx: &mut Tx, customer: CustomerId) -> Result<Option<Balance>
 }
 
 /// What a customer spent until the end of `today`.
-pub async fn spend(store: &Store, customer: CustomerId, today: Day) -> Result<Spend, StoreError> {
+pub async fn spend(
+    store: &Store,
+    customer: CustomerId,
+    today: Day,
+) -> Result<CreditSpend, StoreError> {
     spend_in(&mut store.read().await?, UsageOf { customer, key: None, only_allowed: false }, today)
         .await
 }
 
-async fn spend_in(tx: &mut Tx, of: UsageOf, today: Day) -> Result<Spend, StoreError> {
+async fn spend_in(tx: &mut Tx, of: UsageOf, today: Day) -> Result<CreditSpend, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
@@ -148,7 +158,7 @@ async fn spend_in(tx: &mut Tx, of: UsageOf, today: Day) -> Result<Spend, StoreEr
     let values = [customer, today.into(), first.into(), next.into(), key.as_deref().into()];
     let row = tx.row(SQL, &values).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("usage_by_day", of.customer))?;
-    Ok(Spend {
+    Ok(CreditSpend {
         today: row.credits(0)?,
         last_7_days: row.credits(1)?,
         last_30_days: row.credits(2)?,
@@ -260,7 +270,7 @@ pub async fn hot_failure(
     Ok(Some(HotFailure { last_status, ..failure }))
 }
 
-fn day_usage(row: &Row) -> Result<DayUsage, StoreError> {
+fn day_usage(row: &SqlRow) -> Result<DayUsage, StoreError> {
     Ok(DayUsage {
         day: Day::from_number(row.int(0)?),
         calls: row.int(1)?,

@@ -3,14 +3,14 @@
 use domain::time::Timestamp;
 
 use crate::payment_rules::{LOTS, PAYMENTS};
-use crate::sql::{Row, Value};
+use crate::sql::{SqlRow, SqlValue};
 use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// A rule that does not hold for a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct RuleViolation {
     /// The rule.
     pub rule: &'static str,
     /// The customer, call or row concerned.
@@ -24,15 +24,15 @@ const SWEEP_GRACE_SECONDS: i64 = 30;
 
 /// A rule: its name, and a query that gives the subject and two figures that should be equal, for each
 /// subject where they are not.
-pub(crate) struct Rule {
+pub(crate) struct LedgerRule {
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
     pub(crate) figures: [&'static str; 2],
 }
 
 /// Rules that cost little however many calls have ended: a running server asks them all the time.
-const BALANCES: &[Rule] = &[
-    Rule {
+const BALANCES: &[LedgerRule] = &[
+    LedgerRule {
         name: "granted + debt = available + held + spent + removed, none of them negative",
         figures: ["granted + debt", "available + held + spent + removed"],
         sql: "
@@ -41,7 +41,7 @@ const BALANCES: &[Rule] = &[
             where granted + debt <> available + held + spent + removed
                or granted < 0 or debt < 0 or available < 0 or held < 0 or spent < 0 or removed < 0",
     },
-    Rule {
+    LedgerRule {
         name: "what a customer has held is the cost of the calls and exports that are open",
         figures: ["held", "open calls and exports"],
         sql: "
@@ -57,7 +57,7 @@ const BALANCES: &[Rule] = &[
             ) o on o.customer_id = c.customer_id
             where c.held <> coalesce(o.cost, 0)",
     },
-    Rule {
+    LedgerRule {
         name: "what a customer was granted and lost is the sum of its ledger",
         figures: ["granted - removed", "ledger"],
         sql: "
@@ -72,8 +72,8 @@ const BALANCES: &[Rule] = &[
 ];
 
 /// Rules that look at every call there is.
-const HISTORY: &[Rule] = &[
-    Rule {
+const HISTORY: &[LedgerRule] = &[
+    LedgerRule {
         name: "what a customer spent is what settled calls and exports were charged",
         figures: ["spent", "settled calls and exports"],
         sql: "
@@ -89,7 +89,7 @@ const HISTORY: &[Rule] = &[
             ) s on s.customer_id = c.customer_id
             where c.spent <> coalesce(s.credits, 0)",
     },
-    Rule {
+    LedgerRule {
         name: "every call belongs to a customer with a balance",
         figures: ["calls", "balances"],
         sql: "
@@ -97,7 +97,7 @@ const HISTORY: &[Rule] = &[
             left join customer_credits b on b.customer_id = c.customer_id
             where b.customer_id is null group by c.customer_id",
     },
-    Rule {
+    LedgerRule {
         name: "a call is charged exactly when the platform answered it",
         figures: ["credits", "expected"],
         sql: "
@@ -108,7 +108,7 @@ const HISTORY: &[Rule] = &[
                 or credits <> case when outcome = 'answered' then cost else 0 end
                 or state <> case when outcome = 'answered' then 'settled' else 'refunded' end)",
     },
-    Rule {
+    LedgerRule {
         name: "an Idempotency-Key is running exactly while its call is open",
         figures: ["running", "held"],
         sql: "
@@ -121,7 +121,7 @@ const HISTORY: &[Rule] = &[
             where case when i.answer_state = 'running' then 1 else 0 end
                <> case when c.state = 'held' then 1 when c.id is null and e.id is null then -1 else 0 end",
     },
-    Rule {
+    LedgerRule {
         name: "an export is charged when it has a file, and free when it failed",
         figures: ["charged", "expected"],
         sql: "
@@ -134,7 +134,7 @@ const HISTORY: &[Rule] = &[
                or (state = 'cancelled' and credit_state
                        <> case when pages >= 1 then 'settled' else 'refunded' end)",
     },
-    Rule {
+    LedgerRule {
         name: "an export has a file exactly while it is completed",
         figures: ["completed", "file"],
         sql: "
@@ -145,7 +145,7 @@ const HISTORY: &[Rule] = &[
             where (state = 'completed' and (output_key is null or sha256 is null or bytes is null or rows is null))
                or (state <> 'completed' and output_key is not null)",
     },
-    Rule {
+    LedgerRule {
         name: "an answer is kept exactly when it is said to be",
         figures: ["stored", "answers"],
         sql: "
@@ -196,7 +196,7 @@ pub async fn open_calls(store: &Store) -> Result<i64, StoreError> {
 }
 
 /// Checks every rule; gives what breaks one. `now` decides which holds are overdue.
-pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, StoreError> {
+pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<RuleViolation>, StoreError> {
     let mut tx = store.inspect().await?;
     let mut violations = broken(&mut tx, BALANCES).await?;
     violations.extend(broken(&mut tx, HISTORY).await?);
@@ -224,19 +224,22 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, Stor
 }
 
 /// Checks the balances, the open calls and the ledger: what can be asked of a running server all the time.
-pub async fn check_balances(store: &Store, now: Timestamp) -> Result<Vec<Violation>, StoreError> {
+pub async fn check_balances(
+    store: &Store,
+    now: Timestamp,
+) -> Result<Vec<RuleViolation>, StoreError> {
     let mut tx = store.inspect().await?;
     let mut violations = broken(&mut tx, BALANCES).await?;
     violations.extend(overdue(&mut tx, now).await?);
     Ok(violations)
 }
 
-async fn broken(tx: &mut Tx, rules: &[Rule]) -> Result<Vec<Violation>, StoreError> {
+async fn broken(tx: &mut Tx, rules: &[LedgerRule]) -> Result<Vec<RuleViolation>, StoreError> {
     let mut violations = Vec::new();
     for rule in rules {
         let [one, other] = rule.figures;
         for row in tx.rows(rule.sql, &[]).await? {
-            violations.push(Violation {
+            violations.push(RuleViolation {
                 rule: rule.name,
                 subject: row.text(0)?,
                 details: format!("{one} {}, {other} {}", row.int(1)?, row.int(2)?),
@@ -246,14 +249,14 @@ async fn broken(tx: &mut Tx, rules: &[Rule]) -> Result<Vec<Violation>, StoreErro
     Ok(violations)
 }
 
-async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<Violation>, StoreError> {
+async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<RuleViolation>, StoreError> {
     const SQL: &str = "
         select id, expires_at from calls where state = 'held' and expires_at < $1 order by expires_at";
-    let limit: Value<'_> = now.plus_seconds(-SWEEP_GRACE_SECONDS).into();
+    let limit: SqlValue<'_> = now.plus_seconds(-SWEEP_GRACE_SECONDS).into();
     let rows = tx.rows(SQL, &[limit]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Violation {
+            Ok(RuleViolation {
                 rule: "no call is held long after its expiry",
                 subject: row.text(0)?,
                 details: format!("expired at {}", row.time(1)?),
@@ -263,12 +266,12 @@ async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<Violation>, StoreErr
 }
 
 /// Rows of counted usage that nobody could read. What they counted is a difference below as well.
-async fn set_aside(tx: &mut Tx) -> Result<Vec<Violation>, StoreError> {
+async fn set_aside(tx: &mut Tx) -> Result<Vec<RuleViolation>, StoreError> {
     const SQL: &str = "select id, source, reason from usage_notes_set_aside order by id";
     let rows = tx.rows(SQL, &[]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Violation {
+            Ok(RuleViolation {
                 rule: "every row of counted usage can be read",
                 subject: format!("usage_notes_set_aside {}", row.int(0)?),
                 details: format!("was set aside from {}: {}", row.text(1)?, row.text(2)?),
@@ -277,10 +280,14 @@ async fn set_aside(tx: &mut Tx) -> Result<Vec<Violation>, StoreError> {
         .collect()
 }
 
-fn difference(rule: &'static str, row: &Row, names: &[&str]) -> Result<Violation, StoreError> {
+fn difference(
+    rule: &'static str,
+    row: &SqlRow,
+    names: &[&str],
+) -> Result<RuleViolation, StoreError> {
     let mut parts = Vec::new();
     for (place, name) in names.iter().enumerate() {
         parts.push(format!("{name} {:+}", row.int(place + 1)?));
     }
-    Ok(Violation { rule, subject: row.text(0)?, details: parts.join(", ") })
+    Ok(RuleViolation { rule, subject: row.text(0)?, details: parts.join(", ") })
 }

@@ -13,7 +13,7 @@ use failures::Failure;
 use failures::FieldProblem;
 use settings::billing::CURRENCY;
 use store::orders;
-use store::top_up_settings::{Settings, Wish};
+use store::top_up_settings::{TopUpRequest, TopUpSettings};
 use store::top_ups::TopUp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -191,7 +191,7 @@ async fn set_autotopup(
 pub(super) async fn shown(api: &ApiState, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
     let view = top_ups::view(&api.billing, customer).await?;
     let settings = view.settings.as_ref();
-    let waits = |known: &Settings| {
+    let waits = |known: &TopUpSettings| {
         let is_later = known.enabled && known.next_attempt_at > api.clock.now();
         is_later.then_some(known.next_attempt_at)
     };
@@ -250,8 +250,8 @@ impl PendingTopUp {
 fn wish<'a>(
     api: &ApiState,
     customer: CustomerId,
-    (wanted, known): (&'a AutoTopUpIn, Option<&'a Settings>),
-) -> Result<Wish<'a>, ApiError> {
+    (wanted, known): (&'a AutoTopUpIn, Option<&'a TopUpSettings>),
+) -> Result<TopUpRequest<'a>, ApiError> {
     let threshold = wanted.threshold_credits.or_else(|| known.map(|known| known.threshold.whole()));
     let cap = wanted.daily_cap_usd.as_ref().map(|amount| cents(&amount.0)).transpose()?;
     let cap = cap.or_else(|| known.map(|known| known.daily_cap_cents));
@@ -276,7 +276,7 @@ fn wish<'a>(
         .into());
     }
     let threshold = Credits::from_whole(threshold);
-    Ok(Wish { customer, threshold, pack_id, daily_cap_cents, at: api.clock.now() })
+    Ok(TopUpRequest { customer, threshold, pack_id, daily_cap_cents, at: api.clock.now() })
 }
 
 /// An amount in whole cents, exactly as it was written: a number with at most two decimals, never through a float.

@@ -8,7 +8,7 @@ use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use failures::FieldProblem;
 use identity::login;
-use store::cards::{self, Card};
+use store::cards::{self, SavedCard};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::{Caller, UnrestrictedCaller};
@@ -51,8 +51,8 @@ struct CardOut {
     exp_year: i64,
 }
 
-impl From<Card> for CardOut {
-    fn from(card: Card) -> Self {
+impl From<SavedCard> for CardOut {
+    fn from(card: SavedCard) -> Self {
         Self {
             brand: card.brand,
             last4: card.last4,
@@ -95,7 +95,7 @@ async fn get_card(
 async fn view(
     api: &ApiState,
     customer: CustomerId,
-    card: Option<Card>,
+    card: Option<SavedCard>,
 ) -> Result<axum::Json<CardView>, ApiError> {
     let script = Script::of(api);
     Ok(axum::Json(CardView {

@@ -8,7 +8,7 @@ use domain::id::{EntryId, KeyId, LotId};
 use domain::ledger::{LedgerLine, MalformedLine};
 use domain::time::Timestamp;
 use failures::FieldProblem;
-use store::ledger_pages::{self, Entry, LedgerQuery};
+use store::ledger_pages::{self, LedgerEntry, LedgerQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
@@ -91,8 +91,8 @@ pub(super) struct EntryOut {
 }
 
 /// Lines as they are shown; the day that runs has not ended yet.
-pub(super) fn shown(entries: Vec<Entry>, now: Timestamp) -> Vec<EntryOut> {
-    let line = |entry: Entry| {
+pub(super) fn shown(entries: Vec<LedgerEntry>, now: Timestamp) -> Vec<EntryOut> {
+    let line = |entry: LedgerEntry| {
         let (entry_id, at) = match entry.line {
             LedgerLine::Entry(id) => (Some(id), entry.at),
             LedgerLine::Sum(..) | LedgerLine::SumAfter(..) => (None, entry.at.min(now)),

@@ -165,10 +165,11 @@ async fn effects(
         Some(price) => store::plan_versions::find(&api.store, price).await?,
         None => None,
     };
-    let extra = store::limits::standing(&api.store, customer, &api.allowances).await?.parts.extra;
+    let extra =
+        store::slot_limits::usage(&api.store, customer, &api.allowances).await?.limits.extra;
     let plan = wanted.as_ref().map(|version| version.accounts).unwrap_or_default();
     let limit = api.allowances.included.plus(&plan).plus(&extra);
-    let over = store::limits::over(&api.store, customer, &limit).await?;
+    let over = store::slot_limits::over(&api.store, customer, &limit).await?;
     let rest =
         |from: Timestamp, to: Timestamp| to.unix_seconds().saturating_sub(from.unix_seconds());
     let versions = view.paid.as_ref().zip(wanted.as_ref()).filter(|_| preview.is_upgrade);

@@ -13,8 +13,8 @@ use failures::Failure;
 use failures::FieldProblem;
 use failures::PaymentProblem;
 use settings::billing::{CURRENCY, INTERVAL};
-use store::limits::{self, Standing};
-use store::slot_changes::{Change, ChangeItem};
+use store::slot_changes::{SlotChange, SlotChangeItem};
+use store::slot_limits::{self, SlotUsage};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
@@ -89,9 +89,9 @@ struct ChangeItemOut {
     count_after: i64,
 }
 
-impl From<Change> for ChangeOut {
-    fn from(change: Change) -> Self {
-        let item = |item: ChangeItem| ChangeItemOut {
+impl From<SlotChange> for ChangeOut {
+    fn from(change: SlotChange) -> Self {
+        let item = |item: SlotChangeItem| ChangeItemOut {
             platform: item.platform,
             plan_id: item.plan_id,
             count_before: item.count_before,
@@ -107,7 +107,7 @@ impl From<Change> for ChangeOut {
 }
 
 impl Slots {
-    fn new(api: &ApiState, standing: Standing) -> Self {
+    fn new(api: &ApiState, usage: SlotUsage) -> Self {
         let price =
             |platform: &Platform| plans::slot(&api.billing, *platform).map(|sold| sold.cents());
         let slot = |platform: &Platform| SlotOut {
@@ -115,23 +115,23 @@ impl Slots {
             price_cents: price(platform),
             currency: price(platform).map(|_| CURRENCY),
             interval: price(platform).map(|_| INTERVAL),
-            count: standing.parts.extra.on(*platform),
-            included: standing.parts.plan.on(*platform),
-            limit: standing.parts.limit.on(*platform),
-            connected: standing.connected.on(*platform),
-            active: standing.active.on(*platform),
+            count: usage.limits.extra.on(*platform),
+            included: usage.limits.plan.on(*platform),
+            limit: usage.limits.limit.on(*platform),
+            connected: usage.connected.on(*platform),
+            active: usage.active.on(*platform),
             free_allowance: api.allowances.included.on(*platform),
         };
         Self {
             slots: Platform::ALL.iter().map(slot).collect(),
-            change: standing.open.map(ChangeOut::from),
+            change: usage.open.map(ChangeOut::from),
         }
     }
 }
 
 async fn slots(api: &ApiState, customer: CustomerId) -> Result<axum::Json<Slots>, ApiError> {
-    let standing = limits::standing(&api.store, customer, &api.allowances).await?;
-    Ok(axum::Json(Slots::new(api, standing)))
+    let usage = slot_limits::usage(&api.store, customer, &api.allowances).await?;
+    Ok(axum::Json(Slots::new(api, usage)))
 }
 
 /// The slots after a change, and what the change cost.
@@ -151,9 +151,9 @@ async fn changed(
 ) -> Result<axum::Json<SlotsChanged>, ApiError> {
     let customer = wish.customer;
     let made = changes::make(&api.billing, wish).await?;
-    let standing = limits::standing(&api.store, customer, &api.allowances).await?;
+    let usage = slot_limits::usage(&api.store, customer, &api.allowances).await?;
     Ok(axum::Json(SlotsChanged {
-        slots: Slots::new(api, standing),
+        slots: Slots::new(api, usage),
         charged_cents: made.charged_cents,
         invoice_id: made.invoice_id,
     }))

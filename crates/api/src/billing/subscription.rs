@@ -14,8 +14,8 @@ use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use failures::Failure;
 use settings::billing::{CURRENCY, INTERVAL, Plan};
-use store::limits::Parts;
-use store::subscriptions::{Occupant, View};
+use store::slot_limits::SlotLimits;
+use store::subscriptions::{DisplacedAccount, SubscriptionView};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::{Caller, UnrestrictedCaller};
@@ -223,9 +223,9 @@ pub(super) struct OverLimitAccount {
     platform: Platform,
 }
 
-impl From<Occupant> for OverLimitAccount {
-    fn from(occupant: Occupant) -> Self {
-        Self { creator_id: occupant.creator_id, platform: occupant.platform }
+impl From<DisplacedAccount> for OverLimitAccount {
+    fn from(displaced: DisplacedAccount) -> Self {
+        Self { creator_id: displaced.creator_id, platform: displaced.platform }
     }
 }
 
@@ -248,28 +248,28 @@ pub(super) async fn state(
     api: &ApiState,
     customer: CustomerId,
 ) -> Result<SubscriptionState, ApiError> {
-    let standing = store::limits::standing(&api.store, customer, &api.allowances).await?;
+    let usage = store::slot_limits::usage(&api.store, customer, &api.allowances).await?;
     let balance = store::usage::balance(&api.store, customer)
         .await?
         .ok_or(ApiError::Failure(Failure::InvalidKey))?;
-    let known = standing.subscription.as_ref().map(|known| &known.view);
+    let known = usage.subscription.as_ref().map(|known| &known.view);
     let status = known.map_or(SubscriptionStatus::None, |view| view.status);
     let live = known.filter(|view| view.status.is_live());
     let next = match live {
-        Some(view) => next(api, customer, view, &standing.parts).await?,
+        Some(view) => next(api, customer, view, &usage.limits).await?,
         None => Next::default(),
     };
-    let limit = |platform: &Platform| (*platform, standing.parts.limit.on(*platform));
+    let limit = |platform: &Platform| (*platform, usage.limits.limit.on(*platform));
     let paid = live.and_then(|view| view.paid.as_ref());
     Ok(SubscriptionState {
         status,
         plan: paid.map(|version| PlanOut::of_version(api, version)),
-        plan_id: live.and_then(View::plan_id).map(str::to_owned),
+        plan_id: live.and_then(SubscriptionView::plan_id).map(str::to_owned),
         next_plan: next.version.as_ref().map(|version| PlanOut::of_version(api, version)),
         next_plan_id: next.version.map(|version| version.plan_id),
         entitlements: Platform::ALL.iter().map(limit).collect(),
         current_period_end: live.and_then(|view| view.period_end),
-        cancel_at_period_end: live.is_some_and(View::ends_with_period),
+        cancel_at_period_end: live.is_some_and(SubscriptionView::ends_with_period),
         cancels_at: known.and_then(|view| view.cancels_at),
         over_limit: next.over_limit.into_iter().map(OverLimitAccount::from).collect(),
         balance: balance.available.whole(),
@@ -283,14 +283,14 @@ pub(super) async fn state(
 struct Next {
     /// None where it ends, or its price says nothing.
     version: Option<PlanVersion>,
-    over_limit: Vec<Occupant>,
+    over_limit: Vec<DisplacedAccount>,
 }
 
 async fn next(
     api: &ApiState,
     customer: CustomerId,
-    view: &View,
-    parts: &Parts,
+    view: &SubscriptionView,
+    limits: &SlotLimits,
 ) -> Result<Next, ApiError> {
     let item = view.plan_item().filter(|_| !view.ends_with_period());
     let version = match item {
@@ -300,9 +300,9 @@ async fn next(
     let mut limit = api.allowances.included;
     if !view.ends_with_period() {
         let plan = version.as_ref().map(|version| version.accounts).unwrap_or_default();
-        limit = limit.plus(&plan).plus(&parts.extra);
+        limit = limit.plus(&plan).plus(&limits.extra);
     }
-    let over_limit = store::limits::over(&api.store, customer, &limit).await?;
+    let over_limit = store::slot_limits::over(&api.store, customer, &limit).await?;
     Ok(Next { version, over_limit })
 }
 

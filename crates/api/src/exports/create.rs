@@ -22,8 +22,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use runtime::sealing::DataKey;
 use sha2::{Digest as _, Sha256};
 use store::accounts::Account;
-use store::exports::{self, Creation, Doing, Export, NewExport};
-use store::idempotency::Existing;
+use store::exports::{self, Export, ExportActivity, ExportCreation, NewExport};
+use store::idempotency::ExistingRequest;
 use web::auth::{self, AuthenticatedCustomer, KeyCaller};
 use web::created::CreatedResource;
 use web::error::{ApiError, HarmlessFailure};
@@ -163,7 +163,7 @@ async fn create(api: &ApiState, parts: &mut Parts, incoming: Body) -> Result<Res
         new.idempotency = stored.map(|stored| (same.claim(key, now), stored));
     }
     let creation = exports::create(&api.store, &new).await?;
-    let repeated = matches!(creation, Creation::Repeated(_));
+    let repeated = matches!(creation, ExportCreation::Repeated(_));
     let mut response = answered(api, &new, creation, (&data_key, head, answer))?;
     if repeated {
         let balance = store::usage::balance(&api.store, caller.customer).await?;
@@ -367,7 +367,7 @@ fn as_created(new: &NewExport) -> Export {
         pages: 0,
         rows_read: 0,
         worked_micros: 0,
-        doing: Doing::default(),
+        doing: ExportActivity::default(),
         output: None,
         error: None,
         created_at: new.created_at,
@@ -391,11 +391,11 @@ async fn whole(record: Response) -> Result<Bytes, ApiError> {
 fn answered(
     api: &ApiState,
     new: &NewExport,
-    creation: Creation,
+    creation: ExportCreation,
     (data_key, head, answer): (&DataKey, HeaderMap, Bytes),
 ) -> Result<Response, ApiError> {
     Err(match creation {
-        Creation::Created { balance } => {
+        ExportCreation::Created { balance } => {
             api.exports.signal.notify_one();
             let mut response = (StatusCode::CREATED, head, answer).into_response();
             let headers = response.headers_mut();
@@ -403,35 +403,37 @@ fn answered(
             headers.insert("x-credits-balance", HeaderValue::from(balance.whole()));
             return Ok(response);
         }
-        Creation::Repeated(Existing::Replay(stored)) => {
+        ExportCreation::Repeated(ExistingRequest::Replay(stored)) => {
             let place = Place::of_customer(data_key, new.customer);
             let (status, headers, body) = idempotency::open(&place, &stored)?;
             let mut response = (status, headers, body).into_response();
             idempotency::mark_replayed(response.headers_mut());
             return Ok(response);
         }
-        Creation::Repeated(Existing::Running) => ApiError::Failure(Failure::IdempotencyInProgress),
-        Creation::Repeated(Existing::OutcomeUnknown { call }) => {
+        ExportCreation::Repeated(ExistingRequest::Running) => {
+            ApiError::Failure(Failure::IdempotencyInProgress)
+        }
+        ExportCreation::Repeated(ExistingRequest::OutcomeUnknown { call }) => {
             ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::repeated(call)))
         }
-        Creation::Repeated(Existing::NotStored { call }) => {
+        ExportCreation::Repeated(ExistingRequest::NotStored { call }) => {
             ApiError::Failure(Failure::AnswerNotStored(NotStored(Some(call))))
         }
-        Creation::Repeated(Existing::OtherRequest) => {
+        ExportCreation::Repeated(ExistingRequest::OtherRequest) => {
             ApiError::Failure(Failure::IdempotencyMismatch)
         }
-        Creation::KeyRefused => ApiError::Failure(Failure::InvalidKey),
-        Creation::KeyReadOnly => ApiError::Failure(Failure::ReadOnlyKey),
-        Creation::NoAccount => ApiError::Failure(Failure::AccountNotFound),
-        Creation::AccountInactive { is_switched_off } => {
+        ExportCreation::KeyRefused => ApiError::Failure(Failure::InvalidKey),
+        ExportCreation::KeyReadOnly => ApiError::Failure(Failure::ReadOnlyKey),
+        ExportCreation::NoAccount => ApiError::Failure(Failure::AccountNotFound),
+        ExportCreation::AccountInactive { is_switched_off } => {
             AccountProblem::of_inactive(&new.account, is_switched_off).into()
         }
-        Creation::TooManyPending => ExportProblem::TooMany(new.pending_max).into(),
-        Creation::BudgetExhausted { budget, used, resets_at } => {
+        ExportCreation::TooManyPending => ExportProblem::TooMany(new.pending_max).into(),
+        ExportCreation::BudgetExhausted { budget, used, resets_at } => {
             let (key, cost) = (new.key, new.cost);
             ApiError::Failure(Failure::KeyBudgetExhausted { key, budget, used, cost, resets_at })
         }
-        Creation::Insufficient { balance } => {
+        ExportCreation::Insufficient { balance } => {
             ApiError::Failure(Failure::InsufficientCredits { balance, cost: new.cost })
         }
     })

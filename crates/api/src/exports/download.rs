@@ -15,7 +15,7 @@ use failures::ExportProblem;
 use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use store::exports::{self, Export, Output};
+use store::exports::{self, Export, ExportOutput};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
@@ -181,7 +181,7 @@ fn file_name(export: &Export) -> String {
 async fn streamed(
     api: &ApiState,
     export: &Export,
-    output: &Output,
+    output: &ExportOutput,
     parts: &Parts,
 ) -> Result<Response, ApiError> {
     let length = u64::try_from(output.bytes).unwrap_or(0);

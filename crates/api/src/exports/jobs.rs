@@ -11,7 +11,7 @@ use failures::Failure;
 use identity::support::{self, StaffVisit};
 use runtime::audit;
 use serde_json::json;
-use store::exports::{self, Cancelling, Deletion, Export};
+use store::exports::{self, Export, ExportCancellation, ExportDeletion};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::{Caller, FullCaller};
@@ -70,13 +70,13 @@ async fn cancel_export(
     own(&api, &caller, id).await?.ok_or_else(not_found)?;
     let cancelling = exports::cancel(&api.store, caller.customer, id, api.clock.now()).await?;
     let (status, export) = match cancelling {
-        Cancelling::Cancelled(export) => (StatusCode::OK, export),
-        Cancelling::Stopping(export) => {
+        ExportCancellation::Cancelled(export) => (StatusCode::OK, export),
+        ExportCancellation::Stopping(export) => {
             api.exports.at_work.stop(id);
             (StatusCode::ACCEPTED, export)
         }
-        Cancelling::Over(state) => return Err(ExportProblem::Over(state).into()),
-        Cancelling::NotFound => return Err(not_found()),
+        ExportCancellation::Over(state) => return Err(ExportProblem::Over(state).into()),
+        ExportCancellation::NotFound => return Err(not_found()),
     };
     Ok((status, Json(ExportOut::of(&api, *export, Sight::Own))))
 }
@@ -104,12 +104,12 @@ async fn delete_export(
     };
     let removed = (reason, api.clock.now());
     match exports::delete(&api.store, export.customer, id, removed).await? {
-        Deletion::Deleted => {
+        ExportDeletion::Deleted => {
             api.exports.signal.notify_one();
             Ok(StatusCode::NO_CONTENT)
         }
-        Deletion::NotOver => Err(ExportProblem::NotOver.into()),
-        Deletion::NotFound => Err(not_found()),
+        ExportDeletion::NotOver => Err(ExportProblem::NotOver.into()),
+        ExportDeletion::NotFound => Err(not_found()),
     }
 }
 

@@ -8,7 +8,7 @@ use domain::export::{ExportCredits, ExportFormat, ExportPhase, ExportRemoval, Ex
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
-use store::exports::{Export, ExportFailure, Removal};
+use store::exports::{Export, ExportFailure, FileRemoval};
 
 use crate::ApiState;
 
@@ -151,8 +151,8 @@ struct RemovalOut {
     at: Timestamp,
 }
 
-impl From<Removal> for RemovalOut {
-    fn from(removal: Removal) -> Self {
+impl From<FileRemoval> for RemovalOut {
+    fn from(removal: FileRemoval) -> Self {
         Self { reason: removal.reason, at: removal.at }
     }
 }

@@ -6,7 +6,7 @@ use domain::lots::LotSource;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use runtime::audit;
 use serde_json::json;
-use store::ledger::{Adjustment, Grant, Granting};
+use store::ledger::{CreditGrant, CreditGrantOutcome, OperatorAdjustment};
 
 use super::{StaffError, StaffOutcome, StaffTools, entry};
 
@@ -19,11 +19,11 @@ const REFERENCE_CHARS_MAX: usize = 200;
 
 /// Credits and their end, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DescribedCredits(Adjustment);
+pub struct DescribedCredits(OperatorAdjustment);
 
 impl std::fmt::Display for DescribedCredits {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self(Adjustment { amount, expires_at }) = self;
+        let Self(OperatorAdjustment { amount, expires_at }) = self;
         write!(formatter, "{amount} credits")?;
         expires_at.map_or(Ok(()), |end| write!(formatter, " expiring at {end}"))
     }
@@ -38,7 +38,7 @@ pub(super) async fn grant(
 ) -> Result<StaffOutcome, StaffError> {
     let now = desk.clock.now();
     check_grant(credits, (reference, expires_at), now)?;
-    let grant = Grant {
+    let grant = CreditGrant {
         entry: EntryId::new(now, desk.random.bytes()),
         customer,
         amount: Credits::from_whole(credits.saturating_abs()),
@@ -57,14 +57,16 @@ pub(super) async fn grant(
     let entry = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
     let granting = store::ledger::adjust(desk.store, &grant, credits < 0, &entry).await?;
     let applied = match granting {
-        Granting::Granted { .. } => true,
-        Granting::Repeated => {
-            let wanted = Adjustment { amount: credits, expires_at };
+        CreditGrantOutcome::Granted { .. } => true,
+        CreditGrantOutcome::Repeated => {
+            let wanted = OperatorAdjustment { amount: credits, expires_at };
             refuse_other(desk, customer, reference, wanted).await?;
             false
         }
-        Granting::TooMany { at_most } => return Err(StaffError::TooMany(at_most.whole())),
-        Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+        CreditGrantOutcome::TooMany { at_most } => {
+            return Err(StaffError::TooMany(at_most.whole()));
+        }
+        CreditGrantOutcome::NoCustomer => return Err(StaffError::NoCustomer(customer)),
     };
     let standing = store::usage::balance(desk.store, customer).await?;
     let standing = standing.ok_or(StaffError::NoCustomer(customer))?;
@@ -113,7 +115,7 @@ async fn refuse_other(
     desk: &StaffTools<'_>,
     customer: CustomerId,
     reference: &str,
-    wanted: Adjustment,
+    wanted: OperatorAdjustment,
 ) -> Result<(), StaffError> {
     let reference = reference.to_owned();
     let found = store::ledger::find_adjustment(desk.store, customer, &reference).await?;
@@ -125,6 +127,6 @@ async fn refuse_other(
         return Ok(());
     }
     let expires_at = booked.expires_at.filter(|_| booked.amount > 0);
-    let booked = DescribedCredits(Adjustment { expires_at, ..booked });
+    let booked = DescribedCredits(OperatorAdjustment { expires_at, ..booked });
     Err(StaffError::OtherAmount { reference, booked, wanted: DescribedCredits(wanted) })
 }

@@ -14,7 +14,7 @@ use runtime::keyfile::{self, LockedKeyFile};
 use runtime::vault::{Vault, VaultError};
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
-use store::customers::{Creation, NewCustomer, PasswordHash};
+use store::customers::{CustomerCreation, NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
 use store::{Store, StoreError, permissions};
 
@@ -337,7 +337,7 @@ async fn create_customer(
             expires_at: None,
         },
     };
-    if store::customers::create(desk.store, &new).await? == Creation::EmailTaken {
+    if store::customers::create(desk.store, &new).await? == CustomerCreation::EmailTaken {
         return Err(StaffError::EmailTaken);
     }
     if credits > 0 {
@@ -375,9 +375,11 @@ async fn grant_permission(
     let told = entry(desk, customer, audit::PERMISSION_GRANTED, permitted(permission));
     let granting = permissions::grant(desk.store, customer, permission, &told).await?;
     let applied = match granting {
-        permissions::Granting::Granted => true,
-        permissions::Granting::Repeated => false,
-        permissions::Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+        permissions::PermissionGranting::Granted => true,
+        permissions::PermissionGranting::Repeated => false,
+        permissions::PermissionGranting::NoCustomer => {
+            return Err(StaffError::NoCustomer(customer));
+        }
     };
     Ok(StaffOutcome::PermissionGranted { customer_id: customer, permission, applied })
 }

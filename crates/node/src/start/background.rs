@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 use exports::{cleanup, worker};
 use runtime::metrics;
 use store::metering;
-use store::notices::{self, Notice};
+use store::notices::{self, ChangeNotice};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -107,11 +107,13 @@ async fn hear(state: &NodeState) -> Result<(), store::StoreError> {
     state.cache.forget_all();
     loop {
         match listener.next().await? {
-            Notice::Keys { customer: Some(customer) } => state.cache.forget_keys_of(customer),
-            Notice::Keys { customer: None } => state.cache.forget_keys(),
-            Notice::Account { customer, creator } => state.cache.forget_account(customer, &creator),
-            Notice::Platforms => platform_health::read(&state.accounts).await,
-            Notice::Missed => {
+            ChangeNotice::Keys { customer: Some(customer) } => state.cache.forget_keys_of(customer),
+            ChangeNotice::Keys { customer: None } => state.cache.forget_keys(),
+            ChangeNotice::Account { customer, creator } => {
+                state.cache.forget_account(customer, &creator)
+            }
+            ChangeNotice::Platforms => platform_health::read(&state.accounts).await,
+            ChangeNotice::Missed => {
                 state.cache.forget_all();
                 platform_health::read(&state.accounts).await;
             }

@@ -115,12 +115,12 @@ pub fn admin_file(database: &Path) -> PathBuf {
 
 /// Opens the store as the configuration says. With the embedded database only one server may.
 pub async fn open_store(config: &Config) -> Result<Store, StoreError> {
-    open::store(config, store::Access::ReadWrite).await
+    open::store(config, store::StoreAccess::ReadWrite).await
 }
 
 /// Opens the store for reading, also beside a running server.
 pub async fn open_store_for_reading(config: &Config) -> Result<Store, StoreError> {
-    open::store(config, store::Access::ReadOnly).await
+    open::store(config, store::StoreAccess::ReadOnly).await
 }
 
 /// Carries out a staff command on the opened database: only where no server holds it.

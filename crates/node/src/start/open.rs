@@ -30,8 +30,8 @@ use secrecy::{ExposeSecret, SecretString};
 use settings::mail::base_folder;
 use settings::targets;
 use settings::{Config, ConfigProblem};
-use store::metering::{self, MeterOptions, Recovery};
-use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
+use store::metering::{self, EpochRecovery, MeterOptions};
+use store::{OpenOptions, SchemaSteps, Store, StoreAccess, StoreError};
 use tokio::sync::oneshot;
 
 use super::{StartError, admin_file};
@@ -44,7 +44,7 @@ pub(super) struct OpenedService {
     pub(super) writer: oneshot::Receiver<()>,
 }
 
-pub(super) async fn store(config: &Config, access: Access) -> Result<Store, StoreError> {
+pub(super) async fn store(config: &Config, access: StoreAccess) -> Result<Store, StoreError> {
     let mut options = OpenOptions::new(config.database.url.expose_secret());
     options.access = access;
     options.connections_max = config.database.connections_max;
@@ -84,7 +84,7 @@ pub(super) async fn keyring(
 }
 
 /// Says what the metering found of an earlier run.
-fn report(recovery: &Recovery) {
+fn report(recovery: &EpochRecovery) {
     if recovery.refunded > 0 {
         tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
     }
@@ -111,7 +111,7 @@ pub(super) async fn service(
     let targets =
         targets::targets(&config.platforms, Some(&catalog)).map_err(StartError::Configuration)?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
-    let store = store(&config, Access::ReadWrite).await?;
+    let store = store(&config, StoreAccess::ReadWrite).await?;
     if config.database.migrate_at_start {
         store.migrate().await?;
     } else {
@@ -191,7 +191,7 @@ async fn check_plans(
 
 /// Starts the writer, which outlives every tracked task: it is waited for last. Where it waits for its
 /// database as a file, it has a thread to itself. What is returned fails if the writer ends by a panic.
-fn spawn_writer(writer: metering::Writer) -> Result<oneshot::Receiver<()>, StartError> {
+fn spawn_writer(writer: metering::MeterWriter) -> Result<oneshot::Receiver<()>, StartError> {
     let (end, ended) = oneshot::channel();
     if writer.blocks_its_thread() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();

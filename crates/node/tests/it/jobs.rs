@@ -11,13 +11,13 @@ use domain::id::{JobId, NodeId};
 use domain::job::JobKind;
 use domain::time::Timestamp;
 use serde_json::json;
-use store::jobs::{self, Claimant, Counts, NewJob};
+use store::jobs::{self, JobClaimant, JobCounts, NewJob};
 
 use crate::support::{Client, TestApp, on_both};
 
 const ADA: &str = "ada@example.com";
 
-async fn counts(app: &TestApp) -> Counts {
+async fn counts(app: &TestApp) -> JobCounts {
     jobs::count(app.store()).await.unwrap()
 }
 
@@ -30,7 +30,7 @@ async fn wait_s(app: &TestApp) -> i64 {
 /// Claims the only job as a node that then dies.
 async fn claim_and_die(app: &TestApp, node: NodeId) {
     let now = app.clock.now();
-    let claimant = Claimant { node, now, leased_until: now.plus_seconds(120) };
+    let claimant = JobClaimant { node, now, leased_until: now.plus_seconds(120) };
     assert!(jobs::claim(app.store(), &claimant).await.unwrap().is_some());
 }
 
@@ -52,7 +52,7 @@ async fn a_mail_that_is_refused_for_now_comes_later_and_is_not_lost() {
         assert_eq!(mails.len(), 1);
         let ranges = [5..=6, 10..=12, 20..=24];
         assert!(ranges.iter().zip(&waits).all(|(range, wait)| range.contains(wait)), "{waits:?}");
-        assert_eq!(counts(&app).await, Counts::default());
+        assert_eq!(counts(&app).await, JobCounts::default());
         let token = app.mailed_token(ADA).await;
         let confirmed =
             app.anonymous().post("/v1/auth/email/verify", &json!({"token": token})).await;
@@ -68,7 +68,7 @@ async fn mails_wait_for_a_mail_server_that_is_away_also_over_a_restart() {
         let mut app = TestApp::start(database, "[mail]\nurl = \"smtp://127.0.0.1:1\"").await;
         app.member(ADA).await;
         assert_eq!(app.run_jobs().await, 1);
-        assert_eq!(counts(&app).await, Counts { waiting: 1, given_up: 0 });
+        assert_eq!(counts(&app).await, JobCounts { waiting: 1, given_up: 0 });
         let url = format!("smtp://{}", app.world.mail_address());
 
         app.stop_service().await;
@@ -90,7 +90,7 @@ async fn a_mail_that_is_refused_for_good_is_set_aside_until_somebody_looks() {
 
         app.advance_seconds(9_999);
         assert_eq!(app.run_jobs().await, 0);
-        assert_eq!(counts(&app).await, Counts { waiting: 0, given_up: 1 });
+        assert_eq!(counts(&app).await, JobCounts { waiting: 0, given_up: 1 });
         let retried = app.staff(json!({"command": "retry_jobs"})).await;
         assert_eq!(retried["jobs"], 1);
         assert_eq!(app.mails_to(ADA).await.len(), 1);
@@ -234,10 +234,10 @@ async fn a_job_that_cannot_be_read_is_kept_and_others_go_on() {
         let mails = app.mails_to(ADA).await;
 
         assert_eq!(mails.len(), 2);
-        assert_eq!(counts(&app).await, Counts { waiting: 3, given_up: 0 });
+        assert_eq!(counts(&app).await, JobCounts { waiting: 3, given_up: 0 });
         app.advance_seconds(domain::job::GIVE_UP_AFTER_S);
         app.run_jobs().await;
-        assert_eq!(counts(&app).await, Counts { waiting: 0, given_up: 3 });
+        assert_eq!(counts(&app).await, JobCounts { waiting: 0, given_up: 3 });
         for job in unreadable {
             assert!(jobs::finish(app.store(), job.id, 2).await.unwrap());
         }

@@ -150,7 +150,7 @@ pub fn ledger_checked(violations: usize) {
 
 /// The primary's standbys were looked at.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
-pub fn standbys_seen(seen: &store::standbys::Standbys) {
+pub fn standbys_seen(seen: &store::standbys::StandbyStatus) {
     let counts = [seen.synchronous, seen.asynchronous, seen.hidden];
     for (kind, count) in STANDBY_KINDS.into_iter().zip(counts) {
         gauge!(STANDBYS, "kind" => kind).set(count as f64);
@@ -237,7 +237,7 @@ pub fn job_ended(kind: JobKind, outcome: &'static str) {
 /// An attempt at an export ended so.
 pub fn export_ended(
     ending: &'static str,
-    progress: store::exports::Progress,
+    progress: store::exports::ExportProgress,
     took: std::time::Duration,
 ) {
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -250,7 +250,7 @@ pub fn export_ended(
 
 /// So many exports wait and run.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
-pub fn exports_counted(counts: store::exports::Counts, now: domain::time::Timestamp) {
+pub fn exports_counted(counts: store::exports::ExportCounts, now: domain::time::Timestamp) {
     let micros = counts.oldest_pending.map_or(0, |since| now.micros_since(since));
     gauge!(EXPORTS_PENDING).set(counts.pending as f64);
     gauge!(EXPORTS_RUNNING).set(counts.running as f64);
@@ -258,7 +258,7 @@ pub fn exports_counted(counts: store::exports::Counts, now: domain::time::Timest
 }
 
 /// The jobs were counted.
-pub fn jobs_counted(counts: store::jobs::Counts) {
+pub fn jobs_counted(counts: store::jobs::JobCounts) {
     let float = |count: i64| float(usize::try_from(count).unwrap_or(0));
     gauge!(JOBS_WAITING).set(float(counts.waiting));
     gauge!(JOBS_GIVEN_UP).set(float(counts.given_up));

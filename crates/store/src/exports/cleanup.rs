@@ -7,13 +7,13 @@ use domain::id::{CustomerId, ExportId};
 use domain::time::Timestamp;
 
 use crate::balance;
-use crate::sql::Kind;
-use crate::tx::Table;
+use crate::sql::SqlKind;
+use crate::tx::RowTable;
 use crate::{Store, StoreError};
 
 /// Everything that an export has in the storage is to be removed, except its file while it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cleanup {
+pub struct ExportCleanup {
     /// The export.
     pub export: ExportId,
     /// Since when it is due; named when it is done.
@@ -24,7 +24,7 @@ pub struct Cleanup {
 
 /// What became of the wish to remove an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deletion {
+pub enum ExportDeletion {
     /// It is removed.
     Deleted,
     /// It is not over yet.
@@ -40,7 +40,7 @@ pub async fn delete(
     customer: CustomerId,
     id: ExportId,
     (reason, now): (ExportRemoval, Timestamp),
-) -> Result<Deletion, StoreError> {
+) -> Result<ExportDeletion, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'deleted', output_key = null, sha256 = null, bytes = null, rows = null,
             params = '{}', columns = null, start_date = null, end_date = null, error_code = null,
@@ -53,10 +53,10 @@ pub async fn delete(
     balance::lock(&mut tx, std::iter::once(customer)).await?;
     if tx.execute(SQL, &values).await? == 1 {
         tx.commit().await?;
-        return Ok(Deletion::Deleted);
+        return Ok(ExportDeletion::Deleted);
     }
     let is_open = tx.row(OPEN, &[id.into(), customer.into()]).await?.is_some();
-    Ok(if is_open { Deletion::NotOver } else { Deletion::NotFound })
+    Ok(if is_open { ExportDeletion::NotOver } else { ExportDeletion::NotFound })
 }
 
 /// Ends the time of files that have had it; gives how many.
@@ -99,7 +99,7 @@ pub async fn due_cleanups(
     store: &Store,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<Cleanup>, StoreError> {
+) -> Result<Vec<ExportCleanup>, StoreError> {
     const SQL: &str = "
         select id, cleanup_due_at, output_key from export_jobs
         where cleanup_due_at is not null and cleanup_due_at <= $1
@@ -107,7 +107,7 @@ pub async fn due_cleanups(
     let rows = store.read().await?.rows(SQL, &[now.into(), limit.into()]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Cleanup {
+            Ok(ExportCleanup {
                 export: row.parse(0, "export_jobs")?,
                 due_at: row.time(1)?,
                 keep: row.optional_text(2)?,
@@ -117,7 +117,7 @@ pub async fn due_cleanups(
 }
 
 /// Writes down that it is done, unless more has become due since.
-pub async fn cleaned(store: &Store, cleanup: &Cleanup) -> Result<(), StoreError> {
+pub async fn cleaned(store: &Store, cleanup: &ExportCleanup) -> Result<(), StoreError> {
     const SQL: &str = "
         update export_jobs set cleanup_due_at = null where id = $1 and cleanup_due_at = $2";
     let mut tx = store.write().await?;
@@ -138,7 +138,7 @@ pub async fn keeps(
     const AT_ONCE: usize = 500;
     let (mut open, mut outputs) = (HashSet::new(), HashSet::new());
     for chunk in exports.chunks(AT_ONCE) {
-        let mut table = Table::new(&[Kind::Text]);
+        let mut table = RowTable::new(&[SqlKind::Text]);
         for id in chunk {
             table.push([(*id).into()]);
         }

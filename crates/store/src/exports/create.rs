@@ -5,42 +5,48 @@ use domain::credits::Credits;
 use domain::id::CustomerId;
 use domain::key::KeyScope;
 
-use super::{Creation, NewExport};
+use super::{ExportCreation, NewExport};
 use crate::balance;
+use crate::balance_cache::{BalanceCache, CreditTaking};
 use crate::idempotency;
 use crate::metering::used_in;
-use crate::mirror::{Mirror, Taking};
 use crate::sql::hex;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// Writes an export down and sets its credits aside, or says why not. A repetition of an earlier request is told
 /// before anything else is looked at.
-pub async fn create(store: &Store, new: &NewExport) -> Result<Creation, StoreError> {
+pub async fn create(store: &Store, new: &NewExport) -> Result<ExportCreation, StoreError> {
     let mut tx = store.write().await?;
     // The customer's balance orders those who ask at once, so that what is counted below holds.
     let mut balances = balance::lock(&mut tx, std::iter::once(new.customer)).await?;
-    let Some(balance) = balances.get_mut(new.customer) else { return Ok(Creation::KeyRefused) };
+    let Some(balance) = balances.get_mut(new.customer) else {
+        return Ok(ExportCreation::KeyRefused);
+    };
     if let Some((claim, _)) = &new.idempotency {
         let (key_hash, fingerprint) = (hex(&claim.key_hash), hex(&claim.fingerprint));
         let now = new.created_at;
         let existing =
             idempotency::find_in(&mut tx, new.customer, &key_hash, &fingerprint, now).await?;
         if let Some(existing) = existing {
-            return Ok(Creation::Repeated(existing));
+            return Ok(ExportCreation::Repeated(existing));
         }
     }
     if let Some(refused) = refusal(&mut tx, new).await? {
         return Ok(refused);
     }
     let cost = new.cost.whole();
-    let taken = Reserved::take(store, new.customer, balance.available, cost);
+    let taken = ReservedCredits::take(store, new.customer, balance.available, cost);
     let taken = match taken {
         Ok(taken) => taken,
-        Err(left) => return Ok(Creation::Insufficient { balance: Credits::from_whole(left) }),
+        Err(left) => {
+            return Ok(ExportCreation::Insufficient { balance: Credits::from_whole(left) });
+        }
     };
     if !balance.hold(cost) {
-        return Ok(Creation::Insufficient { balance: Credits::from_whole(balance.available) });
+        return Ok(ExportCreation::Insufficient {
+            balance: Credits::from_whole(balance.available),
+        });
     }
     let left = Credits::from_whole(balance.available);
     balance::save(&mut tx, &balances).await?;
@@ -53,18 +59,18 @@ pub async fn create(store: &Store, new: &NewExport) -> Result<Creation, StoreErr
     tx.note_release(new.customer, cost);
     tx.commit().await?;
     taken.released_by_commit();
-    Ok(Creation::Created { balance: left })
+    Ok(ExportCreation::Created { balance: left })
 }
 
 /// Credits taken from the balance in memory while their hold is being written, so that no read that leaves meanwhile
 /// counts on them. Dropped before the commit, they are given back; the commit itself releases them.
-struct Reserved<'s> {
-    mirror: Option<&'s Mirror>,
+struct ReservedCredits<'s> {
+    balance_cache: Option<&'s BalanceCache>,
     customer: CustomerId,
     cost: i64,
 }
 
-impl<'s> Reserved<'s> {
+impl<'s> ReservedCredits<'s> {
     /// Only within a transaction that writes: `available` is what the database says there. Fails with what is left.
     fn take(
         store: &'s Store,
@@ -72,32 +78,32 @@ impl<'s> Reserved<'s> {
         available: i64,
         cost: i64,
     ) -> Result<Self, i64> {
-        let Some(mirror) = store.mirror() else {
-            return Ok(Self { mirror: None, customer, cost });
+        let Some(balance_cache) = store.balance_cache() else {
+            return Ok(Self { balance_cache: None, customer, cost });
         };
-        mirror.load(customer, available);
-        match mirror.take(customer, cost) {
-            Taking::Taken => Ok(Self { mirror: Some(mirror), customer, cost }),
-            Taking::TooLow(left) => Err(left),
-            Taking::Unknown => Err(available),
+        balance_cache.load(customer, available);
+        match balance_cache.take(customer, cost) {
+            CreditTaking::Taken => Ok(Self { balance_cache: Some(balance_cache), customer, cost }),
+            CreditTaking::TooLow(left) => Err(left),
+            CreditTaking::Unknown => Err(available),
         }
     }
 
     fn released_by_commit(mut self) {
-        self.mirror = None;
+        self.balance_cache = None;
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ReservedCredits<'_> {
     fn drop(&mut self) {
-        if let Some(mirror) = self.mirror {
-            mirror.give_back(self.customer, self.cost);
+        if let Some(balance_cache) = self.balance_cache {
+            balance_cache.give_back(self.customer, self.cost);
         }
     }
 }
 
 /// What speaks against the export, apart from the balance.
-async fn refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation>, StoreError> {
+async fn refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<ExportCreation>, StoreError> {
     const KEY: &str = "
         select s.valid_until, k.expires_at, k.revoked_at, c.disabled_at, k.scope, k.monthly_budget
         from key_secrets s
@@ -109,35 +115,38 @@ async fn refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation>, Store
         where customer_id = $1 and credit_state = 'held' and state = 'pending'";
     let now = new.created_at;
     let key = [hex(new.key_hash.as_bytes()).into(), new.key.into(), new.customer.into()];
-    let Some(row) = tx.row(KEY, &key).await? else { return Ok(Some(Creation::KeyRefused)) };
+    let Some(row) = tx.row(KEY, &key).await? else { return Ok(Some(ExportCreation::KeyRefused)) };
     let ended = [row.optional_time(0)?, row.optional_time(1)?];
     let is_over = ended.into_iter().flatten().any(|end| end <= now);
     if is_over || row.optional_time(2)?.is_some() || row.optional_time(3)?.is_some() {
-        return Ok(Some(Creation::KeyRefused));
+        return Ok(Some(ExportCreation::KeyRefused));
     }
     if row.parse::<KeyScope>(4, "keys")? != KeyScope::Full {
-        return Ok(Some(Creation::KeyReadOnly));
+        return Ok(Some(ExportCreation::KeyReadOnly));
     }
     if let Some(refused) = account_refusal(tx, new).await? {
         return Ok(Some(refused));
     }
     let pending = tx.row(PENDING, &[new.customer.into()]).await?;
     if pending.map_or(Ok(0), |count| count.int(0))? >= new.pending_max {
-        return Ok(Some(Creation::TooManyPending));
+        return Ok(Some(ExportCreation::TooManyPending));
     }
     let Some(budget) = row.optional_int(5)? else { return Ok(None) };
     let used = used_in(tx, new.customer, new.key, now.day()).await?;
     if used.saturating_add(new.cost.whole()) <= budget {
         return Ok(None);
     }
-    Ok(Some(Creation::BudgetExhausted {
+    Ok(Some(ExportCreation::BudgetExhausted {
         budget: Credits::from_whole(budget),
         used: Credits::from_whole(used),
         resets_at: now.day().next_month_start().start(),
     }))
 }
 
-async fn account_refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation>, StoreError> {
+async fn account_refusal(
+    tx: &mut Tx,
+    new: &NewExport,
+) -> Result<Option<ExportCreation>, StoreError> {
     const ALLOWED: &str = "
         select count(*), count(case when creator_id = $2 then 1 end)
         from key_accounts where key_id = $1";
@@ -148,17 +157,17 @@ async fn account_refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation
         && row.int(0)? > 0
         && row.int(1)? == 0
     {
-        return Ok(Some(Creation::NoAccount));
+        return Ok(Some(ExportCreation::NoAccount));
     }
     let account = tx.row(ACCOUNT, &[new.customer.into(), (&new.account).into()]).await?;
-    let Some(account) = account else { return Ok(Some(Creation::NoAccount)) };
+    let Some(account) = account else { return Ok(Some(ExportCreation::NoAccount)) };
     if account.text(1)? != new.platform.as_str() {
-        return Ok(Some(Creation::NoAccount));
+        return Ok(Some(ExportCreation::NoAccount));
     }
     match account.parse::<AccountState>(0, "accounts")? {
         AccountState::Inactive => {
             let is_switched_off = account.optional_time(2)?.is_some();
-            Ok(Some(Creation::AccountInactive { is_switched_off }))
+            Ok(Some(ExportCreation::AccountInactive { is_switched_off }))
         }
         AccountState::Active | AccountState::ReconnectNeeded => Ok(None),
     }

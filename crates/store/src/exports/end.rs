@@ -4,15 +4,15 @@ use domain::export::{ExportCredits, ExportState, credits_when_cancelled};
 use domain::id::{CustomerId, ExportId};
 use domain::time::Timestamp;
 
-use super::{Export, ExportFailure, Lease, Output, Progress, read};
+use super::{Export, ExportFailure, ExportLease, ExportOutput, ExportProgress, read};
 use crate::balance;
-use crate::sql::{Row, Value};
+use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// What became of the wish to end an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cancelling {
+pub enum ExportCancellation {
     /// It has ended.
     Cancelled(Box<Export>),
     /// A worker has it and will stop.
@@ -27,10 +27,10 @@ pub enum Cancelling {
 /// changed, when the lease is lost or the export's end was asked for.
 pub async fn publish(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     (now, expires_at): (Timestamp, Timestamp),
-    output: &Output,
-    progress: Progress,
+    output: &ExportOutput,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'completed', credit_state = 'settled', output_key = $4,
@@ -57,10 +57,10 @@ pub async fn publish(
 /// the export's end was asked for.
 pub async fn fail(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     now: Timestamp,
     failure: &ExportFailure,
-    progress: Progress,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'failed', credit_state = 'refunded', error_code = $4,
@@ -85,9 +85,9 @@ pub async fn fail(
 /// has ended already, or is somebody else's.
 pub async fn end_cancelled(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     now: Timestamp,
-    progress: Progress,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'cancelled', credit_state = $4, pages = $5, rows_read = $6,
@@ -112,7 +112,7 @@ pub async fn cancel(
     customer: CustomerId,
     id: ExportId,
     now: Timestamp,
-) -> Result<Cancelling, StoreError> {
+) -> Result<ExportCancellation, StoreError> {
     const PENDING: &str = "
         update export_jobs set state = 'cancelled', credit_state = 'refunded', finished_at = $3,
             cleanup_due_at = $3
@@ -122,7 +122,7 @@ pub async fn cancel(
         where id = $1 and customer_id = $2 and state = 'running'";
     let mut tx = store.write().await?;
     let mut balances = balance::lock(&mut tx, std::iter::once(customer)).await?;
-    let own: [Value<'_>; 2] = [id.into(), customer.into()];
+    let own: [SqlValue<'_>; 2] = [id.into(), customer.into()];
     let [wanted, owner] = own.clone();
     let ended = tx.row(PENDING, &[wanted, owner, now.into()]).await?;
     if let Some(row) = &ended {
@@ -134,18 +134,18 @@ pub async fn cancel(
         tx.execute(RUNNING, &own).await?;
     }
     let Some(export) = read::find_in(&mut tx, id, customer).await? else {
-        return Ok(Cancelling::NotFound);
+        return Ok(ExportCancellation::NotFound);
     };
     match export.state {
         ExportState::Cancelled if ended.is_some() => {
             tx.commit().await?;
-            Ok(Cancelling::Cancelled(Box::new(export)))
+            Ok(ExportCancellation::Cancelled(Box::new(export)))
         }
         ExportState::Cancelling => {
             tx.commit().await?;
-            Ok(Cancelling::Stopping(Box::new(export)))
+            Ok(ExportCancellation::Stopping(Box::new(export)))
         }
-        state => Ok(Cancelling::Over(state)),
+        state => Ok(ExportCancellation::Over(state)),
     }
 }
 
@@ -183,7 +183,7 @@ pub async fn reap(
             failed += u64::from(ended);
         } else {
             let values = [id.into(), now.into()];
-            let credits = |ended: &Row| Ok(credits_when_cancelled(ended.int(1)?));
+            let credits = |ended: &SqlRow| Ok(credits_when_cancelled(ended.int(1)?));
             let ended = end_as(store, customer, (CANCEL, &values), credits).await?;
             cancelled += u64::from(ended);
         }
@@ -195,7 +195,7 @@ pub async fn reap(
 async fn end(
     store: &Store,
     customer: CustomerId,
-    update: (&'static str, &[Value<'_>]),
+    update: (&'static str, &[SqlValue<'_>]),
     credits: ExportCredits,
 ) -> Result<bool, StoreError> {
     end_as(store, customer, update, |_| Ok(credits)).await
@@ -205,8 +205,8 @@ async fn end(
 async fn end_as(
     store: &Store,
     customer: CustomerId,
-    (sql, values): (&'static str, &[Value<'_>]),
-    credits: impl Fn(&Row) -> Result<ExportCredits, StoreError>,
+    (sql, values): (&'static str, &[SqlValue<'_>]),
+    credits: impl Fn(&SqlRow) -> Result<ExportCredits, StoreError>,
 ) -> Result<bool, StoreError> {
     let mut tx: Tx = store.write().await?;
     let mut balances = balance::lock(&mut tx, std::iter::once(customer)).await?;

@@ -4,7 +4,10 @@ use domain::export::ExportPhase;
 use domain::id::NodeId;
 use domain::time::Timestamp;
 
-use super::{Claimant, Doing, Export, ExportFailure, Lease, Progress, Renewal, read};
+use super::{
+    Export, ExportActivity, ExportClaimant, ExportFailure, ExportLease, ExportProgress,
+    LeaseRenewal, read,
+};
 use crate::balance;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError};
@@ -16,15 +19,15 @@ const TRIES_MAX: usize = 8;
 /// worker left, and else the oldest. No customer gets more than `running_max` at once.
 pub async fn claim(
     store: &Store,
-    claimant: &Claimant,
-) -> Result<Option<(Lease, Export)>, StoreError> {
+    claimant: &ExportClaimant,
+) -> Result<Option<(ExportLease, Export)>, StoreError> {
     for _ in 0..TRIES_MAX {
         let mut tx = store.write().await?;
         let Some((id, customer)) = candidate(&mut tx, claimant).await? else { return Ok(None) };
         balance::lock(&mut tx, std::iter::once(customer)).await?;
         if let Some(export) = take(&mut tx, claimant, id, customer).await? {
             tx.commit().await?;
-            let lease = Lease { export: id, customer, token: export.lease_token };
+            let lease = ExportLease { export: id, customer, token: export.lease_token };
             return Ok(Some((lease, export)));
         }
     }
@@ -33,7 +36,7 @@ pub async fn claim(
 
 async fn candidate(
     tx: &mut Tx,
-    claimant: &Claimant,
+    claimant: &ExportClaimant,
 ) -> Result<Option<(domain::id::ExportId, domain::id::CustomerId)>, StoreError> {
     const SQL: &str = "
         select e.id, e.customer_id
@@ -58,7 +61,7 @@ async fn candidate(
 /// Takes it unless somebody was faster. The balance of its customer is locked.
 async fn take(
     tx: &mut Tx,
-    claimant: &Claimant,
+    claimant: &ExportClaimant,
     id: domain::id::ExportId,
     customer: domain::id::CustomerId,
 ) -> Result<Option<Export>, StoreError> {
@@ -89,11 +92,11 @@ async fn take(
 /// page that nobody had read before, which clears the count of attempts.
 pub async fn renew(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     (now, until): (Timestamp, Timestamp),
-    (progress, doing): (Progress, Doing),
+    (progress, doing): (ExportProgress, ExportActivity),
     has_new_page: bool,
-) -> Result<Renewal, StoreError> {
+) -> Result<LeaseRenewal, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $8,
             attempt = case when $7 = 1 then 0 else attempt end, phase = $9, list_rows = $10,
@@ -119,11 +122,11 @@ pub async fn renew(
     ];
     if tx.execute(SQL, &values).await? == 1 {
         tx.commit().await?;
-        return Ok(Renewal::Kept);
+        return Ok(LeaseRenewal::Kept);
     }
     let held = [lease.export.into(), lease.token.into(), now.into()];
     let is_cancelling = tx.row(CANCELLING, &held).await?.is_some();
-    Ok(if is_cancelling { Renewal::Cancelling } else { Renewal::Lost })
+    Ok(if is_cancelling { LeaseRenewal::Cancelling } else { LeaseRenewal::Lost })
 }
 
 /// Whether this work should be given back for the sake of another customer: one who has no worker has waited since
@@ -131,7 +134,7 @@ pub async fn renew(
 /// its last page.
 pub async fn gives_way(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     (now, waiting_since): (Timestamp, Timestamp),
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
@@ -157,9 +160,9 @@ pub async fn gives_way(
 /// as progress, so that stopping is no failed attempt.
 pub async fn give_back(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     now: Timestamp,
-    progress: Progress,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $3, pages = $4, rows_read = $5, attempt = 0, worked_micros = $6
@@ -182,9 +185,9 @@ pub async fn give_back(
 /// attempt counts unless it had read a new page.
 pub async fn postpone(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     (now, until): (Timestamp, Timestamp),
-    progress: Progress,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,
@@ -209,10 +212,10 @@ pub async fn postpone(
 /// attempt, whatever it has read.
 pub async fn pause(
     store: &Store,
-    lease: &Lease,
+    lease: &ExportLease,
     (now, until): (Timestamp, Timestamp),
     reason: &ExportFailure,
-    progress: Progress,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,

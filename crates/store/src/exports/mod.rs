@@ -19,14 +19,16 @@ use domain::key::KeyHash;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
-use crate::idempotency::{Existing, StoredAnswer};
+use crate::idempotency::{ExistingRequest, StoredAnswer};
 use crate::metering::IdempotencyClaim;
 
-pub use cleanup::{Cleanup, Deletion, cleaned, delete, due_cleanups, expire, keeps, note_file};
+pub use cleanup::{
+    ExportCleanup, ExportDeletion, cleaned, delete, due_cleanups, expire, keeps, note_file,
+};
 pub use create::create;
-pub use end::{Cancelling, cancel, end_cancelled, fail, publish, reap};
+pub use end::{ExportCancellation, cancel, end_cancelled, fail, publish, reap};
 pub use lease::{claim, give_back, gives_way, pause, postpone, release_left, renew};
-pub use read::{Counts, ExportList, count, find, find_of_any, list};
+pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 
 /// An export as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +74,9 @@ pub struct Export {
     /// How long workers have been at it, as last written down, in microseconds.
     pub worked_micros: i64,
     /// What a worker does for it, as last written down.
-    pub doing: Doing,
+    pub doing: ExportActivity,
     /// The finished file.
-    pub output: Option<Output>,
+    pub output: Option<ExportOutput>,
     /// Why it failed.
     pub error: Option<ExportFailure>,
     /// When it was asked for.
@@ -88,12 +90,12 @@ pub struct Export {
     /// The fencing token of the newest claim; 0 before the first.
     pub lease_token: i64,
     /// Why its file is gone, or the export itself. A completed export has one where the storage did not have the file.
-    pub removal: Option<Removal>,
+    pub removal: Option<FileRemoval>,
 }
 
 /// Why something is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Removal {
+pub struct FileRemoval {
     /// Why.
     pub reason: ExportRemoval,
     /// Since when; for a missing file, when that was found out.
@@ -113,7 +115,7 @@ impl Export {
 
 /// A finished file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct ExportOutput {
     /// Its name in the storage.
     pub key: String,
     /// SHA-256 of its bytes, in hexadecimal digits.
@@ -176,14 +178,14 @@ pub struct NewExport {
 
 /// What became of the wish for an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Creation {
+pub enum ExportCreation {
     /// It is written down and its credits are set aside.
     Created {
         /// What is available after it.
         balance: Credits,
     },
     /// The Idempotency-Key was used before.
-    Repeated(Existing),
+    Repeated(ExistingRequest),
     /// The key, its secret or its customer is no longer accepted.
     KeyRefused,
     /// The key may only read.
@@ -215,7 +217,7 @@ pub enum Creation {
 
 /// Who looks for work, and for how long it is taken.
 #[derive(Debug, Clone, Copy)]
-pub struct Claimant {
+pub struct ExportClaimant {
     /// The node.
     pub node: NodeId,
     /// Now.
@@ -230,7 +232,7 @@ pub struct Claimant {
 
 /// The right to work on an export, as long as it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
+pub struct ExportLease {
     /// The export.
     pub export: ExportId,
     /// Whose it is.
@@ -241,7 +243,7 @@ pub struct Lease {
 
 /// What a worker does for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Doing {
+pub struct ExportActivity {
     /// What it does; nothing before the first worker.
     pub phase: Option<ExportPhase>,
     /// Rows of the platform's list, where the platform tells.
@@ -254,7 +256,7 @@ pub struct Doing {
 
 /// How far a worker is, over all attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct ExportProgress {
     /// Pages of the platform.
     pub pages: i64,
     /// Rows taken from them.
@@ -265,7 +267,7 @@ pub struct Progress {
 
 /// Whether a lease goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
+pub enum LeaseRenewal {
     /// Until the time that was asked for.
     Kept,
     /// Somebody asked for the export's end; the lease stands as it was.

@@ -8,8 +8,8 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
-use super::{Doing, Export, ExportFailure, Output, Removal};
-use crate::sql::Row;
+use super::{Export, ExportActivity, ExportFailure, ExportOutput, FileRemoval};
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -41,7 +41,7 @@ pub struct ExportList {
 
 /// How many exports there are that are not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct ExportCounts {
     /// No worker has them yet.
     pub pending: i64,
     /// A worker has them.
@@ -102,14 +102,18 @@ pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, Sto
 }
 
 /// How many exports wait and run.
-pub async fn count(store: &Store) -> Result<Counts, StoreError> {
+pub async fn count(store: &Store) -> Result<ExportCounts, StoreError> {
     const SQL: &str = "
         select count(case when state = 'pending' then 1 end), count(case when state <> 'pending' then 1 end),
                min(case when state = 'pending' then created_at end)
         from export_jobs where credit_state = 'held'";
     let row = store.read().await?.row(SQL, &[]).await?;
-    let Some(row) = row else { return Ok(Counts::default()) };
-    Ok(Counts { pending: row.int(0)?, running: row.int(1)?, oldest_pending: row.optional_time(2)? })
+    let Some(row) = row else { return Ok(ExportCounts::default()) };
+    Ok(ExportCounts {
+        pending: row.int(0)?,
+        running: row.int(1)?,
+        oldest_pending: row.optional_time(2)?,
+    })
 }
 
 pub(super) async fn find_in(
@@ -135,14 +139,17 @@ fn columns(stored: Option<String>) -> Result<Option<Vec<String>>, StoreError> {
     names.map(Some).map_err(|_| StoreError::corrupt("export_jobs", text))
 }
 
-pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
+pub(super) fn export(row: &SqlRow) -> Result<Export, StoreError> {
     const TABLE: &str = "export_jobs";
     let id: ExportId = row.parse(0, TABLE)?;
     let output = match row.optional_text(16)? {
         None => None,
-        Some(key) => {
-            Some(Output { key, sha256: row.text(17)?, bytes: row.int(18)?, rows: row.int(19)? })
-        }
+        Some(key) => Some(ExportOutput {
+            key,
+            sha256: row.text(17)?,
+            bytes: row.int(18)?,
+            rows: row.int(19)?,
+        }),
     };
     let error = match row.optional_text(20)? {
         None => None,
@@ -153,11 +160,11 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
     let state = row.parse(13, TABLE)?;
     let expires_at = row.optional_time(25)?;
     let removal = match row.optional_text(30)? {
-        Some(_) => Some(Removal { reason: row.parse(30, TABLE)?, at: row.time(31)? }),
+        Some(_) => Some(FileRemoval { reason: row.parse(30, TABLE)?, at: row.time(31)? }),
         // Files that expired before reasons were kept had no other.
         None => expires_at
             .filter(|_| state == ExportState::Expired)
-            .map(|at| Removal { reason: ExportRemoval::Retention, at }),
+            .map(|at| FileRemoval { reason: ExportRemoval::Retention, at }),
     };
     Ok(Export {
         id,
@@ -187,7 +194,7 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         lease_token: row.int(26)?,
         attempt: row.int(27)?,
         worked_micros: row.int(28)?,
-        doing: Doing {
+        doing: ExportActivity {
             phase: row.parse_optional(33, TABLE)?,
             list_rows: row.optional_int(34)?,
             list_rows_read: row.int(35)?,

@@ -13,23 +13,23 @@ use domain::key::KeyHash;
 use domain::time::Timestamp;
 use foldhash::fast::RandomState;
 
-use super::budget::Budgets;
-use super::count::Counted;
-use super::end::{self, End, Ended};
-use super::known::Known;
-use super::queue::{Batch, HoldRequest};
+use super::budget::KeyBudgets;
+use super::count::EndedCallCounts;
+use super::end::{self, CallEnd, SettledCall};
+use super::queue::{HoldRequest, RequestBatch};
+use super::writer_cache::WriterCache;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
-use crate::balance::{self, Balances};
-use crate::idempotency::{self, Existing};
-use crate::parts::Part;
-use crate::sql::{Kind, Value, hex};
-use crate::tx::{Table, Tx};
+use crate::balance::{self, LockedBalances};
+use crate::idempotency::{self, ExistingRequest};
+use crate::sql::{SqlKind, SqlValue, hex};
+use crate::statement_batch::BatchedStatement;
+use crate::tx::{RowTable, Tx};
 use crate::{StoreError, store::DatabaseKind};
 
-type Customers = HashSet<CustomerId, RandomState>;
+type CustomerSet = HashSet<CustomerId, RandomState>;
 
 /// What a transaction decided, to be told once it is committed.
-pub(crate) struct Written {
+pub(crate) struct BatchDecisions {
     /// One for each hold of the batch, in its order.
     pub(crate) holds: Vec<HoldOutcome>,
     /// The calls that this transaction ended, but those whose end came with their hold.
@@ -37,20 +37,20 @@ pub(crate) struct Written {
     /// What the customers concerned have available.
     pub(crate) balances: Vec<(CustomerId, Credits)>,
     /// A call that shows whether the transaction was committed: inserted by it, or ended by it.
-    pub(crate) witness: Option<Witness>,
+    pub(crate) probe: Option<CommitProbe>,
 }
 
 /// What to look for when nobody knows whether a commit succeeded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Witness {
+pub(crate) struct CommitProbe {
     pub(crate) call_id: CallId,
     pub(crate) customer: CustomerId,
-    pub(crate) change: Change,
+    pub(crate) change: ProbeChange,
 }
 
-/// What the transaction did to its witness.
+/// What the transaction did to the call of its probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ProbeChange {
     Inserted,
     Ended,
 }
@@ -58,72 +58,72 @@ pub(crate) enum Change {
 /// Runs the statements of a batch. The caller commits.
 pub(crate) async fn write(
     tx: &mut Tx,
-    batch: &Batch,
+    batch: &RequestBatch,
     options: &MeterOptions,
-    known: &mut Known,
-) -> Result<Written, StoreError> {
-    known.refresh(tx);
+    cache: &mut WriterCache,
+) -> Result<BatchDecisions, StoreError> {
+    cache.refresh(tx);
     let new = new_calls(batch);
     // A call whose hold is in this batch too is written once, as it ended.
-    let (at_once, later): (Vec<End<'_>>, Vec<End<'_>>) = batch
+    let (at_once, later): (Vec<CallEnd<'_>>, Vec<CallEnd<'_>>) = batch
         .resolutions
         .iter()
-        .map(|request| End::of(&request.resolution))
+        .map(|request| CallEnd::of(&request.resolution))
         .partition(|end| new.contains(&end.call_id));
-    let (own, others) = known.tell_apart(later);
+    let (own, others) = cache.tell_apart(later);
     let mut ended = end::close(tx, &others).await?;
     let renewals = latest(&batch.renewals);
     renew(tx, renewals.iter().filter(|(call_id, _)| !new.contains(call_id))).await?;
-    let mut balances = read(tx, batch, (&own, &mut ended), known).await?;
-    let mut budgets = Budgets::beside(&ended);
-    let holds = decide(tx, batch, (&mut balances, &mut budgets), known).await?;
+    let mut balances = read(tx, batch, (&own, &mut ended), cache).await?;
+    let mut budgets = KeyBudgets::beside(&ended);
+    let holds = decide(tx, batch, (&mut balances, &mut budgets), cache).await?;
     let is_usage_read = budgets.are_asked();
-    let witness = witness(batch, &holds, &ended);
+    let probe = probe(batch, &holds, &ended);
     // From the last to the first: asked for twice, the first end counts.
-    let ends: HashMap<CallId, End<'_>> =
+    let ends: HashMap<CallId, CallEnd<'_>> =
         at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
-    let fates = Fates { holds: &holds, ends: &ends, renewals: &renewals };
+    let results = HoldResults { holds: &holds, ends: &ends, renewals: &renewals };
     let node = options.node.to_string();
-    let calls = inserting(batch, &fates, (&node, options.epoch));
-    ended.extend(ended_at_once(batch, &fates));
+    let calls = inserting(batch, &results, (&node, options.epoch));
+    ended.extend(ended_at_once(batch, &results));
     let told_apart = ended.iter().map(|call| call.end.call_id).collect();
-    ended.extend(ended_together(batch, &fates));
+    ended.extend(ended_together(batch, &results));
     end::settle(&mut balances, &ended)?;
     let saving = balance::saving(balances.changed());
-    write_down(tx, (calls, saving), &ended, (known, is_usage_read)).await?;
+    write_down(tx, (calls, saving), &ended, (cache, is_usage_read)).await?;
     balances.note(tx);
     end::end_idempotency(tx, &ended).await?;
-    known.balances.extend(balances.current());
-    Ok(Written {
+    cache.balances.extend(balances.current());
+    Ok(BatchDecisions {
         holds,
         ended: told_apart,
         balances: balances
             .current()
             .map(|(customer, balance)| (customer, Credits::from_whole(balance.available)))
             .collect(),
-        witness,
+        probe,
     })
 }
 
 /// Inserts calls, saves balances and counts what has ended.
 async fn write_down(
     tx: &mut Tx,
-    (calls, saving): (Part<'_>, Part<'_>),
-    ended: &[Ended<'_>],
-    (known, is_usage_read): (&mut Known, bool),
+    (calls, saving): (BatchedStatement<'_>, BatchedStatement<'_>),
+    ended: &[SettledCall<'_>],
+    (cache, is_usage_read): (&mut WriterCache, bool),
 ) -> Result<(), StoreError> {
-    let counted = Counted::of(ended);
-    if !known.remembers() {
+    let counted = EndedCallCounts::of(ended);
+    if !cache.remembers() {
         let [days, routes] = counted.parts();
         tx.together([calls, days, routes, saving]).await?;
         return Ok(());
     }
     tx.together([calls, saving]).await?;
-    known.notes(tx).await?.take(tx, counted, is_usage_read).await
+    cache.usage_deltas(tx).await?.take(tx, counted, is_usage_read).await
 }
 
 /// The calls that begin in this batch, for the ends and renewals that came apart from their holds.
-fn new_calls(batch: &Batch) -> HashSet<CallId> {
+fn new_calls(batch: &RequestBatch) -> HashSet<CallId> {
     if batch.resolutions.is_empty() && batch.renewals.is_empty() {
         return HashSet::new();
     }
@@ -134,57 +134,61 @@ fn new_calls(batch: &Batch) -> HashSet<CallId> {
 /// customers concerned, and reads what the holds are decided by. What is known is not read again.
 async fn read<'a>(
     tx: &mut Tx,
-    batch: &Batch,
-    (own, ended): (&'a [(End<'a>, Arc<Hold>)], &mut Vec<Ended<'a>>),
-    known: &mut Known,
-) -> Result<Balances, StoreError> {
+    batch: &RequestBatch,
+    (own, ended): (&'a [(CallEnd<'a>, Arc<Hold>)], &mut Vec<SettledCall<'a>>),
+    cache: &mut WriterCache,
+) -> Result<LockedBalances, StoreError> {
     let holders = batch.holds.iter().map(|request| request.hold.customer);
     let own_holders = own.iter().map(|(_, hold)| hold.customer);
     let customers = holders.chain(own_holders).chain(ended.iter().map(|call| call.customer));
-    let (remembered, unknown): (Customers, Customers) =
-        customers.partition(|customer| known.balances.contains_key(customer));
-    let wanted = known.unknown_secrets(batch);
+    let (remembered, unknown): (CustomerSet, CustomerSet) =
+        customers.partition(|customer| cache.balances.contains_key(customer));
+    let wanted = cache.unknown_secrets(batch);
     let closing = end::closing_own(own);
     let locking = balance::locking(unknown.into_iter());
-    let parts = [closing, locking, secrets_of(&wanted), versions_of(batch, known)];
+    let parts = [closing, locking, secrets_of(&wanted), versions_of(batch, cache)];
     let [closed, locked, secrets, versions] = tx.together(parts).await?;
     ended.extend(end::closed_own(own, &closed)?);
-    let mut balances = Balances::default();
+    let mut balances = LockedBalances::default();
     balances.read(&locked)?;
     let remembered = remembered.into_iter();
-    balances.add(remembered.filter_map(|id| known.balances.get(&id).map(|balance| (id, *balance))));
-    known.learn_secrets(&wanted, &secrets)?;
-    known.learn_versions(&versions)?;
+    balances.add(remembered.filter_map(|id| cache.balances.get(&id).map(|balance| (id, *balance))));
+    cache.learn_secrets(&wanted, &secrets)?;
+    cache.learn_versions(&versions)?;
     Ok(balances)
 }
 
 /// Whether a batch that ended with an unknown commit is in the database. The lock waits for the end of a
 /// transaction that the server may still be committing.
-pub(crate) async fn is_written(tx: &mut Tx, witness: Witness) -> Result<bool, StoreError> {
+pub(crate) async fn is_written(tx: &mut Tx, probe: CommitProbe) -> Result<bool, StoreError> {
     const SQL: &str = "select state from calls where id = $1";
-    balance::lock(tx, std::iter::once(witness.customer)).await?;
-    let row = tx.row(SQL, &[witness.call_id.into()]).await?;
+    balance::lock(tx, std::iter::once(probe.customer)).await?;
+    let row = tx.row(SQL, &[probe.call_id.into()]).await?;
     let state = row.map(|row| row.text(0)).transpose()?;
-    Ok(match witness.change {
-        Change::Inserted => state.is_some(),
-        Change::Ended => state.is_some_and(|state| state != "held"),
+    Ok(match probe.change {
+        ProbeChange::Inserted => state.is_some(),
+        ProbeChange::Ended => state.is_some_and(|state| state != "held"),
     })
 }
 
-fn witness(batch: &Batch, holds: &[HoldOutcome], ended: &[Ended<'_>]) -> Option<Witness> {
+fn probe(
+    batch: &RequestBatch,
+    holds: &[HoldOutcome],
+    ended: &[SettledCall<'_>],
+) -> Option<CommitProbe> {
     let inserted =
         batch.holds.iter().zip(holds).find(|(_, outcome)| outcome.is_held()).map(|(request, _)| {
-            Witness {
+            CommitProbe {
                 call_id: request.hold.call_id,
                 customer: request.hold.customer,
-                change: Change::Inserted,
+                change: ProbeChange::Inserted,
             }
         });
     inserted.or_else(|| {
-        ended.first().map(|call| Witness {
+        ended.first().map(|call| CommitProbe {
             call_id: call.end.call_id,
             customer: call.customer,
-            change: Change::Ended,
+            change: ProbeChange::Ended,
         })
     })
 }
@@ -192,15 +196,15 @@ fn witness(batch: &Batch, holds: &[HoldOutcome], ended: &[Ended<'_>]) -> Option<
 /// Decides every hold in the order it was asked for.
 async fn decide(
     tx: &mut Tx,
-    batch: &Batch,
-    (balances, budgets): (&mut Balances, &mut Budgets<'_>),
-    known: &Known,
+    batch: &RequestBatch,
+    (balances, budgets): (&mut LockedBalances, &mut KeyBudgets<'_>),
+    cache: &WriterCache,
 ) -> Result<Vec<HoldOutcome>, StoreError> {
     let mut outcomes = Vec::with_capacity(batch.holds.len());
     for request in &batch.holds {
         let hold = &request.hold;
-        let secret = known.secrets.get(&hold.key_hash).filter(|secret| secret.opens(hold));
-        let version = known.version(hold.customer, &hold.account);
+        let secret = cache.secrets.get(&hold.key_hash).filter(|secret| secret.opens(hold));
+        let version = cache.version(hold.customer, &hold.account);
         // Nothing was reserved for a hold that only asks whether it is a repetition.
         let may_take = request.reserved || tx.database() == DatabaseKind::Postgres;
         let outcome = if secret.is_none() {
@@ -227,7 +231,7 @@ async fn decide(
 async fn take(
     tx: &mut Tx,
     hold: &Hold,
-    balances: &mut Balances,
+    balances: &mut LockedBalances,
     may_take: bool,
 ) -> Result<HoldOutcome, StoreError> {
     let Some(balance) = balances.get_mut(hold.customer) else {
@@ -245,7 +249,7 @@ async fn take(
     {
         *balance = before;
         let earlier = repeated(tx, hold).await?;
-        return Ok(earlier.unwrap_or(HoldOutcome::Idempotency(Existing::Running)));
+        return Ok(earlier.unwrap_or(HoldOutcome::Idempotency(ExistingRequest::Running)));
     }
     Ok(HoldOutcome::Held { balance: Credits::from_whole(balance.available) })
 }
@@ -283,7 +287,7 @@ async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result
 }
 
 /// What reads these secrets, by their hashes.
-fn secrets_of(wanted: &HashMap<String, KeyHash>) -> Part<'_> {
+fn secrets_of(wanted: &HashMap<String, KeyHash>) -> BatchedStatement<'_> {
     const SQL: &str = "
         with v (hash) as ({rows})
         select s.hash, s.key_id, k.customer_id, s.valid_until, k.expires_at, k.revoked_at,
@@ -292,54 +296,54 @@ fn secrets_of(wanted: &HashMap<String, KeyHash>) -> Part<'_> {
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
         where s.hash in (select hash from v)";
-    const GIVES: &[Kind] = &[
-        Kind::Text,
-        Kind::Text,
-        Kind::Text,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
+    const GIVES: &[SqlKind] = &[
+        SqlKind::Text,
+        SqlKind::Text,
+        SqlKind::Text,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
     ];
-    let mut table = Table::new(&[Kind::Text]);
+    let mut table = RowTable::new(&[SqlKind::Text]);
     for hash in wanted.keys() {
         table.push([hash.as_str().into()]);
     }
-    Part::over(SQL, table, GIVES)
+    BatchedStatement::over(SQL, table, GIVES)
 }
 
 /// What reads the versions of the accounts that the holds are for, unless they are known.
-fn versions_of<'a>(batch: &'a Batch, known: &Known) -> Part<'a> {
+fn versions_of<'a>(batch: &'a RequestBatch, cache: &WriterCache) -> BatchedStatement<'a> {
     const SQL: &str = "
         with v (customer_id, creator_id) as ({rows})
         select a.customer_id, a.creator_id, a.version
         from v join accounts a on a.customer_id = v.customer_id and a.creator_id = v.creator_id";
     let mut wanted: HashSet<(CustomerId, &CreatorId)> = HashSet::new();
-    let mut table = Table::new(&[Kind::Text, Kind::Text]);
+    let mut table = RowTable::new(&[SqlKind::Text, SqlKind::Text]);
     for request in &batch.holds {
         let (customer, account) = (request.hold.customer, &request.hold.account);
-        if known.version(customer, account).is_none() && wanted.insert((customer, account)) {
+        if cache.version(customer, account).is_none() && wanted.insert((customer, account)) {
             table.push([customer.into(), account.into()]);
         }
     }
-    Part::over(SQL, table, &[Kind::Text, Kind::Text, Kind::Int])
+    BatchedStatement::over(SQL, table, &[SqlKind::Text, SqlKind::Text, SqlKind::Int])
 }
 
 /// What is known of the holds of a batch when their calls are inserted.
-struct Fates<'b, 'a> {
+struct HoldResults<'b, 'a> {
     /// One for each hold, in their order.
     holds: &'b [HoldOutcome],
     /// The calls that ended in the same batch.
-    ends: &'b HashMap<CallId, End<'a>>,
+    ends: &'b HashMap<CallId, CallEnd<'a>>,
     /// The calls whose expiry was put off in the same batch.
     renewals: &'b HashMap<CallId, Timestamp>,
 }
 
-impl Fates<'_, '_> {
+impl HoldResults<'_, '_> {
     /// The holds that were granted.
-    fn held<'h>(&self, batch: &'h Batch) -> impl Iterator<Item = &'h HoldRequest> {
+    fn held<'h>(&self, batch: &'h RequestBatch) -> impl Iterator<Item = &'h HoldRequest> {
         let granted = |(_, outcome): &(_, &HoldOutcome)| outcome.is_held();
         batch.holds.iter().zip(self.holds).filter(granted).map(|(request, _)| request)
     }
@@ -347,23 +351,23 @@ impl Fates<'_, '_> {
 
 /// What inserts the calls that were granted, those that have ended already as they ended.
 fn inserting<'a>(
-    batch: &'a Batch,
-    fates: &Fates<'_, '_>,
+    batch: &'a RequestBatch,
+    results: &HoldResults<'_, '_>,
     (node, epoch): (&'a str, i64),
-) -> Part<'a> {
+) -> BatchedStatement<'a> {
     const SQL: &str = "
         insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
                 credits, state, outcome, status, request_id, node_id, epoch, held_at, expires_at,
                 resolved_at, duration_ms, upstream_ms, idempotency_hash)
         {rows}";
-    let mut table = Table::new(CALL_COLUMNS);
+    let mut table = RowTable::new(CALL_COLUMNS);
     // In the order of the index by their ids: the next row is beside the last one.
-    let mut granted: Vec<&HoldRequest> = fates.held(batch).collect();
+    let mut granted: Vec<&HoldRequest> = results.held(batch).collect();
     granted.sort_unstable_by_key(|request| request.hold.call_id);
     for request in granted {
         let hold = &request.hold;
-        let end = end_of(request).or_else(|| fates.ends.get(&hold.call_id).copied());
-        let renewed = fates.renewals.get(&hold.call_id).copied();
+        let end = end_of(request).or_else(|| results.ends.get(&hold.call_id).copied());
+        let renewed = results.renewals.get(&hold.call_id).copied();
         let hash = hold.idempotency.map(|claim| hex(&claim.key_hash));
         table.push([
             hold.call_id.into(),
@@ -387,54 +391,60 @@ fn inserting<'a>(
             end.map(|end| end.resolved_at).into(),
             end.and_then(|end| end.duration_ms).into(),
             end.and_then(|end| end.upstream_ms).into(),
-            hash.map_or_else(|| None::<&str>.into(), Value::from),
+            hash.map_or_else(|| None::<&str>.into(), SqlValue::from),
         ]);
     }
-    Part::over(SQL, table, &[])
+    BatchedStatement::over(SQL, table, &[])
 }
 
 /// The end that came with a hold.
-fn end_of(request: &HoldRequest) -> Option<End<'_>> {
-    request.end.as_ref().map(|end| End::of(&end.resolution))
+fn end_of(request: &HoldRequest) -> Option<CallEnd<'_>> {
+    request.end.as_ref().map(|end| CallEnd::of(&end.resolution))
 }
 
 /// Those of the granted calls whose end came with their hold.
-fn ended_together<'a>(batch: &'a Batch, fates: &Fates<'_, '_>) -> impl Iterator<Item = Ended<'a>> {
-    fates.held(batch).filter_map(|request| Some(Ended::of(&request.hold, end_of(request)?)))
+fn ended_together<'a>(
+    batch: &'a RequestBatch,
+    results: &HoldResults<'_, '_>,
+) -> impl Iterator<Item = SettledCall<'a>> {
+    results.held(batch).filter_map(|request| Some(SettledCall::of(&request.hold, end_of(request)?)))
 }
 
 /// Those whose end is in the same batch, but came apart from their hold.
-fn ended_at_once<'a>(batch: &'a Batch, fates: &Fates<'_, 'a>) -> impl Iterator<Item = Ended<'a>> {
-    let apart = fates.held(batch).filter(|request| request.end.is_none());
+fn ended_at_once<'a>(
+    batch: &'a RequestBatch,
+    results: &HoldResults<'_, 'a>,
+) -> impl Iterator<Item = SettledCall<'a>> {
+    let apart = results.held(batch).filter(|request| request.end.is_none());
     apart.filter_map(|request| {
-        let end = fates.ends.get(&request.hold.call_id)?;
-        Some(Ended::of(&request.hold, *end))
+        let end = results.ends.get(&request.hold.call_id)?;
+        Some(SettledCall::of(&request.hold, *end))
     })
 }
 
-const CALL_COLUMNS: &[Kind] = &[
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Int,
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Text,
+const CALL_COLUMNS: &[SqlKind] = &[
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Text,
 ];
 
 /// The latest expiry asked for, for each call.
@@ -454,8 +464,8 @@ async fn renew(
     const SQL: &str = "
         update calls set expires_at = {expires_at} {from}
         where calls.id = {id} and calls.state || '' = 'held' and calls.expires_at < {expires_at} {returning}";
-    const COLUMNS: &[(&str, Kind)] = &[("id", Kind::Text), ("expires_at", Kind::Int)];
-    let values: Vec<Value<'_>> = renewals
+    const COLUMNS: &[(&str, SqlKind)] = &[("id", SqlKind::Text), ("expires_at", SqlKind::Int)];
+    let values: Vec<SqlValue<'_>> = renewals
         .flat_map(|(call_id, expires_at)| [(*call_id).into(), (*expires_at).into()])
         .collect();
     tx.update_over(SQL, COLUMNS, &values).await?;

@@ -11,22 +11,22 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
 use domain::time::Day;
 
-use super::end::Ended;
+use super::end::SettledCall;
 use super::{Hold, HoldOutcome};
 use crate::StoreError;
 use crate::tx::Tx;
 
 /// What the keys with a budget have used, as a transaction that has locked their customers sees it.
-pub(crate) struct Budgets<'b> {
+pub(crate) struct KeyBudgets<'b> {
     /// By key and the first day of the month.
     used: HashMap<(KeyId, Day), i64>,
     /// Calls that this transaction has closed but not yet booked: they are neither open nor in the sums.
-    unbooked: &'b [Ended<'b>],
+    unbooked: &'b [SettledCall<'b>],
 }
 
-impl<'b> Budgets<'b> {
+impl<'b> KeyBudgets<'b> {
     /// In a transaction that has closed these calls and books them later.
-    pub(crate) fn beside(unbooked: &'b [Ended<'b>]) -> Self {
+    pub(crate) fn beside(unbooked: &'b [SettledCall<'b>]) -> Self {
         Self { used: HashMap::new(), unbooked }
     }
 

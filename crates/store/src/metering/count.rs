@@ -7,18 +7,18 @@ use domain::charge;
 use domain::id::{CustomerId, KeyId};
 use domain::time::Timestamp;
 
-use super::end::Ended;
-use crate::parts::Part;
-use crate::sql::{Kind, Value};
-use crate::tx::Table;
+use super::end::SettledCall;
+use crate::sql::{SqlKind, SqlValue};
+use crate::statement_batch::BatchedStatement;
+use crate::tx::RowTable;
 
 /// What ended calls add to the counts, by endpoint and key.
 #[derive(Debug, Default)]
-pub(crate) struct Counted<'a>(BTreeMap<Endpoint<'a>, BTreeMap<KeyId, Counts>>);
+pub(crate) struct EndedCallCounts<'a>(BTreeMap<CountedEndpoint<'a>, BTreeMap<KeyId, CallCounts>>);
 
 /// A route of a customer's account, and a day by its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Endpoint<'a> {
+pub(super) struct CountedEndpoint<'a> {
     pub(super) customer: CustomerId,
     pub(super) day: i64,
     /// The account, its platform, the method and the route.
@@ -27,7 +27,7 @@ pub(super) struct Endpoint<'a> {
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct CallCounts {
     pub(super) calls: i64,
     pub(super) credits: i64,
     pub(super) errors: i64,
@@ -35,8 +35,8 @@ pub(super) struct Counts {
     pub(super) last_status: Option<i64>,
 }
 
-impl Counts {
-    fn of(call: &Ended<'_>) -> Self {
+impl CallCounts {
+    fn of(call: &SettledCall<'_>) -> Self {
         Self {
             calls: 1,
             credits: call.end.credits(call.cost),
@@ -57,26 +57,26 @@ impl Counts {
     }
 }
 
-impl Endpoint<'_> {
-    fn into_owned(self) -> Endpoint<'static> {
+impl CountedEndpoint<'_> {
+    fn into_owned(self) -> CountedEndpoint<'static> {
         let Self { customer, day, names } = self;
-        Endpoint { customer, day, names: names.map(|name| Cow::Owned(name.into_owned())) }
+        CountedEndpoint { customer, day, names: names.map(|name| Cow::Owned(name.into_owned())) }
     }
 }
 
-impl<'a> Counted<'a> {
+impl<'a> EndedCallCounts<'a> {
     /// Counts calls.
-    pub(crate) fn of(calls: &'a [Ended<'_>]) -> Self {
+    pub(crate) fn of(calls: &'a [SettledCall<'_>]) -> Self {
         let mut counted = Self::default();
         for call in calls {
             let names = [&*call.creator_id, &*call.platform, &*call.method, &*call.route];
-            let endpoint = Endpoint {
+            let endpoint = CountedEndpoint {
                 customer: call.customer,
                 day: call.held_at.day().number(),
                 names: names.map(Cow::Borrowed),
             };
             let keys = counted.0.entry(endpoint).or_default();
-            keys.entry(call.key).or_default().add(&Counts::of(call));
+            keys.entry(call.key).or_default().add(&CallCounts::of(call));
         }
         counted
     }
@@ -92,12 +92,12 @@ impl<'a> Counted<'a> {
     }
 
     /// A row for each key at each endpoint.
-    pub(super) fn rows(&self) -> Table<'_> {
-        let mut rows = Table::new(PENDING_KINDS);
-        for (Endpoint { customer, day, names }, keys) in &self.0 {
+    pub(super) fn rows(&self) -> RowTable<'_> {
+        let mut rows = RowTable::new(PENDING_KINDS);
+        for (CountedEndpoint { customer, day, names }, keys) in &self.0 {
             for (key, counts) in keys {
                 let [creator_id, platform, method, route] =
-                    names.each_ref().map(|name| Value::from(&**name));
+                    names.each_ref().map(|name| SqlValue::from(&**name));
                 rows.push([
                     (*customer).into(),
                     (*key).into(),
@@ -118,14 +118,14 @@ impl<'a> Counted<'a> {
     }
 
     /// What adds them to the counts of days and of endpoints.
-    pub(crate) fn parts(&self) -> [Part<'_>; 2] {
-        let mut days: BTreeMap<(CustomerId, KeyId, i64), Counts> = BTreeMap::new();
-        let mut routes = Table::new(ROUTE_KINDS);
-        for (Endpoint { customer, day, names }, keys) in &self.0 {
+    pub(crate) fn parts(&self) -> [BatchedStatement<'_>; 2] {
+        let mut days: BTreeMap<(CustomerId, KeyId, i64), CallCounts> = BTreeMap::new();
+        let mut routes = RowTable::new(ROUTE_KINDS);
+        for (CountedEndpoint { customer, day, names }, keys) in &self.0 {
             for (key, counts) in keys {
                 days.entry((*customer, *key, *day)).or_default().add(counts);
                 let [creator_id, platform, method, route] =
-                    names.each_ref().map(|name| Value::from(&**name));
+                    names.each_ref().map(|name| SqlValue::from(&**name));
                 routes.push([
                     (*customer).into(),
                     (*key).into(),
@@ -141,7 +141,7 @@ impl<'a> Counted<'a> {
                 ]);
             }
         }
-        let mut by_day = Table::new(DAY_KINDS);
+        let mut by_day = RowTable::new(DAY_KINDS);
         for ((customer, key, day), counts) in days {
             by_day.push([
                 customer.into(),
@@ -153,13 +153,16 @@ impl<'a> Counted<'a> {
                 counts.errors.into(),
             ]);
         }
-        [Part::over(ADD_DAY, by_day, &[]), Part::over(ADD_ROUTE, routes, &[])]
+        [
+            BatchedStatement::over(ADD_DAY, by_day, &[]),
+            BatchedStatement::over(ADD_ROUTE, routes, &[]),
+        ]
     }
 }
 
-impl Counted<'static> {
+impl EndedCallCounts<'static> {
     /// Adds what was counted elsewhere.
-    pub(crate) fn add(&mut self, other: Counted<'_>) {
+    pub(crate) fn add(&mut self, other: EndedCallCounts<'_>) {
         for (endpoint, keys) in other.0 {
             let own = self.0.entry(endpoint.into_owned()).or_default();
             for (key, counts) in keys {
@@ -169,7 +172,12 @@ impl Counted<'static> {
     }
 
     /// Adds the counts of one key at one endpoint.
-    pub(super) fn add_one(&mut self, endpoint: &Endpoint<'static>, key: KeyId, counts: &Counts) {
+    pub(super) fn add_one(
+        &mut self,
+        endpoint: &CountedEndpoint<'static>,
+        key: KeyId,
+        counts: &CallCounts,
+    ) {
         self.0.entry(endpoint.clone()).or_default().entry(key).or_default().add(counts);
     }
 }
@@ -194,34 +202,41 @@ const ADD_ROUTE: &str = "
         last_at = case when excluded.last_at >= usage_routes.last_at
             then excluded.last_at else usage_routes.last_at end";
 
-const PENDING_KINDS: &[Kind] = &[
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
+const PENDING_KINDS: &[SqlKind] = &[
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
 ];
 
-const DAY_KINDS: &[Kind] =
-    &[Kind::Text, Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
+const DAY_KINDS: &[SqlKind] = &[
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+];
 
-const ROUTE_KINDS: &[Kind] = &[
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Text,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
-    Kind::Int,
+const ROUTE_KINDS: &[SqlKind] = &[
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Text,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
+    SqlKind::Int,
 ];

@@ -10,18 +10,18 @@ use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::time::Timestamp;
 
-use super::count::Counted;
-use super::{Hold, Resolution};
+use super::count::EndedCallCounts;
+use super::{CallResolution, Hold};
 use crate::StoreError;
-use crate::balance::Balances;
+use crate::balance::LockedBalances;
 use crate::idempotency::StoredAnswer;
-use crate::parts::Part;
-use crate::sql::{Kind, Row, Value, hex};
-use crate::tx::{Table, Tx};
+use crate::sql::{SqlKind, SqlRow, SqlValue, hex};
+use crate::statement_batch::BatchedStatement;
+use crate::tx::{RowTable, Tx};
 
 /// How a call ends, whoever says so.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct End<'a> {
+pub(crate) struct CallEnd<'a> {
     pub(crate) call_id: CallId,
     pub(crate) outcome: Outcome,
     pub(crate) status: Option<u16>,
@@ -34,8 +34,8 @@ pub(crate) struct End<'a> {
 
 /// A call that has just ended, and what its end is booked by.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended<'a> {
-    pub(crate) end: End<'a>,
+pub(crate) struct SettledCall<'a> {
+    pub(crate) end: CallEnd<'a>,
     pub(crate) customer: CustomerId,
     pub(crate) key: KeyId,
     pub(crate) creator_id: Cow<'a, str>,
@@ -47,7 +47,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) idempotency_hash: Option<String>,
 }
 
-impl<'a> End<'a> {
+impl<'a> CallEnd<'a> {
     /// The end of a call that nobody saw ending.
     pub(crate) const fn unseen(call_id: CallId, outcome: Outcome, resolved_at: Timestamp) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<'a> End<'a> {
     }
 
     /// The end that the owner of a call asked for.
-    pub(crate) fn of(resolution: &'a Resolution) -> Self {
+    pub(crate) fn of(resolution: &'a CallResolution) -> Self {
         Self {
             call_id: resolution.call_id,
             outcome: resolution.outcome,
@@ -87,9 +87,9 @@ impl<'a> End<'a> {
     }
 }
 
-impl<'a> Ended<'a> {
+impl<'a> SettledCall<'a> {
     /// The end of a call whose hold is at hand.
-    pub(crate) fn of(hold: &'a Hold, end: End<'a>) -> Self {
+    pub(crate) fn of(hold: &'a Hold, end: CallEnd<'a>) -> Self {
         Self {
             end,
             customer: hold.customer,
@@ -106,18 +106,18 @@ impl<'a> Ended<'a> {
 }
 
 /// What an end changes in the row of its call, if that is still held.
-const COLUMNS: &[(&str, Kind)] = &[
-    ("id", Kind::Text),
-    ("state", Kind::Text),
-    ("charged", Kind::Int),
-    ("outcome", Kind::Text),
-    ("status", Kind::Int),
-    ("resolved_at", Kind::Int),
-    ("duration_ms", Kind::Int),
-    ("upstream_ms", Kind::Int),
+const COLUMNS: &[(&str, SqlKind)] = &[
+    ("id", SqlKind::Text),
+    ("state", SqlKind::Text),
+    ("charged", SqlKind::Int),
+    ("outcome", SqlKind::Text),
+    ("status", SqlKind::Int),
+    ("resolved_at", SqlKind::Int),
+    ("duration_ms", SqlKind::Int),
+    ("upstream_ms", SqlKind::Int),
 ];
 
-fn row_of(end: &End<'_>) -> [Value<'static>; 8] {
+fn row_of(end: &CallEnd<'_>) -> [SqlValue<'static>; 8] {
     [
         end.call_id.into(),
         end.outcome.state().as_str().into(),
@@ -134,7 +134,7 @@ fn row_of(end: &End<'_>) -> [Value<'static>; 8] {
 ///
 /// The joined empty text, here and below, keeps PostgreSQL from looking for each call among all that are open, by the
 /// index of those, which it takes for shorter than that of the ids.
-pub(crate) fn closing_own(ends: &[(End<'_>, Arc<Hold>)]) -> Part<'static> {
+pub(crate) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement<'static> {
     const SQL: &str = "
         update calls set
             state = {state}, credits = calls.cost * {charged}, outcome = {outcome},
@@ -149,14 +149,14 @@ pub(crate) fn closing_own(ends: &[(End<'_>, Arc<Hold>)]) -> Part<'static> {
             values.extend(row_of(end));
         }
     }
-    Part::update(SQL, COLUMNS, values)
+    BatchedStatement::update(SQL, COLUMNS, values)
 }
 
 /// Those of the calls that were still held.
 pub(crate) fn closed_own<'a>(
-    ends: &'a [(End<'a>, Arc<Hold>)],
-    rows: &[Row],
-) -> Result<Vec<Ended<'a>>, StoreError> {
+    ends: &'a [(CallEnd<'a>, Arc<Hold>)],
+    rows: &[SqlRow],
+) -> Result<Vec<SettledCall<'a>>, StoreError> {
     let mut by_id = HashMap::with_capacity(ends.len());
     for (end, hold) in ends {
         by_id.entry(end.call_id).or_insert((end, hold));
@@ -165,14 +165,17 @@ pub(crate) fn closed_own<'a>(
         .map(|row| {
             let id: CallId = row.parse(0, "calls")?;
             let (end, hold) = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
-            Ok(Ended::of(hold, **end))
+            Ok(SettledCall::of(hold, **end))
         })
         .collect()
 }
 
 /// Ends the calls that are still held; gives those that were. The others were ended by somebody else, and
 /// stay as they are.
-pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended<'a>>, StoreError> {
+pub(crate) async fn close<'a>(
+    tx: &mut Tx,
+    ends: &[CallEnd<'a>],
+) -> Result<Vec<SettledCall<'a>>, StoreError> {
     const SQL: &str = "
         with v (id, state, charged, outcome, status, resolved_at, duration_ms, upstream_ms) as ({rows})
         update calls set
@@ -181,17 +184,17 @@ pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended
         from v where calls.id = v.id and calls.state || '' = 'held'
         returning calls.id, customer_id, key_id, creator_id, platform, method, route, cost, held_at,
             idempotency_hash";
-    const KINDS: &[Kind] = &[
-        Kind::Text,
-        Kind::Text,
-        Kind::Int,
-        Kind::Text,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
+    const KINDS: &[SqlKind] = &[
+        SqlKind::Text,
+        SqlKind::Text,
+        SqlKind::Int,
+        SqlKind::Text,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
+        SqlKind::Int,
     ];
-    let mut table = Table::new(KINDS);
+    let mut table = RowTable::new(KINDS);
     let mut by_id = BTreeMap::new();
     for end in ends {
         // Asked for twice, the first end counts.
@@ -214,17 +217,20 @@ pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended
 /// must be locked, and are saved by the caller.
 pub(crate) async fn book(
     tx: &mut Tx,
-    balances: &mut Balances,
-    calls: &[Ended<'_>],
+    balances: &mut LockedBalances,
+    calls: &[SettledCall<'_>],
 ) -> Result<(), StoreError> {
     settle(balances, calls)?;
-    let counted = Counted::of(calls);
+    let counted = EndedCallCounts::of(calls);
     tx.together(counted.parts()).await?;
     end_idempotency(tx, calls).await
 }
 
 /// Charges or gives back what ended calls have held.
-pub(crate) fn settle(balances: &mut Balances, calls: &[Ended<'_>]) -> Result<(), StoreError> {
+pub(crate) fn settle(
+    balances: &mut LockedBalances,
+    calls: &[SettledCall<'_>],
+) -> Result<(), StoreError> {
     for call in calls {
         let balance = balances
             .get_mut(call.customer)
@@ -239,7 +245,10 @@ pub(crate) fn settle(balances: &mut Balances, calls: &[Ended<'_>]) -> Result<(),
 }
 
 /// What later requests with the keys of these calls get.
-pub(crate) async fn end_idempotency(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> {
+pub(crate) async fn end_idempotency(
+    tx: &mut Tx,
+    calls: &[SettledCall<'_>],
+) -> Result<(), StoreError> {
     for call in calls {
         if let Some(hash) = &call.idempotency_hash {
             end_key(tx, call, hash).await?;
@@ -249,7 +258,7 @@ pub(crate) async fn end_idempotency(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<
 }
 
 /// What a later request with the same key gets. A call that was certainly not carried out frees its key.
-async fn end_key(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreError> {
+async fn end_key(tx: &mut Tx, call: &SettledCall<'_>, hash: &str) -> Result<(), StoreError> {
     const FREE: &str = "
         delete from idempotency where customer_id = $1 and key_hash = $2 and call_id = $3";
     const END: &str = "
@@ -272,14 +281,14 @@ async fn end_key(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreE
         call_id,
         state.into(),
         answer.map(|answer| i64::from(answer.status)).into(),
-        Value::Bytes(answer.map(|answer| answer.sealed.as_slice())),
+        SqlValue::Bytes(answer.map(|answer| answer.sealed.as_slice())),
     ];
     tx.execute(END, &values).await?;
     Ok(())
 }
 
-fn ended<'a>(row: &Row, end: End<'a>) -> Result<Ended<'a>, StoreError> {
-    Ok(Ended {
+fn ended<'a>(row: &SqlRow, end: CallEnd<'a>) -> Result<SettledCall<'a>, StoreError> {
+    Ok(SettledCall {
         end,
         customer: row.parse(1, "calls")?,
         key: row.parse(2, "calls")?,

@@ -13,11 +13,11 @@ use domain::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::courier::{Bag, Courier};
-use super::queue::{HoldRequest, Overloaded, Parked, Queue, ResolveRequest};
-use super::writer::Writer;
-use super::{Hold, HoldOutcome, MeterOptions, MeterStats, Refusal, Resolution};
-use crate::mirror::{Mirror, Taking};
+use super::outcome_dispatcher::{Mailbox, OutcomeDispatcher};
+use super::queue::{HoldRequest, MeterQueue, ParkedHold, QueueOverloaded, ResolveRequest};
+use super::writer::MeterWriter;
+use super::{CallResolution, Hold, HoldOutcome, HoldRefusal, MeterOptions, MeterStats};
+use crate::balance_cache::{BalanceCache, CreditTaking};
 use crate::{Store, StoreError};
 
 /// Where credits are reserved and calls are ended. Clones share one writer.
@@ -25,30 +25,30 @@ use crate::{Store, StoreError};
 pub struct Meter {
     store: Store,
     options: Arc<MeterOptions>,
-    desk: Arc<Desk>,
+    desk: Arc<MeterHandle>,
     /// Closes the queue when the last clone is gone.
-    _open: Arc<Open>,
+    _open: Arc<OpenQueue>,
 }
 
 /// What a meter and its reservations have in common; each runtime has its own, so that only its calls count it.
-struct Desk {
-    shared: Arc<Shared>,
-    /// The bag in which outcomes are handed out.
-    bag: Option<usize>,
+struct MeterHandle {
+    shared: Arc<SharedQueue>,
+    /// The mailbox in which outcomes are handed out.
+    mailbox: Option<usize>,
 }
 
 /// What the writer and the meters have in common.
 #[derive(Default)]
-pub(crate) struct Shared {
-    pub(crate) queue: Queue,
+pub(crate) struct SharedQueue {
+    pub(crate) queue: MeterQueue,
     /// Since when the writer is at what it does now; nothing while it waits for something to do.
     busy_since: Mutex<Option<Instant>>,
-    bags: Mutex<Vec<Arc<Bag>>>,
+    mailboxes: Mutex<Vec<Arc<Mailbox>>>,
     pub(crate) late_resolutions: AtomicU64,
     pub(crate) failed_batches: AtomicU64,
 }
 
-impl Shared {
+impl SharedQueue {
     /// The writer begins something that the database must end.
     pub(crate) fn begin_work(&self) {
         *self.busy() = Some(Instant::now());
@@ -68,100 +68,106 @@ impl Shared {
         self.busy().map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// A new bag, and its number.
-    fn add_bag(&self) -> (Arc<Bag>, usize) {
-        let bag = Arc::new(Bag::default());
-        let mut bags = self.bags.lock().unwrap_or_else(PoisonError::into_inner);
-        bags.push(Arc::clone(&bag));
-        (bag, bags.len() - 1)
+    /// A new mailbox, and its number.
+    fn add_mailbox(&self) -> (Arc<Mailbox>, usize) {
+        let mailbox = Arc::new(Mailbox::default());
+        let mut mailboxes = self.mailboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        mailboxes.push(Arc::clone(&mailbox));
+        (mailbox, mailboxes.len() - 1)
     }
 
-    /// The bag with this number.
-    pub(crate) fn bag(&self, number: usize) -> Option<Arc<Bag>> {
-        self.bags.lock().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+    /// The mailbox with this number.
+    pub(crate) fn mailbox(&self, number: usize) -> Option<Arc<Mailbox>> {
+        self.mailboxes.lock().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
     }
 }
 
-struct Open(Arc<Shared>);
+struct OpenQueue(Arc<SharedQueue>);
 
-impl Drop for Open {
+impl Drop for OpenQueue {
     fn drop(&mut self) {
         self.0.queue.close();
     }
 }
 
-pub(crate) fn start(store: &Store, options: MeterOptions) -> (Meter, Writer) {
+pub(crate) fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter) {
     let options = Arc::new(options);
-    let shared = Arc::new(Shared::default());
-    let writer = Writer::new(store.clone(), Arc::clone(&options), Arc::clone(&shared));
-    let open = Arc::new(Open(Arc::clone(&shared)));
-    let desk = Arc::new(Desk { shared, bag: None });
+    let shared = Arc::new(SharedQueue::default());
+    let writer = MeterWriter::new(store.clone(), Arc::clone(&options), Arc::clone(&shared));
+    let open = Arc::new(OpenQueue(Arc::clone(&shared)));
+    let desk = Arc::new(MeterHandle { shared, mailbox: None });
     (Meter { store: store.clone(), options, desk, _open: open }, writer)
 }
 
 impl Meter {
-    /// The same meter for those who run on one runtime, and the courier to be spawned there.
-    pub fn on_one_runtime(&self) -> (Self, Courier) {
+    /// The same meter for those who run on one runtime, and the dispatcher to be spawned there.
+    pub fn on_one_runtime(&self) -> (Self, OutcomeDispatcher) {
         let shared = Arc::clone(&self.desk.shared);
-        let (bag, number) = shared.add_bag();
-        let desk = Arc::new(Desk { shared, bag: Some(number) });
-        (Self { desk, ..self.clone() }, Courier::new(bag))
+        let (mailbox, number) = shared.add_mailbox();
+        let desk = Arc::new(MeterHandle { shared, mailbox: Some(number) });
+        (Self { desk, ..self.clone() }, OutcomeDispatcher::new(mailbox))
     }
 
     /// Whether a reservation alone is enough for a read to leave: on SQLite, where no other process can
-    /// take the same credits. On PostgreSQL wait for `Reservation::durable`.
+    /// take the same credits. On PostgreSQL wait for `PendingHold::durable`.
     pub fn is_authority(&self) -> bool {
-        self.store.mirror().is_some()
+        self.store.balance_cache().is_some()
     }
 
     /// What a customer may spend, where that is in memory: on SQLite, unless it must be read first.
     pub fn balance_in_memory(&self, customer: CustomerId) -> Option<Credits> {
-        self.store.mirror()?.left(customer).map(Credits::from_whole)
+        self.store.balance_cache()?.left(customer).map(Credits::from_whole)
     }
 
     /// Asks for a hold. Returns as soon as it is queued, on SQLite with its cost reserved. Whoever gets a
     /// reservation ends the call, also when the hold's outcome makes the call pointless; dropping the
     /// reservation gives nothing back.
-    pub async fn reserve(&self, hold: Hold) -> Result<Reservation, Refusal> {
+    pub async fn reserve(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
         Box::pin(self.reserve_within(hold, Duration::ZERO)).await
     }
 
     /// As `reserve`, where nobody waits for the hold yet: unless somebody does, or the call ends, it may be
     /// written as much later as `MeterOptions::patience` says. Only where a reservation alone is enough. The call is
     /// ended and renewed by its reservation, which knows where the hold is.
-    pub async fn reserve_patiently(&self, hold: Hold) -> Result<Reservation, Refusal> {
+    pub async fn reserve_patiently(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
         self.reserve_within(hold, self.options.patience).await
     }
 
-    async fn reserve_within(&self, hold: Hold, patience: Duration) -> Result<Reservation, Refusal> {
+    async fn reserve_within(
+        &self,
+        hold: Hold,
+        patience: Duration,
+    ) -> Result<PendingHold, HoldRefusal> {
         let limits = (self.options.queue_max, self.options.queue_age_max);
         let queue = &self.desk.shared.queue;
         if !self.store.has_room() {
-            return Err(Refusal::Unavailable);
+            return Err(HoldRefusal::Unavailable);
         }
         let (customer, cost, call_id) = (hold.customer, hold.cost, hold.call_id);
         let reserved = match self.take(&hold).await? {
             None => false,
-            Some(Taking::Taken) => true,
+            Some(CreditTaking::Taken) => true,
             // An earlier answer may have to be given again, which costs nothing: the batch decides.
-            Some(Taking::TooLow(_) | Taking::Unknown) if hold.idempotency.is_some() => false,
-            Some(Taking::TooLow(balance)) => {
-                return Err(Refusal::Insufficient { balance: Credits::from_whole(balance) });
+            Some(CreditTaking::TooLow(_) | CreditTaking::Unknown) if hold.idempotency.is_some() => {
+                false
             }
-            Some(Taking::Unknown) => return Err(Refusal::Overloaded),
+            Some(CreditTaking::TooLow(balance)) => {
+                return Err(HoldRefusal::Insufficient { balance: Credits::from_whole(balance) });
+            }
+            Some(CreditTaking::Unknown) => return Err(HoldRefusal::Overloaded),
         };
         let (reply, outcome) = oneshot::channel();
         let hold = Arc::new(hold);
-        let request = HoldRequest { hold, reserved, reply, bag: self.desk.bag, end: None };
+        let request = HoldRequest { hold, reserved, reply, mailbox: self.desk.mailbox, end: None };
         let patience = if reserved { patience } else { Duration::ZERO };
         match queue.push_hold(request, patience, limits) {
             Ok(parked) => {
                 let desk = Arc::clone(&self.desk);
-                Ok(Reservation { call_id, waiting: outcome, outcome: None, parked, desk })
+                Ok(PendingHold { call_id, waiting: outcome, outcome: None, parked, desk })
             }
-            Err(Overloaded) => {
-                if let (true, Some(mirror)) = (reserved, self.store.mirror()) {
-                    mirror.give_back(customer, cost.whole());
+            Err(QueueOverloaded) => {
+                if let (true, Some(balance_cache)) = (reserved, self.store.balance_cache()) {
+                    balance_cache.give_back(customer, cost.whole());
                 }
                 Err(self.too_many())
             }
@@ -169,18 +175,18 @@ impl Meter {
     }
 
     /// Why there is no place for another hold: the database does not respond, or more is asked than it can write.
-    fn too_many(&self) -> Refusal {
+    fn too_many(&self) -> HoldRefusal {
         let is_stuck = self.desk.shared.busy_for() > self.options.queue_age_max;
         if is_stuck || !self.store.is_healthy() {
-            Refusal::Unavailable
+            HoldRefusal::Unavailable
         } else {
-            Refusal::Overloaded
+            HoldRefusal::Overloaded
         }
     }
 
     /// Ends a call whose reservation is not at hand; one that was reserved patiently is ended by its reservation
     /// alone. Never lost: the writer tries until it is written. The handle may be dropped.
-    pub fn resolve(&self, resolution: Resolution) -> Resolved {
+    pub fn resolve(&self, resolution: CallResolution) -> PendingResolution {
         let (end, resolved) = awaited(resolution);
         self.desk.shared.queue.push_end(None, end);
         resolved
@@ -204,27 +210,31 @@ impl Meter {
         }
     }
 
-    /// Reserves in the mirror, reading the balance first where it is not known. Nothing on PostgreSQL.
-    async fn take(&self, hold: &Hold) -> Result<Option<Taking>, Refusal> {
-        let Some(mirror) = self.store.mirror() else {
+    /// Reserves in the balance cache, reading the balance first where it is not known. Nothing on PostgreSQL.
+    async fn take(&self, hold: &Hold) -> Result<Option<CreditTaking>, HoldRefusal> {
+        let Some(balance_cache) = self.store.balance_cache() else {
             return Ok(None);
         };
-        let taking = mirror.take(hold.customer, hold.cost.whole());
-        if taking != Taking::Unknown {
+        let taking = balance_cache.take(hold.customer, hold.cost.whole());
+        if taking != CreditTaking::Unknown {
             return Ok(Some(taking));
         }
         // Boxed, so that a hold whose balance is known does not carry the room of a query.
-        Box::pin(self.load(mirror, hold.customer)).await.map_err(Refusal::Store)?;
-        Ok(Some(mirror.take(hold.customer, hold.cost.whole())))
+        Box::pin(self.load(balance_cache, hold.customer)).await.map_err(HoldRefusal::Store)?;
+        Ok(Some(balance_cache.take(hold.customer, hold.cost.whole())))
     }
 
     /// Reads a balance while nobody else can write, so that no commit falls between reading and noting.
-    async fn load(&self, mirror: &Mirror, customer: CustomerId) -> Result<(), StoreError> {
+    async fn load(
+        &self,
+        balance_cache: &BalanceCache,
+        customer: CustomerId,
+    ) -> Result<(), StoreError> {
         const SQL: &str = "select available from customer_credits where customer_id = $1";
         let mut tx = self.store.write().await?;
         let row = tx.row(SQL, &[customer.into()]).await?;
         let available = row.map_or(Ok(0), |row| row.int(0))?;
-        mirror.load(customer, available);
+        balance_cache.load(customer, available);
         Ok(())
     }
 }
@@ -236,29 +246,29 @@ impl std::fmt::Debug for Meter {
 }
 
 /// A hold on its way to the database, and the way to its end.
-pub struct Reservation {
+pub struct PendingHold {
     call_id: CallId,
     waiting: oneshot::Receiver<HoldOutcome>,
     outcome: Option<HoldOutcome>,
     /// The hold, while it may still be parked.
-    parked: Option<Parked>,
-    desk: Arc<Desk>,
+    parked: Option<ParkedHold>,
+    desk: Arc<MeterHandle>,
 }
 
-impl Reservation {
+impl PendingHold {
     /// The call it is for.
     pub fn call_id(&self) -> CallId {
         self.call_id
     }
 
     /// Ends the call. Never lost: the writer tries until it is written.
-    pub fn resolve(&self, resolution: Resolution) {
+    pub fn resolve(&self, resolution: CallResolution) {
         let end = Box::new(ResolveRequest { resolution, reply: None, since: Instant::now() });
         self.desk.shared.queue.push_end(self.parked.as_ref(), end);
     }
 
     /// The same, for who wants to know when it is written.
-    pub fn resolve_and_tell(&self, resolution: Resolution) -> Resolved {
+    pub fn resolve_and_tell(&self, resolution: CallResolution) -> PendingResolution {
         let (end, resolved) = awaited(resolution);
         self.desk.shared.queue.push_end(self.parked.as_ref(), end);
         resolved
@@ -289,25 +299,25 @@ impl Reservation {
     }
 }
 
-impl std::fmt::Debug for Reservation {
+impl std::fmt::Debug for PendingHold {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Reservation({}, {:?})", self.call_id, self.outcome)
     }
 }
 
 /// The end of a call, and how its writing is told.
-fn awaited(resolution: Resolution) -> (Box<ResolveRequest>, Resolved) {
+fn awaited(resolution: CallResolution) -> (Box<ResolveRequest>, PendingResolution) {
     let (reply, done) = oneshot::channel();
     let end = ResolveRequest { resolution, reply: Some(reply), since: Instant::now() };
-    (Box::new(end), Resolved(done))
+    (Box::new(end), PendingResolution(done))
 }
 
 /// The end of a call on its way to the database. True when this end is the one that counts; false when
 /// the call had ended before, or was never held.
 #[derive(Debug)]
-pub struct Resolved(oneshot::Receiver<bool>);
+pub struct PendingResolution(oneshot::Receiver<bool>);
 
-impl Future for Resolved {
+impl Future for PendingResolution {
     type Output = bool;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {

@@ -8,15 +8,15 @@
 mod batch;
 mod budget;
 mod count;
-mod courier;
 mod end;
-mod known;
 mod meter;
-mod notes;
+mod outcome_dispatcher;
 mod queue;
 mod recovery;
+mod usage_deltas;
 mod usage_json;
 mod writer;
+mod writer_cache;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,15 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
-use crate::idempotency::{Existing, StoredAnswer};
+use crate::idempotency::{ExistingRequest, StoredAnswer};
 use crate::{Store, StoreError};
 
 pub(crate) use budget::used_in;
-pub use courier::Courier;
-pub use meter::{Meter, Reservation, Resolved};
-pub use notes::count_set_aside;
-pub use recovery::{Recovery, recover, sweep};
-pub use writer::Writer;
+pub use meter::{Meter, PendingHold, PendingResolution};
+pub use outcome_dispatcher::OutcomeDispatcher;
+pub use recovery::{EpochRecovery, recover, sweep};
+pub use usage_deltas::count_set_aside;
+pub use writer::MeterWriter;
 
 /// How the metering of a node works.
 #[derive(Clone)]
@@ -125,7 +125,7 @@ pub struct MeterStats {
 
 /// Starts the metering of this node. The writer is a future to be spawned; it ends when every `Meter` is
 /// dropped and all that was asked for is written.
-pub fn start(store: &Store, options: MeterOptions) -> (Meter, Writer) {
+pub fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter) {
     meter::start(store, options)
 }
 
@@ -179,7 +179,7 @@ pub struct IdempotencyClaim {
 
 /// Why a hold was not even queued.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum HoldRefusal {
     /// The balance does not cover the cost.
     #[error("the balance is too low")]
     Insufficient {
@@ -226,7 +226,7 @@ pub enum HoldOutcome {
     /// The account is gone or has another version: prepare the call anew.
     AccountChanged,
     /// The Idempotency-Key was used before.
-    Idempotency(Existing),
+    Idempotency(ExistingRequest),
     /// Nothing is held; the database failed.
     Failed(Arc<StoreError>),
 }
@@ -240,7 +240,7 @@ impl HoldOutcome {
 
 /// The end of a call.
 #[derive(Debug, Clone)]
-pub struct Resolution {
+pub struct CallResolution {
     /// The call.
     pub call_id: CallId,
     /// How it came out; decides whether it is charged.

@@ -4,10 +4,10 @@ use domain::charge::Outcome;
 use domain::id::{CustomerId, NodeId};
 use domain::time::Timestamp;
 
-use super::end::{self, End};
-use super::notes;
+use super::end::{self, CallEnd};
+use super::usage_deltas;
 use crate::balance;
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, nodes};
@@ -19,7 +19,7 @@ const PART_MAX: usize = 512;
 
 /// What a start found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recovery {
+pub struct EpochRecovery {
     /// The node's new epoch, for `MeterOptions`.
     pub epoch: i64,
     /// How many calls of earlier epochs were given back.
@@ -31,7 +31,11 @@ pub struct Recovery {
 /// Begins the next epoch of this node and, in the same transaction, gives back every call that an earlier
 /// one left open (`outcome_unknown`): on SQLite those of any node, since only one process uses the file.
 /// To be called at start, before the first hold.
-pub async fn recover(store: &Store, node: NodeId, now: Timestamp) -> Result<Recovery, StoreError> {
+pub async fn recover(
+    store: &Store,
+    node: NodeId,
+    now: Timestamp,
+) -> Result<EpochRecovery, StoreError> {
     const ALL: &str = "select id, customer_id from calls where state = 'held' order by id";
     const OWN: &str = "
         select id, customer_id from calls where state = 'held' and node_id = $1 and epoch < $2
@@ -44,11 +48,11 @@ pub async fn recover(store: &Store, node: NodeId, now: Timestamp) -> Result<Reco
     };
     let refunded = end_all(&mut tx, &open, Outcome::OutcomeUnknown, now).await?;
     let set_aside = match store.database() {
-        DatabaseKind::Sqlite => notes::check_in(&mut tx).await?,
+        DatabaseKind::Sqlite => usage_deltas::check_in(&mut tx).await?,
         DatabaseKind::Postgres => 0,
     };
     tx.commit().await?;
-    Ok(Recovery { epoch, refunded, set_aside })
+    Ok(EpochRecovery { epoch, refunded, set_aside })
 }
 
 /// Gives back the calls whose holds are over at `now` (`expired`), at most 500 at once; gives how many.
@@ -67,14 +71,14 @@ pub async fn sweep(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
 
 async fn end_all(
     tx: &mut Tx,
-    open: &[Row],
+    open: &[SqlRow],
     outcome: Outcome,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
     let mut ends = Vec::with_capacity(open.len());
     let mut customers = Vec::with_capacity(open.len());
     for row in open {
-        ends.push(End::unseen(row.parse(0, "calls")?, outcome, now));
+        ends.push(CallEnd::unseen(row.parse(0, "calls")?, outcome, now));
         customers.push(row.parse::<CustomerId>(1, "calls")?);
     }
     // All at once and in order, before the calls are ended a part at a time.

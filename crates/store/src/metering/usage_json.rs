@@ -9,7 +9,7 @@ use domain::id::{CustomerId, KeyId};
 use domain::time::Timestamp;
 use serde_json::Value;
 
-use super::count::{Counted, Counts, Endpoint};
+use super::count::{CallCounts, CountedEndpoint, EndedCallCounts};
 
 /// The counts of one endpoint.
 #[derive(serde::Deserialize)]
@@ -40,9 +40,9 @@ struct KeyDelta {
 }
 
 /// What was noted as this text; fails with what is wrong.
-pub(super) fn read(text: &str) -> Result<Counted<'static>, String> {
+pub(super) fn read(text: &str) -> Result<EndedCallCounts<'static>, String> {
     let rows: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut counted = Counted::default();
+    let mut counted = EndedCallCounts::default();
     for row in rows {
         let delta = match row {
             Value::Array(elements) => by_position(&elements),
@@ -53,12 +53,12 @@ pub(super) fn read(text: &str) -> Result<Counted<'static>, String> {
     Ok(counted)
 }
 
-fn add(counted: &mut Counted<'static>, delta: EndpointDelta<'_>) {
+fn add(counted: &mut EndedCallCounts<'static>, delta: EndpointDelta<'_>) {
     let names = [delta.account, delta.platform, delta.method, delta.route];
     let names = names.map(|name| Cow::Owned(name.into_owned()));
-    let endpoint = Endpoint { customer: delta.customer, day: delta.day, names };
+    let endpoint = CountedEndpoint { customer: delta.customer, day: delta.day, names };
     for key in delta.keys {
-        let counts = Counts {
+        let counts = CallCounts {
             calls: key.calls,
             credits: key.credits,
             errors: key.errors,
@@ -117,7 +117,7 @@ mod tests {
     const CUSTOMER: &str = "cus_0199f3a1b2c37d4e8f00000000000001";
     const KEY: &str = "key_0199f3a1b2c37d4e8f00000000000002";
 
-    fn same(one: &Counted<'_>, other: &Counted<'_>) {
+    fn same(one: &EndedCallCounts<'_>, other: &EndedCallCounts<'_>) {
         assert_eq!(format!("{one:?}"), format!("{other:?}"));
     }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use domain::charge::Outcome;
 use tokio::time::Instant;
 
-use super::batch::{self, Witness, Written};
-use super::courier::{self, Delivery};
-use super::known::Known;
-use super::meter::Shared;
-use super::queue::{Batch, HoldRequest};
+use super::batch::{self, BatchDecisions, CommitProbe};
+use super::meter::SharedQueue;
+use super::outcome_dispatcher::{self, HoldDelivery};
+use super::queue::{HoldRequest, RequestBatch};
+use super::writer_cache::WriterCache;
 use super::{BatchReport, HoldOutcome, MeterOptions};
-use crate::disk::Disk;
+use crate::disk::DiskSpace;
 use crate::store::DatabaseKind;
 use crate::{Store, StoreError};
 
@@ -21,29 +21,29 @@ use crate::{Store, StoreError};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes what the meters of a store ask for. Only one for each store and process.
-pub struct Writer {
+pub struct MeterWriter {
     store: Store,
     options: Arc<MeterOptions>,
-    shared: Arc<Shared>,
-    known: Known,
+    shared: Arc<SharedQueue>,
+    cache: WriterCache,
 }
 
 /// Why a batch is not known to be written.
-enum Failure {
+enum BatchFailure {
     /// Nothing was committed.
     Failed(StoreError),
     /// The commit was asked for, but nobody knows how it ended.
-    Unknown(Written, StoreError),
+    Unknown(BatchDecisions, StoreError),
 }
 
-impl Writer {
-    pub(crate) fn new(store: Store, options: Arc<MeterOptions>, shared: Arc<Shared>) -> Self {
-        Self { store, options, shared, known: Known::default() }
+impl MeterWriter {
+    pub(crate) fn new(store: Store, options: Arc<MeterOptions>, shared: Arc<SharedQueue>) -> Self {
+        Self { store, options, shared, cache: WriterCache::default() }
     }
 
     /// Whether it keeps its thread waiting for the database: then it must have one to itself. So on SQLite.
     pub fn blocks_its_thread(&self) -> bool {
-        self.store.mirror().is_some()
+        self.store.balance_cache().is_some()
     }
 
     /// Runs until every meter is dropped and all that was asked for is written.
@@ -74,7 +74,7 @@ impl Writer {
         is_shared.then_some(self.options.probe_every)
     }
 
-    async fn process(&mut self, batch: Batch) {
+    async fn process(&mut self, batch: RequestBatch) {
         let begun = Instant::now();
         let mut report = BatchReport {
             holds: batch.holds.len(),
@@ -86,12 +86,12 @@ impl Writer {
         };
         let attempt = self.write(&batch).await;
         if attempt.is_err() {
-            self.known.forget();
+            self.cache.forget();
         }
         let result = match attempt {
             Ok(written) => Ok(written),
-            Err(Failure::Failed(error)) => Err(error),
-            Err(Failure::Unknown(written, error)) => {
+            Err(BatchFailure::Failed(error)) => Err(error),
+            Err(BatchFailure::Unknown(written, error)) => {
                 self.fail(&error);
                 self.find_out(&batch, written, error).await
             }
@@ -117,36 +117,36 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, batch: &Batch) -> Result<Written, Failure> {
-        let limit = Limit::new(&self.store, self.options.batch_deadline);
+    async fn write(&mut self, batch: &RequestBatch) -> Result<BatchDecisions, BatchFailure> {
+        let limit = TransactionDeadline::new(&self.store, self.options.batch_deadline);
         let work = async {
             let mut tx = self.store.write_metering().await?;
-            let written = batch::write(&mut tx, batch, &self.options, &mut self.known).await?;
+            let written = batch::write(&mut tx, batch, &self.options, &mut self.cache).await?;
             Ok((tx, written))
         };
-        let (mut tx, written) = limit.keep(work).await.map_err(Failure::Failed)?;
+        let (mut tx, written) = limit.keep(work).await.map_err(BatchFailure::Failed)?;
         // A reservation ends in the instant in which the committed balance shows its hold.
         for request in batch.holds.iter().filter(|request| request.reserved) {
             tx.note_release(request.hold.customer, request.hold.cost.whole());
         }
         match limit.keep(tx.commit()).await {
             Ok(()) => Ok(written),
-            Err(error) => Err(Failure::Unknown(written, error)),
+            Err(error) => Err(BatchFailure::Unknown(written, error)),
         }
     }
 
     /// Looks until it is known whether a commit took place. Until then nobody is answered.
     async fn find_out(
         &self,
-        batch: &Batch,
-        written: Written,
+        batch: &RequestBatch,
+        written: BatchDecisions,
         error: StoreError,
-    ) -> Result<Written, StoreError> {
-        let Some(witness) = written.witness else {
+    ) -> Result<BatchDecisions, StoreError> {
+        let Some(probe) = written.probe else {
             return Err(error);
         };
         loop {
-            match self.is_written(witness).await {
+            match self.is_written(probe).await {
                 Ok(true) => {
                     batch.holds.iter().for_each(|request| self.give_back(request));
                     return Ok(written);
@@ -159,37 +159,37 @@ impl Writer {
         }
     }
 
-    async fn is_written(&self, witness: Witness) -> Result<bool, StoreError> {
-        let limit = Limit::new(&self.store, self.options.batch_deadline);
+    async fn is_written(&self, probe: CommitProbe) -> Result<bool, StoreError> {
+        let limit = TransactionDeadline::new(&self.store, self.options.batch_deadline);
         let work = async {
             let mut tx = self.store.write_metering().await?;
-            batch::is_written(&mut tx, witness).await
+            batch::is_written(&mut tx, probe).await
         };
         limit.keep(work).await
     }
 
     /// Ends a reservation whose hold did not end it by being committed.
     fn give_back(&self, request: &HoldRequest) {
-        if let (true, Some(mirror)) = (request.reserved, self.store.mirror()) {
-            mirror.give_back(request.hold.customer, request.hold.cost.whole());
+        if let (true, Some(balance_cache)) = (request.reserved, self.store.balance_cache()) {
+            balance_cache.give_back(request.hold.customer, request.hold.cost.whole());
         }
     }
 
     /// Tells everybody how it came out.
-    fn tell(&mut self, batch: Batch, mut written: Written) {
+    fn tell(&mut self, batch: RequestBatch, mut written: BatchDecisions) {
         let mut late = 0;
         let outcomes = batch.holds.into_iter().zip(written.holds).map(|(request, outcome)| {
             let is_held = outcome.is_held();
             if request.end.is_some() {
                 late += u64::from(!is_held);
             } else if is_held && !written.ended.contains(&request.hold.call_id) {
-                self.known.open.insert(request.hold.call_id, Arc::clone(&request.hold));
+                self.cache.open.insert(request.hold.call_id, Arc::clone(&request.hold));
             }
             (request, outcome)
         });
         deliver(&self.shared, outcomes);
         for request in batch.resolutions {
-            self.known.open.remove(&request.resolution.call_id);
+            self.cache.open.remove(&request.resolution.call_id);
             let is_first = written.ended.remove(&request.resolution.call_id);
             // A call that did not leave since its hold took too long may never have got that hold.
             let has_left = request.resolution.outcome != Outcome::NotDispatched;
@@ -201,7 +201,7 @@ impl Writer {
 
     /// Fails the holds, with the ends that came with them, and keeps the rest for the next attempt. True when
     /// something is left to be written.
-    fn give_up(&self, mut batch: Batch, error: StoreError) -> bool {
+    fn give_up(&self, mut batch: RequestBatch, error: StoreError) -> bool {
         let error = Arc::new(error);
         let failed = std::mem::take(&mut batch.holds).into_iter().map(|request| {
             self.give_back(&request);
@@ -215,7 +215,7 @@ impl Writer {
 
     /// Whether nothing may be written any more.
     fn has_lost_its_disk(&self) -> bool {
-        self.store.disk().is_some_and(Disk::has_failed)
+        self.store.disk().is_some_and(DiskSpace::has_failed)
     }
 
     fn fail(&self, error: &StoreError) {
@@ -239,7 +239,7 @@ impl Writer {
             DatabaseKind::Sqlite => ROW,
             DatabaseKind::Postgres => MESSAGE,
         };
-        let limit = Limit::new(&self.store, self.options.batch_deadline);
+        let limit = TransactionDeadline::new(&self.store, self.options.batch_deadline);
         let work = async {
             let mut tx = self.store.write_metering().await?;
             tx.execute(sql, &[]).await?;
@@ -253,13 +253,13 @@ impl Writer {
 }
 
 /// The time that a transaction may take.
-struct Limit {
+struct TransactionDeadline {
     store: Store,
     waited: Duration,
     deadline: Instant,
 }
 
-impl Limit {
+impl TransactionDeadline {
     fn new(store: &Store, waited: Duration) -> Self {
         Self { store: store.clone(), waited, deadline: Instant::now() + waited }
     }
@@ -279,30 +279,30 @@ impl Limit {
 }
 
 /// Tells everybody what became of their holds, those of one runtime at once.
-fn deliver(shared: &Shared, outcomes: impl Iterator<Item = Delivery>) {
-    let mut bags: Vec<(Option<usize>, Vec<Delivery>)> = Vec::new();
+fn deliver(shared: &SharedQueue, outcomes: impl Iterator<Item = HoldDelivery>) {
+    let mut mailboxes: Vec<(Option<usize>, Vec<HoldDelivery>)> = Vec::new();
     for delivery in outcomes {
-        let bag = delivery.0.bag;
-        match bags.iter_mut().find(|(number, _)| *number == bag) {
+        let mailbox = delivery.0.mailbox;
+        match mailboxes.iter_mut().find(|(number, _)| *number == mailbox) {
             Some((_, deliveries)) => deliveries.push(delivery),
-            None => bags.push((bag, vec![delivery])),
+            None => mailboxes.push((mailbox, vec![delivery])),
         }
     }
-    for (number, deliveries) in bags {
-        match number.and_then(|number| shared.bag(number)) {
-            Some(bag) => bag.fill(deliveries),
-            None => courier::hand_out(deliveries),
+    for (number, deliveries) in mailboxes {
+        match number.and_then(|number| shared.mailbox(number)) {
+            Some(mailbox) => mailbox.fill(deliveries),
+            None => outcome_dispatcher::hand_out(deliveries),
         }
     }
 }
 
-impl Drop for Writer {
+impl Drop for MeterWriter {
     fn drop(&mut self) {
         self.shared.queue.abandon();
     }
 }
 
-impl std::fmt::Debug for Writer {
+impl std::fmt::Debug for MeterWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Writer({:?})", self.options)
     }

@@ -10,21 +10,21 @@ use std::sync::Arc;
 use domain::time::Timestamp;
 use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
 
-use self::pool::{Hosts, Pool};
-use self::session::{Demands, Purpose};
+use self::pool::{ClientPool, DatabaseHosts};
+use self::session::{ServerDemands, SessionPurpose};
 pub(crate) use self::transaction::{PgTransaction, within};
 use self::url::DatabaseUrl;
 use crate::tx::Tx;
-use crate::{Access, OpenOptions, StoreError};
+use crate::{OpenOptions, StoreAccess, StoreError};
 
 /// One for the batch, one to look after a commit whose end is unknown.
 const METERING_CONNECTIONS: u32 = 2;
 
-pub(crate) struct Postgres {
-    hosts: Arc<Hosts>,
-    pool: Pool,
-    metering: Pool,
-    access: Access,
+pub(crate) struct PostgresDatabase {
+    hosts: Arc<DatabaseHosts>,
+    pool: ClientPool,
+    metering: ClientPool,
+    access: StoreAccess,
 }
 
 /// Refuses a URL that cannot be used, and says why.
@@ -32,22 +32,22 @@ pub(crate) fn check_url(url: &str) -> Result<(), StoreError> {
     DatabaseUrl::parse(url).map(drop)
 }
 
-impl Postgres {
+impl PostgresDatabase {
     pub(crate) async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
-        let demands = Demands {
-            writable: options.access == Access::ReadWrite,
-            durable: options.access == Access::ReadWrite && !options.allow_unsafe,
+        let demands = ServerDemands {
+            writable: options.access == StoreAccess::ReadWrite,
+            durable: options.access == StoreAccess::ReadWrite && !options.allow_unsafe,
         };
-        let hosts = Hosts::new(DatabaseUrl::parse(&options.url)?, demands);
-        let pool = pool::pool(&hosts, Purpose::General, options.connections_max.max(2))?;
-        let metering = pool::pool(&hosts, Purpose::Metering, METERING_CONNECTIONS)?;
+        let hosts = DatabaseHosts::new(DatabaseUrl::parse(&options.url)?, demands);
+        let pool = pool::pool(&hosts, SessionPurpose::General, options.connections_max.max(2))?;
+        let metering = pool::pool(&hosts, SessionPurpose::Metering, METERING_CONNECTIONS)?;
         drop(pool::acquire(&pool).await?);
         Ok(Self { hosts, pool, metering, access: options.access })
     }
 
     /// A connection of its own whose statements may take their time.
     pub(crate) async fn connection_without_limits(&self) -> Result<PgConnection, StoreError> {
-        Box::pin(self.hosts.connect(Purpose::Unlimited)).await
+        Box::pin(self.hosts.connect(SessionPurpose::Unlimited)).await
     }
 
     /// A listener for notifications, on a connection of its own.
@@ -60,7 +60,7 @@ impl Postgres {
     }
 
     pub(crate) async fn begin(&self, statement: &'static str) -> Result<Tx, StoreError> {
-        if self.access == Access::ReadOnly && !statement.ends_with("read only") {
+        if self.access == StoreAccess::ReadOnly && !statement.ends_with("read only") {
             return Err(StoreError::ReadOnly);
         }
         let client = pool::acquire(&self.pool).await?;
@@ -68,7 +68,7 @@ impl Postgres {
     }
 
     pub(crate) async fn begin_metering(&self) -> Result<Tx, StoreError> {
-        if self.access == Access::ReadOnly {
+        if self.access == StoreAccess::ReadOnly {
             return Err(StoreError::ReadOnly);
         }
         let client = pool::acquire(&self.metering).await?;

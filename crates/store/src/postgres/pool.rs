@@ -12,8 +12,8 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::time::timeout;
 
-use super::session::{self, Demands, Purpose};
-use super::url::{DatabaseUrl, Host};
+use super::session::{self, ServerDemands, SessionPurpose};
+use super::url::{DatabaseHost, DatabaseUrl};
 use crate::StoreError;
 
 /// How long a caller waits for a connection.
@@ -25,27 +25,30 @@ const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// How long a connection that was idle may take to show that it still works.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) type Pool = managed::Pool<Manager>;
-pub(super) type Pooled = managed::Object<Manager>;
+pub(super) type ClientPool = managed::Pool<ClientManager>;
+pub(super) type PooledClient = managed::Object<ClientManager>;
 
 /// The servers that may hold the database.
-pub(super) struct Hosts {
+pub(super) struct DatabaseHosts {
     url: DatabaseUrl,
-    demands: Demands,
+    demands: ServerDemands,
     /// The one that is tried first: where the last connection was made.
     current: AtomicUsize,
     /// Grows when a connection was found dead: older ones that are idle are not used any more.
     generation: AtomicU64,
 }
 
-impl Hosts {
-    pub(super) fn new(url: DatabaseUrl, demands: Demands) -> Arc<Self> {
+impl DatabaseHosts {
+    pub(super) fn new(url: DatabaseUrl, demands: ServerDemands) -> Arc<Self> {
         let (current, generation) = (AtomicUsize::new(0), AtomicU64::new(0));
         Arc::new(Self { url, demands, current, generation })
     }
 
     /// Connects to the first host that responds in time and fits, beginning with the last one that did.
-    pub(super) async fn connect(&self, purpose: Purpose) -> Result<PgConnection, StoreError> {
+    pub(super) async fn connect(
+        &self,
+        purpose: SessionPurpose,
+    ) -> Result<PgConnection, StoreError> {
         let hosts = &self.url.hosts;
         let first = self.current.load(Ordering::Relaxed);
         let mut refused: Option<StoreError> = None;
@@ -76,7 +79,11 @@ impl Hosts {
         Err(refused.unwrap_or(StoreError::UnknownUrl))
     }
 
-    async fn connect_to(&self, host: &Host, purpose: Purpose) -> Result<PgConnection, StoreError> {
+    async fn connect_to(
+        &self,
+        host: &DatabaseHost,
+        purpose: SessionPurpose,
+    ) -> Result<PgConnection, StoreError> {
         let work = async {
             let mut connection = host.options.connect().await?;
             session::prepare(&mut connection, purpose, self.demands).await?;
@@ -100,15 +107,15 @@ impl Hosts {
 }
 
 /// Makes the connections of a pool, and looks whether they still work.
-pub(super) struct Manager {
-    hosts: Arc<Hosts>,
-    purpose: Purpose,
+pub(super) struct ClientManager {
+    hosts: Arc<DatabaseHosts>,
+    purpose: SessionPurpose,
 }
 
 /// A connection of a pool.
-pub(super) struct Client {
+pub(super) struct PostgresClient {
     pub(super) connection: PgConnection,
-    pub(super) hosts: Arc<Hosts>,
+    pub(super) hosts: Arc<DatabaseHosts>,
     generation: u64,
     /// A transaction was begun in it and not ended.
     pub(super) is_in_transaction: bool,
@@ -118,11 +125,11 @@ pub(super) struct Client {
 
 /// A pool of connections; none is made before it is needed.
 pub(super) fn pool(
-    hosts: &Arc<Hosts>,
-    purpose: Purpose,
+    hosts: &Arc<DatabaseHosts>,
+    purpose: SessionPurpose,
     connections_max: u32,
-) -> Result<Pool, StoreError> {
-    let manager = Manager { hosts: Arc::clone(hosts), purpose };
+) -> Result<ClientPool, StoreError> {
+    let manager = ClientManager { hosts: Arc::clone(hosts), purpose };
     let size = usize::try_from(connections_max).unwrap_or(usize::MAX);
     managed::Pool::builder(manager)
         .max_size(size)
@@ -132,7 +139,7 @@ pub(super) fn pool(
 }
 
 /// A connection that works, as far as can be known. Waits for a server that is away and may come back soon.
-pub(super) async fn acquire(pool: &Pool) -> Result<Pooled, StoreError> {
+pub(super) async fn acquire(pool: &ClientPool) -> Result<PooledClient, StoreError> {
     let (mut pause, mut last) = (FIRST_PAUSE, None);
     let attempts = async {
         loop {
@@ -153,27 +160,33 @@ pub(super) async fn acquire(pool: &Pool) -> Result<Pooled, StoreError> {
     Err(last.unwrap_or(StoreError::Deadline { doing, waited: ACQUIRE_TIMEOUT }))
 }
 
-impl managed::Manager for Manager {
-    type Type = Client;
+impl managed::Manager for ClientManager {
+    type Type = PostgresClient;
     type Error = StoreError;
 
-    async fn create(&self) -> Result<Client, StoreError> {
+    async fn create(&self) -> Result<PostgresClient, StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
         // Boxed: a connection is rarely made, and needs much room for that.
         let connection = Box::pin(self.hosts.connect(self.purpose)).await?;
         let hosts = Arc::clone(&self.hosts);
-        Ok(Client { connection, hosts, generation, is_in_transaction: false, is_unusable: false })
+        Ok(PostgresClient {
+            connection,
+            hosts,
+            generation,
+            is_in_transaction: false,
+            is_unusable: false,
+        })
     }
 
     /// Asks the server for a sign of life, unless the next statement comes from the metering, which has its own deadline.
-    async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<StoreError> {
+    async fn recycle(&self, client: &mut PostgresClient, _: &Metrics) -> RecycleResult<StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
         // What is still in a transaction could not be rolled back.
         let is_lost = client.is_unusable || client.is_in_transaction;
         if is_lost || client.generation != generation {
             return Err(RecycleError::message("the connection is lost"));
         }
-        if self.purpose != Purpose::General {
+        if self.purpose != SessionPurpose::General {
             return Ok(());
         }
         client.is_unusable = true;

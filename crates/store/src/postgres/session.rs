@@ -11,23 +11,23 @@ use sqlx::{AssertSqlSafe, Row as _};
 use crate::StoreError;
 
 /// A setting of PostgreSQL and its value, as the server writes it.
-type Setting = (&'static str, &'static str);
+type ServerSetting = (&'static str, &'static str);
 
 /// No statement waits for a lock, runs, or leaves its transaction idle for longer. The last one frees what a node has locked
 /// that is cut off in the middle of a transaction: no transaction waits for anything but SQL.
-const LIMITS: &[Setting] = &[
+const LIMITS: &[ServerSetting] = &[
     ("lock_timeout", "2s"),
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "3s"),
 ];
 
 /// For work that may take its time, and for which nobody waits.
-const NO_LIMITS: &[Setting] = &[("lock_timeout", "0"), ("statement_timeout", "0")];
+const NO_LIMITS: &[ServerSetting] = &[("lock_timeout", "0"), ("statement_timeout", "0")];
 
 /// The metering's statements are few and take arrays: planning them anew for each batch costs as much as running them,
 /// and finds the same plan. That plan is kept while tables grow from nothing, so it may only look rows up by their
 /// index: a plan that reads a whole table is right for an empty one, and wrong from then on.
-const PLANS: &[Setting] = &[
+const PLANS: &[ServerSetting] = &[
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
@@ -45,7 +45,7 @@ const PEER_CHECKS: &str = "
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum SessionPurpose {
     /// Whatever the service asks.
     General,
     /// The batches of the metering.
@@ -54,8 +54,8 @@ pub(super) enum Purpose {
     Unlimited,
 }
 
-impl Purpose {
-    const fn settings(self) -> &'static [&'static [Setting]] {
+impl SessionPurpose {
+    const fn settings(self) -> &'static [&'static [ServerSetting]] {
         match self {
             Self::General => &[LIMITS],
             Self::Metering => &[LIMITS, PLANS],
@@ -66,7 +66,7 @@ impl Purpose {
 
 /// What is demanded of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Demands {
+pub(super) struct ServerDemands {
     /// It takes writes.
     pub(super) writable: bool,
     /// It keeps what it confirms when its power fails.
@@ -76,14 +76,14 @@ pub(super) struct Demands {
 /// Sets up a connection that was just made, and checks the server behind it.
 pub(super) async fn prepare(
     connection: &mut PgConnection,
-    purpose: Purpose,
-    demands: Demands,
+    purpose: SessionPurpose,
+    demands: ServerDemands,
 ) -> Result<(), StoreError> {
     let wanted = || purpose.settings().iter().copied().flatten();
     let set: Vec<String> =
         wanted().map(|(name, value)| format!("set {name} = '{value}'")).collect();
     sqlx::raw_sql(AssertSqlSafe(set.join("; "))).execute(&mut *connection).await?;
-    if purpose == Purpose::Metering {
+    if purpose == SessionPurpose::Metering {
         note_peer_checks(sqlx::raw_sql(PEER_CHECKS).execute(&mut *connection).await)?;
     }
     let found = read_back(connection).await?;
@@ -122,7 +122,7 @@ async fn read_back(connection: &mut PgConnection) -> Result<HashMap<String, Stri
 
 /// Refuses a server that takes no writes, or that could lose a commit it confirmed. `synchronous_commit = local` does not
 /// wait for the standby that is there to keep the commit.
-fn check(found: &HashMap<String, String>, demands: Demands) -> Result<(), StoreError> {
+fn check(found: &HashMap<String, String>, demands: ServerDemands) -> Result<(), StoreError> {
     const OFF: &[&str] = &["off"];
     const WEAK: &[&str] = &["off", "local"];
     const DURABILITY: [(&str, &[&str]); 3] =
@@ -145,7 +145,7 @@ fn check(found: &HashMap<String, String>, demands: Demands) -> Result<(), StoreE
 mod tests {
     use super::*;
 
-    fn server(changed: &[Setting]) -> HashMap<String, String> {
+    fn server(changed: &[ServerSetting]) -> HashMap<String, String> {
         let sound = [
             ("fsync", "on"),
             ("full_page_writes", "on"),
@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn a_server_that_takes_no_writes_or_may_lose_them_is_refused() {
-        const ALL: Demands = Demands { writable: true, durable: true };
-        const NOTHING: Demands = Demands { writable: false, durable: false };
+        const ALL: ServerDemands = ServerDemands { writable: true, durable: true };
+        const NOTHING: ServerDemands = ServerDemands { writable: false, durable: false };
         assert!(check(&server(&[]), ALL).is_ok());
         assert!(check(&server(&[("synchronous_commit", "remote_apply")]), ALL).is_ok());
         for unfit in [

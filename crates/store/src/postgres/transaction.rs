@@ -6,7 +6,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 use tokio::runtime::Handle;
 
-use super::pool::Pooled;
+use super::pool::PooledClient;
 use crate::StoreError;
 
 /// How long a statement may take from here: longer than the server lets it run, so that only a server that does not
@@ -22,13 +22,13 @@ const ROLLBACK_DEADLINE: Duration = Duration::from_secs(2);
 /// An open transaction. Dropping it undoes its work.
 pub(crate) struct PgTransaction {
     /// None only while it is dropped.
-    client: Option<Pooled>,
+    client: Option<PooledClient>,
     deadline: Option<Duration>,
 }
 
 impl PgTransaction {
     pub(super) async fn begin(
-        mut client: Pooled,
+        mut client: PooledClient,
         statement: &'static str,
     ) -> Result<Self, StoreError> {
         client.is_in_transaction = true;
@@ -107,8 +107,8 @@ impl Drop for PgTransaction {
 }
 
 /// Closes a connection now, instead of giving it back to the pool, which would notice when it is needed next.
-fn close(client: Pooled) {
-    drop(Pooled::take(client));
+fn close(client: PooledClient) {
+    drop(PooledClient::take(client));
 }
 
 /// Waits for as long as may be waited.

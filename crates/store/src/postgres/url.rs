@@ -44,21 +44,21 @@ const PARAMETERS: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(super) struct DatabaseUrl {
     /// One for each host, in the order of the URL; at least one.
-    pub(super) hosts: Vec<Host>,
+    pub(super) hosts: Vec<DatabaseHost>,
     /// How long connecting to one of them may take.
     pub(super) connect_timeout: Duration,
 }
 
 /// A server that may hold the database.
 #[derive(Debug, Clone)]
-pub(super) struct Host {
+pub(super) struct DatabaseHost {
     /// Its name and port, for messages.
     pub(super) name: String,
     pub(super) options: PgConnectOptions,
 }
 
 /// The parts of a URL that say which servers there are.
-struct Parts<'a> {
+struct UrlParts<'a> {
     scheme: &'a str,
     /// The user and the password, with the `@` behind them.
     user: &'a str,
@@ -70,7 +70,7 @@ struct Parts<'a> {
 impl DatabaseUrl {
     /// Reads a URL.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
-        let parts = Parts::of(url)?;
+        let parts = UrlParts::of(url)?;
         let mut hosts: Vec<String> = parts.hosts.split(',').map(str::to_owned).collect();
         let (mut named, mut own_ports) = (Vec::new(), Vec::new());
         let mut connect_timeout = CONNECT_TIMEOUT;
@@ -96,12 +96,12 @@ impl DatabaseUrl {
         let hosts = with_ports(hosts, &own_ports)?
             .into_iter()
             .map(|host| parts.host(host, &query))
-            .collect::<Result<Vec<Host>, StoreError>>()?;
+            .collect::<Result<Vec<DatabaseHost>, StoreError>>()?;
         Ok(Self { hosts, connect_timeout })
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> UrlParts<'a> {
     fn of(url: &'a str) -> Result<Self, StoreError> {
         let (scheme, rest) = url.split_once("://").ok_or(StoreError::UnknownUrl)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -117,7 +117,7 @@ impl<'a> Parts<'a> {
     }
 
     /// One host of them, as a URL of its own.
-    fn host(&self, name: String, query: &str) -> Result<Host, StoreError> {
+    fn host(&self, name: String, query: &str) -> Result<DatabaseHost, StoreError> {
         let Self { scheme, user, path, .. } = self;
         let url = format!("{scheme}://{user}{name}/{path}?{query}");
         let options = PgConnectOptions::from_str(&url)
@@ -125,7 +125,7 @@ impl<'a> Parts<'a> {
             .statement_cache_capacity(STATEMENTS_MAX)
             .disable_statement_logging();
         let name = if name.is_empty() { "localhost".to_owned() } else { name };
-        Ok(Host { name, options })
+        Ok(DatabaseHost { name, options })
     }
 }
 
@@ -184,7 +184,8 @@ mod tests {
 
     fn addresses(url: &str) -> Vec<(String, u16)> {
         let url = DatabaseUrl::parse(url).unwrap();
-        let address = |host: &Host| (host.options.get_host().to_owned(), host.options.get_port());
+        let address =
+            |host: &DatabaseHost| (host.options.get_host().to_owned(), host.options.get_port());
         url.hosts.iter().map(address).collect()
     }
 

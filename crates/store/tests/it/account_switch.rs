@@ -8,27 +8,27 @@ use domain::platform::Platform;
 use domain::slot::Allowances;
 use domain::subscription::SubscriptionStatus;
 use store::account_switch::{self, AccountSwitch, SwitchOutcome};
-use store::accounts::{self, Account, Connection, NewAccount};
+use store::accounts::{self, Account, ConnectionOutcome, NewAccount};
 use store::audit::{self, AuditEntry, AuditQuery};
-use store::authority::Authority;
+use store::authority::ChangeAuthority;
 use store::metering::HoldOutcome;
-use store::places::Shift;
+use store::slot_assignment::SlotShift;
 use store::{Store, testing};
 
 use crate::subscriptions;
 use crate::support::{
-    Caller, Metering, NOON, create_key, creator, entry, fresh_secret, is_held, new_account,
+    NOON, TestCaller, TestMetering, create_key, creator, entry, fresh_secret, is_held, new_account,
     new_key, removal, unnoted,
 };
 
 /// Switches an account of a customer who may have so many accounts of each platform in use.
 async fn switch_within(
     store: &Store,
-    (customer, authority): (CustomerId, Authority),
+    (customer, authority): (CustomerId, ChangeAuthority),
     name: &str,
     (on, limit): (bool, i64),
 ) -> SwitchOutcome {
-    let note = |shifts: &[Shift]| {
+    let note = |shifts: &[SlotShift]| {
         let noted = AuditEntry { action: "accounts.activated".to_owned(), ..entry(customer) };
         (!shifts.is_empty()).then_some(noted)
     };
@@ -50,7 +50,7 @@ pub(crate) async fn switch(store: &Store, customer: CustomerId, name: &str, on: 
     let entry = entry(customer);
     let wanted = AccountSwitch {
         customer,
-        authority: Authority::Operator,
+        authority: ChangeAuthority::Operator,
         creator_id: &creator(name),
         on,
         allowances: &subscriptions::allowances(),
@@ -65,8 +65,8 @@ async fn connect(store: &Store, customer: CustomerId, name: &str, limit: i64) ->
     let allowances = Arc::new(Allowances::of_each(limit));
     let new = NewAccount { allowances, ..new_account(customer, name) };
     match accounts::connect(store, &new).await.unwrap() {
-        Connection::Connected { state, .. } => state,
-        refused @ Connection::Refused(_) => panic!("{refused:?}"),
+        ConnectionOutcome::Connected { state, .. } => state,
+        refused @ ConnectionOutcome::Refused(_) => panic!("{refused:?}"),
     }
 }
 
@@ -86,8 +86,8 @@ async fn noted(store: &Store, customer: CustomerId) -> Vec<String> {
 #[tokio::test]
 async fn what_is_switched_off_keeps_its_credentials_and_gives_its_slot_to_who_waits() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
-        let (customer, by) = (caller.customer, (caller.customer, Authority::Operator));
+        let caller = TestCaller::with(&store, 0).await;
+        let (customer, by) = (caller.customer, (caller.customer, ChangeAuthority::Operator));
         assert_eq!(connect(&store, customer, "bob", 1).await, AccountState::Inactive);
         let before = find(&store, customer, "ada").await;
 
@@ -99,7 +99,7 @@ async fn what_is_switched_off_keeps_its_credentials_and_gives_its_slot_to_who_wa
         assert_eq!(account.inactive_reason(), Some(InactiveReason::SwitchedOff));
         assert_eq!(account.credentials, before.credentials);
         assert!(account.version > before.version);
-        let given = Shift {
+        let given = SlotShift {
             creator_id: creator("bob"),
             platform: Platform::Alpha,
             state: AccountState::Active,
@@ -113,7 +113,7 @@ async fn what_is_switched_off_keeps_its_credentials_and_gives_its_slot_to_who_wa
 #[tokio::test]
 async fn what_is_switched_off_stays_off_whatever_slots_are_free() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
         let view = subscriptions::pro(SubscriptionStatus::Active, 1, 0);
         subscriptions::apply(&store, customer, &view).await;
@@ -141,8 +141,8 @@ async fn what_is_switched_off_stays_off_whatever_slots_are_free() {
 #[tokio::test]
 async fn switching_on_needs_a_free_slot_and_names_the_limit_and_who_has_them() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
-        let (customer, by) = (caller.customer, (caller.customer, Authority::Operator));
+        let caller = TestCaller::with(&store, 0).await;
+        let (customer, by) = (caller.customer, (caller.customer, ChangeAuthority::Operator));
         switch_within(&store, by, "ada", (false, 2)).await;
         for name in ["bob", "cyd", "dan"] {
             connect(&store, customer, name, 2).await;
@@ -168,20 +168,20 @@ async fn switching_on_needs_a_free_slot_and_names_the_limit_and_who_has_them() {
 }
 
 /// A key that is limited to these accounts.
-async fn limited_to(store: &Store, customer: CustomerId, names: &[&str]) -> Authority {
+async fn limited_to(store: &Store, customer: CustomerId, names: &[&str]) -> ChangeAuthority {
     let mut key = new_key(fresh_secret());
     key.accounts = names.iter().map(|name| creator(name)).collect();
     create_key(store, customer, &key).await;
-    Authority::Key(key.id)
+    ChangeAuthority::Key(key.id)
 }
 
 #[tokio::test]
 async fn a_call_that_was_prepared_before_the_account_was_switched_off_is_refused() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         assert!(is_held(&metering.hold(caller.hold(1)).await));
-        let by = (caller.customer, Authority::Operator);
+        let by = (caller.customer, ChangeAuthority::Operator);
 
         switch_within(&store, by, "ada", (false, 1)).await;
 
@@ -193,9 +193,9 @@ async fn a_call_that_was_prepared_before_the_account_was_switched_off_is_refused
 #[tokio::test]
 async fn no_mark_of_refused_credentials_brings_an_inactive_account_back() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let (customer, ada) = (caller.customer, creator("ada"));
-        switch_within(&store, (customer, Authority::Operator), "ada", (false, 1)).await;
+        switch_within(&store, (customer, ChangeAuthority::Operator), "ada", (false, 1)).await;
         let version = find(&store, customer, "ada").await.version;
 
         for state in [AccountState::ReconnectNeeded, AccountState::Active] {
@@ -210,9 +210,9 @@ async fn no_mark_of_refused_credentials_brings_an_inactive_account_back() {
 #[tokio::test]
 async fn what_an_older_version_gave_a_slot_is_in_use() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
-        let by = (customer, Authority::Operator);
+        let by = (customer, ChangeAuthority::Operator);
         switch_within(&store, by, "ada", (false, 1)).await;
         // It knows nothing of accounts that are switched off.
         let sql = "update accounts set state = 'active', version = version + 1";
@@ -229,18 +229,18 @@ async fn what_an_older_version_gave_a_slot_is_in_use() {
 #[tokio::test]
 async fn switching_on_at_once_never_exceeds_the_limit() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
         let names: Vec<String> = (0..10).map(|number| format!("creator-{number}")).collect();
         for name in &names {
             connect(&store, customer, name, 100).await;
-            switch_within(&store, (customer, Authority::Operator), name, (false, 100)).await;
+            switch_within(&store, (customer, ChangeAuthority::Operator), name, (false, 100)).await;
         }
         let mut tasks = tokio::task::JoinSet::new();
         for name in names {
             let shared = (*store).clone();
             tasks.spawn(async move {
-                let by = (customer, Authority::Operator);
+                let by = (customer, ChangeAuthority::Operator);
                 switch_within(&shared, by, &name, (true, 4)).await
             });
         }

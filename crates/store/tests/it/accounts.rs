@@ -5,11 +5,13 @@ use std::sync::Arc;
 use domain::account::AccountState;
 use domain::platform::Platform;
 use domain::slot::Allowances;
-use store::accounts::{self, Connection, Count, Credentials, NewAccount};
+use store::accounts::{self, AccountCount, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::connections::ConnectionRefusal;
 use store::testing;
 
-use crate::support::{Caller, NOON, creator, entry, new_account, new_customer, removal, unnoted};
+use crate::support::{
+    NOON, TestCaller, creator, entry, new_account, new_customer, removal, unnoted,
+};
 
 fn allowing(accounts: i64) -> Arc<Allowances> {
     Arc::new(Allowances::of_each(accounts))
@@ -18,7 +20,7 @@ fn allowing(accounts: i64) -> Arc<Allowances> {
 #[tokio::test]
 async fn an_account_is_stored_with_its_sealed_credentials() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let mut new = new_account(caller.customer, "delta-1");
         new.platform = Platform::Delta;
         new.credentials.scopes = Some(vec!["read:chat".to_owned(), "write:chat".to_owned()]);
@@ -26,8 +28,12 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
 
         let connected = accounts::connect(&store, &new).await.unwrap();
 
-        let Connection::Connected { created: true, state: AccountState::Active, version, .. } =
-            connected
+        let ConnectionOutcome::Connected {
+            created: true,
+            state: AccountState::Active,
+            version,
+            ..
+        } = connected
         else {
             panic!("{connected:?}");
         };
@@ -48,7 +54,7 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
 #[tokio::test]
 async fn accounts_are_listed_in_the_order_of_their_bytes() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         for name in ["b_1", "B_2", "a-3", "a1", "Z"] {
             let connected = accounts::connect(&store, &new_account(caller.customer, name)).await;
             connected.unwrap();
@@ -64,14 +70,18 @@ async fn accounts_are_listed_in_the_order_of_their_bytes() {
 #[tokio::test]
 async fn connecting_again_replaces_the_credentials_and_the_version() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let mut again = new_account(caller.customer, "ada");
         again.credentials.sealed = vec![9; 300];
 
         let connected = accounts::connect(&store, &again).await.unwrap();
 
-        let Connection::Connected { created: false, state: AccountState::Active, version, .. } =
-            connected
+        let ConnectionOutcome::Connected {
+            created: false,
+            state: AccountState::Active,
+            version,
+            ..
+        } = connected
         else {
             panic!("{connected:?}");
         };
@@ -85,13 +95,13 @@ async fn connecting_again_replaces_the_credentials_and_the_version() {
 #[tokio::test]
 async fn a_creator_lives_on_one_platform() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let new = NewAccount { platform: Platform::Beta, ..new_account(caller.customer, "ada") };
 
         let connected = accounts::connect(&store, &new).await.unwrap();
 
         let refusal = ConnectionRefusal::OtherPlatform(Platform::Alpha);
-        assert_eq!(connected, Connection::Refused(refusal));
+        assert_eq!(connected, ConnectionOutcome::Refused(refusal));
         let account =
             accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
         assert_eq!(account.platform, Platform::Alpha);
@@ -101,7 +111,7 @@ async fn a_creator_lives_on_one_platform() {
 #[tokio::test]
 async fn two_customers_may_choose_the_same_id() {
     for store in testing::stores().await {
-        let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
         let (ada, entry, limits) = (creator("ada"), entry(one.customer), allowing(1));
         let removal = removal(one.customer, &ada, &limits);
@@ -118,7 +128,7 @@ async fn two_customers_may_choose_the_same_id() {
 #[tokio::test]
 async fn an_account_comes_back_with_a_version_it_never_had() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let (limits, entry) = (allowing(1), entry(caller.customer));
         let removal = removal(caller.customer, &caller.account, &limits);
         accounts::delete(&store, &removal, &entry, &unnoted).await.unwrap();
@@ -126,7 +136,9 @@ async fn an_account_comes_back_with_a_version_it_never_had() {
 
         let connected = accounts::connect(&store, &later).await.unwrap();
 
-        let Connection::Connected { version, .. } = connected else { panic!("{connected:?}") };
+        let ConnectionOutcome::Connected { version, .. } = connected else {
+            panic!("{connected:?}")
+        };
         assert!(version > caller.account_version);
     }
 }
@@ -134,7 +146,7 @@ async fn an_account_comes_back_with_a_version_it_never_had() {
 #[tokio::test]
 async fn connecting_at_once_never_exceeds_the_plan() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..20 {
             let shared = (*store).clone();
@@ -145,22 +157,22 @@ async fn connecting_at_once_never_exceeds_the_plan() {
 
         let connected = tasks.join_all().await;
 
-        let active = |connection: &&Connection| {
-            matches!(connection, Connection::Connected { state: AccountState::Active, .. })
+        let active = |connection: &&ConnectionOutcome| {
+            matches!(connection, ConnectionOutcome::Connected { state: AccountState::Active, .. })
         };
         // One was connected before without a limit.
         assert_eq!(connected.iter().filter(active).count(), 4);
         let count = accounts::count(&store, caller.customer, Platform::Alpha).await.unwrap();
-        assert_eq!(count, Count { in_use: 5, inactive: 16 });
+        assert_eq!(count, AccountCount { in_use: 5, inactive: 16 });
         let none = accounts::count(&store, caller.customer, Platform::Beta).await.unwrap();
-        assert_eq!(none, Count { in_use: 0, inactive: 0 });
+        assert_eq!(none, AccountCount { in_use: 0, inactive: 0 });
     }
 }
 
 #[tokio::test]
 async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let over = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "bob") };
         let full = accounts::connect(&store, &over).await.unwrap();
         let kept = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "ada") };
@@ -172,8 +184,8 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
         let freed = accounts::delete(&store, &removal, &entry, &unnoted).await;
 
         let state = |connection| match connection {
-            Connection::Connected { state, .. } => state,
-            other @ Connection::Refused(_) => panic!("{other:?}"),
+            ConnectionOutcome::Connected { state, .. } => state,
+            other @ ConnectionOutcome::Refused(_) => panic!("{other:?}"),
         };
         assert_eq!(state(full), AccountState::Inactive);
         assert_eq!(state(again), AccountState::Active);
@@ -189,18 +201,18 @@ async fn nothing_is_connected_for_a_stranger() {
 
         let connected = accounts::connect(&store, &new_account(stranger.id, "ada")).await.unwrap();
 
-        assert_eq!(connected, Connection::Refused(ConnectionRefusal::NoAuthority));
+        assert_eq!(connected, ConnectionOutcome::Refused(ConnectionRefusal::NoAuthority));
     }
 }
 
 #[tokio::test]
 async fn a_change_based_on_an_older_version_is_refused() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let (customer, account, old) = (caller.customer, &caller.account, caller.account_version);
         let state = AccountState::ReconnectNeeded;
         let credentials =
-            Credentials { sealed: vec![7], ..new_account(customer, "ada").credentials };
+            SealedCredentials { sealed: vec![7], ..new_account(customer, "ada").credentials };
 
         let version = accounts::set_state(&store, customer, account, old, state).await.unwrap();
         let late = accounts::replace_credentials(&store, customer, account, old, &credentials);
@@ -221,7 +233,7 @@ async fn a_change_based_on_an_older_version_is_refused() {
 #[tokio::test]
 async fn one_node_at_a_time_refreshes_a_token() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let version = caller.account_version;
         let account = (caller.customer, &caller.account, version);
         let until = NOON.plus_seconds(30);

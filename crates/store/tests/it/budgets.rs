@@ -7,19 +7,19 @@ use store::metering::{self, Hold, HoldOutcome, MeterOptions};
 use store::{Store, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, create_key, credits, fresh_secret, is_held, new_key,
-    node, resolution, unique,
+    NOON, TestCaller, TestMetering, assert_sound, create_key, credits, fresh_secret, is_held,
+    new_key, node, resolution, unique,
 };
 
 /// The first instant of the month after `NOON`'s.
 const NEXT_MONTH: &str = "2026-12-01T00:00:00Z";
 
 /// Somebody with credits enough, who calls with a further key that may spend `budget` in a month.
-async fn limited(store: &Store, budget: i64) -> Caller {
-    let owner = Caller::with(store, 10_000).await;
+async fn limited(store: &Store, budget: i64) -> TestCaller {
+    let owner = TestCaller::with(store, 10_000).await;
     let key = NewKey { monthly_budget: Some(credits(budget)), ..new_key(fresh_secret()) };
     create_key(store, owner.customer, &key).await;
-    Caller { key: key.id, key_hash: key.secret.hash, ..owner }
+    TestCaller { key: key.id, key_hash: key.secret.hash, ..owner }
 }
 
 fn next_month() -> Timestamp {
@@ -42,9 +42,9 @@ async fn however_many_holds_race_the_budget_is_spent_and_not_exceeded() {
     for store in testing::stores().await {
         let caller = limited(&store, 10).await;
         let other_node = domain::id::NodeId::new(NOON, unique());
-        let mut nodes = vec![Metering::start(&store).await];
+        let mut nodes = vec![TestMetering::start(&store).await];
         if store.database() == store::DatabaseKind::Postgres {
-            nodes.push(Metering::recovered(&store, other_node).await.0);
+            nodes.push(TestMetering::recovered(&store, other_node).await.0);
         }
         let mut waiting = Vec::new();
         for number in 0..1_000 {
@@ -70,7 +70,7 @@ async fn however_many_holds_race_the_budget_is_spent_and_not_exceeded() {
 async fn what_is_refunded_may_be_spent_again_and_what_is_charged_may_not() {
     for store in testing::stores().await {
         let caller = limited(&store, 5).await;
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let (one, other) = (caller.hold(2), caller.hold(3));
         assert!(is_held(&metering.hold(one.clone()).await));
         assert!(is_held(&metering.hold(other.clone()).await));
@@ -91,7 +91,7 @@ async fn what_is_refunded_may_be_spent_again_and_what_is_charged_may_not() {
 async fn a_call_that_ends_in_the_same_transaction_counts() {
     for store in testing::stores().await {
         let caller = limited(&store, 3).await;
-        let first = Metering::start(&store).await;
+        let first = TestMetering::start(&store).await;
         let (charged, refunded) = (caller.hold(1), caller.hold(2));
         assert!(is_held(&first.hold(charged.clone()).await));
         assert!(is_held(&first.hold(refunded.clone()).await));
@@ -122,7 +122,7 @@ async fn a_call_that_ends_in_the_same_transaction_counts() {
 async fn each_month_has_the_whole_budget() {
     for store in testing::stores().await {
         let caller = limited(&store, 4).await;
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let last = next_month().plus_micros(-1);
         let at = |held_at: Timestamp| Hold { held_at, ..caller.hold(4) };
 
@@ -136,11 +136,11 @@ async fn each_month_has_the_whole_budget() {
 #[tokio::test]
 async fn other_keys_of_the_customer_spend_on() {
     for store in testing::stores().await {
-        let owner = Caller::with(&store, 100).await;
+        let owner = TestCaller::with(&store, 100).await;
         let key = NewKey { monthly_budget: Some(credits(0)), ..new_key(fresh_secret()) };
         create_key(&store, owner.customer, &key).await;
-        let broke = Caller { key: key.id, key_hash: key.secret.hash, ..owner.clone() };
-        let metering = Metering::start(&store).await;
+        let broke = TestCaller { key: key.id, key_hash: key.secret.hash, ..owner.clone() };
+        let metering = TestMetering::start(&store).await;
 
         assert_eq!(exhausted(&metering.hold(broke.hold(1)).await), (0, 0));
         assert!(is_held(&metering.hold(broke.hold(0)).await), "what is free needs no budget");

@@ -3,15 +3,15 @@
 use domain::charge::Outcome;
 use domain::id::CallId;
 use store::calls::{self, RecentCalls, StatusClass};
-use store::metering::{Hold, Resolution};
+use store::metering::{CallResolution, Hold};
 use store::testing;
 
 use crate::support::{
-    Caller, Metering, NOON, create_key, creator, fresh_secret, is_held, new_account, new_key,
-    resolution,
+    NOON, TestCaller, TestMetering, create_key, creator, fresh_secret, is_held, new_account,
+    new_key, resolution,
 };
 
-fn all(caller: &Caller) -> RecentCalls {
+fn all(caller: &TestCaller) -> RecentCalls {
     RecentCalls {
         customer: caller.customer,
         key: None,
@@ -23,10 +23,15 @@ fn all(caller: &Caller) -> RecentCalls {
     }
 }
 
-async fn call(metering: &Metering, hold: Hold, outcome: Outcome, status: Option<u16>) -> CallId {
+async fn call(
+    metering: &TestMetering,
+    hold: Hold,
+    outcome: Outcome,
+    status: Option<u16>,
+) -> CallId {
     let id = hold.call_id;
     assert!(is_held(&metering.hold(hold).await));
-    assert!(metering.meter.resolve(Resolution { status, ..resolution(id, outcome) }).await);
+    assert!(metering.meter.resolve(CallResolution { status, ..resolution(id, outcome) }).await);
     id
 }
 
@@ -34,8 +39,8 @@ async fn call(metering: &Metering, hold: Hold, outcome: Outcome, status: Option<
 #[tokio::test]
 async fn an_outcome_of_a_newer_version_is_listed_as_it_was_written() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let known = call(&metering, caller.hold(1), Outcome::Upstream401, Some(401)).await;
         let hold = caller.hold(1);
         let newer = hold.call_id;
@@ -58,8 +63,8 @@ async fn an_outcome_of_a_newer_version_is_listed_as_it_was_written() {
 #[tokio::test]
 async fn calls_are_filtered_by_how_they_ended() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let cases = [
             (Outcome::Answered, Some(201)),
             (Outcome::Answered, Some(304)),
@@ -113,20 +118,20 @@ async fn calls_are_filtered_by_how_they_ended() {
 #[tokio::test]
 async fn calls_are_filtered_by_key_and_account_and_nobody_sees_those_of_others() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let stranger = Caller::with(&store, 100).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let stranger = TestCaller::with(&store, 100).await;
         let second = new_key(fresh_secret());
         create_key(&store, caller.customer, &second).await;
         let bob = new_account(caller.customer, "bob");
         store::accounts::connect(&store, &bob).await.unwrap();
-        let other = Caller {
+        let other = TestCaller {
             key: second.id,
             key_hash: second.secret.hash,
             account: creator("bob"),
             account_version: NOON.unix_micros(),
             ..caller.clone()
         };
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let one = call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
         let two = call(&metering, other.hold(1), Outcome::Answered, Some(200)).await;
         call(&metering, stranger.hold(1), Outcome::Answered, Some(200)).await;
@@ -153,8 +158,8 @@ async fn calls_are_filtered_by_key_and_account_and_nobody_sees_those_of_others()
 #[tokio::test]
 async fn pages_neither_skip_nor_repeat_calls_of_one_instant() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let mut expected = Vec::new();
         for (second, count) in [(0, 1), (1, 4), (2, 2), (3, 1), (4, 3)] {
             for _ in 0..count {
@@ -184,8 +189,8 @@ async fn pages_neither_skip_nor_repeat_calls_of_one_instant() {
 #[tokio::test]
 async fn an_ended_call_cannot_be_changed() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
 
         for sql in [

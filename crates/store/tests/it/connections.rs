@@ -4,50 +4,51 @@ use domain::export::ExportRemoval;
 use domain::id::KeyId;
 use domain::key::KeyScope;
 use domain::platform::Platform;
-use store::accounts::{self, AccountRemoval, Connection, NewAccount};
-use store::authority::Authority;
+use store::accounts::{self, AccountRemoval, ConnectionOutcome, NewAccount};
+use store::authority::ChangeAuthority;
 use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 use store::exports::NewExport;
-use store::keys::{self, NewKey, Rotation};
+use store::keys::{self, KeyRotation, NewKey};
 use store::{Store, exports, testing};
 
 use crate::exports::new_export;
 use crate::support::{
-    Caller, NOON, create_key, creator, entry, fresh_secret, new_account, new_key, removal, unnoted,
+    NOON, TestCaller, create_key, creator, entry, fresh_secret, new_account, new_key, removal,
+    unnoted,
 };
 
 /// A key that may use the account `ada` alone.
-async fn limited(store: &Store, caller: &Caller) -> KeyId {
+async fn limited(store: &Store, caller: &TestCaller) -> KeyId {
     let new = NewKey { accounts: vec![creator("ada")], ..new_key(fresh_secret()) };
     create_key(store, caller.customer, &new).await;
     new.id
 }
 
 /// An account to be connected by a key.
-fn by_key(caller: &Caller, key: KeyId, name: &str) -> NewAccount {
-    NewAccount { authority: Authority::Key(key), ..new_account(caller.customer, name) }
+fn by_key(caller: &TestCaller, key: KeyId, name: &str) -> NewAccount {
+    NewAccount { authority: ChangeAuthority::Key(key), ..new_account(caller.customer, name) }
 }
 
-async fn list_of(store: &Store, caller: &Caller, key: KeyId) -> Vec<String> {
+async fn list_of(store: &Store, caller: &TestCaller, key: KeyId) -> Vec<String> {
     let key = keys::find(store, caller.customer, key).await.unwrap().unwrap();
     key.accounts.iter().map(|account| account.as_str().to_owned()).collect()
 }
 
-fn not_allowed() -> Connection {
-    Connection::Refused(ConnectionRefusal::NotAllowed)
+fn not_allowed() -> ConnectionOutcome {
+    ConnectionOutcome::Refused(ConnectionRefusal::NotAllowed)
 }
 
-fn created(connection: &Connection) -> Option<(bool, bool)> {
+fn created(connection: &ConnectionOutcome) -> Option<(bool, bool)> {
     match connection {
-        Connection::Connected { created, joined_list, .. } => Some((*created, *joined_list)),
-        Connection::Refused(_) => None,
+        ConnectionOutcome::Connected { created, joined_list, .. } => Some((*created, *joined_list)),
+        ConnectionOutcome::Refused(_) => None,
     }
 }
 
 #[tokio::test]
 async fn a_limited_key_connects_new_names_and_those_on_its_list() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let key = limited(&store, &caller).await;
         accounts::connect(&store, &new_account(caller.customer, "eve")).await.unwrap();
 
@@ -71,7 +72,7 @@ async fn a_limited_key_connects_new_names_and_those_on_its_list() {
 #[tokio::test]
 async fn a_name_that_somebody_else_takes_meanwhile_stays_foreign() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let key = limited(&store, &caller).await;
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..20 {
@@ -88,9 +89,9 @@ async fn a_name_that_somebody_else_takes_meanwhile_stays_foreign() {
         let mut expected = vec!["ada".to_owned()];
         for (authority, name, connection) in tasks.join_all().await {
             let is_created = created(&connection).is_some_and(|(created, _)| created);
-            if authority == Authority::Key(key) && is_created {
+            if authority == ChangeAuthority::Key(key) && is_created {
                 expected.push(name.as_str().to_owned());
-            } else if authority == Authority::Key(key) {
+            } else if authority == ChangeAuthority::Key(key) {
                 assert_eq!(connection, not_allowed());
             }
         }
@@ -104,7 +105,7 @@ async fn a_name_that_somebody_else_takes_meanwhile_stays_foreign() {
 #[tokio::test]
 async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 20).await;
+        let caller = TestCaller::with(&store, 20).await;
         let key = limited(&store, &caller).await;
         accounts::connect(&store, &new_account(caller.customer, "eve")).await.unwrap();
         let export = NewExport { account: creator("eve"), ..new_export(&caller) };
@@ -118,7 +119,7 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
 
         let request = ConnectionRequest {
             customer: caller.customer,
-            authority: Authority::Key(key),
+            authority: ChangeAuthority::Key(key),
             creator_id: &eve,
             platform: Platform::Alpha,
             at: NOON,
@@ -140,7 +141,7 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
 #[tokio::test]
 async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let (customer, told) = (caller.customer, entry(caller.customer));
         let revoked = new_key(fresh_secret());
         let over = NewKey { expires_at: Some(NOON), ..new_key(fresh_secret()) };
@@ -149,7 +150,7 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
             create_key(&store, customer, new).await;
         }
         assert!(keys::revoke(&store, customer, revoked.id, &entry(customer)).await.unwrap());
-        let read_only = Rotation {
+        let read_only = KeyRotation {
             key: reads.id,
             customer,
             secret: fresh_secret(),
@@ -162,10 +163,10 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
         let (ada, limits) = (creator("ada"), domain::slot::Allowances::of_each(1));
 
         for authority in [
-            Authority::Key(revoked.id),
-            Authority::Key(over.id),
-            Authority::Key(reads.id),
-            Authority::Session(session),
+            ChangeAuthority::Key(revoked.id),
+            ChangeAuthority::Key(over.id),
+            ChangeAuthority::Key(reads.id),
+            ChangeAuthority::Session(session),
         ] {
             let new = NewAccount { authority, ..new_account(customer, "bob") };
             let connection = accounts::connect(&store, &new).await.unwrap();
@@ -173,7 +174,7 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
                 AccountRemoval { customer, authority, creator_id: &ada, allowances: &limits };
             let deleted = accounts::delete(&store, &removal, &told, &unnoted).await.unwrap();
 
-            assert_eq!(connection, Connection::Refused(ConnectionRefusal::NoAuthority));
+            assert_eq!(connection, ConnectionOutcome::Refused(ConnectionRefusal::NoAuthority));
             assert_eq!(deleted, None, "{authority:?}");
         }
         let left = accounts::list(&store, customer).await.unwrap();
@@ -184,7 +185,7 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
 #[tokio::test]
 async fn another_account_of_the_platform_takes_a_place_only_where_that_is_asked_for() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let ada = creator("ada");
         let before = accounts::find(&store, caller.customer, &ada).await.unwrap().unwrap();
         let other = |name: &str| NewAccount {
@@ -202,7 +203,7 @@ async fn another_account_of_the_platform_takes_a_place_only_where_that_is_asked_
 
         let connected = "4711".to_owned();
         let refusal = ConnectionRefusal::OtherIdentity { connected };
-        assert_eq!(refused, Connection::Refused(refusal));
+        assert_eq!(refused, ConnectionOutcome::Refused(refusal));
         assert_eq!(unchanged, before);
         assert_eq!(created(&untold), Some((false, false)));
         assert_eq!(kept.platform_account_id, "4711");

@@ -1,7 +1,7 @@
 //! Customers: registration in one piece, and changes of what is known of them.
 
 use domain::customer::TrialState;
-use store::customers::{self, Creation, PasswordHash};
+use store::customers::{self, CustomerCreation, PasswordHash};
 use store::{keys, testing};
 
 use crate::support::{
@@ -13,7 +13,7 @@ async fn a_registration_stores_the_customer_its_balance_and_its_key() {
     for store in testing::stores().await {
         let new = new_customer("ada@example.com");
 
-        assert_eq!(customers::create(&store, &new).await.unwrap(), Creation::Created);
+        assert_eq!(customers::create(&store, &new).await.unwrap(), CustomerCreation::Created);
 
         let by_id = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
         let by_email = customers::find_by_email(&store, &new.email).await.unwrap().unwrap();
@@ -45,7 +45,10 @@ async fn an_address_registers_once_and_the_loser_leaves_no_key() {
 
         let outcomes = tasks.join_all().await;
 
-        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Creation::Created).count(), 1);
+        assert_eq!(
+            outcomes.iter().filter(|outcome| **outcome == CustomerCreation::Created).count(),
+            1
+        );
         let mut keys_found = 0;
         for hash in hashes {
             keys_found += usize::from(keys::find_by_hash(&store, &hash).await.unwrap().is_some());

@@ -4,9 +4,9 @@ use domain::id::DataKeyId;
 use store::data_keys::{self, DataKey};
 use store::testing;
 
-use crate::support::{Caller, NOON, unique};
+use crate::support::{NOON, TestCaller, unique};
 
-fn data_key(caller: &Caller) -> DataKey {
+fn data_key(caller: &TestCaller) -> DataKey {
     DataKey {
         id: DataKeyId::new(NOON, unique()),
         customer: caller.customer,
@@ -19,7 +19,7 @@ fn data_key(caller: &Caller) -> DataKey {
 #[tokio::test]
 async fn those_who_make_the_first_key_at_once_get_the_same_one() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         assert_eq!(data_keys::current(&store, caller.customer).await.unwrap(), None);
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..10 {
@@ -41,7 +41,7 @@ async fn keys_are_rewrapped_once_and_counted() {
     for store in testing::stores().await {
         let mut keys = Vec::new();
         for _ in 0..3 {
-            let caller = Caller::with(&store, 0).await;
+            let caller = TestCaller::with(&store, 0).await;
             keys.push(data_keys::create_first(&store, &data_key(&caller)).await.unwrap());
         }
         let rewrapped =

@@ -10,14 +10,14 @@ use store::{Store, slot_changes, slot_credits, testing};
 
 use crate::slot_changes::{change, slots};
 use crate::subscriptions::{allowances, apply, pro};
-use crate::support::{Caller, NOON};
+use crate::support::{NOON, TestCaller};
 
 const LATER: Timestamp = NOON.plus_seconds(600);
 
 #[tokio::test]
 async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let ended = |id: &str| EndedSubscription {
             subscription_id: id.to_owned(),
             customer,
@@ -47,7 +47,7 @@ async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
 #[tokio::test]
 async fn a_live_subscription_is_looked_at_again_whenever_it_is_noted() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let noted = async |has_ended| {
             let subscription = EndedSubscription {
                 subscription_id: "sub_1".to_owned(),
@@ -72,7 +72,7 @@ async fn a_live_subscription_is_looked_at_again_whenever_it_is_noted() {
 #[tokio::test]
 async fn an_invoice_that_is_being_voided_is_remembered_until_it_is_done() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let ended = EndedSubscription {
             subscription_id: "sub_1".to_owned(),
             customer,
@@ -107,7 +107,7 @@ async fn lowered(store: &Store, customer: domain::id::CustomerId, from: i64) -> 
 #[tokio::test]
 async fn what_a_lowering_credited_is_noted_once_and_each_item_for_one_change() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let (first, second) =
             (lowered(&store, customer, 3).await, lowered(&store, customer, 2).await);
         let unread = async || slot_credits::list_unread(&store, LATER, 9).await.unwrap();

@@ -8,10 +8,10 @@ use domain::id::{ExportId, NodeId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use store::exports::{
-    self, Cancelling, Claimant, Creation, Deletion, Doing, ExportFailure, ExportList, Lease,
-    NewExport, Output, Progress, Renewal,
+    self, ExportActivity, ExportCancellation, ExportClaimant, ExportCreation, ExportDeletion,
+    ExportFailure, ExportLease, ExportList, ExportOutput, ExportProgress, LeaseRenewal, NewExport,
 };
-use store::idempotency::{Existing, StoredAnswer};
+use store::idempotency::{ExistingRequest, StoredAnswer};
 use store::keys::NewKey;
 use store::ledger_pages::{self, LedgerQuery};
 use store::metering::{HoldOutcome, IdempotencyClaim};
@@ -19,13 +19,13 @@ use store::usage::{self, UsageOf};
 use store::{Store, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, create_key, credits, fresh_secret, is_held, new_account,
-    new_key, node, unique,
+    NOON, TestCaller, TestMetering, assert_sound, create_key, credits, fresh_secret, is_held,
+    new_account, new_key, node, unique,
 };
 
 const COST: i64 = 10;
 
-pub(crate) fn new_export(caller: &Caller) -> NewExport {
+pub(crate) fn new_export(caller: &TestCaller) -> NewExport {
     NewExport {
         id: ExportId::new(NOON, unique()),
         customer: caller.customer,
@@ -49,15 +49,15 @@ pub(crate) fn new_export(caller: &Caller) -> NewExport {
 }
 
 /// Makes an export that must be possible.
-async fn created(store: &Store, caller: &Caller) -> ExportId {
+async fn created(store: &Store, caller: &TestCaller) -> ExportId {
     let new = new_export(caller);
     let creation = exports::create(store, &new).await.unwrap();
-    assert!(matches!(creation, Creation::Created { .. }), "{creation:?}");
+    assert!(matches!(creation, ExportCreation::Created { .. }), "{creation:?}");
     new.id
 }
 
-fn claimant(now: Timestamp) -> Claimant {
-    Claimant {
+fn claimant(now: Timestamp) -> ExportClaimant {
+    ExportClaimant {
         node: node(),
         now,
         lease_until: now.plus_seconds(60),
@@ -66,12 +66,12 @@ fn claimant(now: Timestamp) -> Claimant {
     }
 }
 
-async fn claimed(store: &Store, now: Timestamp) -> Option<Lease> {
+async fn claimed(store: &Store, now: Timestamp) -> Option<ExportLease> {
     exports::claim(store, &claimant(now)).await.unwrap().map(|(lease, _)| lease)
 }
 
-fn output(lease: &Lease) -> Output {
-    Output {
+fn output(lease: &ExportLease) -> ExportOutput {
+    ExportOutput {
         key: format!("exports/{}/{}/data.csv", lease.export, lease.token),
         sha256: "ab".repeat(32),
         bytes: 7,
@@ -79,21 +79,21 @@ fn output(lease: &Lease) -> Output {
     }
 }
 
-const SOME: Progress = Progress { pages: 2, rows: 3, worked_micros: 5 };
-const DOING: Doing = Doing {
+const SOME: ExportProgress = ExportProgress { pages: 2, rows: 3, worked_micros: 5 };
+const DOING: ExportActivity = ExportActivity {
     phase: Some(ExportPhase::Reading),
     list_rows: Some(9),
     list_rows_read: 4,
     waiting_until: Some(NOON.plus_seconds(7)),
 };
 
-async fn published(store: &Store, lease: &Lease, now: Timestamp) -> bool {
+async fn published(store: &Store, lease: &ExportLease, now: Timestamp) -> bool {
     let times = (now, now.plus_seconds(3_600));
     exports::publish(store, lease, times, &output(lease), SOME).await.unwrap()
 }
 
 /// Every export of the customer, but those that were deleted.
-fn all_of(caller: &Caller) -> ExportList {
+fn all_of(caller: &TestCaller) -> ExportList {
     ExportList {
         customer: caller.customer,
         account: None,
@@ -111,19 +111,19 @@ fn failure() -> ExportFailure {
 }
 
 /// Available, held and spent.
-async fn figures(store: &Store, caller: &Caller) -> (i64, i64, i64) {
+async fn figures(store: &Store, caller: &TestCaller) -> (i64, i64, i64) {
     let balance = caller.balance(store).await;
     (balance.available.whole(), balance.held.whole(), balance.spent.whole())
 }
 
-async fn state(store: &Store, caller: &Caller, id: ExportId) -> ExportState {
+async fn state(store: &Store, caller: &TestCaller, id: ExportId) -> ExportState {
     exports::find(store, id, caller.customer).await.unwrap().unwrap().state
 }
 
 #[tokio::test]
 async fn credits_are_held_at_creation_and_charged_with_the_file() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 25).await;
+        let caller = TestCaller::with(&store, 25).await;
         let id = created(&store, &caller).await;
         assert_eq!(figures(&store, &caller).await, (15, COST, 0));
         let lease = claimed(&store, NOON).await.unwrap();
@@ -145,7 +145,7 @@ async fn credits_are_held_at_creation_and_charged_with_the_file() {
 #[tokio::test]
 async fn a_failed_export_costs_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
 
@@ -162,17 +162,17 @@ async fn a_failed_export_costs_nothing() {
 #[tokio::test]
 async fn what_is_refused_holds_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 9).await;
+        let caller = TestCaller::with(&store, 9).await;
         let create = async |new: NewExport| exports::create(&store, &new).await.unwrap();
 
         let broke = create(new_export(&caller)).await;
-        assert_eq!(broke, Creation::Insufficient { balance: credits(9) });
+        assert_eq!(broke, ExportCreation::Insufficient { balance: credits(9) });
         let elsewhere = NewExport { platform: Platform::Beta, ..new_export(&caller) };
-        assert_eq!(create(elsewhere).await, Creation::NoAccount);
+        assert_eq!(create(elsewhere).await, ExportCreation::NoAccount);
         let unknown = NewExport { account: "eve".parse().unwrap(), ..new_export(&caller) };
-        assert_eq!(create(unknown).await, Creation::NoAccount);
+        assert_eq!(create(unknown).await, ExportCreation::NoAccount);
         let rotated = NewExport { key_hash: fresh_secret().hash, ..new_export(&caller) };
-        assert_eq!(create(rotated).await, Creation::KeyRefused);
+        assert_eq!(create(rotated).await, ExportCreation::KeyRefused);
         let second = new_account(caller.customer, "other");
         store::accounts::connect(&store, &second).await.unwrap();
         let limited =
@@ -180,7 +180,7 @@ async fn what_is_refused_holds_nothing() {
         create_key(&store, caller.customer, &limited).await;
         let by_limited =
             NewExport { key: limited.id, key_hash: limited.secret.hash, ..new_export(&caller) };
-        assert_eq!(create(by_limited).await, Creation::NoAccount);
+        assert_eq!(create(by_limited).await, ExportCreation::NoAccount);
 
         assert_eq!(figures(&store, &caller).await, (9, 0, 0));
         assert_sound(&store).await;
@@ -190,14 +190,15 @@ async fn what_is_refused_holds_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_at_once_leave_twenty_waiting_and_two_running() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10_000).await;
+        let caller = TestCaller::with(&store, 10_000).await;
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..100 {
             let (store, new) = ((*store).clone(), new_export(&caller));
             tasks.spawn(async move { exports::create(&store, &new).await.unwrap() });
         }
         let made = tasks.join_all().await;
-        let refused = made.iter().filter(|creation| **creation == Creation::TooManyPending).count();
+        let refused =
+            made.iter().filter(|creation| **creation == ExportCreation::TooManyPending).count();
         assert_eq!(refused, 80);
         assert_eq!(figures(&store, &caller).await, (9_800, 200, 0));
 
@@ -217,7 +218,8 @@ async fn a_hundred_at_once_leave_twenty_waiting_and_two_running() {
 #[tokio::test]
 async fn workers_are_shared_between_customers() {
     for store in testing::stores().await {
-        let (busy, late) = (Caller::with(&store, 100).await, Caller::with(&store, 100).await);
+        let (busy, late) =
+            (TestCaller::with(&store, 100).await, TestCaller::with(&store, 100).await);
         for _ in 0..3 {
             created(&store, &busy).await;
         }
@@ -237,7 +239,7 @@ async fn workers_are_shared_between_customers() {
 #[tokio::test]
 async fn who_lost_the_lease_writes_nothing_more() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let stalled = claimed(&store, NOON).await.unwrap();
         let later = NOON.plus_seconds(61);
@@ -254,7 +256,7 @@ async fn who_lost_the_lease_writes_nothing_more() {
         let until = later.plus_seconds(60);
         let renewed =
             exports::renew(&store, &stalled, (later, until), (SOME, DOING), true).await.unwrap();
-        assert_eq!(renewed, Renewal::Lost);
+        assert_eq!(renewed, LeaseRenewal::Lost);
         assert!(published(&store, &successor, later).await);
         assert!(!published(&store, &successor, later).await, "a file is published once");
         assert_eq!(state(&store, &caller, id).await, ExportState::Completed);
@@ -266,7 +268,7 @@ async fn who_lost_the_lease_writes_nothing_more() {
 #[tokio::test]
 async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         let (now, until) = (NOON.plus_seconds(50), NOON.plus_seconds(110));
@@ -274,7 +276,7 @@ async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
         let renewed =
             exports::renew(&store, &lease, (now, until), (SOME, DOING), true).await.unwrap();
 
-        assert_eq!(renewed, Renewal::Kept);
+        assert_eq!(renewed, LeaseRenewal::Kept);
         assert_eq!(claimed(&store, NOON.plus_seconds(100)).await, None);
         let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
         assert_eq!((export.pages, export.rows_read, export.worked_micros), (2, 3, 5));
@@ -285,7 +287,7 @@ async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
 #[tokio::test]
 async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let mut now = NOON;
         // One claim that gets somewhere, then three that do not.
@@ -312,7 +314,7 @@ async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
 #[tokio::test]
 async fn a_lease_that_was_given_back_is_taken_at_once_and_is_no_failed_attempt() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         created(&store, &caller).await;
         for _ in 0..5 {
             let lease = claimed(&store, NOON).await.unwrap();
@@ -330,7 +332,7 @@ async fn a_lease_that_was_given_back_is_taken_at_once_and_is_no_failed_attempt()
 #[tokio::test]
 async fn a_node_that_starts_again_frees_what_its_earlier_run_had() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         created(&store, &caller).await;
         let before = claimed(&store, NOON).await.unwrap();
         let other = NodeId::new(NOON, unique());
@@ -348,30 +350,30 @@ async fn a_node_that_starts_again_frees_what_its_earlier_run_had() {
 #[tokio::test]
 async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 30).await;
+        let caller = TestCaller::with(&store, 30).await;
         let cancel = async |id| exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
 
         let pending = created(&store, &caller).await;
-        assert!(matches!(cancel(pending).await, Cancelling::Cancelled(_)));
+        assert!(matches!(cancel(pending).await, ExportCancellation::Cancelled(_)));
         assert_eq!(figures(&store, &caller).await, (30, 0, 0));
-        assert_eq!(cancel(pending).await, Cancelling::Over(ExportState::Cancelled));
+        assert_eq!(cancel(pending).await, ExportCancellation::Over(ExportState::Cancelled));
 
         let early = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
-        assert!(matches!(cancel(early).await, Cancelling::Stopping(_)));
-        assert!(matches!(cancel(early).await, Cancelling::Stopping(_)), "asked for twice");
+        assert!(matches!(cancel(early).await, ExportCancellation::Stopping(_)));
+        assert!(matches!(cancel(early).await, ExportCancellation::Stopping(_)), "asked for twice");
         assert!(!published(&store, &lease, NOON).await, "what is being cancelled gets no file");
         let times = (NOON, NOON.plus_seconds(60));
         let renewed =
-            exports::renew(&store, &lease, times, (Progress::default(), DOING), false).await;
-        assert_eq!(renewed.unwrap(), Renewal::Cancelling);
-        let none = Progress::default();
+            exports::renew(&store, &lease, times, (ExportProgress::default(), DOING), false).await;
+        assert_eq!(renewed.unwrap(), LeaseRenewal::Cancelling);
+        let none = ExportProgress::default();
         assert!(exports::end_cancelled(&store, &lease, NOON, none).await.unwrap());
         assert_eq!(figures(&store, &caller).await, (30, 0, 0));
 
         let late = created(&store, &caller).await;
         let begun = claimed(&store, NOON).await.unwrap();
-        assert!(matches!(cancel(late).await, Cancelling::Stopping(_)));
+        assert!(matches!(cancel(late).await, ExportCancellation::Stopping(_)));
         assert!(exports::end_cancelled(&store, &begun, NOON, SOME).await.unwrap());
         assert!(!exports::end_cancelled(&store, &begun, NOON, SOME).await.unwrap());
         assert_eq!(figures(&store, &caller).await, (20, 0, COST));
@@ -383,7 +385,7 @@ async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged
 #[tokio::test]
 async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         let until = NOON.plus_seconds(60);
@@ -402,7 +404,7 @@ async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancellation_that_meets_the_publication_leaves_one_of_them() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10_000).await;
+        let caller = TestCaller::with(&store, 10_000).await;
         let mut completed = 0;
         for round in 0..100 {
             let id = created(&store, &caller).await;
@@ -418,7 +420,7 @@ async fn a_cancellation_that_meets_the_publication_leaves_one_of_them() {
                 (is_published, cancelling)
             };
 
-            let is_stopping = matches!(cancelling, Cancelling::Stopping(_));
+            let is_stopping = matches!(cancelling, ExportCancellation::Stopping(_));
             assert_ne!(is_published, is_stopping, "{cancelling:?}");
             if is_stopping {
                 assert!(exports::end_cancelled(&store, &lease, NOON, SOME).await.unwrap());
@@ -435,7 +437,7 @@ async fn a_cancellation_that_meets_the_publication_leaves_one_of_them() {
 #[tokio::test]
 async fn the_same_request_is_one_export_also_without_credits_for_another() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, COST).await;
+        let caller = TestCaller::with(&store, COST).await;
         let claim = IdempotencyClaim {
             key_hash: [1; 32],
             fingerprint: [2; 32],
@@ -445,15 +447,15 @@ async fn the_same_request_is_one_export_also_without_credits_for_another() {
         let first = NewExport { idempotency: Some((claim, answer.clone())), ..new_export(&caller) };
         let again = NewExport { id: ExportId::new(NOON, unique()), ..first.clone() };
         let made = exports::create(&store, &first).await.unwrap();
-        assert_eq!(made, Creation::Created { balance: Credits::ZERO });
+        assert_eq!(made, ExportCreation::Created { balance: Credits::ZERO });
 
         let repeated = exports::create(&store, &again).await.unwrap();
 
-        assert_eq!(repeated, Creation::Repeated(Existing::Replay(answer.clone())));
+        assert_eq!(repeated, ExportCreation::Repeated(ExistingRequest::Replay(answer.clone())));
         let changed = IdempotencyClaim { fingerprint: [3; 32], ..claim };
         let other = NewExport { idempotency: Some((changed, answer)), ..again };
         let refused = exports::create(&store, &other).await.unwrap();
-        assert_eq!(refused, Creation::Repeated(Existing::OtherRequest));
+        assert_eq!(refused, ExportCreation::Repeated(ExistingRequest::OtherRequest));
         assert_eq!(figures(&store, &caller).await, (0, COST, 0));
         assert_sound(&store).await;
     }
@@ -462,16 +464,16 @@ async fn the_same_request_is_one_export_also_without_credits_for_another() {
 #[tokio::test]
 async fn exports_and_calls_share_a_keys_budget() {
     for store in testing::stores().await {
-        let owner = Caller::with(&store, 100).await;
+        let owner = TestCaller::with(&store, 100).await;
         let key = NewKey { monthly_budget: Some(credits(15)), ..new_key(fresh_secret()) };
         create_key(&store, owner.customer, &key).await;
-        let caller = Caller { key: key.id, key_hash: key.secret.hash, ..owner };
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller { key: key.id, key_hash: key.secret.hash, ..owner };
+        let metering = TestMetering::start(&store).await;
         let id = created(&store, &caller).await;
 
         let second = exports::create(&store, &new_export(&caller)).await.unwrap();
         assert!(
-            matches!(second, Creation::BudgetExhausted { used, .. } if used == credits(COST)),
+            matches!(second, ExportCreation::BudgetExhausted { used, .. } if used == credits(COST)),
             "{second:?}"
         );
         assert!(is_held(&metering.hold(caller.hold(5)).await));
@@ -488,8 +490,8 @@ async fn exports_and_calls_share_a_keys_budget() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_and_exports_that_race_never_spend_the_same_credits() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let mut exports_made = tokio::task::JoinSet::new();
         let mut calls = tokio::task::JoinSet::new();
         for _ in 0..20 {
@@ -509,7 +511,8 @@ async fn calls_and_exports_that_race_never_spend_the_same_credits() {
         let made = exports_made.join_all().await;
         let held = calls.join_all().await.into_iter().flatten().collect::<Vec<_>>();
 
-        let made = made.iter().filter(|made| matches!(made, Creation::Created { .. })).count();
+        let made =
+            made.iter().filter(|made| matches!(made, ExportCreation::Created { .. })).count();
         let reserved_in_vain =
             held.iter().filter(|outcome| matches!(outcome, HoldOutcome::Insufficient { .. }));
         if store.database() == store::DatabaseKind::Sqlite {
@@ -526,7 +529,7 @@ async fn calls_and_exports_that_race_never_spend_the_same_credits() {
 #[tokio::test]
 async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
+        let caller = TestCaller::with(&store, 100).await;
         for _ in 0..2 {
             created(&store, &caller).await;
             let lease = claimed(&store, NOON).await.unwrap();
@@ -560,23 +563,24 @@ async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
 #[tokio::test]
 async fn only_what_is_over_is_deleted_and_then_nobody_finds_it() {
     for store in testing::stores().await {
-        let (caller, other) = (Caller::with(&store, 30).await, Caller::with(&store, 0).await);
+        let (caller, other) =
+            (TestCaller::with(&store, 30).await, TestCaller::with(&store, 0).await);
         let id = created(&store, &caller).await;
         let delete = async |customer| {
             let removed = (ExportRemoval::ByCustomer, NOON);
             exports::delete(&store, customer, id, removed).await.unwrap()
         };
-        assert_eq!(delete(caller.customer).await, Deletion::NotOver);
+        assert_eq!(delete(caller.customer).await, ExportDeletion::NotOver);
         let lease = claimed(&store, NOON).await.unwrap();
         assert!(published(&store, &lease, NOON).await);
-        assert_eq!(delete(other.customer).await, Deletion::NotFound);
+        assert_eq!(delete(other.customer).await, ExportDeletion::NotFound);
 
-        assert_eq!(delete(caller.customer).await, Deletion::Deleted);
+        assert_eq!(delete(caller.customer).await, ExportDeletion::Deleted);
 
-        assert_eq!(delete(caller.customer).await, Deletion::NotFound, "a second time");
+        assert_eq!(delete(caller.customer).await, ExportDeletion::NotFound, "a second time");
         assert_eq!(exports::find(&store, id, caller.customer).await.unwrap(), None);
         let cancelling = exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
-        assert_eq!(cancelling, Cancelling::NotFound);
+        assert_eq!(cancelling, ExportCancellation::NotFound);
         let [cleanup] = &exports::due_cleanups(&store, NOON, 10).await.unwrap()[..] else {
             panic!("its file is to be removed")
         };
@@ -591,7 +595,7 @@ async fn only_what_is_over_is_deleted_and_then_nobody_finds_it() {
 #[tokio::test]
 async fn a_file_goes_when_its_time_is_over() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         assert!(published(&store, &lease, NOON).await);
@@ -618,7 +622,7 @@ async fn a_file_goes_when_its_time_is_over() {
 #[tokio::test]
 async fn the_storage_keeps_what_open_exports_and_published_files_need() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 30).await;
+        let caller = TestCaller::with(&store, 30).await;
         let done = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         assert!(published(&store, &lease, NOON).await);
@@ -635,7 +639,8 @@ async fn the_storage_keeps_what_open_exports_and_published_files_need() {
 #[tokio::test]
 async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone() {
     for store in testing::stores().await {
-        let (caller, other) = (Caller::with(&store, 50).await, Caller::with(&store, 50).await);
+        let (caller, other) =
+            (TestCaller::with(&store, 50).await, TestCaller::with(&store, 50).await);
         let mut made = Vec::new();
         for _ in 0..3 {
             made.push(created(&store, &caller).await);
@@ -662,7 +667,7 @@ async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone
 #[tokio::test]
 async fn exports_are_listed_by_what_they_are_and_by_the_state_that_is_shown() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 50).await;
+        let caller = TestCaller::with(&store, 50).await;
         let (missing, deleted) = (created(&store, &caller).await, created(&store, &caller).await);
         for _ in 0..2 {
             let lease = claimed(&store, NOON).await.unwrap();
@@ -705,7 +710,7 @@ async fn exports_are_listed_by_what_they_are_and_by_the_state_that_is_shown() {
 #[tokio::test]
 async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 50).await;
+        let caller = TestCaller::with(&store, 50).await;
         let id = created(&store, &caller).await;
         assert!(!exports::note_file(&store, id, Some(NOON)).await.unwrap(), "it has no file yet");
         let lease = claimed(&store, NOON).await.unwrap();
@@ -746,7 +751,7 @@ async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
 #[tokio::test]
 async fn what_an_export_cost_is_decided_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 30).await;
+        let caller = TestCaller::with(&store, 30).await;
         created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         assert!(published(&store, &lease, NOON).await);
@@ -766,11 +771,11 @@ async fn what_an_export_cost_is_decided_once() {
 /// Which columns were chosen is kept with the export, and goes with it.
 async fn chosen_columns_are_kept_until_the_export_is_removed(database: testing::TestStore) {
     let store: &Store = &database;
-    let caller = Caller::with(store, 30).await;
+    let caller = TestCaller::with(store, 30).await;
     let names = ["id", "a\\.b", "\"é\", '\u{0}", ""].map(str::to_owned).to_vec();
     let chosen = NewExport { columns: Some(names.clone()), ..new_export(&caller) };
     let creation = exports::create(store, &chosen).await.unwrap();
-    assert!(matches!(creation, Creation::Created { .. }), "{creation:?}");
+    assert!(matches!(creation, ExportCreation::Created { .. }), "{creation:?}");
     let plain = created(store, &caller).await;
     let columns = async |id| exports::find_of_any(store, id).await.unwrap().unwrap().columns;
 
@@ -808,12 +813,12 @@ async fn chosen_columns_are_kept_until_the_export_is_removed_on_postgresql() {
 #[tokio::test]
 async fn what_a_worker_does_is_written_down_with_its_sign_of_life() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 25).await;
+        let caller = TestCaller::with(&store, 25).await;
         let id = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         let shown =
             async || exports::find(&store, id, caller.customer).await.unwrap().unwrap().doing;
-        assert_eq!(shown().await, Doing::default());
+        assert_eq!(shown().await, ExportActivity::default());
 
         let times = (NOON, NOON.plus_seconds(60));
         exports::renew(&store, &lease, times, (SOME, DOING), true).await.unwrap();
@@ -822,22 +827,23 @@ async fn what_a_worker_does_is_written_down_with_its_sign_of_life() {
         // An export that rests waits until it is taken up again.
         let until = NOON.plus_seconds(45);
         assert!(exports::postpone(&store, &lease, (NOON, until), SOME).await.unwrap());
-        assert_eq!(shown().await, Doing { waiting_until: Some(until), ..DOING });
+        assert_eq!(shown().await, ExportActivity { waiting_until: Some(until), ..DOING });
         claimed(&store, until).await.unwrap();
-        assert_eq!(shown().await, Doing { waiting_until: None, ..DOING });
+        assert_eq!(shown().await, ExportActivity { waiting_until: None, ..DOING });
     }
 }
 
 #[tokio::test]
 async fn the_younger_of_two_exports_gives_way_to_a_customer_without_a_worker() {
     for store in testing::stores().await {
-        let (busy, other) = (Caller::with(&store, 25).await, Caller::with(&store, 25).await);
+        let (busy, other) =
+            (TestCaller::with(&store, 25).await, TestCaller::with(&store, 25).await);
         created(&store, &busy).await;
         created(&store, &busy).await;
         let older = claimed(&store, NOON).await.unwrap();
         let younger = claimed(&store, NOON.plus_seconds(1)).await.unwrap();
         let now = NOON.plus_seconds(20);
-        let gives_way = async |lease: &Lease, waiting_since| {
+        let gives_way = async |lease: &ExportLease, waiting_since| {
             exports::gives_way(&store, lease, (now, waiting_since)).await.unwrap()
         };
         assert!(!gives_way(&younger, now).await, "nobody waits");

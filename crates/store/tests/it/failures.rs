@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use domain::charge::Outcome;
 use store::calls::{self, RecentCalls};
-use store::metering::{HoldOutcome, MeterOptions, Refusal};
-use store::{Access, DatabaseKind, OpenOptions, Store, testing};
+use store::metering::{HoldOutcome, HoldRefusal, MeterOptions};
+use store::{DatabaseKind, OpenOptions, Store, StoreAccess, testing};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Caller, Metering, assert_sound, credits, is_held, node, resolution};
+use crate::support::{TestCaller, TestMetering, assert_sound, credits, is_held, node, resolution};
 
-async fn logged(store: &Store, caller: &Caller) -> usize {
+async fn logged(store: &Store, caller: &TestCaller) -> usize {
     let wanted = RecentCalls {
         customer: caller.customer,
         key: None,
@@ -45,13 +45,13 @@ const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
 #[tokio::test]
 async fn an_end_that_cannot_be_written_is_kept_until_it_can() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
         let options = MeterOptions {
             on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
             ..MeterOptions::new(node(), 1)
         };
-        let metering = Metering::with(&store, options);
+        let metering = TestMetering::with(&store, options);
         let hold = caller.hold(4);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert_eq!(reports.recv().await, Some(true));
@@ -74,14 +74,14 @@ async fn an_end_that_cannot_be_written_is_kept_until_it_can() {
 #[tokio::test]
 async fn holds_are_refused_while_ends_cannot_be_written() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
         let options = MeterOptions {
             on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
             queue_age_max: Duration::ZERO,
             ..MeterOptions::new(node(), 1)
         };
-        let metering = Metering::with(&store, options);
+        let metering = TestMetering::with(&store, options);
         let hold = caller.hold(4);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert_eq!(reports.recv().await, Some(true));
@@ -92,7 +92,7 @@ async fn holds_are_refused_while_ends_cannot_be_written() {
 
         let refused = metering.meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(refused, Err(Refusal::Unavailable)), "{refused:?}");
+        assert!(matches!(refused, Err(HoldRefusal::Unavailable)), "{refused:?}");
         testing::run_raw(&store, allow).await.unwrap();
         assert!(ended.await);
         assert!(is_held(&metering.hold(caller.hold(6)).await), "nothing stayed reserved");
@@ -103,8 +103,8 @@ async fn holds_are_refused_while_ends_cannot_be_written() {
 #[tokio::test]
 async fn a_full_disk_fails_the_hold_and_nothing_else() {
     let store = testing::sqlite().await;
-    let caller = Caller::with(&store, 1_000_000).await;
-    let metering = Metering::start(&store).await;
+    let caller = TestCaller::with(&store, 1_000_000).await;
+    let metering = TestMetering::start(&store).await;
     // The file may not grow any more, as far as this connection is concerned.
     testing::run_raw_metering(&store, "pragma max_page_count = 1").await.unwrap();
     let mut held = 0;
@@ -128,8 +128,8 @@ async fn a_full_disk_fails_the_hold_and_nothing_else() {
 #[tokio::test]
 async fn a_node_nobody_calls_finds_out_by_itself_that_the_database_is_back() {
     let store = testing::sqlite().await;
-    let caller = Caller::with(&store, 1_000_000).await;
-    let metering = Metering::start(&store).await;
+    let caller = TestCaller::with(&store, 1_000_000).await;
+    let metering = TestMetering::start(&store).await;
     testing::run_raw_metering(&store, "pragma max_page_count = 1").await.unwrap();
     while is_held(&metering.hold(caller.hold(1)).await) {}
     assert!(!store.is_healthy());
@@ -148,8 +148,8 @@ async fn a_node_nobody_calls_finds_out_by_itself_that_the_database_is_back() {
 #[tokio::test]
 async fn lost_connections_lose_no_hold_and_invent_none() {
     let Some(store) = testing::postgres().await else { return };
-    let caller = Caller::with(&store, 100_000).await;
-    let metering = Metering::start(&store).await;
+    let caller = TestCaller::with(&store, 100_000).await;
+    let metering = TestMetering::start(&store).await;
     let mut granted = 0;
 
     for _ in 0..8 {
@@ -264,9 +264,9 @@ async fn through_proxy(store: &testing::TestStore) -> (Store, Arc<AtomicU8>) {
 #[tokio::test]
 async fn a_commit_whose_answer_is_lost_is_found_out() {
     let Some(direct) = testing::postgres().await else { return };
-    let caller = Caller::with(&direct, 10).await;
+    let caller = TestCaller::with(&direct, 10).await;
     let (store, fault) = through_proxy(&direct).await;
-    let metering = Metering::start(&store).await;
+    let metering = TestMetering::start(&store).await;
     let hold = caller.hold(4);
 
     fault.store(LOSE_ANSWER, Ordering::SeqCst);
@@ -284,9 +284,9 @@ async fn a_commit_whose_answer_is_lost_is_found_out() {
 #[tokio::test]
 async fn a_commit_that_never_arrived_holds_nothing() {
     let Some(direct) = testing::postgres().await else { return };
-    let caller = Caller::with(&direct, 10).await;
+    let caller = TestCaller::with(&direct, 10).await;
     let (store, fault) = through_proxy(&direct).await;
-    let metering = Metering::start(&store).await;
+    let metering = TestMetering::start(&store).await;
 
     fault.store(LOSE_COMMIT, Ordering::SeqCst);
     let lost = metering.hold(caller.hold(4)).await;
@@ -312,9 +312,9 @@ fn impatient() -> MeterOptions {
 async fn a_connection_that_dies_silently_is_given_up_and_its_commit_found_out() {
     for (silence, is_committed) in [(SILENCE_AFTER, true), (SILENCE_BEFORE, false)] {
         let Some(direct) = testing::postgres().await else { return };
-        let caller = Caller::with(&direct, 10).await;
+        let caller = TestCaller::with(&direct, 10).await;
         let (store, fault) = through_proxy(&direct).await;
-        let metering = Metering::with(&store, impatient());
+        let metering = TestMetering::with(&store, impatient());
 
         fault.store(silence, Ordering::SeqCst);
         let granted = metering.hold(caller.hold(4)).await;
@@ -330,9 +330,9 @@ async fn a_connection_that_dies_silently_is_given_up_and_its_commit_found_out() 
 #[tokio::test]
 async fn while_a_transaction_hangs_its_age_is_told_and_others_hear_that_the_database_is_away() {
     let Some(direct) = testing::postgres().await else { return };
-    let caller = Caller::with(&direct, 10).await;
+    let caller = TestCaller::with(&direct, 10).await;
     let (store, fault) = through_proxy(&direct).await;
-    let metering = Metering::with(&store, MeterOptions::new(node(), 1));
+    let metering = TestMetering::with(&store, MeterOptions::new(node(), 1));
     fault.store(SILENCE_AFTER, Ordering::SeqCst);
     let first = metering.meter.reserve(caller.hold(4)).await.unwrap();
 
@@ -348,7 +348,7 @@ async fn while_a_transaction_hangs_its_age_is_told_and_others_hear_that_the_data
     let third = metering.meter.reserve(caller.hold(1)).await;
 
     assert!(second.is_ok(), "{second:?}");
-    assert!(matches!(third, Err(Refusal::Unavailable)), "{third:?}");
+    assert!(matches!(third, Err(HoldRefusal::Unavailable)), "{third:?}");
     drop((first, second));
 }
 
@@ -358,7 +358,7 @@ async fn a_node_nobody_calls_notices_that_the_database_is_away_and_that_it_is_ba
     let (store, fault) = through_proxy(&direct).await;
     let probe_every = Duration::from_millis(50);
     let options = MeterOptions { probe_every, ..impatient() };
-    let _metering = Metering::with(&store, options);
+    let _metering = TestMetering::with(&store, options);
     fault.store(LOSE_COMMIT, Ordering::SeqCst);
 
     for is_healthy in [false, true] {
@@ -374,7 +374,7 @@ async fn a_node_nobody_calls_notices_that_the_database_is_away_and_that_it_is_ba
 #[tokio::test]
 async fn the_database_is_found_on_whichever_host_of_the_list_takes_writes() {
     let Some(direct) = testing::postgres().await else { return };
-    let caller = Caller::with(&direct, 10).await;
+    let caller = TestCaller::with(&direct, 10).await;
     let (_, (host, port)) = moved(&direct, "");
     // Nobody listens on the first host, and the second never says a word.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -386,7 +386,7 @@ async fn the_database_is_found_on_whichever_host_of_the_list_takes_writes() {
 
     let store = Store::open(&OpenOptions::new(url)).await.unwrap();
 
-    let metering = Metering::start(&store).await;
+    let metering = TestMetering::start(&store).await;
     assert!(is_held(&metering.hold(caller.hold(4)).await));
     assert_eq!(caller.balance(&store).await.held, credits(4));
 }
@@ -399,7 +399,7 @@ async fn a_server_that_takes_no_writes_is_refused_and_says_so() {
     let url = format!("{url}{separator}options=-c%20default_transaction_read_only%3Don");
 
     let refused = Store::open(&OpenOptions::new(url.clone())).await;
-    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::new(url) };
+    let options = OpenOptions { access: StoreAccess::ReadOnly, ..OpenOptions::new(url) };
     let reader = Store::open(&options).await;
 
     let Err(error) = refused else { panic!("{refused:?}") };
@@ -424,7 +424,7 @@ async fn what_the_database_says_is_in_the_error_with_its_code() {
 #[tokio::test]
 async fn a_hold_that_waited_too_long_keeps_others_out() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let options =
             MeterOptions { queue_age_max: Duration::ZERO, ..MeterOptions::new(node(), 1) };
         // The writer does not run, so that what waits grows old.
@@ -434,7 +434,7 @@ async fn a_hold_that_waited_too_long_keeps_others_out() {
 
         let second = meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(second, Err(Refusal::Overloaded)), "{second:?}");
+        assert!(matches!(second, Err(HoldRefusal::Overloaded)), "{second:?}");
         let stats = meter.stats();
         assert_eq!((stats.holds_waiting, stats.resolutions_waiting), (1, 0));
         drop(writer);

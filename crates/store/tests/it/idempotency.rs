@@ -2,11 +2,11 @@
 
 use domain::charge::Outcome;
 use domain::time::Timestamp;
-use store::idempotency::{self, Existing, StoredAnswer};
-use store::metering::{Hold, HoldOutcome, IdempotencyClaim, Resolution};
+use store::idempotency::{self, ExistingRequest, StoredAnswer};
+use store::metering::{CallResolution, Hold, HoldOutcome, IdempotencyClaim};
 use store::testing;
 
-use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, resolution};
+use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, resolution};
 
 const KEY: [u8; 32] = [1; 32];
 const REQUEST: [u8; 32] = [2; 32];
@@ -15,7 +15,7 @@ fn claim(expires_at: Timestamp) -> IdempotencyClaim {
     IdempotencyClaim { key_hash: KEY, fingerprint: REQUEST, expires_at }
 }
 
-fn claiming(caller: &Caller) -> Hold {
+fn claiming(caller: &TestCaller) -> Hold {
     Hold { idempotency: Some(claim(NOON.plus_seconds(86_400))), ..caller.hold(2) }
 }
 
@@ -23,15 +23,19 @@ fn answer() -> StoredAnswer {
     StoredAnswer { status: 201, sealed: vec![4, 5, 6] }
 }
 
-async fn found(store: &store::Store, caller: &Caller, now: Timestamp) -> Option<Existing> {
+async fn found(
+    store: &store::Store,
+    caller: &TestCaller,
+    now: Timestamp,
+) -> Option<ExistingRequest> {
     idempotency::find(store, caller.customer, &KEY, &REQUEST, now).await.unwrap()
 }
 
 #[tokio::test]
 async fn fifty_at_once_with_one_key_go_out_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..50 {
             let (meter, hold) = (metering.meter.clone(), claiming(&caller));
@@ -40,8 +44,9 @@ async fn fifty_at_once_with_one_key_go_out_once() {
 
         let outcomes = tasks.join_all().await;
 
-        let running =
-            |outcome: &&HoldOutcome| matches!(outcome, HoldOutcome::Idempotency(Existing::Running));
+        let running = |outcome: &&HoldOutcome| {
+            matches!(outcome, HoldOutcome::Idempotency(ExistingRequest::Running))
+        };
         assert_eq!(outcomes.iter().filter(|outcome| is_held(outcome)).count(), 1);
         assert_eq!(outcomes.iter().filter(running).count(), 49);
         assert_eq!(caller.balance(&store).await.available, credits(98));
@@ -52,20 +57,22 @@ async fn fifty_at_once_with_one_key_go_out_once() {
 #[tokio::test]
 async fn the_first_answer_is_given_again_also_without_credits() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 2).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 2).await;
+        let metering = TestMetering::start(&store).await;
         assert_eq!(found(&store, &caller, NOON).await, None);
         let hold = claiming(&caller);
         assert!(is_held(&metering.hold(hold.clone()).await));
-        assert_eq!(found(&store, &caller, NOON).await, Some(Existing::Running));
-        let end =
-            Resolution { answer: Some(answer()), ..resolution(hold.call_id, Outcome::Answered) };
+        assert_eq!(found(&store, &caller, NOON).await, Some(ExistingRequest::Running));
+        let end = CallResolution {
+            answer: Some(answer()),
+            ..resolution(hold.call_id, Outcome::Answered)
+        };
         assert!(metering.meter.resolve(end).await);
 
         let again = metering.hold(claiming(&caller)).await;
 
         let HoldOutcome::Idempotency(existing) = again else { panic!("{again:?}") };
-        assert_eq!(existing, Existing::Replay(answer()));
+        assert_eq!(existing, ExistingRequest::Replay(answer()));
         assert_eq!(found(&store, &caller, NOON).await, Some(existing));
         assert_eq!(caller.balance(&store).await.spent, credits(2));
         assert_sound(&store).await;
@@ -75,8 +82,8 @@ async fn the_first_answer_is_given_again_also_without_credits() {
 #[tokio::test]
 async fn a_new_key_without_credits_is_refused_and_stays_free() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1).await;
+        let metering = TestMetering::start(&store).await;
 
         let outcome = metering.hold(claiming(&caller)).await;
 
@@ -92,23 +99,23 @@ async fn a_new_key_without_credits_is_refused_and_stays_free() {
 #[tokio::test]
 async fn the_same_key_with_another_request_is_told_apart() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         assert!(is_held(&metering.hold(claiming(&caller)).await));
         let claim = IdempotencyClaim { fingerprint: [3; 32], ..claim(NOON.plus_seconds(60)) };
 
         let other = metering.hold(Hold { idempotency: Some(claim), ..caller.hold(2) }).await;
 
         let HoldOutcome::Idempotency(existing) = other else { panic!("{other:?}") };
-        assert_eq!(existing, Existing::OtherRequest);
+        assert_eq!(existing, ExistingRequest::OtherRequest);
     }
 }
 
 #[tokio::test]
 async fn two_customers_may_use_the_same_key() {
     for store in testing::stores().await {
-        let (one, other) = (Caller::with(&store, 10).await, Caller::with(&store, 10).await);
-        let metering = Metering::start(&store).await;
+        let (one, other) = (TestCaller::with(&store, 10).await, TestCaller::with(&store, 10).await);
+        let metering = TestMetering::start(&store).await;
 
         assert!(is_held(&metering.hold(claiming(&one)).await));
         assert!(is_held(&metering.hold(claiming(&other)).await));
@@ -118,8 +125,8 @@ async fn two_customers_may_use_the_same_key() {
 #[tokio::test]
 async fn what_a_key_answers_follows_from_how_its_call_ended() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         for (number, outcome) in Outcome::ALL.iter().enumerate() {
             let claim = IdempotencyClaim {
                 key_hash: [u8::try_from(number).unwrap() + 100; 32],
@@ -136,7 +143,9 @@ async fn what_a_key_answers_follows_from_how_its_call_ended() {
 
             let call = hold.call_id;
             let expected = match outcome {
-                Outcome::Answered | Outcome::Upstream5xx => Some(Existing::NotStored { call }),
+                Outcome::Answered | Outcome::Upstream5xx => {
+                    Some(ExistingRequest::NotStored { call })
+                }
                 Outcome::NotDispatched
                 | Outcome::ConnectFailed
                 | Outcome::Upstream401
@@ -146,7 +155,7 @@ async fn what_a_key_answers_follows_from_how_its_call_ended() {
                 Outcome::UpstreamTimeout
                 | Outcome::BadResponse
                 | Outcome::OutcomeUnknown
-                | Outcome::Expired => Some(Existing::OutcomeUnknown { call }),
+                | Outcome::Expired => Some(ExistingRequest::OutcomeUnknown { call }),
             };
             assert_eq!(existing, expected, "{outcome}");
         }
@@ -157,8 +166,8 @@ async fn what_a_key_answers_follows_from_how_its_call_ended() {
 #[tokio::test]
 async fn a_call_that_never_left_frees_its_key() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let hold = claiming(&caller);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert!(metering.end(hold.call_id, Outcome::ConnectFailed).await);
@@ -171,13 +180,13 @@ async fn a_call_that_never_left_frees_its_key() {
 #[tokio::test]
 async fn an_answer_that_says_come_again_frees_its_key_in_the_transaction_that_ends_the_call() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         for (outcome, status) in [(Outcome::Answered, 401), (Outcome::Upstream5xx, 503)] {
             let hold = claiming(&caller);
             assert!(is_held(&metering.hold(hold.clone()).await));
             let end = resolution(hold.call_id, outcome);
-            let end = Resolution { status: Some(status), frees_key: true, ..end };
+            let end = CallResolution { status: Some(status), frees_key: true, ..end };
             assert!(metering.meter.resolve(end).await);
 
             assert_eq!(found(&store, &caller, NOON).await, None, "{status}");
@@ -190,8 +199,8 @@ async fn an_answer_that_says_come_again_frees_its_key_in_the_transaction_that_en
 #[tokio::test]
 async fn a_key_is_free_again_when_its_time_is_over() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let end = NOON.plus_seconds(60);
         let hold = Hold { idempotency: Some(claim(end)), ..caller.hold(1) };
         assert!(is_held(&metering.hold(hold.clone()).await));
@@ -203,7 +212,7 @@ async fn a_key_is_free_again_when_its_time_is_over() {
         let later = Hold { held_at: end, idempotency: Some(claim), ..caller.hold(1) };
 
         assert!(is_held(&metering.hold(later).await));
-        assert_eq!(found(&store, &caller, end).await, Some(Existing::Running));
+        assert_eq!(found(&store, &caller, end).await, Some(ExistingRequest::Running));
         assert_sound(&store).await;
     }
 }
@@ -211,8 +220,8 @@ async fn a_key_is_free_again_when_its_time_is_over() {
 #[tokio::test]
 async fn old_answers_are_deleted_but_never_a_running_one() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         for number in 0..6 {
             let key_hash = [number + 1; 32];
             let claim = IdempotencyClaim { key_hash, ..claim(NOON.plus_seconds(60)) };
@@ -230,7 +239,7 @@ async fn old_answers_are_deleted_but_never_a_running_one() {
         }
 
         assert_eq!(deleted, [0, 3, 2, 0]);
-        assert_eq!(found(&store, &caller, later).await, Some(Existing::Running));
+        assert_eq!(found(&store, &caller, later).await, Some(ExistingRequest::Running));
         assert_sound(&store).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::id::{JobId, NodeId};
 use domain::job::JobKind;
-use store::jobs::{self, Claimant, Counts, Job, NewJob};
+use store::jobs::{self, Job, JobClaimant, JobCounts, NewJob};
 use store::{Store, testing};
 
 use crate::support::{NOON, node, unique};
@@ -16,9 +16,9 @@ fn new_job() -> NewJob {
     }
 }
 
-fn at(seconds: i64) -> Claimant {
+fn at(seconds: i64) -> JobClaimant {
     let now = NOON.plus_seconds(seconds);
-    Claimant { node: node(), now, leased_until: now.plus_seconds(120) }
+    JobClaimant { node: node(), now, leased_until: now.plus_seconds(120) }
 }
 
 async fn claim(store: &Store, seconds: i64) -> Option<Job> {
@@ -36,7 +36,7 @@ async fn a_job_is_claimed_with_what_was_written_down_and_is_gone_when_done() {
         assert_eq!((job.id, job.kind, job.attempt), (new.id, new.kind, 1));
         assert_eq!((&job.payload, job.created_at), (&new.payload, NOON));
         assert!(jobs::finish(&store, job.id, job.attempt).await.unwrap());
-        assert_eq!(jobs::count(&store).await.unwrap(), Counts::default());
+        assert_eq!(jobs::count(&store).await.unwrap(), JobCounts::default());
         assert_eq!(claim(&store, 1_000).await, None);
     }
 }
@@ -83,7 +83,7 @@ async fn each_job_is_claimed_by_one_of_many_who_ask_at_once() {
         claimed.sort_unstable();
         claimed.dedup();
         assert_eq!(claimed.len(), 10);
-        assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 10, given_up: 0 });
+        assert_eq!(jobs::count(&store).await.unwrap(), JobCounts { waiting: 10, given_up: 0 });
     }
 }
 
@@ -129,7 +129,7 @@ async fn an_overtaken_holder_can_neither_end_nor_postpone_the_job() {
         assert!(!jobs::postpone(&store, slow.id, slow.attempt, later, "x").await.unwrap());
         assert!(!jobs::give_up(&store, slow.id, slow.attempt, later, "x").await.unwrap());
 
-        assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 1, given_up: 0 });
+        assert_eq!(jobs::count(&store).await.unwrap(), JobCounts { waiting: 1, given_up: 0 });
         assert!(jobs::finish(&store, newest.id, newest.attempt).await.unwrap());
     }
 }
@@ -159,7 +159,7 @@ async fn a_job_that_was_given_up_is_kept_and_tried_again_only_when_somebody_says
         assert!(jobs::give_up(&store, job.id, job.attempt, NOON, "no such box").await.unwrap());
 
         assert_eq!(claim(&store, 99_999).await, None);
-        assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 0, given_up: 1 });
+        assert_eq!(jobs::count(&store).await.unwrap(), JobCounts { waiting: 0, given_up: 1 });
         assert_eq!(jobs::retry_given_up(&store, NOON.plus_seconds(9)).await.unwrap(), 1);
         assert_eq!(claim(&store, 8).await, None);
         assert_eq!(claim(&store, 9).await.map(|again| again.attempt), Some(2));
@@ -174,7 +174,7 @@ async fn a_node_that_starts_again_frees_what_its_earlier_run_left() {
         jobs::enqueue(&store, &new_job()).await.unwrap();
         jobs::enqueue(&store, &new_job()).await.unwrap();
         let own = claim(&store, 0).await.unwrap();
-        jobs::claim(&store, &Claimant { node: other, ..at(0) }).await.unwrap().unwrap();
+        jobs::claim(&store, &JobClaimant { node: other, ..at(0) }).await.unwrap().unwrap();
 
         let freed = jobs::release_left(&store, node()).await.unwrap();
 

@@ -2,17 +2,17 @@
 
 use domain::key::KeyScope;
 use store::key_changes::{self, KeyChange, KeyChanging, LimitChange};
-use store::keys::{self, KeyCreation, NewKey, Rotation};
+use store::keys::{self, KeyCreation, KeyRotation, NewKey};
 use store::metering::{Hold, HoldOutcome};
 use store::{Store, accounts, key_list, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, create_key, creator, credits, entry, fresh_secret,
-    is_held, new_account, new_key, secret,
+    NOON, TestCaller, TestMetering, assert_sound, create_key, creator, credits, entry,
+    fresh_secret, is_held, new_account, new_key, secret,
 };
 
-fn rotation(caller: &Caller) -> Rotation {
-    Rotation {
+fn rotation(caller: &TestCaller) -> KeyRotation {
+    KeyRotation {
         key: caller.key,
         customer: caller.customer,
         secret: fresh_secret(),
@@ -25,7 +25,7 @@ fn rotation(caller: &Caller) -> Rotation {
 #[tokio::test]
 async fn a_key_is_found_by_its_secret_and_listed_without_it() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         accounts::connect(&store, &new_account(caller.customer, "bob")).await.unwrap();
         let limited = NewKey {
             name: "ci".to_owned(),
@@ -57,7 +57,7 @@ async fn a_key_is_found_by_its_secret_and_listed_without_it() {
 #[tokio::test]
 async fn an_unknown_secret_opens_nothing() {
     for store in testing::stores().await {
-        Caller::with(&store, 0).await;
+        TestCaller::with(&store, 0).await;
 
         assert_eq!(keys::find_by_hash(&store, &secret(200).hash).await.unwrap(), None);
         assert_eq!(keys::find_by_id(&store, new_key(secret(1)).id).await.unwrap(), None);
@@ -67,8 +67,8 @@ async fn an_unknown_secret_opens_nothing() {
 #[tokio::test]
 async fn after_a_rotation_without_grace_only_the_new_secret_opens() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
-        let rotation = Rotation { scope: Some(KeyScope::ReadOnly), ..rotation(&caller) };
+        let caller = TestCaller::with(&store, 5).await;
+        let rotation = KeyRotation { scope: Some(KeyScope::ReadOnly), ..rotation(&caller) };
 
         let rotated =
             keys::rotate(&store, &rotation, &entry(caller.customer)).await.unwrap().unwrap();
@@ -87,13 +87,14 @@ async fn after_a_rotation_without_grace_only_the_new_secret_opens() {
 #[tokio::test]
 async fn a_secret_that_was_rotated_away_holds_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 5).await;
+        let metering = TestMetering::start(&store).await;
         let rotation = rotation(&caller);
         keys::rotate(&store, &rotation, &entry(caller.customer)).await.unwrap().unwrap();
 
         let old = metering.hold(caller.hold(1)).await;
-        let renewed = Caller { key_hash: rotation.secret.hash, key_version: 1, ..caller.clone() };
+        let renewed =
+            TestCaller { key_hash: rotation.secret.hash, key_version: 1, ..caller.clone() };
         let new = metering.hold(renewed.hold(1)).await;
 
         assert!(matches!(old, HoldOutcome::KeyRefused), "{old:?}");
@@ -105,19 +106,19 @@ async fn a_secret_that_was_rotated_away_holds_nothing() {
 #[tokio::test]
 async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let until = NOON.plus_seconds(60);
-        let rotation = Rotation { old_valid_until: Some(until), ..rotation(&caller) };
+        let rotation = KeyRotation { old_valid_until: Some(until), ..rotation(&caller) };
 
         keys::rotate(&store, &rotation, &entry(caller.customer)).await.unwrap().unwrap();
 
         let old = keys::find_by_hash(&store, &caller.key_hash).await.unwrap().unwrap();
         assert!(old.is_usable(until.plus_micros(-1)));
         assert!(!old.is_usable(until));
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let before = metering.hold(caller.hold(1)).await;
         assert!(matches!(before, HoldOutcome::KeyChanged), "the scope may be another: {before:?}");
-        let caller = Caller { key_version: 1, ..caller };
+        let caller = TestCaller { key_version: 1, ..caller };
         assert!(is_held(&metering.hold(caller.hold(1)).await));
         let late = Hold { held_at: until, ..caller.hold(1) };
         let refused = metering.hold(late).await;
@@ -128,10 +129,10 @@ async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
 #[tokio::test]
 async fn a_second_rotation_ends_the_time_of_grace_of_the_first() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let until = Some(NOON.plus_seconds(600));
-        let first = Rotation { old_valid_until: until, ..rotation(&caller) };
-        let second = Rotation { old_valid_until: until, ..rotation(&caller) };
+        let first = KeyRotation { old_valid_until: until, ..rotation(&caller) };
+        let second = KeyRotation { old_valid_until: until, ..rotation(&caller) };
         keys::rotate(&store, &first, &entry(caller.customer)).await.unwrap().unwrap();
 
         keys::rotate(&store, &second, &entry(caller.customer)).await.unwrap().unwrap();
@@ -147,9 +148,9 @@ async fn a_second_rotation_ends_the_time_of_grace_of_the_first() {
 #[tokio::test]
 async fn rotations_at_once_leave_one_secret() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
-        let rotations: Vec<Rotation> = (0..10).map(|_| rotation(&caller)).collect();
+        let rotations: Vec<KeyRotation> = (0..10).map(|_| rotation(&caller)).collect();
         for rotation in rotations.clone() {
             let shared = (*store).clone();
             tasks.spawn(async move {
@@ -172,8 +173,8 @@ async fn rotations_at_once_leave_one_secret() {
 #[tokio::test]
 async fn what_a_key_may_do_changes_for_the_next_hold() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let change = KeyChange {
             key: caller.key,
             customer: caller.customer,
@@ -195,7 +196,7 @@ async fn what_a_key_may_do_changes_for_the_next_hold() {
         assert_eq!(changed.name, "first");
         let old = metering.hold(caller.hold(1)).await;
         assert!(matches!(old, HoldOutcome::KeyChanged), "{old:?}");
-        let caller = Caller { key_version: 1, ..caller };
+        let caller = TestCaller { key_version: 1, ..caller };
         let over = metering.hold(caller.hold(1)).await;
         assert!(matches!(over, HoldOutcome::BudgetExhausted { .. }), "2 are held: {over:?}");
         let late = metering.hold(Hold { held_at: NOON.plus_seconds(60), ..caller.hold(0) }).await;
@@ -207,7 +208,7 @@ async fn what_a_key_may_do_changes_for_the_next_hold() {
 #[tokio::test]
 async fn what_a_change_of_a_key_does_not_name_stays() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let limited = NewKey {
             accounts: vec![creator("ada")],
             monthly_budget: Some(credits(5)),
@@ -236,7 +237,7 @@ async fn what_a_change_of_a_key_does_not_name_stays() {
             ..nothing.clone()
         };
         let foreign =
-            KeyChange { customer: Caller::with(&store, 0).await.customer, ..nothing.clone() };
+            KeyChange { customer: TestCaller::with(&store, 0).await.customer, ..nothing.clone() };
         let told = || entry(caller.customer);
 
         let kept = key_changes::change(&store, &nothing, &told()).await.unwrap();
@@ -260,7 +261,7 @@ async fn what_a_change_of_a_key_does_not_name_stays() {
 #[tokio::test]
 async fn no_more_keys_are_made_than_there_may_be() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..20 {
             let shared = Store::clone(&store);
@@ -282,7 +283,7 @@ async fn no_more_keys_are_made_than_there_may_be() {
 #[tokio::test]
 async fn a_revoked_key_stays_revoked() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
 
         assert!(
             keys::revoke(&store, caller.customer, caller.key, &entry(caller.customer))
@@ -308,8 +309,9 @@ async fn a_revoked_key_stays_revoked() {
 #[tokio::test]
 async fn nobody_touches_the_key_of_another_customer() {
     for store in testing::stores().await {
-        let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
-        let foreign = Rotation { customer: other.customer, ..rotation(&caller) };
+        let (caller, other) =
+            (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
+        let foreign = KeyRotation { customer: other.customer, ..rotation(&caller) };
 
         assert_eq!(keys::rotate(&store, &foreign, &entry(caller.customer)).await.unwrap(), None);
         assert!(

@@ -3,18 +3,18 @@
 use domain::charge::Outcome;
 use domain::id::EntryId;
 use domain::lots::LotSource;
-use store::ledger::{self, Grant, Granting};
+use store::ledger::{self, CreditGrant, CreditGrantOutcome};
 use store::ledger_pages::{self, LedgerQuery};
 use store::metering::Hold;
 use store::testing;
 use store::usage::UsageOf;
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, credits, grant, is_held, new_customer, unique,
+    NOON, TestCaller, TestMetering, assert_sound, credits, grant, is_held, new_customer, unique,
 };
 
-fn purchase<'a>(caller: &Caller, amount: i64, source_id: &'a str) -> Grant<'a> {
-    Grant {
+fn purchase<'a>(caller: &TestCaller, amount: i64, source_id: &'a str) -> CreditGrant<'a> {
+    CreditGrant {
         entry: EntryId::new(NOON, unique()),
         customer: caller.customer,
         amount: credits(amount),
@@ -31,7 +31,7 @@ fn purchase<'a>(caller: &Caller, amount: i64, source_id: &'a str) -> Grant<'a> {
 #[tokio::test]
 async fn a_payment_is_booked_once_however_often_it_is_seen() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..20 {
             let (shared, caller) = ((*store).clone(), caller.clone());
@@ -42,9 +42,12 @@ async fn a_payment_is_booked_once_however_often_it_is_seen() {
 
         let outcomes = tasks.join_all().await;
 
-        let granted = Granting::Granted { balance: credits(100) };
+        let granted = CreditGrantOutcome::Granted { balance: credits(100) };
         assert_eq!(outcomes.iter().filter(|outcome| **outcome == granted).count(), 1);
-        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Granting::Repeated).count(), 19);
+        assert_eq!(
+            outcomes.iter().filter(|outcome| **outcome == CreditGrantOutcome::Repeated).count(),
+            19
+        );
         assert_eq!(caller.balance(&store).await.available, credits(100));
         assert_sound(&store).await;
     }
@@ -53,12 +56,12 @@ async fn a_payment_is_booked_once_however_often_it_is_seen() {
 #[tokio::test]
 async fn a_source_is_booked_once_even_for_two_customers() {
     for store in testing::stores().await {
-        let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
         ledger::grant(&store, &purchase(&one, 100, "pi_1")).await.unwrap();
         let again = ledger::grant(&store, &purchase(&other, 100, "pi_1")).await.unwrap();
 
-        assert_eq!(again, Granting::Repeated);
+        assert_eq!(again, CreditGrantOutcome::Repeated);
         assert_eq!(other.balance(&store).await.available, credits(0));
         assert_sound(&store).await;
     }
@@ -67,34 +70,34 @@ async fn a_source_is_booked_once_even_for_two_customers() {
 #[tokio::test]
 async fn a_stranger_is_granted_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
-        let stranger = Caller { customer: new_customer("nobody@example.com").id, ..caller };
+        let caller = TestCaller::with(&store, 0).await;
+        let stranger = TestCaller { customer: new_customer("nobody@example.com").id, ..caller };
 
         let granting = ledger::grant(&store, &purchase(&stranger, 1, "pi_1")).await.unwrap();
 
-        assert_eq!(granting, Granting::NoCustomer);
+        assert_eq!(granting, CreditGrantOutcome::NoCustomer);
     }
 }
 
 #[tokio::test]
 async fn what_is_taken_away_after_it_was_spent_becomes_debt_and_is_paid_first() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(8);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert!(metering.end(hold.call_id, Outcome::Answered).await);
 
         let removed = ledger::remove(&store, &purchase(&caller, 10, "re_1")).await.unwrap();
 
-        assert_eq!(removed, Granting::Granted { balance: credits(0) });
+        assert_eq!(removed, CreditGrantOutcome::Granted { balance: credits(0) });
         assert_eq!(caller.balance(&store).await.debt, credits(8));
         assert!(!is_held(&metering.hold(caller.hold(1)).await));
         grant(&store, caller.customer, 20).await;
         let balance = caller.balance(&store).await;
         assert_eq!((balance.available, balance.debt), (credits(12), credits(0)));
         let again = ledger::remove(&store, &purchase(&caller, 10, "re_1")).await.unwrap();
-        assert_eq!(again, Granting::Repeated);
+        assert_eq!(again, CreditGrantOutcome::Repeated);
         assert_sound(&store).await;
     }
 }
@@ -102,8 +105,8 @@ async fn what_is_taken_away_after_it_was_spent_becomes_debt_and_is_paid_first() 
 #[tokio::test]
 async fn a_refund_of_a_call_pays_the_debt_first() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(8);
         assert!(is_held(&metering.hold(hold.clone()).await));
         ledger::remove(&store, &purchase(&caller, 5, "re_1")).await.unwrap();
@@ -121,9 +124,9 @@ async fn a_refund_of_a_call_pays_the_debt_first() {
 #[tokio::test]
 async fn a_page_has_entries_and_what_was_charged_between_them_day_by_day() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         ledger::grant(&store, &purchase(&caller, 100, "pi_1")).await.unwrap();
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let day = 86_400;
         for (cost, at) in [(1, NOON), (2, NOON), (5, NOON.plus_seconds(day))] {
             let hold = Hold { held_at: at, ..caller.hold(cost) };
@@ -169,7 +172,7 @@ async fn a_page_has_entries_and_what_was_charged_between_them_day_by_day() {
         let amounts: Vec<i64> = own.iter().map(|entry| entry.amount.whole()).collect();
         assert_eq!(amounts, [-5, -3]);
         assert!(own.iter().all(|entry| entry.balance_after.is_none()));
-        let stranger = Caller::with(&store, 1).await;
+        let stranger = TestCaller::with(&store, 1).await;
         let strangers = UsageOf { customer: stranger.customer, key: None, only_allowed: false };
         let foreign = LedgerQuery { of: strangers, before: Some(entries[2].line), ..query };
         assert_eq!(ledger_pages::page(&store, &foreign).await.unwrap(), None);
@@ -179,7 +182,7 @@ async fn a_page_has_entries_and_what_was_charged_between_them_day_by_day() {
 #[tokio::test]
 async fn the_ledger_cannot_be_changed() {
     for store in testing::stores().await {
-        Caller::with(&store, 10).await;
+        TestCaller::with(&store, 10).await;
 
         for sql in ["update ledger set amount = 11", "delete from ledger"] {
             assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");

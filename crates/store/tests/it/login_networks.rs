@@ -4,8 +4,8 @@ use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
 use domain::token::Token;
 use store::customers::{self, NewCustomer, PasswordHash};
-use store::login_networks::{self, Candidate};
-use store::sessions::{self, Login, NewSession};
+use store::login_networks::{self, LoginCandidate};
+use store::sessions::{self, NewSession, VerifiedLogin};
 use store::{Store, testing};
 
 use crate::support::{NOON, new_customer, unique};
@@ -38,7 +38,7 @@ async fn log_in(
         created_at: at,
     };
     let checked = PasswordHash(checked.to_owned());
-    let login = Login {
+    let login = VerifiedLogin {
         session: &session,
         checked: &checked,
         rehashed: None,
@@ -51,7 +51,7 @@ async fn log_in(
 async fn is_known(store: &Store, network: &str, now: Timestamp) -> bool {
     let email = EMAIL.parse().unwrap();
     let found = login_networks::find_candidate(store, &email, network, now).await.unwrap();
-    matches!(found, Some(Candidate { is_known_network: true, .. }))
+    matches!(found, Some(LoginCandidate { is_known_network: true, .. }))
 }
 
 #[tokio::test]

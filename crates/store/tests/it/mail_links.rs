@@ -6,14 +6,14 @@ use domain::job::JobKind;
 use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
 use domain::token::{Token, TokenHash};
-use store::confirmations::{self, Confirmation, Confirming, TrialGrant};
+use store::confirmations::{self, ConfirmationOutcome, EmailConfirmation, TrialGrant};
 use store::customers::{self, NewCustomer, PasswordHash};
 use store::email_changes::{self, EmailChange};
 use store::jobs::{self, NewJob};
 use store::ledger_pages::{self, LedgerQuery};
-use store::mail_links::{self, LinkState, NewLink};
-use store::password_resets::{self, Reset, Resetting};
-use store::registration::{self, Registered, Registration, TrialLimit};
+use store::mail_links::{self, LinkState, NewEmailLink};
+use store::password_resets::{self, PasswordReset, PasswordResetOutcome};
+use store::registration::{self, NewRegistration, RegistrationOutcome, TrialLimit};
 use store::usage::UsageOf;
 use store::{Store, testing};
 
@@ -51,7 +51,8 @@ async fn try_link(
     purpose: LinkPurpose,
     address: &str,
 ) -> Option<TokenHash> {
-    let link = NewLink { hash: hash(), customer, purpose, email: email(address), created_at: NOON };
+    let link =
+        NewEmailLink { hash: hash(), customer, purpose, email: email(address), created_at: NOON };
     mail_links::create(store, &link).await.unwrap().then_some(link.hash)
 }
 
@@ -64,19 +65,19 @@ async fn link(
     try_link(store, customer, purpose, address).await.unwrap()
 }
 
-async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> Confirmation {
+async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> ConfirmationOutcome {
     let trial = TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(500) };
-    let confirming = Confirming { hash, trial, jobs: &[], entry: None, now };
+    let confirming = EmailConfirmation { hash, trial, jobs: &[], entry: None, now };
     confirmations::confirm(store, &confirming).await.unwrap()
 }
 
-async fn confirm(store: &Store, hash: &TokenHash) -> Confirmation {
+async fn confirm(store: &Store, hash: &TokenHash) -> ConfirmationOutcome {
     confirm_at(store, hash, NOON).await
 }
 
-fn granted(new: &NewCustomer, address: &str, amount: i64) -> Confirmation {
+fn granted(new: &NewCustomer, address: &str, amount: i64) -> ConfirmationOutcome {
     let email = email(address);
-    Confirmation::Confirmed { customer: new.id, email, granted: credits(amount) }
+    ConfirmationOutcome::Confirmed { customer: new.id, email, granted: credits(amount) }
 }
 
 async fn state(store: &Store, hash: &TokenHash, now: Timestamp) -> Option<LinkState> {
@@ -94,15 +95,15 @@ async fn a_registration_writes_its_mail_down_or_nothing_at_all() {
     for store in testing::stores().await {
         let register = async |address: &str| {
             let (new, job) = (new_customer(address), [notice()]);
-            let wanted = Registration { customer: &new, trial_limits: &[], jobs: &job };
+            let wanted = NewRegistration { customer: &new, trial_limits: &[], jobs: &job };
             registration::register(&store, &wanted).await.unwrap()
         };
 
         let first = register("ada@example.com").await;
         let second = register("ada@example.com").await;
 
-        assert_eq!(first, Registered::Created { trial: TrialState::Pending });
-        assert_eq!(second, Registered::EmailTaken);
+        assert_eq!(first, RegistrationOutcome::Created { trial: TrialState::Pending });
+        assert_eq!(second, RegistrationOutcome::EmailTaken);
         assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
     }
 }
@@ -114,8 +115,8 @@ async fn a_day_has_so_many_trials_for_what_registrations_have_in_common() {
         let register = async |number: usize, limits: &[TrialLimit], day: i64| {
             let mut new = new_customer(&format!("n{number}@example.com"));
             new.created_at = NOON.plus_seconds(day * 86_400);
-            let wanted = Registration { customer: &new, trial_limits: limits, jobs: &[] };
-            let Registered::Created { trial } =
+            let wanted = NewRegistration { customer: &new, trial_limits: limits, jobs: &[] };
+            let RegistrationOutcome::Created { trial } =
                 registration::register(&store, &wanted).await.unwrap()
             else {
                 panic!("the address is taken");
@@ -153,7 +154,7 @@ async fn a_link_confirms_its_address_once_and_grants_the_trial_with_it() {
         let second = confirm(&store, &mailed).await;
 
         assert_eq!(first, granted(&ada, "ada@example.com", 500));
-        assert_eq!(second, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(second, ConfirmationOutcome::NotOpen(LinkState::Used));
         let stored = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
         assert_eq!((stored.email_verified_at, stored.trial), (Some(NOON), TrialState::Granted));
         assert_eq!(grants(&store, ada.id).await, 1);
@@ -178,9 +179,10 @@ async fn confirmations_at_once_grant_the_trial_exactly_once() {
 
         let outcomes = tasks.join_all().await;
 
-        let count = |wanted: &Confirmation| outcomes.iter().filter(|it| *it == wanted).count();
+        let count =
+            |wanted: &ConfirmationOutcome| outcomes.iter().filter(|it| *it == wanted).count();
         assert_eq!(count(&granted(&ada, "ada@example.com", 500)), 1);
-        assert_eq!(count(&Confirmation::NotOpen(LinkState::Used)), 49);
+        assert_eq!(count(&ConfirmationOutcome::NotOpen(LinkState::Used)), 49);
         assert_eq!(grants(&store, ada.id).await, 1);
         assert_sound(&store).await;
     }
@@ -197,7 +199,7 @@ async fn a_link_ends_24_hours_after_it_was_mailed_and_one_for_a_password_after_o
         assert_eq!(state(&store, &mailed, end.plus_micros(-1)).await, Some(LinkState::Open));
         assert_eq!(state(&store, &mailed, end).await, Some(LinkState::Expired));
         let late = confirm_at(&store, &mailed, end).await;
-        assert_eq!(late, Confirmation::NotOpen(LinkState::Expired));
+        assert_eq!(late, ConfirmationOutcome::NotOpen(LinkState::Expired));
         let hour = NOON.plus_seconds(3_600);
         assert_eq!(state(&store, &reset, hour.plus_micros(-1)).await, Some(LinkState::Open));
         assert_eq!(state(&store, &reset, hour).await, Some(LinkState::Expired));
@@ -235,7 +237,7 @@ async fn a_link_for_one_thing_does_no_other() {
         let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
         let reset = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
         let password = PasswordHash("$argon2id$new".to_owned());
-        let resetting = |hash| Resetting {
+        let resetting = |hash| PasswordReset {
             hash,
             password: &password,
             jobs: &[],
@@ -244,11 +246,11 @@ async fn a_link_for_one_thing_does_no_other() {
             now: NOON,
         };
 
-        assert_eq!(confirm(&store, &reset).await, Confirmation::NotFound);
+        assert_eq!(confirm(&store, &reset).await, ConfirmationOutcome::NotFound);
         let wrong = password_resets::reset(&store, &resetting(&mailed)).await.unwrap();
 
-        assert_eq!(wrong, Reset::NotFound);
-        assert_eq!(confirm(&store, &hash()).await, Confirmation::NotFound);
+        assert_eq!(wrong, PasswordResetOutcome::NotFound);
+        assert_eq!(confirm(&store, &hash()).await, ConfirmationOutcome::NotFound);
         assert_eq!(state(&store, &mailed, NOON).await, Some(LinkState::Open));
         assert_eq!(state(&store, &reset, NOON).await, Some(LinkState::Open));
     }
@@ -262,7 +264,8 @@ async fn a_mailbox_has_one_trial_under_all_its_addresses() {
         for address in ["ada@example.com", "ada+2@example.com", "ada+3@example.com"] {
             let new = registered(&store, address).await;
             let mailed = link(&store, new.id, LinkPurpose::ConfirmEmail, address).await;
-            let Confirmation::Confirmed { granted, .. } = confirm(&store, &mailed).await else {
+            let ConfirmationOutcome::Confirmed { granted, .. } = confirm(&store, &mailed).await
+            else {
                 panic!("{address} was not confirmed");
             };
             let stored = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
@@ -298,7 +301,7 @@ async fn an_address_changes_when_the_new_one_is_confirmed_and_not_before() {
         assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
         assert_eq!(state(&store, &first, NOON).await, Some(LinkState::Outdated));
         let old = confirm(&store, &first).await;
-        assert_eq!(old, Confirmation::NotOpen(LinkState::Outdated));
+        assert_eq!(old, ConfirmationOutcome::NotOpen(LinkState::Outdated));
         assert_eq!(grants(&store, ada.id).await, 1);
     }
 }
@@ -316,10 +319,10 @@ async fn another_wish_for_an_address_ends_the_one_before() {
 
         assert_eq!(request("two@example.com").await, EmailChange::Requested);
         let two = link(&store, ada.id, LinkPurpose::ChangeEmail, "two@example.com").await;
-        assert_eq!(confirm(&store, &one).await, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(confirm(&store, &one).await, ConfirmationOutcome::NotOpen(LinkState::Used));
         assert_eq!(request("ada@example.com").await, EmailChange::Unchanged);
 
-        assert_eq!(confirm(&store, &two).await, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(confirm(&store, &two).await, ConfirmationOutcome::NotOpen(LinkState::Used));
         assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
     }
 }
@@ -338,7 +341,7 @@ async fn an_address_that_somebody_has_is_never_taken_over() {
         let taken = email_changes::request(&store, ada.id, &wanted, &[], NOON).await.unwrap();
         let nobody = email_changes::request(&store, stranger, &email("c@x.yz"), &[], NOON).await;
 
-        assert_eq!((late, taken), (Confirmation::EmailTaken, EmailChange::EmailTaken));
+        assert_eq!((late, taken), (ConfirmationOutcome::EmailTaken, EmailChange::EmailTaken));
         assert_eq!(nobody.unwrap(), EmailChange::NotFound);
         let owner = customers::find_by_email(&store, &wanted).await.unwrap().unwrap();
         assert_eq!(owner.id, bob.id);
@@ -362,7 +365,7 @@ async fn a_password_is_reset_once_and_ends_what_waits() {
             tasks.spawn(async move {
                 let password = PasswordHash(format!("$argon2id${number}"));
                 let job = [notice()];
-                let resetting = Resetting {
+                let resetting = PasswordReset {
                     hash: &mailed,
                     password: &password,
                     jobs: &job,
@@ -377,14 +380,14 @@ async fn a_password_is_reset_once_and_ends_what_waits() {
 
         let outcomes = tasks.join_all().await;
 
-        let done = Reset::Done { customer: ada.id, email: ada.email.clone() };
+        let done = PasswordResetOutcome::Done { customer: ada.id, email: ada.email.clone() };
         let won: Vec<_> = outcomes.iter().filter(|(outcome, _)| *outcome == done).collect();
         assert_eq!(won.len(), 1, "{outcomes:?}");
         let stored = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
         assert_eq!(stored.password_hash, won[0].1);
         assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
         assert_eq!(state(&store, &other, NOON).await, Some(LinkState::Used));
-        assert_eq!(confirm(&store, &change).await, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(confirm(&store, &change).await, ConfirmationOutcome::NotOpen(LinkState::Used));
         assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
     }
 }

@@ -6,20 +6,20 @@ use domain::charge::{CallState, Outcome};
 use domain::id::CallId;
 use store::Store;
 use store::calls::{self, RecentCalls};
-use store::metering::{BatchReport, Hold, HoldOutcome, MeterOptions, Refusal};
+use store::metering::{BatchReport, Hold, HoldOutcome, HoldRefusal, MeterOptions};
 use store::{keys, testing};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, credits, entry, grant, is_held, node, removal,
+    NOON, TestCaller, TestMetering, assert_sound, credits, entry, grant, is_held, node, removal,
     resolution, unique, unnoted,
 };
 
 #[tokio::test]
 async fn a_call_that_was_answered_is_charged_and_logged() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(3);
 
         let outcome = metering.hold(hold.clone()).await;
@@ -53,8 +53,8 @@ async fn a_call_that_was_answered_is_charged_and_logged() {
 #[tokio::test]
 async fn every_other_end_gives_the_credits_back() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
 
         for outcome in Outcome::ALL.iter().filter(|outcome| !outcome.is_charged()) {
             let hold = caller.hold(4);
@@ -74,8 +74,8 @@ async fn every_other_end_gives_the_credits_back() {
 #[tokio::test]
 async fn a_call_ends_only_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(4);
         assert!(is_held(&metering.hold(hold.clone()).await));
 
@@ -91,8 +91,8 @@ async fn a_call_ends_only_once() {
 #[tokio::test]
 async fn two_ends_in_one_batch_count_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(4);
         assert!(is_held(&metering.hold(hold.clone()).await));
 
@@ -108,8 +108,8 @@ async fn two_ends_in_one_batch_count_once() {
 #[tokio::test]
 async fn a_hold_and_its_end_may_meet_in_one_batch() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
 
         let mut waiting = Vec::new();
         for _ in 0..40 {
@@ -135,8 +135,8 @@ async fn a_hold_and_its_end_may_meet_in_one_batch() {
 #[tokio::test]
 async fn an_end_of_a_call_that_was_never_held_changes_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 5).await;
+        let metering = TestMetering::start(&store).await;
 
         let ended = metering.end(CallId::new(NOON, unique()), Outcome::Answered).await;
 
@@ -149,8 +149,8 @@ async fn an_end_of_a_call_that_was_never_held_changes_nothing() {
 #[tokio::test]
 async fn a_thousand_at_once_share_one_credit() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1).await;
+        let metering = TestMetering::start(&store).await;
 
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..1000 {
@@ -158,7 +158,9 @@ async fn a_thousand_at_once_share_one_credit() {
             tasks.spawn(async move {
                 match meter.reserve(hold).await {
                     Ok(mut reservation) => reservation.durable().await,
-                    Err(Refusal::Insufficient { balance }) => HoldOutcome::Insufficient { balance },
+                    Err(HoldRefusal::Insufficient { balance }) => {
+                        HoldOutcome::Insufficient { balance }
+                    }
                     Err(refusal) => panic!("{refusal:?}"),
                 }
             });
@@ -179,10 +181,10 @@ async fn a_thousand_at_once_share_one_credit() {
 #[tokio::test]
 async fn two_nodes_on_one_database_share_one_balance() {
     let Some(store) = testing::postgres().await else { return };
-    let caller = Caller::with(&store, 10).await;
+    let caller = TestCaller::with(&store, 10).await;
     let other = Store::open(store.options()).await.unwrap();
-    let first = Metering::start(&store).await;
-    let (second, _) = Metering::recovered(&other, domain::id::NodeId::new(NOON, [8; 10])).await;
+    let first = TestMetering::start(&store).await;
+    let (second, _) = TestMetering::recovered(&other, domain::id::NodeId::new(NOON, [8; 10])).await;
 
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..200 {
@@ -199,8 +201,8 @@ async fn two_nodes_on_one_database_share_one_balance() {
 #[tokio::test]
 async fn a_revoked_key_is_refused_at_the_hold() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 5).await;
+        let metering = TestMetering::start(&store).await;
         assert!(is_held(&metering.hold(caller.hold(1)).await));
 
         assert!(
@@ -220,8 +222,8 @@ async fn a_revoked_key_is_refused_at_the_hold() {
 #[tokio::test]
 async fn a_closed_customer_is_refused_at_the_hold() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 5).await;
+        let metering = TestMetering::start(&store).await;
 
         assert!(store::customers::disable(&store, caller.customer, NOON).await.unwrap());
 
@@ -233,8 +235,8 @@ async fn a_closed_customer_is_refused_at_the_hold() {
 #[tokio::test]
 async fn a_call_prepared_with_an_older_account_is_refused() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 5).await;
+        let metering = TestMetering::start(&store).await;
         let state = domain::account::AccountState::ReconnectNeeded;
         let (customer, account) = (caller.customer, &caller.account);
         let version =
@@ -244,7 +246,7 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
                 .unwrap();
 
         let refused = metering.hold(caller.hold(1)).await;
-        let renewed = Caller { account_version: version, ..caller.clone() };
+        let renewed = TestCaller { account_version: version, ..caller.clone() };
         let held = metering.hold(renewed.hold(1)).await;
 
         assert!(matches!(refused, HoldOutcome::AccountChanged), "{refused:?}");
@@ -262,9 +264,9 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
 #[tokio::test]
 async fn a_refused_hold_gives_its_reservation_back() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1).await;
-        let metering = Metering::start(&store).await;
-        let stale = Caller { account_version: 1, ..caller.clone() };
+        let caller = TestCaller::with(&store, 1).await;
+        let metering = TestMetering::start(&store).await;
+        let stale = TestCaller { account_version: 1, ..caller.clone() };
 
         for _ in 0..5 {
             let outcome = metering.hold(stale.hold(1)).await;
@@ -278,8 +280,8 @@ async fn a_refused_hold_gives_its_reservation_back() {
 #[tokio::test]
 async fn credits_granted_meanwhile_can_be_spent_at_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 0).await;
+        let metering = TestMetering::start(&store).await;
         let refused = metering.hold(caller.hold(2)).await;
         assert!(matches!(refused, HoldOutcome::Insufficient { balance } if balance == credits(0)));
 
@@ -293,8 +295,8 @@ async fn credits_granted_meanwhile_can_be_spent_at_once() {
 #[tokio::test]
 async fn credits_given_back_can_be_spent_at_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 2).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 2).await;
+        let metering = TestMetering::start(&store).await;
 
         for _ in 0..20 {
             let hold = caller.hold(2);
@@ -310,8 +312,8 @@ async fn credits_given_back_can_be_spent_at_once() {
 #[tokio::test]
 async fn a_free_call_needs_no_credits() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 0).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(0);
 
         assert!(is_held(&metering.hold(hold.clone()).await));
@@ -324,7 +326,7 @@ async fn a_free_call_needs_no_credits() {
 #[tokio::test]
 async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 6).await;
+        let caller = TestCaller::with(&store, 6).await;
         let options = MeterOptions { queue_max: 1, ..MeterOptions::new(node(), 1) };
         // The writer does not run yet, so that the queue cannot empty.
         let (meter, writer) = store::metering::start(&store, options);
@@ -332,7 +334,7 @@ async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
 
         let refused = meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        assert!(matches!(refused, Err(HoldRefusal::Overloaded)), "{refused:?}");
         drop(meter);
         writer.run().await;
         assert!(is_held(&first.durable().await));
@@ -344,8 +346,8 @@ async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
 #[tokio::test]
 async fn the_writer_ends_after_the_last_meter_and_all_it_was_asked_for() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 50).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 50).await;
+        let metering = TestMetering::start(&store).await;
         for _ in 0..25 {
             let hold = caller.hold(1);
             let reservation = metering.meter.reserve(hold.clone()).await.unwrap();
@@ -363,13 +365,13 @@ async fn the_writer_ends_after_the_last_meter_and_all_it_was_asked_for() {
 #[tokio::test]
 async fn batches_are_reported_with_the_balances_they_leave() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
         let options = MeterOptions {
             on_batch: std::sync::Arc::new(move |report| drop(sender.send(report.clone()))),
             ..MeterOptions::new(node(), 1)
         };
-        let metering = Metering::with(&store, options);
+        let metering = TestMetering::with(&store, options);
 
         assert!(is_held(&metering.hold(caller.hold(2)).await));
 
@@ -383,14 +385,14 @@ async fn batches_are_reported_with_the_balances_they_leave() {
 }
 
 /// A writer with this patience, and the reports of its transactions.
-fn patient(store: &Store, patience: Duration) -> (Metering, UnboundedReceiver<BatchReport>) {
+fn patient(store: &Store, patience: Duration) -> (TestMetering, UnboundedReceiver<BatchReport>) {
     let (sender, reports) = tokio::sync::mpsc::unbounded_channel();
     let options = MeterOptions {
         patience,
         on_batch: std::sync::Arc::new(move |report| drop(sender.send(report.clone()))),
         ..MeterOptions::new(node(), 1)
     };
-    (Metering::with(store, options), reports)
+    (TestMetering::with(store, options), reports)
 }
 
 const LONGER_THAN_A_TEST: Duration = Duration::from_hours(1);
@@ -398,7 +400,7 @@ const LONGER_THAN_A_TEST: Duration = Duration::from_hours(1);
 #[tokio::test]
 async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_call() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST);
         let hold = caller.hold(2);
         let mut reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
@@ -421,7 +423,7 @@ async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_ca
 #[tokio::test]
 async fn however_many_calls_are_written_together_each_is_written_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 50).await;
+        let caller = TestCaller::with(&store, 50).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
         let mut calls = Vec::new();
         for _ in 0..21 {
@@ -446,7 +448,7 @@ async fn however_many_calls_are_written_together_each_is_written_once() {
 #[tokio::test]
 async fn of_several_ends_of_a_hold_that_was_put_off_the_first_counts() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
         let hold = caller.hold(2);
         let reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
@@ -465,7 +467,7 @@ async fn of_several_ends_of_a_hold_that_was_put_off_the_first_counts() {
 #[tokio::test]
 async fn an_end_whose_hold_was_refused_ends_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
         let hold = Hold { key_version: 7, ..caller.hold(2) };
         let mut reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
@@ -483,7 +485,7 @@ async fn an_end_whose_hold_was_refused_ends_nothing() {
 #[tokio::test]
 async fn a_hold_that_somebody_waits_for_or_renews_is_not_put_off() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST);
         let (waited_for, renewed) = (caller.hold(2), caller.hold(1));
 
@@ -502,7 +504,7 @@ async fn a_hold_that_somebody_waits_for_or_renews_is_not_put_off() {
 #[tokio::test]
 async fn a_hold_that_was_put_off_is_written_when_its_time_is_over() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (metering, mut reports) = patient(&store, Duration::from_millis(1));
 
         let _reservation = metering.meter.reserve_patiently(caller.hold(2)).await.unwrap();
@@ -516,7 +518,7 @@ async fn a_hold_that_was_put_off_is_written_when_its_time_is_over() {
 #[tokio::test]
 async fn a_hold_that_was_put_off_is_written_before_the_writer_ends() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
         drop(metering.meter.reserve_patiently(caller.hold(2)).await.unwrap());
 
@@ -530,7 +532,7 @@ async fn a_hold_that_was_put_off_is_written_before_the_writer_ends() {
 #[tokio::test]
 async fn holds_that_are_put_off_count_as_waiting() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = TestCaller::with(&store, 5).await;
         let options = MeterOptions {
             queue_max: 1,
             patience: LONGER_THAN_A_TEST,
@@ -542,7 +544,7 @@ async fn holds_that_are_put_off_count_as_waiting() {
 
         let refused = meter.reserve_patiently(caller.hold(1)).await;
 
-        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        assert!(matches!(refused, Err(HoldRefusal::Overloaded)), "{refused:?}");
         assert_eq!(meter.stats().holds_waiting, 1);
         drop(meter);
         writer.run().await;
@@ -551,7 +553,7 @@ async fn holds_that_are_put_off_count_as_waiting() {
     }
 }
 
-fn all_calls(caller: &Caller) -> RecentCalls {
+fn all_calls(caller: &TestCaller) -> RecentCalls {
     RecentCalls {
         customer: caller.customer,
         key: None,

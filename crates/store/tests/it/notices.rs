@@ -1,16 +1,16 @@
 //! Notices: a node hears what another one changed.
 
 use domain::account::AccountState;
-use store::notices::{self, Notice};
+use store::notices::{self, ChangeNotice};
 use store::{Store, accounts, keys, testing};
 
-use crate::support::{Caller, entry};
+use crate::support::{TestCaller, entry};
 
 #[tokio::test]
 async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
     let mut heard_anything = false;
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let other_node = Store::open(store.options()).await;
         // SQLite refuses a second node, so there is nobody to be told.
         let Ok(other_node) = other_node else {
@@ -25,8 +25,8 @@ async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
         accounts::set_state(&store, customer, &creator, version, state).await.unwrap();
         keys::revoke(&store, customer, caller.key, &entry(customer)).await.unwrap();
 
-        assert_eq!(listener.next().await.unwrap(), Notice::Account { customer, creator });
-        assert_eq!(listener.next().await.unwrap(), Notice::Keys { customer: Some(customer) });
+        assert_eq!(listener.next().await.unwrap(), ChangeNotice::Account { customer, creator });
+        assert_eq!(listener.next().await.unwrap(), ChangeNotice::Keys { customer: Some(customer) });
         heard_anything = true;
         drop(listener);
         other_node.close().await;

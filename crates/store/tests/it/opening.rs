@@ -1,8 +1,10 @@
 //! Opening: what is refused, what may be open at the same time, and what survives.
 
-use store::{Access, DatabaseKind, OpenOptions, Store, StoreError, customers, standbys, testing};
+use store::{
+    DatabaseKind, OpenOptions, Store, StoreAccess, StoreError, customers, standbys, testing,
+};
 
-use crate::support::{Caller, NOON, assert_sound, credits, new_customer};
+use crate::support::{NOON, TestCaller, assert_sound, credits, new_customer};
 
 #[tokio::test]
 async fn a_second_server_cannot_open_the_same_file() {
@@ -20,7 +22,7 @@ async fn a_database_without_standbys_says_so() {
 
         let expected = match store.database() {
             DatabaseKind::Sqlite => None,
-            DatabaseKind::Postgres => Some(standbys::Standbys::default()),
+            DatabaseKind::Postgres => Some(standbys::StandbyStatus::default()),
         };
         assert_eq!(seen, expected);
     }
@@ -29,8 +31,8 @@ async fn a_database_without_standbys_says_so() {
 #[tokio::test]
 async fn reading_only_works_beside_a_running_server() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 7).await;
-        let options = OpenOptions { access: Access::ReadOnly, ..store.options().clone() };
+        let caller = TestCaller::with(&store, 7).await;
+        let options = OpenOptions { access: StoreAccess::ReadOnly, ..store.options().clone() };
 
         let reader = Store::open(&options).await.unwrap();
 
@@ -44,8 +46,8 @@ async fn reading_only_works_beside_a_running_server() {
 #[tokio::test]
 async fn reading_only_works_when_no_server_runs() {
     let mut store = testing::sqlite().await;
-    let caller = Caller::with(&store, 7).await;
-    let options = OpenOptions { access: Access::ReadOnly, ..store.options().clone() };
+    let caller = TestCaller::with(&store, 7).await;
+    let options = OpenOptions { access: StoreAccess::ReadOnly, ..store.options().clone() };
     store.shut().await;
 
     let reader = Store::open(&options).await.unwrap();
@@ -56,7 +58,7 @@ async fn reading_only_works_when_no_server_runs() {
 #[tokio::test]
 async fn what_was_committed_is_there_after_opening_again() {
     for mut store in testing::stores().await {
-        let caller = Caller::with(&store, 7).await;
+        let caller = TestCaller::with(&store, 7).await;
 
         store.reopen().await;
         store.migrate().await.unwrap();

@@ -4,7 +4,8 @@ use domain::id::{ChangeId, CustomerId, DataKeyId, KeyId, RunId};
 use domain::time::Timestamp;
 use store::idempotency::StoredAnswer;
 use store::own_requests::{
-    self, Claim, KnownRequest, NewRequest, RequestCaller, RequestEnd, RequestName, RequestState,
+    self, KnownRequest, NewRequest, RequestCaller, RequestClaim, RequestEnd, RequestName,
+    RequestState,
 };
 use store::{DatabaseKind, Store, testing};
 
@@ -42,13 +43,13 @@ fn answer() -> StoredAnswer {
 
 /// Claims a request that nobody has sent before.
 async fn claimed(store: &Store, new: &NewRequest<'_>) {
-    assert_eq!(own_requests::claim(store, new).await.unwrap(), Claim::Claimed);
+    assert_eq!(own_requests::claim(store, new).await.unwrap(), RequestClaim::Claimed);
 }
 
 /// What is known of a request that was sent before.
 async fn known(store: &Store, new: &NewRequest<'_>) -> KnownRequest {
     match own_requests::claim(store, new).await.unwrap() {
-        Claim::Known(known) => known,
+        RequestClaim::Known(known) => known,
         other => panic!("{other:?}"),
     }
 }
@@ -72,8 +73,8 @@ async fn of_fifty_at_once_one_runs_and_the_others_hear_of_it() {
         let claims = tasks.join_all().await;
 
         let running = RequestState::Running { leased_until: NOON.plus_seconds(60) };
-        let hears = |claim: &&Claim| matches!(claim, Claim::Known(known) if known.state == running);
-        assert_eq!(claims.iter().filter(|claim| **claim == Claim::Claimed).count(), 1);
+        let hears = |claim: &&RequestClaim| matches!(claim, RequestClaim::Known(known) if known.state == running);
+        assert_eq!(claims.iter().filter(|claim| **claim == RequestClaim::Claimed).count(), 1);
         assert_eq!(claims.iter().filter(hears).count(), 49);
     }
 }

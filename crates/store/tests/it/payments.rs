@@ -4,23 +4,23 @@ use domain::charge::Outcome;
 use domain::id::{EntryId, OrderId};
 use domain::payment::{Mismatch, OrderChannel, OrderState, ReversalKind, ReversalState};
 use domain::sales::PartKind;
-use store::orders::{self, NewOrder, Opening, Order, OrderQuery};
-use store::payments::{self, Fulfilled, Paid, PaidFor, SoldInvoice, SoldPart};
-use store::reversals::{self, Reversal, Reversed};
+use store::orders::{self, NewOrder, Order, OrderOpening, OrderQuery};
+use store::payments::{self, NewPayment, PaidFor, PaymentOutcome, SoldInvoice, SoldPart};
+use store::reversals::{self, PaymentReversal, ReversalEffect};
 use store::sales::SoldLine;
 use store::{Store, processor_customers, testing, unmatched, usage, verify};
 
-use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, unique};
+use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, unique};
 
 /// A customer who is known to the processor.
-pub(crate) async fn payer(store: &Store) -> (Caller, String) {
-    let caller = Caller::with(store, 0).await;
+pub(crate) async fn payer(store: &Store) -> (TestCaller, String) {
+    let caller = TestCaller::with(store, 0).await;
     let name = link(store, &caller).await;
     (caller, name)
 }
 
 /// Makes the customer known to the processor.
-pub(crate) async fn link(store: &Store, caller: &Caller) -> String {
+pub(crate) async fn link(store: &Store, caller: &TestCaller) -> String {
     let name = processor_name(caller);
     let linked = processor_customers::link(store, caller.customer, &name, NOON).await.unwrap();
     assert_eq!(linked, name);
@@ -28,11 +28,11 @@ pub(crate) async fn link(store: &Store, caller: &Caller) -> String {
 }
 
 /// Who the customer is at the processor.
-pub(crate) fn processor_name(caller: &Caller) -> String {
+pub(crate) fn processor_name(caller: &TestCaller) -> String {
     format!("cus_at_{}", caller.customer)
 }
 
-fn new_order<'a>(caller: &Caller, processor_customer: &'a str) -> NewOrder<'a> {
+fn new_order<'a>(caller: &TestCaller, processor_customer: &'a str) -> NewOrder<'a> {
     NewOrder {
         id: OrderId::new(NOON, unique()),
         customer: caller.customer,
@@ -50,20 +50,20 @@ fn new_order<'a>(caller: &Caller, processor_customer: &'a str) -> NewOrder<'a> {
     }
 }
 
-pub(crate) async fn ordered(store: &Store, caller: &Caller, processor_customer: &str) -> Order {
+pub(crate) async fn ordered(store: &Store, caller: &TestCaller, processor_customer: &str) -> Order {
     match orders::open(store, &new_order(caller, processor_customer)).await.unwrap() {
-        Opening::Opened(order) => order,
+        OrderOpening::Opened(order) => order,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn paid<'a>(order: &'a Order, payment: &'a str) -> Paid<'a> {
+pub(crate) fn paid<'a>(order: &'a Order, payment: &'a str) -> NewPayment<'a> {
     paid_with(order, payment, order.amount_cents)
 }
 
 /// The same with another amount.
-pub(crate) fn paid_with<'a>(order: &'a Order, payment: &'a str, cents: i64) -> Paid<'a> {
-    Paid {
+pub(crate) fn paid_with<'a>(order: &'a Order, payment: &'a str, cents: i64) -> NewPayment<'a> {
+    NewPayment {
         entry: EntryId::new(NOON, unique()),
         what: PaidFor::Order { id: order.id, subtotal_cents: cents, expires_at: None },
         payment,
@@ -82,8 +82,8 @@ pub(crate) fn reversal<'a>(
     (id, intent): (&'a str, &'a str),
     amount_cents: i64,
     state: ReversalState,
-) -> Reversal<'a> {
-    Reversal {
+) -> PaymentReversal<'a> {
+    PaymentReversal {
         entry: EntryId::new(NOON, unique()),
         id,
         kind,
@@ -131,8 +131,8 @@ fn invoice<'a>(
     (id, intent): (&'a str, &'a str),
     payer: &'a str,
     cents: i64,
-) -> Paid<'a> {
-    Paid {
+) -> NewPayment<'a> {
+    NewPayment {
         entry: EntryId::new(NOON, unique()),
         what: PaidFor::Invoice(sold),
         payment: id,
@@ -146,21 +146,21 @@ fn invoice<'a>(
     }
 }
 
-fn refund<'a>(id: &'a str, intent: &'a str, amount_cents: i64) -> Reversal<'a> {
+fn refund<'a>(id: &'a str, intent: &'a str, amount_cents: i64) -> PaymentReversal<'a> {
     reversal(ReversalKind::Refund, (id, intent), amount_cents, ReversalState::Standing)
 }
 
-fn dispute<'a>(id: &'a str, intent: &'a str, state: ReversalState) -> Reversal<'a> {
+fn dispute<'a>(id: &'a str, intent: &'a str, state: ReversalState) -> PaymentReversal<'a> {
     reversal(ReversalKind::Dispute, (id, intent), 999, state)
 }
 
-async fn apply(store: &Store, reversal: &Reversal<'_>) -> Reversed {
+async fn apply(store: &Store, reversal: &PaymentReversal<'_>) -> ReversalEffect {
     reversals::apply(store, reversal, &|_| Vec::new()).await.unwrap()
 }
 
-async fn taken(store: &Store, reversal: &Reversal<'_>) -> i64 {
+async fn taken(store: &Store, reversal: &PaymentReversal<'_>) -> i64 {
     match apply(store, reversal).await {
-        Reversed::Booked(change) => change.taken.whole(),
+        ReversalEffect::Booked(change) => change.taken.whole(),
         other => panic!("{other:?}"),
     }
 }
@@ -169,7 +169,7 @@ async fn state_of(store: &Store, order: &Order) -> OrderState {
     orders::find(store, order.customer, order.id).await.unwrap().unwrap().state
 }
 
-async fn available(store: &Store, caller: &Caller) -> i64 {
+async fn available(store: &Store, caller: &TestCaller) -> i64 {
     caller.balance(store).await.available.whole()
 }
 
@@ -188,9 +188,11 @@ async fn a_payment_seen_by_twenty_at_once_is_granted_once() {
 
         let outcomes = tasks.join_all().await;
 
-        let granted = outcomes.iter().filter(|outcome| matches!(outcome, Fulfilled::Granted(_)));
+        let granted =
+            outcomes.iter().filter(|outcome| matches!(outcome, PaymentOutcome::Granted(_)));
         assert_eq!(granted.count(), 1);
-        let repeated = outcomes.iter().filter(|outcome| matches!(outcome, Fulfilled::Repeated(_)));
+        let repeated =
+            outcomes.iter().filter(|outcome| matches!(outcome, PaymentOutcome::Repeated(_)));
         assert_eq!(repeated.count(), 19);
         assert_eq!(available(&store, &caller).await, 100);
         assert_eq!(state_of(&store, &order).await, OrderState::Paid);
@@ -208,19 +210,19 @@ async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
         let of_stranger =
             PaidFor::Order { id: stranger, subtotal_cents: order.amount_cents, expires_at: None };
         let wrong = [
-            (Paid { what: of_stranger, ..right }, Mismatch::UnknownOrder),
-            (Paid { processor_customer: Some("cus_x"), ..right }, Mismatch::OtherCustomer),
-            (Paid { processor_customer: None, ..right }, Mismatch::OtherCustomer),
+            (NewPayment { what: of_stranger, ..right }, Mismatch::UnknownOrder),
+            (NewPayment { processor_customer: Some("cus_x"), ..right }, Mismatch::OtherCustomer),
+            (NewPayment { processor_customer: None, ..right }, Mismatch::OtherCustomer),
             (paid_with(&order, "pi_1", 998), Mismatch::OtherAmount),
             (paid_with(&order, "pi_1", 99_900), Mismatch::OtherAmount),
-            (Paid { currency: "eur", ..right }, Mismatch::OtherCurrency),
-            (Paid { livemode: true, ..right }, Mismatch::OtherMode),
+            (NewPayment { currency: "eur", ..right }, Mismatch::OtherCurrency),
+            (NewPayment { livemode: true, ..right }, Mismatch::OtherMode),
         ];
 
         for (paid, expected) in wrong {
             let fulfilled = payments::fulfil(&store, &paid).await.unwrap();
             assert!(
-                matches!(&fulfilled, Fulfilled::Unmatched { reason, .. } if *reason == expected),
+                matches!(&fulfilled, PaymentOutcome::Unmatched { reason, .. } if *reason == expected),
                 "{fulfilled:?}"
             );
         }
@@ -233,7 +235,7 @@ async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
         assert_eq!((customer.object.as_str(), customer.times), ("pi_1", 2));
         // The right one is still granted.
         let fulfilled = payments::fulfil(&store, &right).await.unwrap();
-        assert!(matches!(fulfilled, Fulfilled::Granted(_)), "{fulfilled:?}");
+        assert!(matches!(fulfilled, PaymentOutcome::Granted(_)), "{fulfilled:?}");
         assert_sound(&store).await;
     }
 }
@@ -249,7 +251,7 @@ async fn a_second_payment_of_one_order_and_a_second_order_of_one_payment_are_not
         for wrong in [paid(&order, "pi_2"), paid(&other, "pi_1")] {
             let fulfilled = payments::fulfil(&store, &wrong).await.unwrap();
             let reason = match fulfilled {
-                Fulfilled::Unmatched { reason, is_new: true, .. } => reason,
+                PaymentOutcome::Unmatched { reason, is_new: true, .. } => reason,
                 unexpected => panic!("{unexpected:?}"),
             };
             assert_eq!(reason, Mismatch::OtherPayment);
@@ -270,7 +272,7 @@ async fn money_that_arrives_after_the_order_was_given_up_still_pays_it() {
 
             let fulfilled = payments::fulfil(&store, &paid(&order, payment)).await.unwrap();
 
-            assert!(matches!(fulfilled, Fulfilled::Granted(_)), "{fulfilled:?}");
+            assert!(matches!(fulfilled, PaymentOutcome::Granted(_)), "{fulfilled:?}");
             assert_eq!(state_of(&store, &order).await, OrderState::Paid);
             let late = orders::close(&store, order.id, (state, None), NOON).await.unwrap();
             assert!(!late, "a paid order was closed");
@@ -287,14 +289,14 @@ async fn an_invoice_is_granted_once_to_the_one_who_paid_it() {
         let paid = invoice(&month, ("in_1", "pi_9"), &payer, 4_900);
 
         let first = payments::fulfil(&store, &paid).await.unwrap();
-        let again = Paid { entry: EntryId::new(NOON, unique()), ..paid };
+        let again = NewPayment { entry: EntryId::new(NOON, unique()), ..paid };
         let second = payments::fulfil(&store, &again).await.unwrap();
-        let strange = Paid { processor_customer: Some("cus_x"), payment: "in_2", ..again };
+        let strange = NewPayment { processor_customer: Some("cus_x"), payment: "in_2", ..again };
         let third = payments::fulfil(&store, &strange).await.unwrap();
 
-        assert!(matches!(first, Fulfilled::Granted(_)), "{first:?}");
-        assert!(matches!(second, Fulfilled::Repeated(_)), "{second:?}");
-        assert!(matches!(third, Fulfilled::Unmatched { .. }), "{third:?}");
+        assert!(matches!(first, PaymentOutcome::Granted(_)), "{first:?}");
+        assert!(matches!(second, PaymentOutcome::Repeated(_)), "{second:?}");
+        assert!(matches!(third, PaymentOutcome::Unmatched { .. }), "{third:?}");
         assert_eq!(taken(&store, &refund("re_1", "pi_9", 2_450)).await, 15_000);
         assert_eq!(available(&store, &caller).await, 15_000);
         assert_sound(&store).await;
@@ -310,7 +312,7 @@ async fn refunds_take_credits_in_proportion_once_each_and_all_of_them_take_all()
 
         assert_eq!(taken(&store, &refund("re_1", "pi_1", 333)).await, 33);
         let again = apply(&store, &refund("re_1", "pi_1", 333)).await;
-        assert_eq!(again, Reversed::Unchanged);
+        assert_eq!(again, ReversalEffect::Unchanged);
         assert_eq!(taken(&store, &refund("re_2", "pi_1", 333)).await, 33);
         assert_eq!(state_of(&store, &order).await, OrderState::Paid);
         assert_eq!(taken(&store, &refund("re_3", "pi_1", 333)).await, 34);
@@ -329,14 +331,15 @@ async fn a_refund_that_fails_gives_its_credits_back() {
         payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
         assert_eq!(taken(&store, &refund("re_1", "pi_1", 999)).await, 100);
 
-        let failed = Reversal { state: ReversalState::Undone, ..refund("re_1", "pi_1", 999) };
+        let failed =
+            PaymentReversal { state: ReversalState::Undone, ..refund("re_1", "pi_1", 999) };
         assert_eq!(taken(&store, &failed).await, -100);
 
         assert_eq!(available(&store, &caller).await, 100);
         assert_eq!(state_of(&store, &order).await, OrderState::Paid);
         // An older view of it changes nothing any more.
         let late = apply(&store, &refund("re_1", "pi_1", 999)).await;
-        assert_eq!(late, Reversed::Unchanged);
+        assert_eq!(late, ReversalEffect::Unchanged);
         assert_sound(&store).await;
     }
 }
@@ -348,7 +351,7 @@ async fn a_dispute_after_the_credits_were_spent_makes_a_debt_and_calls_are_refus
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
         payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(80);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert!(metering.end(hold.call_id, Outcome::Answered).await);
@@ -415,7 +418,7 @@ async fn a_refund_seen_by_ten_at_once_takes_once() {
 
         let outcomes = tasks.join_all().await;
 
-        let unchanged = outcomes.iter().filter(|outcome| **outcome == Reversed::Unchanged);
+        let unchanged = outcomes.iter().filter(|outcome| **outcome == ReversalEffect::Unchanged);
         assert_eq!(unchanged.count(), 9);
         assert_eq!(available(&store, &caller).await, 50);
         assert_sound(&store).await;
@@ -428,8 +431,8 @@ async fn a_refund_of_a_payment_that_was_never_booked_is_noted() {
         let first = apply(&store, &refund("re_1", "pi_0", 500)).await;
         let second = apply(&store, &refund("re_1", "pi_0", 500)).await;
 
-        assert_eq!(first, Reversed::Unmatched { is_new: true });
-        assert_eq!(second, Reversed::Unmatched { is_new: false });
+        assert_eq!(first, ReversalEffect::Unmatched { is_new: true });
+        assert_eq!(second, ReversalEffect::Unmatched { is_new: false });
         let listed = unmatched::list(&store, 10).await.unwrap();
         assert_eq!(listed[0].reason, Mismatch::UnknownPayment);
     }
@@ -445,7 +448,7 @@ async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
             ..new_order(&caller, &payer)
         };
         let first = match orders::open(&store, &charge(Some([1; 32]))).await.unwrap() {
-            Opening::Opened(order) => order,
+            OrderOpening::Opened(order) => order,
             other => panic!("{other:?}"),
         };
 
@@ -459,11 +462,11 @@ async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
             .unwrap();
         let after = orders::open(&store, &charge(None)).await.unwrap();
 
-        assert_eq!(same_key, Opening::Known(first.clone()));
-        assert_eq!(other_key, Opening::Busy(first.clone()));
-        assert_eq!(no_key, Opening::UnderWay(first));
-        assert!(matches!(other_pack, Opening::Opened(_)), "{other_pack:?}");
-        assert!(matches!(after, Opening::Opened(_)), "{after:?}");
+        assert_eq!(same_key, OrderOpening::Known(first.clone()));
+        assert_eq!(other_key, OrderOpening::Busy(first.clone()));
+        assert_eq!(no_key, OrderOpening::UnderWay(first));
+        assert!(matches!(other_pack, OrderOpening::Opened(_)), "{other_pack:?}");
+        assert!(matches!(after, OrderOpening::Opened(_)), "{after:?}");
     }
 }
 
@@ -482,7 +485,7 @@ async fn twenty_clicks_at_once_open_one_charge() {
 
         let openings = tasks.join_all().await;
 
-        let opened = openings.iter().filter(|opening| matches!(opening, Opening::Opened(_)));
+        let opened = openings.iter().filter(|opening| matches!(opening, OrderOpening::Opened(_)));
         assert_eq!(opened.count(), 1);
     }
 }
@@ -630,7 +633,7 @@ async fn a_month_expires_at_its_end_and_late_credits_live_for_thirty_days() {
         let (caller, payer) = payer(&store).await;
         let sold = month(30_000, 4_900);
         payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_1"), &payer, 4_900)).await.unwrap();
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(100);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert!(metering.end(hold.call_id, Outcome::Answered).await);
@@ -642,9 +645,9 @@ async fn a_month_expires_at_its_end_and_late_credits_live_for_thirty_days() {
 
         assert_eq!(available(&store, &caller).await, 0);
         // All of the money takes all of the credits: what had expired is gone already.
-        let late = Reversal { at: end, ..refund("re_1", "pi_1", 4_900) };
+        let late = PaymentReversal { at: end, ..refund("re_1", "pi_1", 4_900) };
         assert_eq!(taken(&store, &late).await, 100);
-        let failed = Reversal { entry: entry(), state: ReversalState::Undone, ..late };
+        let failed = PaymentReversal { entry: entry(), state: ReversalState::Undone, ..late };
         assert_eq!(taken(&store, &failed).await, -30_000);
         let lots = store::lots::list(&store, caller.customer, end).await.unwrap();
         let shown: Vec<_> = lots.iter().map(|lot| (lot.left, lot.expires_at)).collect();

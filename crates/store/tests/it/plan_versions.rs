@@ -5,11 +5,11 @@ use domain::platform::Platform;
 use domain::slot::Accounts;
 use domain::subscription::SubscriptionStatus::{Active, Canceled};
 use store::plan_versions::{self, UnknownVersion};
-use store::subscriptions::{self, Reading, Told};
-use store::{limits, testing};
+use store::subscriptions::{self, ChangeRecords, SubscriptionReading};
+use store::{slot_limits, testing};
 
 use crate::subscriptions::{allowances, apply, pro, pro_version};
-use crate::support::{Caller, NOON};
+use crate::support::{NOON, TestCaller};
 
 #[tokio::test]
 async fn a_price_keeps_the_terms_that_it_was_first_seen_with() {
@@ -32,13 +32,19 @@ async fn a_price_keeps_the_terms_that_it_was_first_seen_with() {
 #[tokio::test]
 async fn a_subscription_to_a_version_that_is_not_written_down_is_listed_while_it_lasts() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let write = async |status| {
             let version = subscriptions::version(&store, customer).await.unwrap();
             let (view, allowances, tell) =
-                (pro(status, 0, 0), allowances(), &|_: &_| Told::default());
-            let reading =
-                Reading { customer, version, view: &view, allowances: &allowances, at: NOON, tell };
+                (pro(status, 0, 0), allowances(), &|_: &_| ChangeRecords::default());
+            let reading = SubscriptionReading {
+                customer,
+                version,
+                view: &view,
+                allowances: &allowances,
+                at: NOON,
+                tell,
+            };
             subscriptions::apply(&store, &reading).await.unwrap();
         };
         write(Active).await;
@@ -59,7 +65,7 @@ async fn a_subscription_to_a_version_that_is_not_written_down_is_listed_while_it
 #[tokio::test]
 async fn limits_count_the_accounts_of_the_version_that_is_paid_for() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let paid = PlanVersion {
             price_id: "price_paid".to_owned(),
             accounts: Accounts::each(|_| 5),
@@ -68,8 +74,8 @@ async fn limits_count_the_accounts_of_the_version_that_is_paid_for() {
         plan_versions::write_down(&store, &paid, NOON).await.unwrap();
         let mut view = pro(Active, 1, 0);
         let limit = async || {
-            let standing = limits::standing(&store, customer, &allowances()).await.unwrap();
-            standing.parts.limit.on(Platform::Alpha)
+            let standing = slot_limits::usage(&store, customer, &allowances()).await.unwrap();
+            standing.limits.limit.on(Platform::Alpha)
         };
 
         apply(&store, customer, &view).await;

@@ -7,13 +7,17 @@ use domain::time::Timestamp;
 use store::platform_health::{self, CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 use store::{Store, accounts, testing};
 
-use crate::support::{Caller, NOON, new_account};
+use crate::support::{NOON, TestCaller, new_account};
 
 const RULE: RefusalRule = RefusalRule { accounts: 3, customers: 3, within_s: 60 };
 const LONG_AGO: Timestamp = Timestamp::from_unix_micros(0);
 
 /// A refusal of an account as it is now, at noon, with no success before.
-async fn refusal_of(store: &Store, account: &Account, cause: RefusalCause) -> CredentialRefusal {
+async fn refusal_of(
+    store: &Store,
+    account: &TestAccount,
+    cause: RefusalCause,
+) -> CredentialRefusal {
     let (customer, creator) = (account.0, account.1.parse::<CreatorId>().unwrap());
     let version = accounts::find(store, customer, &creator).await.unwrap().unwrap().version;
     CredentialRefusal {
@@ -28,13 +32,13 @@ async fn refusal_of(store: &Store, account: &Account, cause: RefusalCause) -> Cr
 }
 
 /// The platform refuses the account, and nothing else is known.
-async fn refused(store: &Store, account: &Account, at: Timestamp) -> RefusalOutcome {
+async fn refused(store: &Store, account: &TestAccount, at: Timestamp) -> RefusalOutcome {
     refused_for(store, account, RefusalCause::Unknown, at).await
 }
 
 async fn refused_for(
     store: &Store,
-    account: &Account,
+    account: &TestAccount,
     cause: RefusalCause,
     at: Timestamp,
 ) -> RefusalOutcome {
@@ -43,9 +47,9 @@ async fn refused_for(
 }
 
 /// Whose it is, and its name.
-type Account = (CustomerId, &'static str);
+type TestAccount = (CustomerId, &'static str);
 
-async fn states(store: &Store, of: &[Account]) -> Vec<AccountState> {
+async fn states(store: &Store, of: &[TestAccount]) -> Vec<AccountState> {
     let mut states = Vec::new();
     for (customer, creator) in of {
         let creator = creator.parse().unwrap();
@@ -55,17 +59,17 @@ async fn states(store: &Store, of: &[Account]) -> Vec<AccountState> {
 }
 
 /// An account of each of three customers.
-async fn three(store: &Store) -> [Account; 3] {
+async fn three(store: &Store) -> [TestAccount; 3] {
     let mut three = Vec::new();
     for _ in 0..3 {
-        three.push((Caller::with(store, 0).await.customer, "ada"));
+        three.push((TestCaller::with(store, 0).await.customer, "ada"));
     }
     three.try_into().unwrap()
 }
 
 /// Three accounts of one customer.
-async fn of_one(store: &Store) -> [Account; 3] {
-    let customer = Caller::with(store, 0).await.customer;
+async fn of_one(store: &Store) -> [TestAccount; 3] {
+    let customer = TestCaller::with(store, 0).await.customer;
     for name in ["bea", "cyd"] {
         accounts::connect(store, &new_account(customer, name)).await.unwrap();
     }
@@ -163,7 +167,7 @@ async fn accounts_of_one_customer_are_marked_one_by_one_however_many_they_are() 
 async fn where_two_customers_are_all_there_are_both_must_be_refused() {
     for store in testing::stores().await {
         let [ada, bea, cyd] = of_one(&store).await;
-        let dot = (Caller::with(&store, 0).await.customer, "ada");
+        let dot = (TestCaller::with(&store, 0).await.customer, "ada");
         for account in [&ada, &bea] {
             assert_eq!(refused(&store, account, NOON).await, RefusalOutcome::AccountMarked);
         }

@@ -2,15 +2,15 @@
 
 use domain::id::JobId;
 use domain::job::JobKind;
-use store::cards::{self, Card};
+use store::cards::{self, SavedCard};
 use store::jobs::{self, NewJob};
-use store::processor_events::{self, Event, EventOutcome, Receipt};
+use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 use store::{processor_customers, testing};
 
-use crate::support::{Caller, NOON, unique};
+use crate::support::{NOON, TestCaller, unique};
 
-fn card(payment_method: &str) -> Card {
-    Card {
+fn card(payment_method: &str) -> SavedCard {
+    SavedCard {
         payment_method: payment_method.to_owned(),
         brand: "visa".to_owned(),
         last4: "4242".to_owned(),
@@ -20,8 +20,8 @@ fn card(payment_method: &str) -> Card {
     }
 }
 
-fn event(id: &str) -> Event {
-    Event {
+fn event(id: &str) -> DeliveredEvent {
+    DeliveredEvent {
         id: id.to_owned(),
         kind: "payment_intent.succeeded".to_owned(),
         object: Some("pi_1".to_owned()),
@@ -43,7 +43,7 @@ fn job() -> NewJob {
 #[tokio::test]
 async fn a_customer_has_one_processor_customer_and_it_belongs_to_nobody_else() {
     for store in testing::stores().await {
-        let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
         let first = processor_customers::link(&store, one.customer, "cus_1", NOON).await.unwrap();
         let second = processor_customers::link(&store, one.customer, "cus_2", NOON).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_customer_has_one_processor_customer_and_it_belongs_to_nobody_else() {
 #[tokio::test]
 async fn a_deleted_processor_customer_is_kept_and_replaced_and_its_card_forgotten() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         processor_customers::link(&store, caller.customer, "cus_1", NOON).await.unwrap();
         cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
 
@@ -79,7 +79,7 @@ async fn a_deleted_processor_customer_is_kept_and_replaced_and_its_card_forgotte
 #[tokio::test]
 async fn one_card_is_saved_and_a_detached_one_is_forgotten_only_if_it_is_that_one() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
         cards::save(&store, caller.customer, &card("pm_2"), NOON).await.unwrap();
 
@@ -98,7 +98,7 @@ async fn one_card_is_saved_and_a_detached_one_is_forgotten_only_if_it_is_that_on
 #[tokio::test]
 async fn a_card_is_found_by_whether_it_was_saved_after_a_time() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
         let after = async |seconds: i64| {
             let since = NOON.plus_seconds(seconds);
@@ -118,7 +118,7 @@ async fn an_event_is_written_once_with_a_job_that_goes_when_it_is_done() {
 
         let first = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
         let again = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
-        assert_eq!((first.unwrap(), again.unwrap()), (Receipt::Open, Receipt::Open));
+        assert_eq!((first.unwrap(), again.unwrap()), (EventReceipt::Open, EventReceipt::Open));
         assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
         assert_eq!(jobs::next_due(&store).await.unwrap(), Some(later));
         let open = processor_events::find_open(&store, "evt_1").await.unwrap();
@@ -129,7 +129,7 @@ async fn an_event_is_written_once_with_a_job_that_goes_when_it_is_done() {
         assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
         assert_eq!(processor_events::find_open(&store, "evt_1").await.unwrap(), None);
         let late = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
-        assert_eq!(late.unwrap(), Receipt::Ended);
+        assert_eq!(late.unwrap(), EventReceipt::Ended);
         assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
     }
 }
@@ -142,7 +142,7 @@ async fn an_event_that_matched_nothing_is_taken_up_again_when_it_is_sent_again()
 
         let again = processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
 
-        assert_eq!(again, Receipt::Open);
+        assert_eq!(again, EventReceipt::Open);
         let later = NOON.plus_seconds(1);
         assert_eq!(processor_events::delete_old(&store, later).await.unwrap(), 1);
     }

@@ -7,21 +7,21 @@ use domain::id::{CallId, EntryId};
 use domain::lots::LotSource;
 use domain::payment::{ReversalKind, ReversalState};
 use proptest::prelude::*;
-use store::ledger::{self, Grant};
+use store::ledger::{self, CreditGrant};
 use store::metering::{self, Hold, IdempotencyClaim};
 use store::orders::Order;
-use store::payments::Fulfilled;
+use store::payments::PaymentOutcome;
 use store::reversals;
 use store::testing::{self, TestStore};
 
 use crate::payments;
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, credits, grant, is_held, node, resolution, unique,
+    NOON, TestCaller, TestMetering, assert_sound, credits, grant, is_held, node, resolution, unique,
 };
 
 #[derive(Debug, Clone)]
-enum Step {
+enum RandomStep {
     Hold {
         who: usize,
         cost: i64,
@@ -66,89 +66,89 @@ enum Step {
     Crash,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<RandomStep>> {
     let who = 0_usize..3;
     let outcome = || prop::sample::select(Outcome::ALL);
     let step = prop_oneof![
         6 => (who.clone(), 0_i64..8, prop::option::of(0_u8..4))
-            .prop_map(|(who, cost, key)| Step::Hold { who, cost, key }),
-        6 => (0_usize..64, outcome()).prop_map(|(which, outcome)| Step::End { which, outcome }),
+            .prop_map(|(who, cost, key)| RandomStep::Hold { who, cost, key }),
+        6 => (0_usize..64, outcome()).prop_map(|(which, outcome)| RandomStep::End { which, outcome }),
         3 => (who.clone(), prop::collection::vec(0_i64..4, 1..12), outcome())
-            .prop_map(|(who, costs, outcome)| Step::Burst { who, costs, outcome }),
-        2 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| Step::Grant { who, amount }),
-        1 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| Step::Remove { who, amount }),
-        2 => who.prop_map(|who| Step::Order { who }),
+            .prop_map(|(who, costs, outcome)| RandomStep::Burst { who, costs, outcome }),
+        2 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| RandomStep::Grant { who, amount }),
+        1 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| RandomStep::Remove { who, amount }),
+        2 => who.prop_map(|who| RandomStep::Order { who }),
         4 => (0_usize..6, 0_u8..3, prop_oneof![8 => Just(999_i64), 1 => Just(998)])
-            .prop_map(|(which, payment, cents)| Step::Pay { which, payment, cents }),
+            .prop_map(|(which, payment, cents)| RandomStep::Pay { which, payment, cents }),
         3 => (0_usize..6, 0_u8..4, 0_i64..1_200, prop::sample::select(ReversalState::ALL))
-            .prop_map(|(which, id, cents, state)| Step::Reverse { which, id, cents, state }),
-        1 => Just(Step::Sweep),
-        1 => Just(Step::Crash),
+            .prop_map(|(which, id, cents, state)| RandomStep::Reverse { which, id, cents, state }),
+        1 => Just(RandomStep::Sweep),
+        1 => Just(RandomStep::Crash),
     ];
     prop::collection::vec(step, 1..60)
 }
 
-struct World {
+struct RandomWorld {
     store: TestStore,
-    metering: Option<Metering>,
-    callers: Vec<Caller>,
+    metering: Option<TestMetering>,
+    callers: Vec<TestCaller>,
     open: Vec<CallId>,
     orders: Vec<Order>,
     /// Which orders are paid, by their places.
     paid: BTreeSet<usize>,
 }
 
-impl World {
+impl RandomWorld {
     async fn new(store: TestStore) -> Self {
         let mut callers = Vec::new();
         for amount in [0, 10, 40] {
-            let caller = Caller::with(&store, amount).await;
+            let caller = TestCaller::with(&store, amount).await;
             payments::link(&store, &caller).await;
             callers.push(caller);
         }
-        let metering = Some(Metering::start(&store).await);
+        let metering = Some(TestMetering::start(&store).await);
         let (orders, paid) = (Vec::new(), BTreeSet::new());
         Self { store, metering, callers, open: Vec::new(), orders, paid }
     }
 
-    fn metering(&self) -> &Metering {
+    fn metering(&self) -> &TestMetering {
         self.metering.as_ref().unwrap()
     }
 
-    async fn step(&mut self, step: Step) {
+    async fn step(&mut self, step: RandomStep) {
         match step {
-            Step::Hold { who, cost, key } => self.hold(who, cost, key).await,
-            Step::End { which, outcome } => {
+            RandomStep::Hold { who, cost, key } => self.hold(who, cost, key).await,
+            RandomStep::End { which, outcome } => {
                 if !self.open.is_empty() {
                     let call_id = self.open.swap_remove(which % self.open.len());
                     assert!(self.metering().end(call_id, outcome).await);
                     assert!(!self.metering().end(call_id, Outcome::Answered).await);
                 }
             }
-            Step::Burst { who, costs, outcome } => self.burst(who, costs, outcome).await,
-            Step::Grant { who, amount } => {
+            RandomStep::Burst { who, costs, outcome } => self.burst(who, costs, outcome).await,
+            RandomStep::Grant { who, amount } => {
                 grant(&self.store, self.callers[who].customer, amount).await;
             }
-            Step::Remove { who, amount } => self.remove(who, amount).await,
-            Step::Order { who } => {
+            RandomStep::Remove { who, amount } => self.remove(who, amount).await,
+            RandomStep::Order { who } => {
                 let caller = &self.callers[who];
                 let payer = payments::processor_name(caller);
                 self.orders.push(payments::ordered(&self.store, caller, &payer).await);
             }
-            Step::Pay { which, payment, cents } => self.pay(which, payment, cents).await,
-            Step::Reverse { which, id, cents, state } => {
+            RandomStep::Pay { which, payment, cents } => self.pay(which, payment, cents).await,
+            RandomStep::Reverse { which, id, cents, state } => {
                 let (intent, id) = (format!("pi_{which}_0"), format!("{which}_{id}"));
                 let is_even = cents % 2 == 0;
                 let kind = if is_even { ReversalKind::Refund } else { ReversalKind::Dispute };
                 let reversal = payments::reversal(kind, (&id, &intent), cents, state);
                 reversals::apply(&self.store, &reversal, &|_| Vec::new()).await.unwrap();
             }
-            Step::Sweep => {
+            RandomStep::Sweep => {
                 let late = NOON.plus_seconds(100_000);
                 while metering::sweep(&self.store, late).await.unwrap() > 0 {}
                 self.open.clear();
             }
-            Step::Crash => self.crash().await,
+            RandomStep::Crash => self.crash().await,
         }
     }
 
@@ -184,7 +184,7 @@ impl World {
             return;
         }
         let fulfilled = store::payments::fulfil(&self.store, &paid).await.unwrap();
-        assert_eq!(matches!(fulfilled, Fulfilled::Granted(_)), is_first, "{fulfilled:?}");
+        assert_eq!(matches!(fulfilled, PaymentOutcome::Granted(_)), is_first, "{fulfilled:?}");
     }
 
     async fn burst(&mut self, who: usize, costs: Vec<i64>, outcome: Outcome) {
@@ -200,7 +200,7 @@ impl World {
     async fn remove(&self, who: usize, amount: i64) {
         let entry = EntryId::new(NOON, unique());
         let source_id = entry.to_string();
-        let removal = Grant {
+        let removal = CreditGrant {
             entry,
             customer: self.callers[who].customer,
             amount: credits(amount),
@@ -214,13 +214,13 @@ impl World {
         };
         // More than there is, or was, cannot be taken.
         let removed = ledger::remove(&self.store, &removal).await.unwrap();
-        assert!(!matches!(removed, ledger::Granting::Repeated), "{removed:?}");
+        assert!(!matches!(removed, ledger::CreditGrantOutcome::Repeated), "{removed:?}");
     }
 
     async fn crash(&mut self) {
         self.metering.take().unwrap().crash().await;
         self.store.reopen().await;
-        self.metering = Some(Metering::recovered(&self.store, node()).await.0);
+        self.metering = Some(TestMetering::recovered(&self.store, node()).await.0);
         for caller in &self.callers {
             assert_eq!(caller.balance(&self.store).await.held, credits(0));
         }
@@ -247,7 +247,7 @@ proptest! {
             .unwrap();
         runtime.block_on(async {
             for store in testing::stores().await {
-                let mut world = World::new(store).await;
+                let mut world = RandomWorld::new(store).await;
                 for step in steps.clone() {
                     world.step(step).await;
                 }

@@ -4,13 +4,13 @@ use domain::charge::Outcome;
 use domain::id::NodeId;
 use domain::time::Timestamp;
 use store::calls::{self, RecentCalls};
-use store::idempotency::{self, Existing};
+use store::idempotency::{self, ExistingRequest};
 use store::metering::{self, Hold, IdempotencyClaim};
 use store::{DatabaseKind, testing};
 
-use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, node};
+use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, node};
 
-async fn outcomes(store: &store::Store, caller: &Caller) -> Vec<Option<String>> {
+async fn outcomes(store: &store::Store, caller: &TestCaller) -> Vec<Option<String>> {
     let wanted = RecentCalls {
         customer: caller.customer,
         key: None,
@@ -27,8 +27,8 @@ async fn outcomes(store: &store::Store, caller: &Caller) -> Vec<Option<String>> 
 #[tokio::test]
 async fn a_start_gives_back_what_a_crash_left_open() {
     for mut store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         for cost in [1, 2] {
             assert!(is_held(&metering.hold(caller.hold(cost)).await));
         }
@@ -36,7 +36,7 @@ async fn a_start_gives_back_what_a_crash_left_open() {
         store.reopen().await;
         assert_eq!(caller.balance(&store).await.held, credits(3));
 
-        let (restarted, recovery) = Metering::recovered(&store, node()).await;
+        let (restarted, recovery) = TestMetering::recovered(&store, node()).await;
 
         assert_eq!((recovery.epoch, recovery.refunded), (2, 2));
         assert_eq!(caller.balance(&store).await.available, credits(10));
@@ -52,8 +52,8 @@ async fn a_start_gives_back_what_a_crash_left_open() {
 #[tokio::test]
 async fn a_start_leaves_the_calls_of_other_nodes_alone() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         assert!(is_held(&metering.hold(caller.hold(4)).await));
 
         let other = NodeId::new(NOON, [8; 10]);
@@ -72,8 +72,8 @@ async fn a_start_leaves_the_calls_of_other_nodes_alone() {
 #[tokio::test]
 async fn a_key_whose_call_was_lost_in_a_crash_answers_that_the_outcome_is_unknown() {
     for mut store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let claim = IdempotencyClaim {
             key_hash: [1; 32],
             fingerprint: [2; 32],
@@ -88,7 +88,7 @@ async fn a_key_whose_call_was_lost_in_a_crash_answers_that_the_outcome_is_unknow
 
         let existing =
             idempotency::find(&store, caller.customer, &[1; 32], &[2; 32], NOON).await.unwrap();
-        assert_eq!(existing, Some(Existing::OutcomeUnknown { call: hold.call_id }));
+        assert_eq!(existing, Some(ExistingRequest::OutcomeUnknown { call: hold.call_id }));
         assert_sound(&store).await;
     }
 }
@@ -96,8 +96,8 @@ async fn a_key_whose_call_was_lost_in_a_crash_answers_that_the_outcome_is_unknow
 #[tokio::test]
 async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let end = NOON.plus_seconds(170);
         let (left, renewed) = (caller.hold(1), caller.hold(2));
         assert!(is_held(&metering.hold(left).await));
@@ -114,7 +114,7 @@ async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
         assert_eq!(swept, [0, 2, 1]);
         assert_eq!(caller.balance(&store).await.available, credits(10));
         assert_eq!(outcomes(&store, &caller).await, [(); 3].map(|()| Some("expired".to_owned())));
-        assert!(is_held(&metering.hold(caller.hold(10)).await), "the mirror learnt of it");
+        assert!(is_held(&metering.hold(caller.hold(10)).await), "the balance cache learnt of it");
         assert_sound(&store).await;
     }
 }
@@ -122,7 +122,7 @@ async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
 #[tokio::test]
 async fn a_hold_may_be_renewed_before_it_is_written() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
+        let caller = TestCaller::with(&store, 10).await;
         let later = NOON.plus_seconds(1000);
         // The writer comes last, so that it finds all of it at once.
         let (meter, writer) = metering::start(&store, metering::MeterOptions::new(node(), 1));
@@ -143,8 +143,8 @@ async fn a_hold_may_be_renewed_before_it_is_written() {
 #[tokio::test]
 async fn many_expired_holds_are_swept_in_parts() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1200).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1200).await;
+        let metering = TestMetering::start(&store).await;
         let mut reservations = Vec::new();
         for _ in 0..1100 {
             reservations.push(metering.meter.reserve(caller.hold(1)).await.unwrap());
@@ -168,8 +168,8 @@ async fn many_expired_holds_are_swept_in_parts() {
 #[tokio::test]
 async fn a_call_that_was_swept_cannot_be_charged_afterwards() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 10).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 10).await;
+        let metering = TestMetering::start(&store).await;
         let hold = caller.hold(4);
         assert!(is_held(&metering.hold(hold.clone()).await));
         assert_eq!(metering::sweep(&store, NOON.plus_seconds(1000)).await.unwrap(), 1);
@@ -185,8 +185,8 @@ async fn a_call_that_was_swept_cannot_be_charged_afterwards() {
 #[tokio::test]
 async fn sweepers_and_owners_at_once_end_every_call_once() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 200).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 200).await;
+        let metering = TestMetering::start(&store).await;
         let mut calls = Vec::new();
         for _ in 0..200 {
             let hold = caller.hold(1);
@@ -218,9 +218,9 @@ async fn sweepers_and_owners_at_once_end_every_call_once() {
 #[tokio::test]
 async fn thousands_of_open_calls_are_given_back_at_start() {
     for mut store in testing::stores().await {
-        let caller = Caller::with(&store, 3000).await;
-        let other = Caller::with(&store, 3000).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 3000).await;
+        let other = TestCaller::with(&store, 3000).await;
+        let metering = TestMetering::start(&store).await;
         let mut reservations = Vec::new();
         for number in 0..2600 {
             let owner = if number % 2 == 0 { &caller } else { &other };

@@ -4,13 +4,13 @@ use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
 use domain::token::{Token, TokenHash};
 use store::customers::{self, NewCustomer, PasswordHash};
-use store::sessions::{self, Lifetime, Login, NewSession, PasswordChange, Session};
+use store::sessions::{self, NewSession, PasswordChange, Session, SessionLifetime, VerifiedLogin};
 use store::testing;
 use store::{Store, StoreError};
 
 use crate::support::{NOON, entry, new_customer, unique};
 
-const LIFETIME: Lifetime = Lifetime { idle_s: 43_200, age_s: 604_800 };
+const LIFETIME: SessionLifetime = SessionLifetime { idle_s: 43_200, age_s: 604_800 };
 
 fn hash(text: &str) -> PasswordHash {
     PasswordHash(text.to_owned())
@@ -36,8 +36,8 @@ fn new_session(customer: CustomerId, at: Timestamp) -> NewSession {
     }
 }
 
-fn login<'a>(session: &'a NewSession, checked: &'a PasswordHash) -> Login<'a> {
-    Login { session, checked, rehashed: None, replaced: None, sessions_max: 50 }
+fn login<'a>(session: &'a NewSession, checked: &'a PasswordHash) -> VerifiedLogin<'a> {
+    VerifiedLogin { session, checked, rehashed: None, replaced: None, sessions_max: 50 }
 }
 
 /// Begins a session of a customer whose password hashes to `first`.
@@ -149,7 +149,7 @@ async fn a_login_ends_the_session_that_the_device_held() {
 
         let session = new_session(ada, NOON);
         let first = hash("first");
-        let login = Login { replaced: Some(held.token_hash), ..login(&session, &first) };
+        let login = VerifiedLogin { replaced: Some(held.token_hash), ..login(&session, &first) };
         assert!(sessions::log_in(&store, &login).await.unwrap());
 
         assert!(!is_open(&store, &held.token_hash, NOON).await);
@@ -172,7 +172,7 @@ async fn beyond_the_most_sessions_those_unused_for_longest_end() {
         sessions::touch(&store, begun[0].id, NOON.plus_seconds(10)).await.unwrap();
 
         let session = new_session(ada, NOON.plus_seconds(11));
-        let login = Login { sessions_max: 2, ..login(&session, &first) };
+        let login = VerifiedLogin { sessions_max: 2, ..login(&session, &first) };
         assert!(sessions::log_in(&store, &login).await.unwrap());
 
         assert_eq!(ids(&store, ada).await, [session.id, begun[0].id]);
@@ -212,7 +212,7 @@ async fn a_login_brings_the_hash_up_to_date() {
         let ada = customer(&store, "ada@example.com").await;
         let session = new_session(ada, NOON);
         let (first, better) = (hash("first"), hash("better"));
-        let login = Login { rehashed: Some(&better), ..login(&session, &first) };
+        let login = VerifiedLogin { rehashed: Some(&better), ..login(&session, &first) };
 
         assert!(sessions::log_in(&store, &login).await.unwrap());
 

@@ -10,21 +10,23 @@ use domain::subscription::SubscriptionStatus::Active;
 use domain::time::Timestamp;
 use store::accounts::{self, NewAccount};
 use store::audit::AuditEntry;
-use store::change_previews::{self, Preview};
-use store::places::{OccupiedSlots, Shift};
-use store::slot_changes::{self, Change, ChangeItem, Failure, NewChange, Start};
+use store::change_previews::{self, StoredPreview};
+use store::slot_assignment::{OccupiedSlots, SlotShift};
+use store::slot_changes::{
+    self, NewSlotChange, SlotChange, SlotChangeFailure, SlotChangeItem, SlotChangeStart,
+};
 
 use store::subscriptions;
-use store::{Store, limits, sales, testing};
+use store::{Store, sales, slot_limits, testing};
 
 use crate::account_switch::switch;
 use crate::subscriptions::{allowances, apply, connect, in_use, pro};
-use crate::support::{Caller, NOON, creator, new_account, unique};
+use crate::support::{NOON, TestCaller, creator, new_account, unique};
 
 const LEASE_END: Timestamp = NOON.plus_seconds(60);
 
-pub(crate) fn slots(platform: Platform, count_before: i64, count_after: i64) -> ChangeItem {
-    ChangeItem {
+pub(crate) fn slots(platform: Platform, count_before: i64, count_after: i64) -> SlotChangeItem {
+    SlotChangeItem {
         platform: Some(platform),
         plan_id: None,
         item_id: Some(format!("si_{}", platform.as_str())),
@@ -40,9 +42,9 @@ pub(crate) async fn change(
     store: &Store,
     customer: CustomerId,
     kind: SlotChangeKind,
-    items: Vec<ChangeItem>,
-) -> NewChange {
-    NewChange {
+    items: Vec<SlotChangeItem>,
+) -> NewSlotChange {
+    NewSlotChange {
         id: ChangeId::new(NOON, unique()),
         customer,
         version: subscriptions::version(store, customer).await.unwrap(),
@@ -63,26 +65,26 @@ pub(crate) async fn change(
     }
 }
 
-async fn start(store: &Store, new: &NewChange) -> Start {
+async fn start(store: &Store, new: &NewSlotChange) -> SlotChangeStart {
     slot_changes::start(store, new, &allowances()).await.unwrap()
 }
 
-fn started(start: Start) -> Change {
+fn started(start: SlotChangeStart) -> SlotChange {
     match start {
-        Start::Started(change) => *change,
+        SlotChangeStart::Started(change) => *change,
         other => panic!("{other:?}"),
     }
 }
 
 async fn limit(store: &Store, customer: CustomerId) -> i64 {
-    let standing = limits::standing(store, customer, &allowances()).await.unwrap();
-    standing.parts.limit.on(Platform::Alpha)
+    let standing = slot_limits::usage(store, customer, &allowances()).await.unwrap();
+    standing.limits.limit.on(Platform::Alpha)
 }
 
 #[tokio::test]
 async fn a_change_reads_back_as_it_was_written() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 0)).await;
         let mut new = change(&store, customer, SlotChangeKind::Switch, Vec::new()).await;
         new.items = vec![slots(Platform::Alpha, 2, 1), slots(Platform::Beta, 0, 1)];
@@ -103,7 +105,7 @@ async fn a_change_reads_back_as_it_was_written() {
 #[tokio::test]
 async fn one_change_at_a_time_is_open() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
         let mut tasks = tokio::task::JoinSet::new();
         for count in 2..22 {
@@ -115,10 +117,12 @@ async fn one_change_at_a_time_is_open() {
 
         let ended = tasks.join_all().await;
 
-        let open: Vec<_> =
-            ended.iter().filter(|(_, start)| matches!(start, Start::Started(_))).collect();
+        let open: Vec<_> = ended
+            .iter()
+            .filter(|(_, start)| matches!(start, SlotChangeStart::Started(_)))
+            .collect();
         assert_eq!(open.len(), 1);
-        let busy = |start: &Start| matches!(start, Start::Busy(change) if change.id == open[0].0);
+        let busy = |start: &SlotChangeStart| matches!(start, SlotChangeStart::Busy(change) if change.id == open[0].0);
         assert_eq!(ended.iter().filter(|(_, start)| busy(start)).count(), 19);
     }
 }
@@ -126,20 +130,20 @@ async fn one_change_at_a_time_is_open() {
 #[tokio::test]
 async fn a_change_from_an_older_state_is_decided_anew() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
         let items = vec![slots(Platform::Alpha, 1, 2)];
         let new = change(&store, customer, SlotChangeKind::Raise, items).await;
         apply(&store, customer, &pro(Active, 5, 0)).await;
 
-        assert_eq!(start(&store, &new).await, Start::Overtaken);
+        assert_eq!(start(&store, &new).await, SlotChangeStart::Overtaken);
     }
 }
 
 #[tokio::test]
 async fn a_raise_gives_its_places_when_the_processor_shows_it_and_the_named_account_is_first() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 0, 0)).await;
         connect(&store, customer, &["bob", "cyd", "dan", "eve", "fay"]).await;
         assert_eq!(in_use(&store, customer).await, ["ada", "bob", "cyd"]);
@@ -163,7 +167,7 @@ async fn a_raise_gives_its_places_when_the_processor_shows_it_and_the_named_acco
 #[tokio::test]
 async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 1)).await;
         connect(&store, customer, &["bob", "cyd", "dan"]).await;
         let lower = async |count| {
@@ -173,27 +177,27 @@ async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing()
 
         let refused = start(&store, &lower(0).await).await;
 
-        let Start::InUse(occupied) = refused else { panic!("{refused:?}") };
+        let SlotChangeStart::InUse(occupied) = refused else { panic!("{refused:?}") };
         let accounts = ["ada", "bob", "cyd", "dan"].map(creator).to_vec();
         let platform = Platform::Alpha;
         let expected = OccupiedSlots { platform, must_free: 1, accounts, waiting: Vec::new() };
         assert_eq!(occupied, expected);
         assert_eq!(slot_changes::find_open(&store, customer).await.unwrap(), None);
-        assert!(matches!(start(&store, &lower(1).await).await, Start::Started(_)));
+        assert!(matches!(start(&store, &lower(1).await).await, SlotChangeStart::Started(_)));
     }
 }
 
 #[tokio::test]
 async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_free() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 1)).await;
         connect(&store, customer, &["bob", "cyd", "dan", "eve", "fay", "gil"]).await;
         switch(&store, customer, "gil", false).await;
         let items = vec![slots(Platform::Alpha, 2, 0)];
         let lower = change(&store, customer, SlotChangeKind::Lower, items).await;
 
-        let Start::InUse(occupied) = start(&store, &lower).await else { panic!() };
+        let SlotChangeStart::InUse(occupied) = start(&store, &lower).await else { panic!() };
 
         // What is switched off takes no slot.
         assert_eq!((occupied.must_free, occupied.waiting), (2, vec![creator("fay")]));
@@ -201,14 +205,14 @@ async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_
 }
 
 /// Writes nothing into the audit list.
-fn unnoted(_: &[Shift]) -> Option<AuditEntry> {
+fn unnoted(_: &[SlotShift]) -> Option<AuditEntry> {
     None
 }
 
 #[tokio::test]
 async fn a_place_that_is_being_given_up_cannot_be_taken() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
         connect(&store, customer, &["bob", "cyd"]).await;
         let items = vec![slots(Platform::Alpha, 1, 0)];
@@ -217,7 +221,7 @@ async fn a_place_that_is_being_given_up_cannot_be_taken() {
 
         let late = connect(&store, customer, &["dan"]).await;
         let limit_meanwhile = limit(&store, customer).await;
-        let failure = Failure { code: "resource_missing", decline_code: None, at: NOON };
+        let failure = SlotChangeFailure { code: "resource_missing", decline_code: None, at: NOON };
         let failed = slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await;
 
         assert_eq!((late, limit_meanwhile), (vec![AccountState::Inactive], 3));
@@ -232,7 +236,7 @@ async fn a_place_that_is_being_given_up_cannot_be_taken() {
 #[tokio::test]
 async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
         let items = vec![slots(Platform::Alpha, 1, 2)];
         let new = change(&store, customer, SlotChangeKind::Raise, items).await;
@@ -251,7 +255,7 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
         assert_eq!((taken.attempts, taken.leased_until), (2, later));
         assert_eq!(twice, None);
         // Who lost the lease ends nothing any more.
-        let failure = Failure { code: "late", decline_code: None, at: NOON };
+        let failure = SlotChangeFailure { code: "late", decline_code: None, at: NOON };
         let zombie = slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await;
         assert_eq!(zombie.unwrap(), None);
         slot_changes::release(&store, &taken, LEASE_END).await.unwrap();
@@ -262,8 +266,8 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
 #[tokio::test]
 async fn what_was_told_of_a_change_is_remembered_for_each_subject() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
-        let preview = |subject: &str, wanted: &str| Preview {
+        let customer = TestCaller::with(&store, 0).await.customer;
+        let preview = |subject: &str, wanted: &str| StoredPreview {
             subject: subject.to_owned(),
             wanted: wanted.to_owned(),
             proration_date_s: 1_000,
@@ -283,8 +287,8 @@ async fn what_was_told_of_a_change_is_remembered_for_each_subject() {
 }
 
 /// A change of the plan's item from `before` to `wanted`, while `paid` is paid for.
-fn plan(before: &str, wanted: &str, paid: &str) -> ChangeItem {
-    ChangeItem {
+fn plan(before: &str, wanted: &str, paid: &str) -> SlotChangeItem {
+    SlotChangeItem {
         platform: None,
         plan_id: Some("big".to_owned()),
         item_id: Some("si_plan".to_owned()),
@@ -299,7 +303,7 @@ fn plan(before: &str, wanted: &str, paid: &str) -> ChangeItem {
 #[tokio::test]
 async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let mut view = pro(Active, 0, 0);
         apply(&store, customer, &view).await;
         let items = vec![plan("price_cheap", "price_big", "price_si_plan")];
@@ -310,11 +314,12 @@ async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
         let later = LEASE_END.plus_seconds(60);
 
         let early = open.is_shown_by(&view);
-        let stale = Change { attempts: 0, ..open.clone() };
+        let stale = SlotChange { attempts: 0, ..open.clone() };
         let stolen = slot_changes::set_step(&store, &stale, ChangeStep::Change, later).await;
         let next = slot_changes::set_step(&store, &open, ChangeStep::Change, later).await.unwrap();
         let next = next.unwrap();
-        let failure = Failure { code: "card_declined", decline_code: Some("no_funds"), at: NOON };
+        let failure =
+            SlotChangeFailure { code: "card_declined", decline_code: Some("no_funds"), at: NOON };
         let restoring = slot_changes::begin_restore(&store, &next, failure, later).await.unwrap();
         let found = slot_changes::find_open(&store, customer).await.unwrap();
 
@@ -333,7 +338,7 @@ async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
 #[tokio::test]
 async fn a_start_ends_the_leases_of_a_process_that_is_gone() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 0, 0)).await;
         let items = vec![plan("price_si_plan", "price_big", "price_si_plan")];
         let new = change(&store, customer, SlotChangeKind::Plan, items).await;
@@ -356,7 +361,7 @@ async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscriptio
         for (number, wanted, is_made) in
             [(1, "price_declined", false), (1, "price_big", true), (2, "price_huge", true)]
         {
-            let customer = Caller::with(&store, 0).await.customer;
+            let customer = TestCaller::with(&store, 0).await.customer;
             let id = format!("sub_{number}");
             let mut view = pro(Active, 0, 0);
             view.subscription_id = Some(id.clone());
@@ -366,7 +371,7 @@ async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscriptio
             (new.subscription_id, new.proration) = (id, ChangeProration::PayNow);
             let open = started(start(&store, &new).await);
             if !is_made {
-                let failure = Failure { code: "declined", decline_code: None, at: NOON };
+                let failure = SlotChangeFailure { code: "declined", decline_code: None, at: NOON };
                 slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await.unwrap();
             }
         }
@@ -381,7 +386,7 @@ async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscriptio
 #[tokio::test]
 async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         for (proration, before, pending) in [
             (ChangeProration::PayNow, "price_cheap", Some("price_cheap")),
             (ChangeProration::PayNow, "price_si_plan", None),
@@ -395,7 +400,7 @@ async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
             let open = started(start(&store, &new).await);
             slot_changes::note_charge(&store, open.id, "in_1", 15_000).await.unwrap();
             let noted = slot_changes::find(&store, open.id).await.unwrap().unwrap();
-            let failure = Failure { code: "declined", decline_code: None, at: NOON };
+            let failure = SlotChangeFailure { code: "declined", decline_code: None, at: NOON };
             slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await.unwrap();
 
             assert_eq!(open.pending_before(), pending, "{proration:?}");
@@ -411,7 +416,7 @@ async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
 #[tokio::test]
 async fn accounts_in_use_never_exceed_the_limit_while_slots_change_and_accounts_connect() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 4, 0)).await;
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..20 {
@@ -435,17 +440,17 @@ async fn accounts_in_use_never_exceed_the_limit_while_slots_change_and_accounts_
         }
 
         assert!(reads > 0);
-        let standing = limits::standing(&store, customer, &allowances()).await.unwrap();
+        let standing = slot_limits::usage(&store, customer, &allowances()).await.unwrap();
         let slots = standing.subscription.unwrap().view.slots(Platform::Alpha);
-        assert_eq!(standing.parts.limit.on(Platform::Alpha), 3 + slots);
+        assert_eq!(standing.limits.limit.on(Platform::Alpha), 3 + slots);
         assert_eq!(standing.active.on(Platform::Alpha), 3 + slots);
     }
 }
 
 async fn assert_within_limit(store: &Store, customer: CustomerId) {
-    let standing = limits::standing(store, customer, &allowances()).await.unwrap();
+    let standing = slot_limits::usage(store, customer, &allowances()).await.unwrap();
     for platform in Platform::ALL {
-        let (active, limit) = (standing.active.on(*platform), standing.parts.limit.on(*platform));
+        let (active, limit) = (standing.active.on(*platform), standing.limits.limit.on(*platform));
         assert!(active <= limit, "{active} of {limit} on {platform}");
     }
 }
@@ -458,14 +463,14 @@ async fn change_to(store: &Store, customer: CustomerId, count: i64) {
         let kind = if count > before { SlotChangeKind::Raise } else { SlotChangeKind::Lower };
         let items = vec![slots(Platform::Alpha, before, count)];
         let new =
-            NewChange { version: known.version, ..change(store, customer, kind, items).await };
+            NewSlotChange { version: known.version, ..change(store, customer, kind, items).await };
         match start(store, &new).await {
-            Start::Started(_) => {
+            SlotChangeStart::Started(_) => {
                 apply(store, customer, &pro(Active, count, 0)).await;
                 return;
             }
-            Start::InUse(_) | Start::Busy(_) => return,
-            Start::Overtaken => {}
+            SlotChangeStart::InUse(_) | SlotChangeStart::Busy(_) => return,
+            SlotChangeStart::Overtaken => {}
         }
     }
 }

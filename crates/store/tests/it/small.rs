@@ -7,7 +7,7 @@ use store::nodes::{self, Node};
 use store::routes::{self, VerifiedRoute};
 use store::{metering, testing};
 
-use crate::support::{Caller, NOON, entry, node, unique};
+use crate::support::{NOON, TestCaller, entry, node, unique};
 
 #[tokio::test]
 async fn a_route_is_verified_by_its_first_answer() {
@@ -66,7 +66,7 @@ async fn a_setting_is_settled_by_whoever_comes_first() {
 #[tokio::test]
 async fn nobody_changes_what_the_audit_list_says() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let written = entry(caller.customer);
         audit::record(&store, &written).await.unwrap();
 
@@ -94,7 +94,7 @@ async fn audit_ids_are_stored_as_earlier_versions_read_them() {
         select 'ent_01990000000070008000000000000002', customer_id, at, actor, action, details from audit
         where id = 'ent_01990000000070008000000000000001'";
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let id = "aud_01990000000070008000000000000001".parse().unwrap();
         audit::record(&store, &AuditEntry { id, ..entry(caller.customer) }).await.unwrap();
 
@@ -118,7 +118,8 @@ async fn audit_ids_are_stored_as_earlier_versions_read_them() {
 #[tokio::test]
 async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
     for store in testing::stores().await {
-        let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let (caller, other) =
+            (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
         let at_second = |customer, seconds| AuditEntry {
             id: AuditId::new(NOON, unique()),
             customer,

@@ -4,15 +4,15 @@ use domain::id::CustomerId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 use store::audit::{self, AuditEntry, AuditQuery};
-use store::permissions::{self, Granting};
-use store::support_access::{self, Look, Looking};
+use store::permissions::{self, PermissionGranting};
+use store::support_access::{self, SupportLook, SupportLookOutcome};
 use store::{Store, customers, testing};
 
-use crate::support::{Caller, NOON, entry, entry_at};
+use crate::support::{NOON, TestCaller, entry, entry_at};
 
 async fn permit(store: &Store, member: CustomerId, permission: Permission) {
     let granting = permissions::grant(store, member, permission, &entry(member)).await.unwrap();
-    assert_eq!(granting, Granting::Granted);
+    assert_eq!(granting, PermissionGranting::Granted);
 }
 
 /// Asks for a look at the customer's things at this time.
@@ -21,9 +21,9 @@ async fn look_at(
     (staff, needs): (CustomerId, &[Permission]),
     customer: CustomerId,
     at: Timestamp,
-) -> Looking {
+) -> SupportLookOutcome {
     let told = AuditEntry { actor: staff.to_string(), ..entry_at(customer, at) };
-    support_access::look(store, &Look { staff, needs, customer }, &told).await.unwrap()
+    support_access::look(store, &SupportLook { staff, needs, customer }, &told).await.unwrap()
 }
 
 async fn looks(store: &Store, staff: CustomerId, customer: CustomerId) -> usize {
@@ -35,7 +35,7 @@ async fn looks(store: &Store, staff: CustomerId, customer: CustomerId) -> usize 
 #[tokio::test]
 async fn a_permission_is_had_from_its_grant_to_its_end() {
     for store in testing::stores().await {
-        let member = Caller::with(&store, 0).await.customer;
+        let member = TestCaller::with(&store, 0).await.customer;
         let nobody = CustomerId::new(NOON, [7; 10]);
         let told = entry(member);
 
@@ -50,7 +50,10 @@ async fn a_permission_is_had_from_its_grant_to_its_end() {
         let twice =
             permissions::revoke(&store, member, Permission::SupportRead, &entry(member)).await;
 
-        assert_eq!((again, missing), (Granting::Repeated, Granting::NoCustomer));
+        assert_eq!(
+            (again, missing),
+            (PermissionGranting::Repeated, PermissionGranting::NoCustomer)
+        );
         assert_eq!(listed.len(), 1);
         assert_eq!((listed[0].customer, listed[0].permission), (member, Permission::SupportRead));
         assert_eq!((revoked.unwrap(), twice.unwrap()), (true, false));
@@ -68,7 +71,7 @@ async fn a_permission_is_had_from_its_grant_to_its_end() {
 #[tokio::test]
 async fn staff_look_with_all_permissions_and_consent_and_leave_a_trace() {
     for store in testing::stores().await {
-        let victim = Caller::with(&store, 0).await.customer;
+        let victim = TestCaller::with(&store, 0).await.customer;
         let mut members = Vec::new();
         for held in [
             &[][..],
@@ -76,14 +79,15 @@ async fn staff_look_with_all_permissions_and_consent_and_leave_a_trace() {
             &[Permission::DataExportManage],
             &[Permission::SupportRead, Permission::DataExportManage],
         ] {
-            let member = Caller::with(&store, 0).await.customer;
+            let member = TestCaller::with(&store, 0).await.customer;
             for permission in held {
                 permit(&store, member, *permission).await;
             }
             members.push((member, held));
         }
         let until = NOON.plus_seconds(3_600);
-        let refused = |may| if may { Looking::NotOpen } else { Looking::NotPermitted };
+        let refused =
+            |may| if may { SupportLookOutcome::NotOpen } else { SupportLookOutcome::NotPermitted };
 
         for (member, held) in members {
             let mut traces = 0;
@@ -94,7 +98,11 @@ async fn staff_look_with_all_permissions_and_consent_and_leave_a_trace() {
                 assert_eq!(look_at(&store, asked, victim, before).await, refused(may));
 
                 support_access::enable(&store, until, &entry(victim)).await.unwrap();
-                let open = if may { Looking::Allowed } else { Looking::NotPermitted };
+                let open = if may {
+                    SupportLookOutcome::Allowed
+                } else {
+                    SupportLookOutcome::NotPermitted
+                };
                 assert_eq!(look_at(&store, asked, victim, NOON).await, open);
                 assert_eq!(look_at(&store, asked, victim, until.plus_micros(-1)).await, open);
                 assert_eq!(look_at(&store, asked, victim, until).await, refused(may));
@@ -114,16 +122,23 @@ async fn staff_look_with_all_permissions_and_consent_and_leave_a_trace() {
 #[tokio::test]
 async fn a_closed_member_of_the_staff_looks_at_nothing() {
     for store in testing::stores().await {
-        let (victim, member) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let (victim, member) =
+            (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
         permit(&store, member.customer, Permission::SupportRead).await;
         support_access::enable(&store, NOON.plus_seconds(60), &entry(victim.customer))
             .await
             .unwrap();
         let asked = (member.customer, Permission::TO_LOOK);
-        assert_eq!(look_at(&store, asked, victim.customer, NOON).await, Looking::Allowed);
+        assert_eq!(
+            look_at(&store, asked, victim.customer, NOON).await,
+            SupportLookOutcome::Allowed
+        );
 
         assert!(customers::disable(&store, member.customer, NOON).await.unwrap());
 
-        assert_eq!(look_at(&store, asked, victim.customer, NOON).await, Looking::NotPermitted);
+        assert_eq!(
+            look_at(&store, asked, victim.customer, NOON).await,
+            SupportLookOutcome::NotPermitted
+        );
     }
 }

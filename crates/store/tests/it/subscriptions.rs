@@ -9,14 +9,15 @@ use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
 use domain::subscription::SubscriptionStatus;
-use store::accounts::{self, Connection, NewAccount};
+use store::accounts::{self, ConnectionOutcome, NewAccount};
 use store::audit::{self, AuditQuery};
 use store::subscriptions::{
-    self, Application, Gives, Happened, Item, Reading, Subscription, Told, View,
+    self, ChangeRecords, ItemBenefit, PaidItem, StoredSubscription, SubscriptionApplication,
+    SubscriptionReading, SubscriptionUpdate, SubscriptionView,
 };
-use store::{Store, invoice_notices, limits, plan_versions, subscription_offers, testing};
+use store::{Store, invoice_notices, plan_versions, slot_limits, subscription_offers, testing};
 
-use crate::support::{Caller, NOON, creator, entry, new_account, unique};
+use crate::support::{NOON, TestCaller, creator, entry, new_account, unique};
 
 /// One account for good on each platform.
 pub(crate) fn allowances() -> Allowances {
@@ -35,23 +36,23 @@ pub(crate) fn pro_version() -> PlanVersion {
 }
 
 /// A subscription to `pro` with so many slots of alpha and beta.
-pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> View {
-    let item = |id: &str, gives, quantity| Item {
+pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> SubscriptionView {
+    let item = |id: &str, gives, quantity| PaidItem {
         id: id.to_owned(),
         price_id: format!("price_{id}"),
         gives,
         quantity,
     };
-    View {
+    SubscriptionView {
         subscription_id: Some("sub_1".to_owned()),
         status,
         period_start: Some(NOON),
         period_end: Some(NOON.plus_seconds(30 * 86_400)),
         cancels_at: None,
         items: vec![
-            item("si_alpha", Gives::Slots(Platform::Alpha), alpha),
-            item("si_beta", Gives::Slots(Platform::Beta), beta),
-            item("si_plan", Gives::Plan("pro".to_owned()), 1),
+            item("si_alpha", ItemBenefit::Slots(Platform::Alpha), alpha),
+            item("si_beta", ItemBenefit::Slots(Platform::Beta), beta),
+            item("si_plan", ItemBenefit::Plan("pro".to_owned()), 1),
         ],
         paid: None,
         paid_until: None,
@@ -59,8 +60,8 @@ pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> View {
     }
 }
 
-fn silent(_: &Happened) -> Told {
-    Told::default()
+fn silent(_: &SubscriptionUpdate) -> ChangeRecords {
+    ChangeRecords::default()
 }
 
 /// Writes a state down as somebody who read `version` before.
@@ -68,21 +69,26 @@ pub(crate) async fn apply_after(
     store: &Store,
     customer: CustomerId,
     version: i64,
-    view: &View,
-) -> Application {
+    view: &SubscriptionView,
+) -> SubscriptionApplication {
     plan_versions::write_down(store, &pro_version(), NOON).await.unwrap();
     let allowances = allowances();
     let tell = &silent;
-    let reading = Reading { customer, version, view, allowances: &allowances, at: NOON, tell };
+    let reading =
+        SubscriptionReading { customer, version, view, allowances: &allowances, at: NOON, tell };
     subscriptions::apply(store, &reading).await.unwrap()
 }
 
 /// Writes a state down as the one who read last.
-pub(crate) async fn apply(store: &Store, customer: CustomerId, view: &View) -> Happened {
+pub(crate) async fn apply(
+    store: &Store,
+    customer: CustomerId,
+    view: &SubscriptionView,
+) -> SubscriptionUpdate {
     let version = subscriptions::version(store, customer).await.unwrap();
     match apply_after(store, customer, version, view).await {
-        Application::Applied(happened) => *happened,
-        Application::Overtaken => panic!("nobody else writes"),
+        SubscriptionApplication::Applied(happened) => *happened,
+        SubscriptionApplication::Overtaken => panic!("nobody else writes"),
     }
 }
 
@@ -100,8 +106,8 @@ pub(crate) async fn connect(
             ..new_account(customer, name)
         };
         match accounts::connect(store, &new).await.unwrap() {
-            Connection::Connected { state, .. } => states.push(state),
-            other @ Connection::Refused(_) => panic!("{other:?}"),
+            ConnectionOutcome::Connected { state, .. } => states.push(state),
+            other @ ConnectionOutcome::Refused(_) => panic!("{other:?}"),
         }
     }
     states
@@ -117,27 +123,28 @@ pub(crate) async fn in_use(store: &Store, customer: CustomerId) -> Vec<String> {
 #[tokio::test]
 async fn what_the_processor_shows_is_remembered_whole() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         assert_eq!(subscriptions::find(&store, customer).await.unwrap(), None);
         let mut view = pro(SubscriptionStatus::PastDue, 3, 0);
         view.cancels_at = Some(NOON.plus_seconds(9));
         view.paid = Some(pro_version());
         view.paid_until = Some(NOON.plus_seconds(8));
         view.latest_invoice_id = Some("in_1".to_owned());
-        view.items.push(Item {
+        view.items.push(PaidItem {
             id: "si_support".to_owned(),
             price_id: "price_support".to_owned(),
-            gives: Gives::Other,
+            gives: ItemBenefit::Other,
             quantity: 7,
         });
 
         let first = apply(&store, customer, &view).await;
-        let second = apply(&store, customer, &View::none()).await;
+        let second = apply(&store, customer, &SubscriptionView::none()).await;
 
         assert_eq!((first.before, first.now), (None, view.clone()));
-        assert_eq!((second.before, second.now), (Some(view), View::none()));
+        assert_eq!((second.before, second.now), (Some(view), SubscriptionView::none()));
         let known = subscriptions::find(&store, customer).await.unwrap();
-        let none = Subscription { version: 2, view: View::none(), synced_at: NOON };
+        let none =
+            StoredSubscription { version: 2, view: SubscriptionView::none(), synced_at: NOON };
         assert_eq!(known, Some(none));
     }
 }
@@ -145,7 +152,7 @@ async fn what_the_processor_shows_is_remembered_whole() {
 #[tokio::test]
 async fn a_state_that_was_read_earlier_never_replaces_a_later_one() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let active = pro(SubscriptionStatus::Active, 2, 0);
         let canceled = pro(SubscriptionStatus::Canceled, 2, 0);
         let version = subscriptions::version(&store, customer).await.unwrap();
@@ -154,8 +161,8 @@ async fn a_state_that_was_read_earlier_never_replaces_a_later_one() {
         let newer = apply_after(&store, customer, version, &canceled).await;
         let older = apply_after(&store, customer, version, &active).await;
 
-        assert!(matches!(newer, Application::Applied(_)), "{newer:?}");
-        assert_eq!(older, Application::Overtaken);
+        assert!(matches!(newer, SubscriptionApplication::Applied(_)), "{newer:?}");
+        assert_eq!(older, SubscriptionApplication::Overtaken);
         let known = subscriptions::find(&store, customer).await.unwrap().unwrap();
         assert_eq!(known.view.status, SubscriptionStatus::Canceled);
     }
@@ -164,13 +171,16 @@ async fn a_state_that_was_read_earlier_never_replaces_a_later_one() {
 #[tokio::test]
 async fn of_many_who_write_at_once_one_does() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let mut tasks = tokio::task::JoinSet::new();
         for slots in 0..20 {
             let shared = (*store).clone();
             tasks.spawn(async move {
                 let view = pro(SubscriptionStatus::Active, slots, 0);
-                matches!(apply_after(&shared, customer, 0, &view).await, Application::Applied(_))
+                matches!(
+                    apply_after(&shared, customer, 0, &view).await,
+                    SubscriptionApplication::Applied(_)
+                )
             });
         }
 
@@ -184,10 +194,10 @@ async fn of_many_who_write_at_once_one_does() {
 #[tokio::test]
 async fn the_limit_is_what_everybody_has_and_the_plan_and_the_slots() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let limit = async |platform: Platform| {
-            let standing = limits::standing(&store, customer, &allowances()).await.unwrap();
-            standing.parts.limit.on(platform)
+            let standing = slot_limits::usage(&store, customer, &allowances()).await.unwrap();
+            standing.limits.limit.on(platform)
         };
         assert_eq!((limit(Platform::Alpha).await, limit(Platform::Beta).await), (1, 1));
 
@@ -205,7 +215,7 @@ async fn the_limit_is_what_everybody_has_and_the_plan_and_the_slots() {
 #[tokio::test]
 async fn accounts_that_waited_are_active_with_the_first_state_that_has_room_for_them() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let states = connect(&store, customer, &["bob", "cyd", "dan", "eve"]).await;
         assert!(states.iter().all(|state| *state == AccountState::Inactive));
 
@@ -222,7 +232,7 @@ async fn accounts_that_waited_are_active_with_the_first_state_that_has_room_for_
 #[tokio::test]
 async fn when_a_subscription_ends_the_newest_accounts_lose_their_places() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
+        let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
         apply(&store, customer, &pro(SubscriptionStatus::Active, 1, 0)).await;
         connect(&store, customer, &["zoe", "bob", "cyd"]).await;
@@ -235,7 +245,7 @@ async fn when_a_subscription_ends_the_newest_accounts_lose_their_places() {
         let kept = in_use(&store, customer).await;
         let ended = apply(&store, customer, &pro(SubscriptionStatus::Canceled, 0, 0)).await;
 
-        let lost = |happened: &Happened| {
+        let lost = |happened: &SubscriptionUpdate| {
             let shifts = happened.shifts.iter().map(|shift| {
                 assert_eq!(shift.state, AccountState::Inactive);
                 shift.creator_id.to_string()
@@ -257,15 +267,21 @@ fn vec_of(names: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn what_is_told_is_written_with_the_state_or_not_at_all() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let (allowances, view) = (allowances(), pro(SubscriptionStatus::Active, 0, 0));
-        let tell = &|happened: &Happened| {
+        let tell = &|happened: &SubscriptionUpdate| {
             let entries = vec![entry(happened.customer)];
-            Told { entries, jobs: Vec::new() }
+            ChangeRecords { entries, jobs: Vec::new() }
         };
         for version in [0, 0, 1] {
-            let reading =
-                Reading { customer, version, view: &view, allowances: &allowances, at: NOON, tell };
+            let reading = SubscriptionReading {
+                customer,
+                version,
+                view: &view,
+                allowances: &allowances,
+                at: NOON,
+                tell,
+            };
             subscriptions::apply(&store, &reading).await.unwrap();
         }
 
@@ -279,7 +295,7 @@ async fn those_that_are_not_over_are_listed_page_by_page() {
     for store in testing::stores().await {
         let mut live = Vec::new();
         for status in SubscriptionStatus::ALL {
-            let customer = Caller::with(&store, 0).await.customer;
+            let customer = TestCaller::with(&store, 0).await.customer;
             apply(&store, customer, &pro(*status, 0, 0)).await;
             if status.is_live() {
                 live.push(customer);
@@ -298,8 +314,8 @@ async fn those_that_are_not_over_are_listed_page_by_page() {
 #[tokio::test]
 async fn one_offer_is_open_for_a_customer() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
-        let offer = || subscription_offers::Offer {
+        let customer = TestCaller::with(&store, 0).await.customer;
+        let offer = || subscription_offers::SubscriptionOffer {
             id: domain::id::OfferId::new(NOON, unique()),
             customer,
             plan_id: "pro".to_owned(),
@@ -322,7 +338,7 @@ async fn one_offer_is_open_for_a_customer() {
 #[tokio::test]
 async fn a_failed_payment_is_told_once_for_each_attempt() {
     for store in testing::stores().await {
-        let customer = Caller::with(&store, 0).await.customer;
+        let customer = TestCaller::with(&store, 0).await.customer;
         let letter = || store::jobs::NewJob {
             id: domain::id::JobId::new(NOON, unique()),
             kind: domain::job::JobKind::SendMail,

@@ -14,15 +14,17 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use domain::time::Timestamp;
-use store::accounts::{AccountRemoval, Connection, Credentials, NewAccount};
+use store::accounts::{AccountRemoval, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::audit::AuditEntry;
-use store::authority::Authority;
-use store::customers::{Creation, NewCustomer, PasswordHash};
+use store::authority::ChangeAuthority;
+use store::customers::{CustomerCreation, NewCustomer, PasswordHash};
 use store::keys::{KeyCreation, NewKey, NewSecret};
-use store::ledger::{Grant, Granting};
-use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Recovery, Resolution};
-use store::places::Shift;
-use store::usage::Balance;
+use store::ledger::{CreditGrant, CreditGrantOutcome};
+use store::metering::{
+    self, CallResolution, EpochRecovery, Hold, HoldOutcome, Meter, MeterOptions,
+};
+use store::slot_assignment::SlotShift;
+use store::usage::CreditBalance;
 use store::{Store, keys};
 use tokio::task::JoinHandle;
 
@@ -115,12 +117,12 @@ pub(crate) fn new_customer(email: &str) -> NewCustomer {
 pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount {
     NewAccount {
         customer,
-        authority: Authority::Operator,
+        authority: ChangeAuthority::Operator,
         creator_id: creator(creator_id),
         platform: Platform::Alpha,
         platform_account_id: "4711".to_owned(),
         replaces_identity: false,
-        credentials: Credentials {
+        credentials: SealedCredentials {
             sealed: vec![1, 2, 3],
             data_key: DataKeyId::new(NOON, [1; 10]),
             scopes: None,
@@ -138,17 +140,17 @@ pub(crate) fn removal<'r>(
     creator_id: &'r CreatorId,
     allowances: &'r Allowances,
 ) -> AccountRemoval<'r> {
-    AccountRemoval { customer, authority: Authority::Operator, creator_id, allowances }
+    AccountRemoval { customer, authority: ChangeAuthority::Operator, creator_id, allowances }
 }
 
 /// For changes whose other accounts are put into no audit list.
-pub(crate) fn unnoted(_: &[Shift]) -> Option<AuditEntry> {
+pub(crate) fn unnoted(_: &[SlotShift]) -> Option<AuditEntry> {
     None
 }
 
 /// Somebody who can call: a customer with credits, a key and an account.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller {
+pub(crate) struct TestCaller {
     pub(crate) customer: CustomerId,
     pub(crate) key: KeyId,
     pub(crate) key_hash: KeyHash,
@@ -157,14 +159,14 @@ pub(crate) struct Caller {
     pub(crate) account_version: i64,
 }
 
-impl Caller {
+impl TestCaller {
     /// Registers somebody and grants the credits.
     pub(crate) async fn with(store: &Store, amount: i64) -> Self {
         let new = new_customer(&format!("c{}@example.com", CustomerId::new(NOON, unique())));
-        assert_eq!(store::customers::create(store, &new).await.unwrap(), Creation::Created);
+        assert_eq!(store::customers::create(store, &new).await.unwrap(), CustomerCreation::Created);
         let account = new_account(new.id, "ada");
         let connected = store::accounts::connect(store, &account).await.unwrap();
-        let Connection::Connected { version, .. } = connected else {
+        let ConnectionOutcome::Connected { version, .. } = connected else {
             panic!("{connected:?}");
         };
         if amount > 0 {
@@ -202,7 +204,7 @@ impl Caller {
         }
     }
 
-    pub(crate) async fn balance(&self, store: &Store) -> Balance {
+    pub(crate) async fn balance(&self, store: &Store) -> CreditBalance {
         store::usage::balance(store, self.customer).await.unwrap().unwrap()
     }
 }
@@ -211,7 +213,7 @@ impl Caller {
 pub(crate) async fn grant(store: &Store, customer: CustomerId, amount: i64) {
     let entry = EntryId::new(NOON, unique());
     let source_id = entry.to_string();
-    let grant = Grant {
+    let grant = CreditGrant {
         entry,
         customer,
         amount: credits(amount),
@@ -224,16 +226,16 @@ pub(crate) async fn grant(store: &Store, customer: CustomerId, amount: i64) {
         at: NOON,
     };
     let granting = store::ledger::grant(store, &grant).await.unwrap();
-    assert!(matches!(granting, Granting::Granted { .. }), "{granting:?}");
+    assert!(matches!(granting, CreditGrantOutcome::Granted { .. }), "{granting:?}");
 }
 
 /// The metering of one node, running.
-pub(crate) struct Metering {
+pub(crate) struct TestMetering {
     pub(crate) meter: Meter,
     writer: JoinHandle<()>,
 }
 
-impl Metering {
+impl TestMetering {
     /// Starts after a recovery, as a server does.
     pub(crate) async fn start(store: &Store) -> Self {
         let (metering, _) = Self::recovered(store, node()).await;
@@ -241,7 +243,7 @@ impl Metering {
     }
 
     /// The same as another node, and with what the recovery found.
-    pub(crate) async fn recovered(store: &Store, node: NodeId) -> (Self, Recovery) {
+    pub(crate) async fn recovered(store: &Store, node: NodeId) -> (Self, EpochRecovery) {
         let recovery = metering::recover(store, node, NOON).await.unwrap();
         let mut options = MeterOptions::new(node, recovery.epoch);
         // The machine of a test may be slow; what an overload does has tests of its own.
@@ -261,7 +263,7 @@ impl Metering {
     pub(crate) async fn hold(&self, hold: Hold) -> HoldOutcome {
         match self.meter.reserve(hold).await {
             Ok(mut reservation) => reservation.durable().await,
-            Err(metering::Refusal::Insufficient { balance }) => {
+            Err(metering::HoldRefusal::Insufficient { balance }) => {
                 HoldOutcome::Insufficient { balance }
             }
             Err(refusal) => panic!("{refusal:?}"),
@@ -286,7 +288,7 @@ impl Metering {
     }
 }
 
-pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
+pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> CallResolution {
     let status = match outcome {
         Outcome::Answered => Some(200),
         Outcome::Upstream401 => Some(401),
@@ -295,7 +297,7 @@ pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
         Outcome::Upstream5xx => Some(503),
         _ => None,
     };
-    Resolution {
+    CallResolution {
         call_id,
         outcome,
         status,

@@ -8,19 +8,22 @@ use domain::time::Timestamp;
 use domain::top_up::TopUpState;
 use store::jobs::NewJob;
 use store::orders;
-use store::payments::{self, Fulfilled, Paid, PaidFor};
-use store::top_up_settings::{self, Wish};
-use store::top_ups::{self, Claim, Claiming, Failed, Failure, Hindrance, Offer, TopUp};
+use store::payments::{self, NewPayment, PaidFor, PaymentOutcome};
+use store::top_up_settings::{self, TopUpRequest};
+use store::top_ups::{
+    self, SkipReason, TopUp, TopUpClaim, TopUpClaiming, TopUpFailure, TopUpFailureOutcome,
+    TopUpOffer,
+};
 use store::{Store, cards, jobs, reversals, testing, verify};
 
 use crate::payments::{payer, reversal};
-use crate::support::{Caller, NOON, assert_sound, credits, unique};
+use crate::support::{NOON, TestCaller, assert_sound, credits, unique};
 
-const PACK: Offer<'static> =
-    Offer { pack_id: "pack_10", credits: Credits::from_whole(10), price_cents: 1_000 };
+const PACK: TopUpOffer<'static> =
+    TopUpOffer { pack_id: "pack_10", credits: Credits::from_whole(10), price_cents: 1_000 };
 
-fn card(id: &str) -> cards::Card {
-    cards::Card {
+fn card(id: &str) -> cards::SavedCard {
+    cards::SavedCard {
         payment_method: id.to_owned(),
         brand: "visa".to_owned(),
         last4: "4242".to_owned(),
@@ -31,7 +34,7 @@ fn card(id: &str) -> cards::Card {
 }
 
 /// A customer with a card who wants ten dollars charged below a hundred credits, and at most so many cents a day.
-async fn wishing(store: &Store, daily_cap_cents: i64) -> Caller {
+async fn wishing(store: &Store, daily_cap_cents: i64) -> TestCaller {
     let (caller, _) = payer(store).await;
     let name = format!("pm_{}", caller.customer);
     cards::save(store, caller.customer, &card(&name), NOON).await.unwrap();
@@ -39,8 +42,8 @@ async fn wishing(store: &Store, daily_cap_cents: i64) -> Caller {
     caller
 }
 
-async fn turn_on(store: &Store, caller: &Caller, daily_cap_cents: i64, at: Timestamp) -> bool {
-    let wish = Wish {
+async fn turn_on(store: &Store, caller: &TestCaller, daily_cap_cents: i64, at: Timestamp) -> bool {
+    let wish = TopUpRequest {
         customer: caller.customer,
         threshold: credits(100),
         pack_id: PACK.pack_id,
@@ -50,8 +53,8 @@ async fn turn_on(store: &Store, caller: &Caller, daily_cap_cents: i64, at: Times
     top_up_settings::turn_on(store, &wish).await.unwrap()
 }
 
-async fn try_claim(store: &Store, caller: &Caller, at: Timestamp) -> Claiming {
-    let claim = Claim {
+async fn try_claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUpClaiming {
+    let claim = TopUpClaim {
         customer: caller.customer,
         order: OrderId::new(at, unique()),
         offers: &[PACK],
@@ -63,23 +66,23 @@ async fn try_claim(store: &Store, caller: &Caller, at: Timestamp) -> Claiming {
     top_ups::claim(store, &claim).await.unwrap()
 }
 
-async fn claim(store: &Store, caller: &Caller, at: Timestamp) -> TopUp {
+async fn claim(store: &Store, caller: &TestCaller, at: Timestamp) -> TopUp {
     match try_claim(store, caller, at).await {
-        Claiming::Claimed(top_up) => *top_up,
-        hindered @ Claiming::Hindered(_) => panic!("{hindered:?}"),
+        TopUpClaiming::Claimed(top_up) => *top_up,
+        hindered @ TopUpClaiming::Hindered(_) => panic!("{hindered:?}"),
     }
 }
 
-async fn hindrance(store: &Store, caller: &Caller, at: Timestamp) -> Hindrance {
+async fn skip_reason(store: &Store, caller: &TestCaller, at: Timestamp) -> SkipReason {
     match try_claim(store, caller, at).await {
-        Claiming::Hindered(hindrance) => hindrance,
-        claimed @ Claiming::Claimed(_) => panic!("{claimed:?}"),
+        TopUpClaiming::Hindered(skip_reason) => skip_reason,
+        claimed @ TopUpClaiming::Claimed(_) => panic!("{claimed:?}"),
     }
 }
 
-async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> Fulfilled {
+async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> PaymentOutcome {
     let intent = format!("pi_{}", top_up.order);
-    let paid = Paid {
+    let paid = NewPayment {
         entry: EntryId::new(at, unique()),
         what: PaidFor::Order { id: top_up.order, subtotal_cents: top_up.cents, expires_at: None },
         payment: &intent,
@@ -103,10 +106,10 @@ fn letter(at: Timestamp) -> NewJob {
     }
 }
 
-async fn decline(store: &Store, top_up: &TopUp, at: Timestamp) -> Failed {
+async fn decline(store: &Store, top_up: &TopUp, at: Timestamp) -> TopUpFailureOutcome {
     let letter = letter(at);
     let failure =
-        Failure { reason: "generic_decline", is_decline: true, letter: Some(&letter), at };
+        TopUpFailure { reason: "generic_decline", is_decline: true, letter: Some(&letter), at };
     top_ups::fail(store, top_up.order, &failure).await.unwrap()
 }
 
@@ -121,20 +124,20 @@ fn hours(count: i64) -> Timestamp {
 }
 
 /// Claims and pays until the cap is reached; gives how often.
-async fn charge_until_capped(store: &Store, caller: &Caller) -> i64 {
+async fn charge_until_capped(store: &Store, caller: &TestCaller) -> i64 {
     let mut charged = 0;
     loop {
         match try_claim(store, caller, NOON).await {
-            Claiming::Claimed(top_up) => {
+            TopUpClaiming::Claimed(top_up) => {
                 let open = top_ups::find_open(store, caller.customer).await.unwrap();
                 assert_eq!(open.map(|open| open.order), Some(top_up.order));
                 let paid = pay(store, &top_up, NOON).await;
-                assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+                assert!(matches!(paid, PaymentOutcome::Granted(_)), "{paid:?}");
                 charged += 1;
             }
-            Claiming::Hindered(Hindrance::Open) => tokio::task::yield_now().await,
-            Claiming::Hindered(hindrance) => {
-                assert_eq!(hindrance, Hindrance::Capped);
+            TopUpClaiming::Hindered(SkipReason::Open) => tokio::task::yield_now().await,
+            TopUpClaiming::Hindered(skip_reason) => {
+                assert_eq!(skip_reason, SkipReason::Capped);
                 return charged;
             }
         }
@@ -170,13 +173,17 @@ async fn a_card_that_declines_is_tried_three_times_in_a_day_and_then_no_more() {
 
         for minute in (0..24 * 60).step_by(5) {
             let now = NOON.plus_seconds(minute * 60);
-            if let Claiming::Claimed(top_up) = try_claim(&store, &caller, now).await {
+            if let TopUpClaiming::Claimed(top_up) = try_claim(&store, &caller, now).await {
                 let failed = decline(&store, &top_up, now).await;
                 attempts.push((minute, failed));
             }
         }
 
-        let expected = [(0, Failed::Later), (60, Failed::Later), (7 * 60, Failed::TurnedOff)];
+        let expected = [
+            (0, TopUpFailureOutcome::Later),
+            (60, TopUpFailureOutcome::Later),
+            (7 * 60, TopUpFailureOutcome::TurnedOff),
+        ];
         assert_eq!(attempts, expected);
         let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
         assert_eq!(
@@ -197,7 +204,7 @@ async fn whoever_turns_it_on_again_and_again_has_four_failures_in_any_day() {
         for minute in (0..24 * 60).step_by(5) {
             let now = NOON.plus_seconds(minute * 60);
             assert!(turn_on(&store, &caller, 100_000, now).await);
-            if let Claiming::Claimed(top_up) = try_claim(&store, &caller, now).await {
+            if let TopUpClaiming::Claimed(top_up) = try_claim(&store, &caller, now).await {
                 decline(&store, &top_up, now).await;
                 attempts += 1;
             }
@@ -205,8 +212,8 @@ async fn whoever_turns_it_on_again_and_again_has_four_failures_in_any_day() {
 
         assert_eq!(attempts, 4);
         assert_eq!(
-            hindrance(&store, &caller, hours(24).plus_seconds(-1)).await,
-            Hindrance::TooManyFailures
+            skip_reason(&store, &caller, hours(24).plus_seconds(-1)).await,
+            SkipReason::TooManyFailures
         );
         claim(&store, &caller, hours(25)).await;
         assert_sound(&store).await;
@@ -223,7 +230,7 @@ async fn a_success_forgets_the_declines_before_it() {
             if succeeds {
                 pay(&store, &top_up, hours(hour)).await;
             } else {
-                assert_eq!(decline(&store, &top_up, hours(hour)).await, Failed::Later);
+                assert_eq!(decline(&store, &top_up, hours(hour)).await, TopUpFailureOutcome::Later);
             }
         }
 
@@ -245,7 +252,7 @@ async fn failed_charges_free_the_cap_and_waiting_ones_keep_it() {
         let letter = letter(NOON);
         let told = top_ups::wait_for_customer(&store, waiting.order, "pi_1", &letter).await;
         assert!(told.unwrap());
-        assert_eq!(hindrance(&store, &caller, hours(2)).await, Hindrance::Open);
+        assert_eq!(skip_reason(&store, &caller, hours(2)).await, SkipReason::Open);
         let again = top_ups::wait_for_customer(&store, waiting.order, "pi_1", &letter).await;
         assert!(!again.unwrap(), "one letter is enough");
         let spent = top_ups::spent_on(&store, caller.customer, NOON.day()).await.unwrap();
@@ -254,9 +261,9 @@ async fn failed_charges_free_the_cap_and_waiting_ones_keep_it() {
         // The customer authenticates: the same payment, however it becomes known.
         let paid = pay(&store, &waiting, hours(3)).await;
 
-        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+        assert!(matches!(paid, PaymentOutcome::Granted(_)), "{paid:?}");
         assert_eq!(state(&store, &waiting).await, (TopUpState::Succeeded, OrderState::Paid));
-        assert_eq!(hindrance(&store, &caller, hours(4)).await, Hindrance::Capped);
+        assert_eq!(skip_reason(&store, &caller, hours(4)).await, SkipReason::Capped);
         assert_sound(&store).await;
     }
 }
@@ -268,14 +275,14 @@ async fn the_cap_is_the_utc_days_and_a_charge_open_at_midnight_belongs_to_its_ow
         let caller = wishing(&store, 1_000).await;
         let late = claim(&store, &caller, midnight.plus_seconds(-1)).await;
 
-        assert_eq!(hindrance(&store, &caller, midnight).await, Hindrance::Open);
+        assert_eq!(skip_reason(&store, &caller, midnight).await, SkipReason::Open);
         pay(&store, &late, midnight).await;
         let next = claim(&store, &caller, midnight).await;
 
         assert_ne!(late.order, next.order);
-        assert_eq!(hindrance(&store, &caller, midnight).await, Hindrance::Open);
+        assert_eq!(skip_reason(&store, &caller, midnight).await, SkipReason::Open);
         pay(&store, &next, midnight).await;
-        assert_eq!(hindrance(&store, &caller, midnight).await, Hindrance::Capped);
+        assert_eq!(skip_reason(&store, &caller, midnight).await, SkipReason::Capped);
         assert_sound(&store).await;
     }
 }
@@ -289,8 +296,8 @@ async fn a_lower_cap_leaves_the_open_charge_and_holds_for_the_next() {
         assert!(turn_on(&store, &caller, 1_500, NOON).await);
         let paid = pay(&store, &open, NOON).await;
 
-        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
-        assert_eq!(hindrance(&store, &caller, NOON).await, Hindrance::Capped);
+        assert!(matches!(paid, PaymentOutcome::Granted(_)), "{paid:?}");
+        assert_eq!(skip_reason(&store, &caller, NOON).await, SkipReason::Capped);
         assert_sound(&store).await;
     }
 }
@@ -310,8 +317,8 @@ async fn a_removed_card_turns_it_off_with_it_and_the_open_charge_ends_by_itself(
         );
         assert!(!turn_on(&store, &caller, 5_000, NOON).await, "there is no card to charge");
         let paid = pay(&store, &open, NOON).await;
-        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
-        assert_eq!(hindrance(&store, &caller, NOON).await, Hindrance::Off);
+        assert!(matches!(paid, PaymentOutcome::Granted(_)), "{paid:?}");
+        assert_eq!(skip_reason(&store, &caller, NOON).await, SkipReason::Off);
         assert_sound(&store).await;
     }
 }
@@ -363,16 +370,16 @@ async fn an_end_counts_once_and_late_money_is_still_granted() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let top_up = claim(&store, &caller, NOON).await;
-        assert_eq!(decline(&store, &top_up, NOON).await, Failed::Later);
-        assert_eq!(decline(&store, &top_up, NOON).await, Failed::Ended);
+        assert_eq!(decline(&store, &top_up, NOON).await, TopUpFailureOutcome::Later);
+        assert_eq!(decline(&store, &top_up, NOON).await, TopUpFailureOutcome::Ended);
         let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
         assert_eq!(settings.declines_in_row, 1);
 
         let paid = pay(&store, &top_up, hours(1)).await;
 
-        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+        assert!(matches!(paid, PaymentOutcome::Granted(_)), "{paid:?}");
         assert_eq!(state(&store, &top_up).await, (TopUpState::Succeeded, OrderState::Paid));
-        assert_eq!(decline(&store, &top_up, hours(2)).await, Failed::Ended);
+        assert_eq!(decline(&store, &top_up, hours(2)).await, TopUpFailureOutcome::Ended);
         assert_sound(&store).await;
     }
 }
@@ -395,18 +402,18 @@ async fn nobody_is_charged_who_has_enough_wants_it_not_or_is_closed() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         crate::support::grant(&store, caller.customer, 100).await;
-        assert_eq!(hindrance(&store, &caller, NOON).await, Hindrance::Enough);
+        assert_eq!(skip_reason(&store, &caller, NOON).await, SkipReason::Enough);
         assert!(top_up_settings::list_due(&store, NOON, 10).await.unwrap().is_empty());
 
         let poor = wishing(&store, 999).await;
         assert_eq!(top_up_settings::list_due(&store, NOON, 10).await.unwrap(), [poor.customer]);
-        assert_eq!(hindrance(&store, &poor, NOON).await, Hindrance::Capped);
+        assert_eq!(skip_reason(&store, &poor, NOON).await, SkipReason::Capped);
         top_up_settings::turn_off(&store, poor.customer, NOON).await.unwrap();
-        assert_eq!(hindrance(&store, &poor, NOON).await, Hindrance::Off);
+        assert_eq!(skip_reason(&store, &poor, NOON).await, SkipReason::Off);
 
         let closed = wishing(&store, 5_000).await;
         store::customers::disable(&store, closed.customer, NOON).await.unwrap();
-        assert_eq!(hindrance(&store, &closed, NOON).await, Hindrance::Off);
+        assert_eq!(skip_reason(&store, &closed, NOON).await, SkipReason::Off);
     }
 }
 
@@ -437,10 +444,10 @@ async fn a_day_above_its_cap_and_an_end_that_differs_from_the_orders_are_found()
 async fn what_waits_for_its_customer_is_listed_by_its_age_and_nothing_else_is() {
     for store in testing::stores().await {
         let (waiting, claimed) = (wishing(&store, 1_000).await, wishing(&store, 1_000).await);
-        let Claiming::Claimed(top_up) = try_claim(&store, &waiting, NOON).await else {
+        let TopUpClaiming::Claimed(top_up) = try_claim(&store, &waiting, NOON).await else {
             panic!("nothing stands against it");
         };
-        assert!(matches!(try_claim(&store, &claimed, NOON).await, Claiming::Claimed(_)));
+        assert!(matches!(try_claim(&store, &claimed, NOON).await, TopUpClaiming::Claimed(_)));
         let mail = letter(NOON);
         assert!(top_ups::wait_for_customer(&store, top_up.order, "pi_w", &mail).await.unwrap());
         let listed = async |before: Timestamp, limit: i64| {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use domain::charge::Outcome;
 use domain::time::{Day, Timestamp};
-use store::metering::{Hold, Resolution};
+use store::metering::{CallResolution, Hold};
 use store::usage::{self, DayUsage, UsageOf};
 use store::{Store, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, create_key, credits, fresh_secret, is_held, new_key,
-    resolution,
+    NOON, TestCaller, TestMetering, assert_sound, create_key, credits, fresh_secret, is_held,
+    new_key, resolution,
 };
 
 const DAY_SECONDS: i64 = 86_400;
@@ -25,21 +25,21 @@ fn days_ago(days: i64) -> Timestamp {
 }
 
 /// Holds and ends a call that began at `at` on this route.
-async fn call(metering: &Metering, hold: Hold, end: Resolution) {
+async fn call(metering: &TestMetering, hold: Hold, end: CallResolution) {
     assert!(is_held(&metering.hold(hold.clone()).await));
-    assert!(metering.meter.resolve(Resolution { call_id: hold.call_id, ..end }).await);
+    assert!(metering.meter.resolve(CallResolution { call_id: hold.call_id, ..end }).await);
 }
 
-fn ended(outcome: Outcome, status: Option<u16>) -> Resolution {
+fn ended(outcome: Outcome, status: Option<u16>) -> CallResolution {
     let any = domain::id::CallId::new(NOON, [0; 10]);
-    Resolution { status, ..resolution(any, outcome) }
+    CallResolution { status, ..resolution(any, outcome) }
 }
 
 #[tokio::test]
 async fn days_are_counted_and_empty_days_are_zero() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let hold = |at| Hold { held_at: at, ..caller.hold(2) };
         call(&metering, hold(days_ago(2)), ended(Outcome::Answered, Some(200))).await;
         call(&metering, hold(days_ago(2)), ended(Outcome::Answered, Some(404))).await;
@@ -67,8 +67,8 @@ async fn days_are_counted_and_empty_days_are_zero() {
 #[tokio::test]
 async fn counts_go_on_whoever_else_writes_in_between() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
         let routes: [Arc<str>; 2] = ["users/me".into(), "chats".into()];
         for _ in 0..3 {
             for (route, status) in routes.iter().zip([200, 404]) {
@@ -91,11 +91,11 @@ async fn counts_go_on_whoever_else_writes_in_between() {
 }
 
 /// Makes a call that is answered.
-async fn answered(metering: &Metering, caller: &Caller) {
+async fn answered(metering: &TestMetering, caller: &TestCaller) {
     call(metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
 }
 
-async fn calls_of_today(store: &Store, caller: &Caller) -> i64 {
+async fn calls_of_today(store: &Store, caller: &TestCaller) -> i64 {
     let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
     usage::daily(store, of, today(), 1).await.unwrap()[0].calls
 }
@@ -103,8 +103,8 @@ async fn calls_of_today(store: &Store, caller: &Caller) -> i64 {
 #[tokio::test]
 async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_up() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1_000).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1_000).await;
+        let metering = TestMetering::start(&store).await;
         for calls in 1..=100 {
             answered(&metering, &caller).await;
 
@@ -123,8 +123,8 @@ async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_u
 #[tokio::test]
 async fn many_different_counts_are_not_left_for_one_commit() {
     let store = testing::sqlite().await;
-    let caller = Caller::with(&store, 1_000).await;
-    let metering = Metering::start(&store).await;
+    let caller = TestCaller::with(&store, 1_000).await;
+    let metering = TestMetering::start(&store).await;
     let routes = (0..600).map(|number| Arc::from(format!("route/{number}")));
     let holds: Vec<Hold> = routes.map(|route| Hold { route, ..caller.hold(1) }).collect();
     let mut reservations = Vec::new();
@@ -139,7 +139,7 @@ async fn many_different_counts_are_not_left_for_one_commit() {
     // All at once, so that they end in a few transactions.
     let end = |hold: &Hold| {
         let end = ended(Outcome::Answered, Some(200));
-        metering.meter.resolve(Resolution { call_id: hold.call_id, ..end })
+        metering.meter.resolve(CallResolution { call_id: hold.call_id, ..end })
     };
     for resolved in holds.iter().map(end).collect::<Vec<_>>() {
         assert!(resolved.await);
@@ -154,15 +154,15 @@ async fn many_different_counts_are_not_left_for_one_commit() {
 #[tokio::test]
 async fn what_was_noted_before_a_crash_is_added_up_after_it() {
     for mut store in testing::stores().await {
-        let caller = Caller::with(&store, 1_000).await;
-        let crashing = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1_000).await;
+        let crashing = TestMetering::start(&store).await;
         for _ in 0..20 {
             answered(&crashing, &caller).await;
         }
         crashing.crash().await;
         store.reopen().await;
 
-        let restarted = Metering::start(&store).await;
+        let restarted = TestMetering::start(&store).await;
         for calls in 21..=60 {
             answered(&restarted, &caller).await;
 
@@ -175,8 +175,8 @@ async fn what_was_noted_before_a_crash_is_added_up_after_it() {
 #[tokio::test]
 async fn a_transaction_that_failed_has_counted_nothing() {
     let store = testing::sqlite().await;
-    let caller = Caller::with(&store, 1_000).await;
-    let metering = Metering::start(&store).await;
+    let caller = TestCaller::with(&store, 1_000).await;
+    let metering = TestMetering::start(&store).await;
     for _ in 0..10 {
         answered(&metering, &caller).await;
     }
@@ -186,7 +186,7 @@ async fn a_transaction_that_failed_has_counted_nothing() {
     assert!(is_held(&metering.hold(hold.clone()).await));
     let end = metering
         .meter
-        .resolve(Resolution { call_id: hold.call_id, ..ended(Outcome::Answered, Some(200)) });
+        .resolve(CallResolution { call_id: hold.call_id, ..ended(Outcome::Answered, Some(200)) });
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
     while metering.meter.stats().failed_batch_total == 0 {
         ticks.tick().await;
@@ -207,11 +207,11 @@ async fn a_transaction_that_failed_has_counted_nothing() {
 #[tokio::test]
 async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
+        let caller = TestCaller::with(&store, 100).await;
         let second = new_key(fresh_secret());
         create_key(&store, caller.customer, &second).await;
-        let other = Caller { key: second.id, key_hash: second.secret.hash, ..caller.clone() };
-        let metering = Metering::start(&store).await;
+        let other = TestCaller { key: second.id, key_hash: second.secret.hash, ..caller.clone() };
+        let metering = TestMetering::start(&store).await;
         call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
         call(&metering, other.hold(5), ended(Outcome::Answered, Some(200))).await;
 
@@ -228,8 +228,8 @@ async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
 #[tokio::test]
 async fn spending_is_summed_over_one_seven_and_thirty_days() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1000).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1000).await;
+        let metering = TestMetering::start(&store).await;
         for (back, cost) in [(0, 1), (6, 10), (7, 100), (29, 200), (30, 400)] {
             let hold = Hold { held_at: days_ago(back), ..caller.hold(cost) };
             call(&metering, hold, ended(Outcome::Answered, Some(200))).await;
@@ -247,8 +247,8 @@ async fn spending_is_summed_over_one_seven_and_thirty_days() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn balance_and_spend_are_of_one_moment() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 100).await;
+        let metering = TestMetering::start(&store).await;
 
         let calls = async {
             for _ in 0..50 {
@@ -276,7 +276,7 @@ async fn balance_and_spend_are_of_one_moment() {
 #[tokio::test]
 async fn nobody_spent_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1).await;
+        let caller = TestCaller::with(&store, 1).await;
 
         let spend = usage::spend(&store, caller.customer, today()).await.unwrap();
 
@@ -289,8 +289,8 @@ async fn nobody_spent_nothing() {
 #[tokio::test]
 async fn the_endpoint_with_most_errors_is_hot() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1000).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1000).await;
+        let metering = TestMetering::start(&store).await;
         let on = |route: &str, at| Hold { route: Arc::from(route), held_at: at, ..caller.hold(1) };
         for minute in 0..4 {
             let at = days_ago(6).plus_seconds(minute * 60);
@@ -324,8 +324,8 @@ async fn the_endpoint_with_most_errors_is_hot() {
 #[tokio::test]
 async fn few_calls_are_never_hot() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 1000).await;
-        let metering = Metering::start(&store).await;
+        let caller = TestCaller::with(&store, 1000).await;
+        let metering = TestMetering::start(&store).await;
         for _ in 0..4 {
             call(&metering, caller.hold(1), ended(Outcome::UpstreamTimeout, None)).await;
         }
@@ -355,8 +355,8 @@ const BY_POSITION: &str = "
     from usage_pending";
 
 /// Calls that were counted and not added up, by a service that stopped without a word.
-async fn noted(store: &Store, caller: &Caller, calls: i64) {
-    let crashing = Metering::start(store).await;
+async fn noted(store: &Store, caller: &TestCaller, calls: i64) {
+    let crashing = TestMetering::start(store).await;
     for _ in 0..calls {
         answered(&crashing, caller).await;
     }
@@ -384,7 +384,7 @@ async fn rows_of_other_versions_are_counted_and_added_up() {
         (None, ONE_MORE_COLUMN),
     ] {
         let mut store = testing::sqlite().await;
-        let caller = Caller::with(&store, 1_000).await;
+        let caller = TestCaller::with(&store, 1_000).await;
         noted(&store, &caller, 5).await;
         store.reopen().await;
         if let Some(earlier) = earlier {
@@ -395,7 +395,7 @@ async fn rows_of_other_versions_are_counted_and_added_up() {
         store.reopen().await;
 
         assert_eq!(calls_of_today(&store, &caller).await, 5, "{change}");
-        let metering = Metering::start(&store).await;
+        let metering = TestMetering::start(&store).await;
         for calls in 6..=60 {
             answered(&metering, &caller).await;
 
@@ -414,7 +414,7 @@ async fn rows_of_other_versions_are_counted_and_added_up() {
 #[tokio::test]
 async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
     let mut store = testing::sqlite().await;
-    let caller = Caller::with(&store, 1_000).await;
+    let caller = TestCaller::with(&store, 1_000).await;
     noted(&store, &caller, 5).await;
     store.reopen().await;
     let renamed = "update usage_pending set customer_id = 'x' || customer_id where id = 1";
@@ -428,7 +428,7 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
     store.reopen().await;
 
     assert_eq!(calls_of_today(&store, &caller).await, 4);
-    let metering = Metering::start(&store).await;
+    let metering = TestMetering::start(&store).await;
     for calls in 5..=60 {
         answered(&metering, &caller).await;
 

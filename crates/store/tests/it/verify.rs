@@ -1,15 +1,15 @@
 //! The checks find what they are for: every rule is broken once.
 
 use domain::charge::Outcome;
-use store::metering::{Hold, IdempotencyClaim, Resolution};
+use store::metering::{CallResolution, Hold, IdempotencyClaim};
 use store::{idempotency, testing, verify};
 
-use crate::support::{Caller, Metering, NOON, assert_sound, is_held, resolution};
+use crate::support::{NOON, TestCaller, TestMetering, assert_sound, is_held, resolution};
 
 /// A database with an ended call, an open one, and a stored answer.
 async fn used(store: &store::Store) {
-    let caller = Caller::with(store, 100).await;
-    let metering = Metering::start(store).await;
+    let caller = TestCaller::with(store, 100).await;
+    let metering = TestMetering::start(store).await;
     let claim = IdempotencyClaim {
         key_hash: [1; 32],
         fingerprint: [2; 32],
@@ -18,7 +18,8 @@ async fn used(store: &store::Store) {
     let hold = Hold { idempotency: Some(claim), ..caller.hold(2) };
     assert!(is_held(&metering.hold(hold.clone()).await));
     let answer = idempotency::StoredAnswer { status: 200, sealed: vec![1] };
-    let end = Resolution { answer: Some(answer), ..resolution(hold.call_id, Outcome::Answered) };
+    let end =
+        CallResolution { answer: Some(answer), ..resolution(hold.call_id, Outcome::Answered) };
     assert!(metering.meter.resolve(end).await);
     assert!(is_held(&metering.hold(caller.hold(3)).await));
     metering.stop().await;

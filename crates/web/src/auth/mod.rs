@@ -20,8 +20,8 @@ use domain::time::MICROS_PER_SECOND;
 use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use store::authority::Authority;
-use store::keys::Presented;
+use store::authority::ChangeAuthority;
+use store::keys::PresentedKey;
 use store::sessions::Session;
 
 pub use presented::carries_key;
@@ -161,10 +161,10 @@ impl Caller {
     }
 
     /// By what it acts, for changes that look at it again where they are made.
-    pub const fn authority(&self) -> Authority {
+    pub const fn authority(&self) -> ChangeAuthority {
         match &self.by {
-            Credential::Key(key) => Authority::Key(key.id),
-            Credential::Session(session) => Authority::Session(*session),
+            Credential::Key(key) => ChangeAuthority::Key(key.id),
+            Credential::Session(session) => ChangeAuthority::Session(*session),
         }
     }
 
@@ -436,7 +436,7 @@ async fn usable_session(
 }
 
 /// Writes the last use of a key down, to the minute. Native calls are in the call log and are not noted here.
-async fn note_key_use(web: &WebState, presented: &Presented) -> Result<(), ApiError> {
+async fn note_key_use(web: &WebState, presented: &PresentedKey) -> Result<(), ApiError> {
     let now = web.clock.now();
     let is_noted =
         presented.last_used_at.is_some_and(|used| now.micros_since(used) < TOUCH_EVERY_MICROS);

@@ -23,7 +23,7 @@ use failures::Failure;
 use failures::{NotStored, UnknownOutcome};
 use http::request::Parts;
 use runtime::sealing::DataKey;
-use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
+use store::own_requests::{self, KnownRequest, NewRequest, RequestClaim, RequestState};
 
 use crate::auth;
 use crate::error::{ApiError, HarmlessFailure};
@@ -123,9 +123,9 @@ async fn take_turn(web: &WebState, asked: &KeyedRequest) -> Result<RequestTurn, 
         expires_at: now.plus_seconds(idempotency::KEPT_FOR_S),
     };
     match own_requests::claim(&web.store, &new).await? {
-        Claim::Claimed => Ok(RequestTurn::Run(attempt(asked, &new, data_key))),
-        Claim::Known(known) => repeat(web, asked, (new, data_key), known).await,
-        Claim::Busy => Err(ApiError::Failure(Failure::IdempotencyInProgress)),
+        RequestClaim::Claimed => Ok(RequestTurn::Run(attempt(asked, &new, data_key))),
+        RequestClaim::Known(known) => repeat(web, asked, (new, data_key), known).await,
+        RequestClaim::Busy => Err(ApiError::Failure(Failure::IdempotencyInProgress)),
     }
 }
 

@@ -52,7 +52,10 @@ async fn the_processor_gets_the_address_once_its_change_is_confirmed() {
 
         assert_eq!(payer(&app).await["email"], NEW);
         assert_eq!(app.run_jobs().await, 0);
-        assert_eq!(store::jobs::count(app.store()).await.unwrap(), store::jobs::Counts::default());
+        assert_eq!(
+            store::jobs::count(app.store()).await.unwrap(),
+            store::jobs::JobCounts::default()
+        );
         app
     })
     .await;

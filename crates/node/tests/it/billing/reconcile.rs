@@ -7,7 +7,7 @@ use domain::payment::OrderChannel;
 use node::start::HOURS_MAX;
 use serde_json::{Value, json};
 use store::orders::NewOrder;
-use store::payments::{Paid, PaidFor};
+use store::payments::{NewPayment, PaidFor};
 
 use crate::support::app::{TestApp, on_both};
 use crate::support::client::Client;
@@ -239,7 +239,7 @@ async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
         at: now,
     };
     store::orders::open(store, &order).await.unwrap();
-    let paid = Paid {
+    let paid = NewPayment {
         entry: EntryId::new(now, [7; 10]),
         what: PaidFor::Order { id: order.id, subtotal_cents: 1_000, expires_at: None },
         payment: "pi_never",

@@ -7,7 +7,7 @@ use domain::credits::Credits;
 use domain::id::{CallId, KeyId, RequestId};
 use domain::method::Method;
 use domain::platform::Platform;
-use store::metering::{Hold, HoldOutcome, Refusal, Resolution};
+use store::metering::{CallResolution, Hold, HoldOutcome, HoldRefusal};
 
 use super::world::World;
 
@@ -32,12 +32,12 @@ impl World {
         let hold = self.hold(credits).await;
         let mut reservation = match self.app.running().meter().reserve(hold).await {
             Ok(reservation) => reservation,
-            Err(Refusal::Insufficient { .. }) => return TOO_LITTLE.to_owned(),
+            Err(HoldRefusal::Insufficient { .. }) => return TOO_LITTLE.to_owned(),
             Err(refusal) => panic!("{refusal:?}"),
         };
         let durable = reservation.durable().await;
         let outcome = if durable.is_held() { Outcome::Answered } else { Outcome::NotDispatched };
-        let end = Resolution {
+        let end = CallResolution {
             call_id: reservation.call_id(),
             outcome,
             status: Some(200),

@@ -360,7 +360,7 @@ impl TestApp {
         let held = store::verify::open_calls(&self.database).await.unwrap();
         assert_eq!(held, 0, "calls are left open");
         let jobs = store::jobs::count(&self.database).await.unwrap();
-        assert_eq!(jobs, store::jobs::Counts::default(), "jobs are left undone");
+        assert_eq!(jobs, store::jobs::JobCounts::default(), "jobs are left undone");
     }
 }
 

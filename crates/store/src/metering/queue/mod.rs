@@ -19,7 +19,7 @@ use domain::time::Timestamp;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::{Hold, HoldOutcome, Resolution};
+use super::{CallResolution, Hold, HoldOutcome};
 
 /// Above so many ends of calls waiting, no further holds are taken.
 const RESOLUTIONS_MAX: usize = 10_000;
@@ -27,18 +27,18 @@ const RESOLUTIONS_MAX: usize = 10_000;
 /// A hold that waits.
 pub(crate) struct HoldRequest {
     pub(crate) hold: Arc<Hold>,
-    /// Whether its cost is reserved in the mirror.
+    /// Whether its cost is reserved in the balance cache.
     pub(crate) reserved: bool,
     pub(crate) reply: oneshot::Sender<HoldOutcome>,
-    /// The bag in which the outcome is handed out, if not right by the writer.
-    pub(crate) bag: Option<usize>,
+    /// The mailbox in which the outcome is handed out, if not right by the writer.
+    pub(crate) mailbox: Option<usize>,
     /// The end of its call, where that came before the hold was written.
     pub(crate) end: Option<Box<ResolveRequest>>,
 }
 
 /// The end of a call that waits.
 pub(crate) struct ResolveRequest {
-    pub(crate) resolution: Resolution,
+    pub(crate) resolution: CallResolution,
     /// Who wants to know when it is written.
     pub(crate) reply: Option<oneshot::Sender<bool>>,
     /// When it was asked for; kept when it must be tried again, so that holds are refused meanwhile.
@@ -58,9 +58,9 @@ impl ResolveRequest {
 /// A hold that is parked, until somebody takes it: who waits for it or ends its call, or the queue, when its moment is
 /// over.
 #[derive(Clone)]
-pub(crate) struct Parked(Arc<Mutex<Option<HoldRequest>>>);
+pub(crate) struct ParkedHold(Arc<Mutex<Option<HoldRequest>>>);
 
-impl Parked {
+impl ParkedHold {
     fn new(request: HoldRequest) -> Self {
         Self(Arc::new(Mutex::new(Some(request))))
     }
@@ -79,7 +79,7 @@ impl Parked {
 }
 
 /// Whatever waits.
-pub(crate) enum Request {
+pub(crate) enum MeterRequest {
     Hold(HoldRequest),
     Resolve(Box<ResolveRequest>),
     Renew { call_id: CallId, expires_at: Timestamp },
@@ -87,14 +87,14 @@ pub(crate) enum Request {
 
 /// What the writer takes at once.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct RequestBatch {
     pub(crate) holds: Vec<HoldRequest>,
     /// The ends that came apart from their holds.
     pub(crate) resolutions: Vec<ResolveRequest>,
     pub(crate) renewals: Vec<(CallId, Timestamp)>,
 }
 
-impl Batch {
+impl RequestBatch {
     /// How many calls are to be ended.
     pub(crate) fn ends(&self) -> usize {
         self.resolutions.len() + self.holds.iter().filter(|request| request.end.is_some()).count()
@@ -103,17 +103,17 @@ impl Batch {
 
 /// The queue between those who ask and the writer.
 #[derive(Default)]
-pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+pub(crate) struct MeterQueue {
+    waiting: Mutex<WaitingRequests>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
-    requests: VecDeque<(Instant, Request)>,
+struct WaitingRequests {
+    requests: VecDeque<(Instant, MeterRequest)>,
     /// Holds that nobody waits for yet, and when each joins the others at the latest, soonest first; also some that
     /// were taken already.
-    parked: VecDeque<(Instant, Parked)>,
+    parked: VecDeque<(Instant, ParkedHold)>,
     /// How many of them are parked still.
     parked_count: usize,
     /// The writer waits for more; it is woken when there is enough.
@@ -129,10 +129,10 @@ struct Waiting {
 
 /// The queue has no place for another hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Overloaded;
+pub(crate) struct QueueOverloaded;
 
 /// What the writer finds when it looks.
-enum Look {
+enum QueueReadiness {
     /// There is enough to write.
     Take,
     /// Nothing more can come.
@@ -142,27 +142,27 @@ enum Look {
 }
 
 /// How full the queue is.
-pub(crate) struct Fill {
+pub(crate) struct QueueFill {
     pub(crate) holds: usize,
     pub(crate) resolutions: usize,
     pub(crate) oldest: Duration,
 }
 
-impl Queue {
+impl MeterQueue {
     /// Adds a hold, unless too many wait or the oldest has waited too long; parks it first where there is patience.
     pub(crate) fn push_hold(
         &self,
         request: HoldRequest,
         patience: Duration,
         (holds_max, age_max): (usize, Duration),
-    ) -> Result<Option<Parked>, Overloaded> {
+    ) -> Result<Option<ParkedHold>, QueueOverloaded> {
         let now = Instant::now();
         let mut waiting = self.waiting();
         if waiting.is_overloaded(holds_max, age_max, now) {
-            return Err(Overloaded);
+            return Err(QueueOverloaded);
         }
         let (parked, is_news) = if patience.is_zero() {
-            waiting.push_back(Request::Hold(request), now);
+            waiting.push_back(MeterRequest::Hold(request), now);
             (None, true)
         } else {
             let (parked, is_first) = waiting.park(request, now + patience);
@@ -173,7 +173,7 @@ impl Queue {
     }
 
     /// Somebody waits for this hold: it is parked no longer.
-    pub(crate) fn hurry(&self, parked: &Parked) {
+    pub(crate) fn hurry(&self, parked: &ParkedHold) {
         if let Some(request) = parked.take() {
             let mut waiting = self.waiting();
             waiting.join(request, Instant::now());
@@ -182,15 +182,15 @@ impl Queue {
     }
 
     /// Adds the end of a call whose hold may still be parked.
-    pub(crate) fn push_end(&self, parked: Option<&Parked>, end: Box<ResolveRequest>) {
-        let (now, hold) = (end.since, parked.and_then(Parked::take));
+    pub(crate) fn push_end(&self, parked: Option<&ParkedHold>, end: Box<ResolveRequest>) {
+        let (now, hold) = (end.since, parked.and_then(ParkedHold::take));
         let mut waiting = self.waiting();
         match hold {
             Some(mut hold) => {
                 hold.end = Some(end);
                 waiting.join(hold, now);
             }
-            None => waiting.push_back(Request::Resolve(end), now),
+            None => waiting.push_back(MeterRequest::Resolve(end), now),
         }
         self.tell(waiting, true);
     }
@@ -198,12 +198,12 @@ impl Queue {
     /// Adds a renewal of a hold that is not parked.
     pub(crate) fn push_renewal(&self, call_id: CallId, expires_at: Timestamp) {
         let mut waiting = self.waiting();
-        waiting.push_back(Request::Renew { call_id, expires_at }, Instant::now());
+        waiting.push_back(MeterRequest::Renew { call_id, expires_at }, Instant::now());
         self.tell(waiting, true);
     }
 
     /// Wakes the writer, if there is news for it and it need not gather any longer.
-    fn tell(&self, waiting: MutexGuard<'_, Waiting>, is_news: bool) {
+    fn tell(&self, waiting: MutexGuard<'_, WaitingRequests>, is_news: bool) {
         let is_enough = !waiting.is_gathering || waiting.is_gathered();
         drop(waiting);
         if is_news && is_enough {
@@ -212,14 +212,14 @@ impl Queue {
     }
 
     /// Puts what could not be written back to the front, in its order.
-    pub(crate) fn put_back(&self, batch: Batch) {
+    pub(crate) fn put_back(&self, batch: RequestBatch) {
         let mut waiting = self.waiting();
         let now = Instant::now();
         for (call_id, expires_at) in batch.renewals.into_iter().rev() {
-            waiting.push_front(now, Request::Renew { call_id, expires_at });
+            waiting.push_front(now, MeterRequest::Renew { call_id, expires_at });
         }
         for request in batch.resolutions.into_iter().rev() {
-            waiting.push_front(request.since, Request::Resolve(Box::new(request)));
+            waiting.push_front(request.since, MeterRequest::Resolve(Box::new(request)));
         }
     }
 
@@ -241,7 +241,11 @@ impl Queue {
 
     /// Waits for something to do, and while more ends are about to come than wait, so long for those; nothing when the
     /// queue is closed and empty.
-    pub(crate) async fn next(&self, requests_max: usize, gather_max: Duration) -> Option<Batch> {
+    pub(crate) async fn next(
+        &self,
+        requests_max: usize,
+        gather_max: Duration,
+    ) -> Option<RequestBatch> {
         let requests_max = requests_max.max(1);
         loop {
             let changed = self.changed.notified();
@@ -249,9 +253,9 @@ impl Queue {
                 let mut waiting = self.waiting();
                 waiting.join_due();
                 match waiting.look(requests_max, gather_max) {
-                    Look::Take => return Some(waiting.take(requests_max)),
-                    Look::End => return None,
-                    Look::Wait(until) => until,
+                    QueueReadiness::Take => return Some(waiting.take(requests_max)),
+                    QueueReadiness::End => return None,
+                    QueueReadiness::Wait(until) => until,
                 }
             };
             match until {
@@ -261,20 +265,24 @@ impl Queue {
         }
     }
 
-    pub(crate) fn fill(&self) -> Fill {
+    pub(crate) fn fill(&self) -> QueueFill {
         let waiting = self.waiting();
-        Fill { holds: waiting.holds, resolutions: waiting.resolutions, oldest: waiting.oldest() }
+        QueueFill {
+            holds: waiting.holds,
+            resolutions: waiting.resolutions,
+            oldest: waiting.oldest(),
+        }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WaitingRequests {
     /// Parks a hold; says too whether the writer may have to be told that there is one.
-    fn park(&mut self, request: HoldRequest, due: Instant) -> (Parked, bool) {
-        let parked = Parked::new(request);
+    fn park(&mut self, request: HoldRequest, due: Instant) -> (ParkedHold, bool) {
+        let parked = ParkedHold::new(request);
         if self.abandoned {
             drop(parked.take());
             return (parked, false);
@@ -293,21 +301,23 @@ impl Waiting {
             return;
         }
         self.resolutions += usize::from(request.end.is_some());
-        self.requests.push_back((now, Request::Hold(request)));
+        self.requests.push_back((now, MeterRequest::Hold(request)));
     }
 
     /// Whether the writer should take what there is.
-    fn look(&mut self, requests_max: usize, gather_max: Duration) -> Look {
+    fn look(&mut self, requests_max: usize, gather_max: Duration) -> QueueReadiness {
         let first = self.requests.front().map(|(since, _)| *since);
         self.is_gathering = false;
         match first {
-            None if self.closed => Look::End,
-            None => Look::Wait(self.parked.front().map(|(due, _)| *due)),
-            Some(_) if self.is_gathered() || self.requests.len() >= requests_max => Look::Take,
-            Some(since) if since.elapsed() >= gather_max => Look::Take,
+            None if self.closed => QueueReadiness::End,
+            None => QueueReadiness::Wait(self.parked.front().map(|(due, _)| *due)),
+            Some(_) if self.is_gathered() || self.requests.len() >= requests_max => {
+                QueueReadiness::Take
+            }
+            Some(since) if since.elapsed() >= gather_max => QueueReadiness::Take,
             Some(since) => {
                 self.is_gathering = true;
-                Look::Wait(Some(since + gather_max))
+                QueueReadiness::Wait(Some(since + gather_max))
             }
         }
     }
@@ -346,7 +356,7 @@ impl Waiting {
         self.requests.front().map_or(Duration::ZERO, |(since, _)| since.elapsed())
     }
 
-    fn push_back(&mut self, request: Request, since: Instant) {
+    fn push_back(&mut self, request: MeterRequest, since: Instant) {
         if self.abandoned {
             return;
         }
@@ -354,27 +364,27 @@ impl Waiting {
         self.requests.push_back((since, request));
     }
 
-    fn push_front(&mut self, since: Instant, request: Request) {
+    fn push_front(&mut self, since: Instant, request: MeterRequest) {
         self.count(&request);
         self.requests.push_front((since, request));
     }
 
-    fn count(&mut self, request: &Request) {
+    fn count(&mut self, request: &MeterRequest) {
         match request {
-            Request::Hold(_) => self.holds += 1,
-            Request::Resolve(_) => self.resolutions += 1,
-            Request::Renew { .. } => {}
+            MeterRequest::Hold(_) => self.holds += 1,
+            MeterRequest::Resolve(_) => self.resolutions += 1,
+            MeterRequest::Renew { .. } => {}
         }
     }
 
-    fn take(&mut self, requests_max: usize) -> Batch {
-        let mut batch = Batch::default();
+    fn take(&mut self, requests_max: usize) -> RequestBatch {
+        let mut batch = RequestBatch::default();
         let count = self.requests.len().min(requests_max);
         for (_, request) in self.requests.drain(..count) {
             match request {
-                Request::Hold(hold) => batch.holds.push(hold),
-                Request::Resolve(resolve) => batch.resolutions.push(*resolve),
-                Request::Renew { call_id, expires_at } => {
+                MeterRequest::Hold(hold) => batch.holds.push(hold),
+                MeterRequest::Resolve(resolve) => batch.resolutions.push(*resolve),
+                MeterRequest::Renew { call_id, expires_at } => {
                     batch.renewals.push((call_id, expires_at));
                 }
             }

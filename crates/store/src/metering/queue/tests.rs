@@ -37,16 +37,16 @@ pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
         idempotency: None,
     };
     let hold = Arc::new(hold);
-    (HoldRequest { hold, reserved: true, reply, bag: None, end: None }, outcome)
+    (HoldRequest { hold, reserved: true, reply, mailbox: None, end: None }, outcome)
 }
 
-fn park(queue: &Queue) -> Parked {
+fn park(queue: &MeterQueue) -> ParkedHold {
     queue.push_hold(request().0, PATIENCE, LIMITS).unwrap().unwrap()
 }
 
 /// The end of the same call, and where it is told that it is written.
 pub(crate) fn its_end() -> (Box<ResolveRequest>, oneshot::Receiver<bool>) {
-    let resolution = Resolution {
+    let resolution = CallResolution {
         call_id: CallId::new(NOON, [1; 10]),
         outcome: Outcome::Answered,
         status: Some(200),
@@ -60,19 +60,19 @@ pub(crate) fn its_end() -> (Box<ResolveRequest>, oneshot::Receiver<bool>) {
     (Box::new(ResolveRequest { resolution, reply: Some(reply), since: Instant::now() }), told)
 }
 
-fn end(queue: &Queue, parked: &Parked) {
+fn end(queue: &MeterQueue, parked: &ParkedHold) {
     queue.push_end(Some(parked), its_end().0);
 }
 
 /// What the writer gets without waiting for anything: holds, and ends among them.
-async fn now(queue: &Queue) -> Option<(usize, usize)> {
+async fn now(queue: &MeterQueue) -> Option<(usize, usize)> {
     let batch = timeout(Duration::ZERO, queue.next(100, GATHER_MAX)).await.ok()??;
     Some((batch.holds.len(), batch.ends()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_alone_is_written_when_it_ends() {
-    let queue = Queue::default();
+    let queue = MeterQueue::default();
     let parked = park(&queue);
     assert_eq!(now(&queue).await, None);
 
@@ -83,7 +83,7 @@ async fn a_call_that_is_alone_is_written_when_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn ends_are_gathered_until_as_many_wait_as_are_still_to_come() {
-    let queue = Queue::default();
+    let queue = MeterQueue::default();
     let calls: Vec<_> = (0..4).map(|_| park(&queue)).collect();
 
     end(&queue, &calls[0]);
@@ -95,7 +95,7 @@ async fn ends_are_gathered_until_as_many_wait_as_are_still_to_come() {
 
 #[tokio::test(start_paused = true)]
 async fn the_writer_is_woken_when_enough_is_gathered() {
-    let queue = Arc::new(Queue::default());
+    let queue = Arc::new(MeterQueue::default());
     let calls: Vec<_> = (0..4).map(|_| park(&queue)).collect();
     end(&queue, &calls[0]);
     let mut writer = Box::pin(queue.next(100, GATHER_MAX));
@@ -109,7 +109,7 @@ async fn the_writer_is_woken_when_enough_is_gathered() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_kept_waiting_for_longer_than_it_may() {
-    let queue = Queue::default();
+    let queue = MeterQueue::default();
     let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
     end(&queue, &calls[0]);
     let begun = Instant::now();
@@ -121,7 +121,7 @@ async fn nothing_is_kept_waiting_for_longer_than_it_may() {
 
 #[tokio::test(start_paused = true)]
 async fn without_patience_for_it_nothing_is_gathered() {
-    let queue = Queue::default();
+    let queue = MeterQueue::default();
     let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
     end(&queue, &calls[0]);
 
@@ -132,7 +132,7 @@ async fn without_patience_for_it_nothing_is_gathered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hold_whose_patience_is_over_joins_those_that_wait() {
-    let queue = Queue::default();
+    let queue = MeterQueue::default();
     let _calls = [park(&queue), park(&queue)];
     assert_eq!(now(&queue).await, None);
 
@@ -143,7 +143,7 @@ async fn a_hold_whose_patience_is_over_joins_those_that_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_batch_does_not_wait_for_more() {
-    let queue = Queue::default();
+    let queue = MeterQueue::default();
     let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
     calls.iter().take(2).for_each(|call| end(&queue, call));
 

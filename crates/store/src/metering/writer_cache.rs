@@ -11,12 +11,12 @@ use domain::time::Timestamp;
 use foldhash::{fast, quality};
 
 use super::Hold;
-use super::end::End;
-use super::notes::Notes;
-use super::queue::Batch;
+use super::end::CallEnd;
+use super::queue::RequestBatch;
+use super::usage_deltas::UsageDeltas;
 use crate::StoreError;
-use crate::balance::Balance;
-use crate::sql::{Row, hex};
+use crate::balance::BalanceRow;
+use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
 
 /// Above so many entries all is forgotten, and read again as it is needed.
@@ -24,14 +24,14 @@ const ENTRIES_MAX: usize = 100_000;
 
 /// Rows as they are in the database. On PostgreSQL, where other nodes write too, it is emptied each time.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct WriterCache {
     /// The number of commits by others after which this was read.
     other_commits: Option<u64>,
-    pub(crate) balances: HashMap<CustomerId, Balance, fast::RandomState>,
-    pub(crate) secrets: HashMap<KeyHash, Secret, fast::RandomState>,
+    pub(crate) balances: HashMap<CustomerId, BalanceRow, fast::RandomState>,
+    pub(crate) secrets: HashMap<KeyHash, CachedSecret, fast::RandomState>,
     versions: HashMap<CustomerId, HashMap<CreatorId, i64, quality::RandomState>, fast::RandomState>,
     /// What was counted and not yet added up, once that was read. Only on SQLite.
-    notes: Option<Notes>,
+    usage_deltas: Option<UsageDeltas>,
     /// How many versions these are.
     version_count: usize,
     /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
@@ -41,7 +41,7 @@ pub(crate) struct Known {
 
 /// A secret and what must hold for it to open anything.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Secret {
+pub(crate) struct CachedSecret {
     pub(crate) key: KeyId,
     pub(crate) customer: CustomerId,
     /// The ends of the secret itself and of its key.
@@ -54,7 +54,7 @@ pub(crate) struct Secret {
     pub(crate) monthly_budget: Option<i64>,
 }
 
-impl Known {
+impl WriterCache {
     /// Forgets what may be out of date in this transaction.
     pub(crate) fn refresh(&mut self, tx: &Tx) {
         let entries = self.balances.len() + self.secrets.len() + self.version_count;
@@ -73,21 +73,24 @@ impl Known {
     /// Forgets everything that could have changed: a transaction failed, or nobody knows how it ended.
     pub(crate) fn forget(&mut self) {
         self.forget_read();
-        self.notes = None;
+        self.usage_deltas = None;
     }
 
     /// Forgets what somebody else could have changed.
     fn forget_read(&mut self) {
-        let (notes, open) = (self.notes.take(), std::mem::take(&mut self.open));
-        *self = Self { notes, open, ..Self::default() };
+        let (usage_deltas, open) = (self.usage_deltas.take(), std::mem::take(&mut self.open));
+        *self = Self { usage_deltas, open, ..Self::default() };
     }
 
     /// What was counted and not yet added up.
-    pub(crate) async fn notes(&mut self, tx: &mut Tx) -> Result<&mut Notes, StoreError> {
-        if self.notes.is_none() {
-            self.notes = Some(Notes::read(tx).await?);
+    pub(crate) async fn usage_deltas(
+        &mut self,
+        tx: &mut Tx,
+    ) -> Result<&mut UsageDeltas, StoreError> {
+        if self.usage_deltas.is_none() {
+            self.usage_deltas = Some(UsageDeltas::read(tx).await?);
         }
-        Ok(self.notes.get_or_insert_default())
+        Ok(self.usage_deltas.get_or_insert_default())
     }
 
     /// The version of a customer's account.
@@ -96,7 +99,7 @@ impl Known {
     }
 
     /// The secrets that the holds of a batch came with and that are not known, by how their hashes are stored.
-    pub(crate) fn unknown_secrets(&self, batch: &Batch) -> HashMap<String, KeyHash> {
+    pub(crate) fn unknown_secrets(&self, batch: &RequestBatch) -> HashMap<String, KeyHash> {
         let hashes = batch.holds.iter().map(|request| request.hold.key_hash);
         let unknown = hashes.filter(|hash| !self.secrets.contains_key(hash));
         let unknown: HashSet<KeyHash> = unknown.collect();
@@ -107,10 +110,10 @@ impl Known {
     pub(crate) fn learn_secrets(
         &mut self,
         wanted: &HashMap<String, KeyHash>,
-        rows: &[Row],
+        rows: &[SqlRow],
     ) -> Result<(), StoreError> {
         for row in rows {
-            let secret = Secret {
+            let secret = CachedSecret {
                 key: row.parse(1, "keys")?,
                 customer: row.parse(2, "keys")?,
                 ends_at: [row.optional_time(3)?, row.optional_time(4)?],
@@ -126,7 +129,7 @@ impl Known {
     }
 
     /// Remembers what was read of the versions of accounts.
-    pub(crate) fn learn_versions(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+    pub(crate) fn learn_versions(&mut self, rows: &[SqlRow]) -> Result<(), StoreError> {
         for row in rows {
             let versions = self.versions.entry(row.parse(0, "accounts")?).or_default();
             let is_new = versions.insert(row.parse(1, "accounts")?, row.int(2)?).is_none();
@@ -138,8 +141,8 @@ impl Known {
     /// Ends of calls whose holds are at hand, and the others.
     pub(crate) fn tell_apart<'a>(
         &self,
-        ends: Vec<End<'a>>,
-    ) -> (Vec<(End<'a>, Arc<Hold>)>, Vec<End<'a>>) {
+        ends: Vec<CallEnd<'a>>,
+    ) -> (Vec<(CallEnd<'a>, Arc<Hold>)>, Vec<CallEnd<'a>>) {
         let mut own = Vec::with_capacity(ends.len());
         let mut others = Vec::new();
         for end in ends {
@@ -152,7 +155,7 @@ impl Known {
     }
 }
 
-impl Secret {
+impl CachedSecret {
     /// Whether it opens anything for this hold.
     pub(crate) fn opens(&self, hold: &Hold) -> bool {
         self.key == hold.key

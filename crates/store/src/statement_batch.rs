@@ -5,90 +5,93 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::dialect;
-use crate::sql::{Kind, Value};
+use crate::sql::{SqlKind, SqlValue};
 use crate::store::DatabaseKind;
-use crate::tx::Table;
+use crate::tx::RowTable;
 
 /// One statement over rows, and what the rows that it gives consist of.
 ///
 /// On PostgreSQL all parts of one whole see the database as it was before the first of them, whatever their order:
 /// no two may change the same row, and none may look for what another changed. Where `{after}` stands in a text
 /// it is a condition that is met once the part before it is done.
-pub(crate) struct Part<'a> {
+pub(crate) struct BatchedStatement<'a> {
     pub(crate) sql: &'static str,
-    pub(crate) over: Over,
-    pub(crate) values: Vec<Value<'a>>,
-    pub(crate) gives: &'static [Kind],
+    pub(crate) over: RowSource,
+    pub(crate) values: Vec<SqlValue<'a>>,
+    pub(crate) gives: &'static [SqlKind],
 }
 
 /// How a statement takes its rows.
 #[derive(Clone, Copy)]
-pub(crate) enum Over {
+pub(crate) enum RowSource {
     /// As a query, in place of `{rows}`.
-    Rows(&'static [Kind]),
+    Rows(&'static [SqlKind]),
     /// As `dialect::update_over` says; gives the first column of the rows it changed.
-    Update(&'static [(&'static str, Kind)]),
+    Update(&'static [(&'static str, SqlKind)]),
 }
 
-impl<'a> Part<'a> {
+impl<'a> BatchedStatement<'a> {
     /// A statement over the rows of a table, which gives rows of these kinds.
-    pub(crate) fn over(sql: &'static str, table: Table<'a>, gives: &'static [Kind]) -> Self {
+    pub(crate) fn over(sql: &'static str, table: RowTable<'a>, gives: &'static [SqlKind]) -> Self {
         let (kinds, values) = table.into_parts();
-        Self { sql, over: Over::Rows(kinds), values, gives }
+        Self { sql, over: RowSource::Rows(kinds), values, gives }
     }
 
     /// An update over rows.
     pub(crate) fn update(
         sql: &'static str,
-        columns: &'static [(&'static str, Kind)],
-        values: Vec<Value<'a>>,
+        columns: &'static [(&'static str, SqlKind)],
+        values: Vec<SqlValue<'a>>,
     ) -> Self {
-        Self { sql, over: Over::Update(columns), values, gives: &[Kind::Text] }
+        Self { sql, over: RowSource::Update(columns), values, gives: &[SqlKind::Text] }
     }
 
     /// The kinds of the columns of its rows.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<SqlKind> {
         match self.over {
-            Over::Rows(kinds) => kinds.to_vec(),
-            Over::Update(columns) => columns.iter().map(|(_, kind)| *kind).collect(),
+            RowSource::Rows(kinds) => kinds.to_vec(),
+            RowSource::Update(columns) => columns.iter().map(|(_, kind)| *kind).collect(),
         }
     }
 }
 
 /// Several parts as one statement of PostgreSQL.
-pub(crate) struct Whole {
+pub(crate) struct StatementBatch {
     pub(crate) text: String,
     /// For each part: where its columns are in a row of the whole, whose first column is the number of the part.
     pub(crate) places: Vec<Arc<[usize]>>,
 }
 
 /// Makes one statement of parts. Those without rows must have been left out.
-pub(crate) fn whole(parts: &[&Part<'_>]) -> Whole {
+pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
     let width = |wanted| {
-        let count = |part: &&Part<'_>| part.gives.iter().filter(|kind| **kind == wanted).count();
-        parts.iter().map(count).max().unwrap_or(0)
+        let count = |statement: &&BatchedStatement<'_>| {
+            statement.gives.iter().filter(|kind| **kind == wanted).count()
+        };
+        statements.iter().map(count).max().unwrap_or(0)
     };
-    let (texts, numbers) = (width(Kind::Text), width(Kind::Int));
+    let (texts, numbers) = (width(SqlKind::Text), width(SqlKind::Int));
     let (mut text, mut arms) = (String::from("with "), Vec::new());
     let (mut places, mut parameter) = (Vec::new(), 1);
-    for (number, part) in parts.iter().enumerate() {
+    for (number, statement) in statements.iter().enumerate() {
         let separator = if number == 0 { "" } else { ",\n" };
-        let names: Vec<String> = (0..part.gives.len()).map(|place| format!("c{place}")).collect();
+        let names: Vec<String> =
+            (0..statement.gives.len()).map(|place| format!("c{place}")).collect();
         let columns =
             if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-        let kinds = part.kinds();
-        let before = number
-            .checked_sub(1)
-            .filter(|before| parts.get(*before).is_some_and(|before| !before.gives.is_empty()));
-        let statement = statement(part, &kinds, parameter)
+        let kinds = statement.kinds();
+        let before = number.checked_sub(1).filter(|before| {
+            statements.get(*before).is_some_and(|before| !before.gives.is_empty())
+        });
+        let sql_text = sql_text(statement, &kinds, parameter)
             .replacen("{after}", &after(before), 1)
             .replacen("{lock}", dialect::for_update(DatabaseKind::Postgres), 1);
         // Writing to a string cannot fail.
-        let _ = write!(text, "{separator}p{number}{columns} as ({statement})");
+        let _ = write!(text, "{separator}p{number}{columns} as ({sql_text})");
         parameter += kinds.len();
-        places.push(places_of(part.gives, texts));
-        if !part.gives.is_empty() {
-            arms.push(arm(number, part.gives, (texts, numbers)));
+        places.push(places_of(statement.gives, texts));
+        if !statement.gives.is_empty() {
+            arms.push(arm(number, statement.gives, (texts, numbers)));
         }
     }
     if arms.is_empty() {
@@ -96,32 +99,32 @@ pub(crate) fn whole(parts: &[&Part<'_>]) -> Whole {
     }
     text.push('\n');
     text.push_str(&arms.join("\nunion all "));
-    Whole { text, places }
+    StatementBatch { text, places }
 }
 
-fn statement(part: &Part<'_>, kinds: &[Kind], parameter: usize) -> String {
+fn sql_text(statement: &BatchedStatement<'_>, kinds: &[SqlKind], parameter: usize) -> String {
     let source = dialect::rows_source_from(DatabaseKind::Postgres, kinds, 0, parameter);
-    match part.over {
-        Over::Rows(_) => part.sql.replacen("{rows}", &source, 1),
-        Over::Update(columns) => dialect::update_from(&source, part.sql, columns),
+    match statement.over {
+        RowSource::Rows(_) => statement.sql.replacen("{rows}", &source, 1),
+        RowSource::Update(columns) => dialect::update_from(&source, statement.sql, columns),
     }
 }
 
 /// What is met once the part with this number is done; always, if there is none.
-pub(crate) fn after(part: Option<usize>) -> String {
-    match part {
+pub(crate) fn after(statement: Option<usize>) -> String {
+    match statement {
         Some(number) => format!("(select count(*) from p{number}) >= 0"),
         None => "true".to_owned(),
     }
 }
 
 /// Where the columns of a part are: after its number all texts, then all numbers.
-fn places_of(gives: &[Kind], texts: usize) -> Arc<[usize]> {
+fn places_of(gives: &[SqlKind], texts: usize) -> Arc<[usize]> {
     let (mut text, mut number) = (1, 1 + texts);
-    let place = |kind: &Kind| {
+    let place = |kind: &SqlKind| {
         let next = match kind {
-            Kind::Text => &mut text,
-            Kind::Int => &mut number,
+            SqlKind::Text => &mut text,
+            SqlKind::Int => &mut number,
         };
         *next += 1;
         *next - 1
@@ -130,17 +133,17 @@ fn places_of(gives: &[Kind], texts: usize) -> Arc<[usize]> {
 }
 
 /// The rows of one part among those of the whole.
-fn arm(number: usize, gives: &[Kind], (texts, numbers): (usize, usize)) -> String {
+fn arm(number: usize, gives: &[SqlKind], (texts, numbers): (usize, usize)) -> String {
     let column_of = |kind, nth| {
         let mut same = gives.iter().enumerate().filter(|(_, other)| **other == kind);
         same.nth(nth).map_or_else(|| "null".to_owned(), |(place, _)| format!("c{place}"))
     };
     let mut text = format!("select cast({number} as bigint)");
     for nth in 0..texts {
-        let _ = write!(text, ", cast({} as text)", column_of(Kind::Text, nth));
+        let _ = write!(text, ", cast({} as text)", column_of(SqlKind::Text, nth));
     }
     for nth in 0..numbers {
-        let _ = write!(text, ", cast({} as bigint)", column_of(Kind::Int, nth));
+        let _ = write!(text, ", cast({} as bigint)", column_of(SqlKind::Int, nth));
     }
     let _ = write!(text, " from p{number}");
     text
@@ -155,15 +158,19 @@ mod tests {
         const CHANGE: &str = "update t set a = {a} {from} where t.id = {id} {returning}";
         const READ: &str = "
             with v (id) as ({rows}) select n, id from u where {after} and id in (select id from v){lock}";
-        let mut table = Table::new(&[Kind::Text]);
+        let mut table = RowTable::new(&[SqlKind::Text]);
         table.push(["x".into()]);
-        let change = Part::update(CHANGE, &[("id", Kind::Text), ("a", Kind::Int)], Vec::new());
-        let read = Part::over(READ, table, &[Kind::Int, Kind::Text]);
+        let change = BatchedStatement::update(
+            CHANGE,
+            &[("id", SqlKind::Text), ("a", SqlKind::Int)],
+            Vec::new(),
+        );
+        let read = BatchedStatement::over(READ, table, &[SqlKind::Int, SqlKind::Text]);
 
-        let whole = whole(&[&change, &read]);
+        let batched = batched(&[&change, &read]);
 
         assert_eq!(
-            whole.text.split_whitespace().collect::<Vec<_>>().join(" "),
+            batched.text.split_whitespace().collect::<Vec<_>>().join(" "),
             "with p0 (c0) as (with v (id, a) as (select * from unnest($1::text[],$2::bigint[])) \
              update t set a = v.a from v where t.id = v.id returning t.id), \
              p1 (c0, c1) as ( with v (id) as (select * from unnest($3::text[])) \
@@ -172,7 +179,7 @@ mod tests {
              union all select cast(1 as bigint), cast(c1 as text), cast(c0 as bigint) from p1"
         );
         assert_eq!(
-            whole.places.iter().map(|places| places.to_vec()).collect::<Vec<_>>(),
+            batched.places.iter().map(|places| places.to_vec()).collect::<Vec<_>>(),
             [vec![1], vec![2, 1]]
         );
     }
@@ -180,10 +187,10 @@ mod tests {
     #[test]
     fn parts_that_give_nothing_give_no_rows() {
         const INSERT: &str = "insert into t (a) {rows}";
-        let insert = Part::over(INSERT, Table::new(&[Kind::Int]), &[]);
+        let insert = BatchedStatement::over(INSERT, RowTable::new(&[SqlKind::Int]), &[]);
 
         assert_eq!(
-            whole(&[&insert]).text,
+            batched(&[&insert]).text,
             "with p0 as (insert into t (a) select * from unnest($1::bigint[]))\n\
              select cast(0 as bigint) where false"
         );

@@ -1,7 +1,7 @@
 //! Outcomes on their way to the runtime whose calls wait for them, all those of a commit at once.
 //!
 //! A task that is woken from another thread costs that thread a call into the kernel. A commit ends the waiting
-//! of many calls of one runtime, so their outcomes go into one bag, one task of that runtime is woken, and it
+//! of many calls of one runtime, so their outcomes go into one mailbox, one task of that runtime is woken, and it
 //! hands them out where that costs nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,29 +12,29 @@ use super::HoldOutcome;
 use super::queue::HoldRequest;
 
 /// A hold and what became of it. The request goes back to the runtime it came from, which has its memory at hand.
-pub(crate) type Delivery = (HoldRequest, HoldOutcome);
+pub(crate) type HoldDelivery = (HoldRequest, HoldOutcome);
 
 /// What is to be handed out on one runtime.
 #[derive(Default)]
-pub(crate) struct Bag {
-    inside: Mutex<Inside>,
+pub(crate) struct Mailbox {
+    inside: Mutex<MailboxContent>,
     filled: Notify,
 }
 
 #[derive(Default)]
-struct Inside {
-    deliveries: Vec<Delivery>,
+struct MailboxContent {
+    deliveries: Vec<HoldDelivery>,
     /// Nobody hands anything out any more.
     is_closed: bool,
 }
 
 /// Hands out what the writer decided. To be spawned on the runtime whose calls use the meter it belongs to;
 /// it never ends by itself. Outcomes that come when it is gone are sent from the writer's thread.
-pub struct Courier(Arc<Bag>);
+pub struct OutcomeDispatcher(Arc<Mailbox>);
 
-impl Bag {
-    /// Puts outcomes in and wakes the courier once.
-    pub(crate) fn fill(&self, deliveries: Vec<Delivery>) {
+impl Mailbox {
+    /// Puts outcomes in and wakes the dispatcher once.
+    pub(crate) fn fill(&self, deliveries: Vec<HoldDelivery>) {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.is_closed {
             drop(inside);
@@ -45,21 +45,21 @@ impl Bag {
         self.filled.notify_one();
     }
 
-    fn empty(&self) -> Vec<Delivery> {
+    fn empty(&self) -> Vec<HoldDelivery> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut inside.deliveries)
     }
 
-    fn close(&self) -> Vec<Delivery> {
+    fn close(&self) -> Vec<HoldDelivery> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         inside.is_closed = true;
         std::mem::take(&mut inside.deliveries)
     }
 }
 
-impl Courier {
-    pub(crate) fn new(bag: Arc<Bag>) -> Self {
-        Self(bag)
+impl OutcomeDispatcher {
+    pub(crate) fn new(mailbox: Arc<Mailbox>) -> Self {
+        Self(mailbox)
     }
 
     /// Hands out until it is dropped.
@@ -71,20 +71,20 @@ impl Courier {
     }
 }
 
-impl Drop for Courier {
+impl Drop for OutcomeDispatcher {
     fn drop(&mut self) {
         hand_out(self.0.close());
     }
 }
 
-impl std::fmt::Debug for Courier {
+impl std::fmt::Debug for OutcomeDispatcher {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Courier")
     }
 }
 
 /// Tells those who wait: for the end of a call that came with its hold, and for the hold.
-pub(crate) fn hand_out(deliveries: impl IntoIterator<Item = Delivery>) {
+pub(crate) fn hand_out(deliveries: impl IntoIterator<Item = HoldDelivery>) {
     for (mut request, outcome) in deliveries {
         request.end.take().into_iter().for_each(|end| end.tell(outcome.is_held()));
         // Whoever asked may be gone: its task ends the call in any case.
@@ -100,19 +100,19 @@ mod tests {
     use super::*;
     use crate::metering::queue::tests::{its_end, request};
 
-    fn delivery() -> (Delivery, oneshot::Receiver<HoldOutcome>) {
+    fn delivery() -> (HoldDelivery, oneshot::Receiver<HoldOutcome>) {
         let (request, outcome) = request();
         ((request, HoldOutcome::Held { balance: Credits::ZERO }), outcome)
     }
 
     #[tokio::test]
     async fn everything_of_a_commit_is_handed_out() {
-        let bag = Arc::new(Bag::default());
-        let courier = Courier::new(Arc::clone(&bag));
+        let mailbox = Arc::new(Mailbox::default());
+        let dispatcher = OutcomeDispatcher::new(Arc::clone(&mailbox));
         let (deliveries, outcomes): (Vec<_>, Vec<_>) = (0..3).map(|_| delivery()).unzip();
 
-        bag.fill(deliveries);
-        let handing_out = courier.run();
+        mailbox.fill(deliveries);
+        let handing_out = dispatcher.run();
 
         let all_there = async {
             for outcome in outcomes {
@@ -121,7 +121,7 @@ mod tests {
         };
         tokio::select! {
             () = all_there => {}
-            () = handing_out => unreachable!("a courier never ends by itself"),
+            () = handing_out => unreachable!("a dispatcher never ends by itself"),
         }
     }
 
@@ -143,14 +143,14 @@ mod tests {
 
     #[test]
     fn outcomes_arrive_although_the_courier_is_gone() {
-        let bag = Arc::new(Bag::default());
+        let mailbox = Arc::new(Mailbox::default());
         let (before, mut early) = delivery();
         let (after, mut late) = delivery();
 
-        let courier = Courier::new(Arc::clone(&bag));
-        bag.fill(vec![before]);
-        drop(courier);
-        bag.fill(vec![after]);
+        let dispatcher = OutcomeDispatcher::new(Arc::clone(&mailbox));
+        mailbox.fill(vec![before]);
+        drop(dispatcher);
+        mailbox.fill(vec![after]);
 
         assert!(early.try_recv().is_ok());
         assert!(late.try_recv().is_ok());

@@ -6,13 +6,13 @@ use domain::platform::Platform;
 use domain::slot::Accounts;
 
 use crate::audit::AuditEntry;
-use crate::subscriptions::Occupant;
+use crate::subscriptions::DisplacedAccount;
 use crate::tx::Tx;
 use crate::{StoreError, notices};
 
 /// An account that got a place or lost it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shift {
+pub struct SlotShift {
     /// Which one.
     pub creator_id: CreatorId,
     /// Where it lives.
@@ -22,7 +22,7 @@ pub struct Shift {
 }
 
 /// What the audit list says of accounts that got a place; none where nothing happened.
-pub type NoteShifts<'n> = dyn Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync + 'n;
+pub type NoteSlotShifts<'n> = dyn Fn(&[SlotShift]) -> Option<AuditEntry> + Send + Sync + 'n;
 
 /// Places that a change would take away although accounts have them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub struct OccupiedSlots {
 }
 
 /// An account as far as places go.
-struct Candidate {
+struct SlotCandidate {
     creator_id: CreatorId,
     platform: Platform,
     is_in_use: bool,
     is_switched_off: bool,
 }
 
-impl Candidate {
+impl SlotCandidate {
     /// Whether it gets a place as soon as one is free.
     const fn is_waiting(&self) -> bool {
         !self.is_in_use && !self.is_switched_off
@@ -62,7 +62,7 @@ pub(crate) async fn occupied(
     let accounts = oldest_first(tx, customer).await?;
     let lowered = Platform::ALL.iter().filter(|it| after.on(**it) < before.on(**it));
     for platform in lowered {
-        let named = |is_wanted: fn(&Candidate) -> bool| -> Vec<CreatorId> {
+        let named = |is_wanted: fn(&SlotCandidate) -> bool| -> Vec<CreatorId> {
             let own = accounts.iter().filter(|account| account.platform == *platform);
             own.filter(|it| is_wanted(it)).map(|it| it.creator_id.clone()).collect()
         };
@@ -70,7 +70,7 @@ pub(crate) async fn occupied(
         let count = i64::try_from(in_use.len()).unwrap_or(i64::MAX);
         let must_free = count.saturating_sub(after.on(*platform));
         if must_free > 0 {
-            let waiting = named(Candidate::is_waiting);
+            let waiting = named(SlotCandidate::is_waiting);
             let platform = *platform;
             return Ok(Some(OccupiedSlots { platform, must_free, accounts: in_use, waiting }));
         }
@@ -85,7 +85,7 @@ pub(crate) async fn fit(
     customer: CustomerId,
     limits: &Accounts,
     first: Option<&CreatorId>,
-) -> Result<Vec<Shift>, StoreError> {
+) -> Result<Vec<SlotShift>, StoreError> {
     let mut shifts = fill(tx, customer, limits, first).await?;
     let accounts = oldest_first(tx, customer).await?;
     for platform in Platform::ALL {
@@ -104,17 +104,17 @@ pub(crate) async fn over(
     tx: &mut Tx,
     customer: CustomerId,
     limits: &Accounts,
-) -> Result<Vec<Occupant>, StoreError> {
+) -> Result<Vec<DisplacedAccount>, StoreError> {
     let accounts = oldest_first(tx, customer).await?;
     let mut over = Vec::new();
     for platform in Platform::ALL {
         let in_use = accounts.iter().filter(|it| it.is_in_use && it.platform == *platform);
         let kept = usize::try_from(limits.on(*platform)).unwrap_or(0);
-        let occupant = |account: &Candidate| Occupant {
+        let displaced = |account: &SlotCandidate| DisplacedAccount {
             creator_id: account.creator_id.clone(),
             platform: account.platform,
         };
-        over.extend(in_use.skip(kept).map(occupant));
+        over.extend(in_use.skip(kept).map(displaced));
     }
     Ok(over)
 }
@@ -125,7 +125,7 @@ pub(crate) async fn fill(
     customer: CustomerId,
     limits: &Accounts,
     first: Option<&CreatorId>,
-) -> Result<Vec<Shift>, StoreError> {
+) -> Result<Vec<SlotShift>, StoreError> {
     let mut accounts = oldest_first(tx, customer).await?;
     // The sort is stable: the others stay in their order.
     accounts.sort_by_key(|account| Some(&account.creator_id) != first);
@@ -142,13 +142,13 @@ pub(crate) async fn fill(
     Ok(shifts)
 }
 
-async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Candidate>, StoreError> {
+async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<SlotCandidate>, StoreError> {
     const SQL: &str = "
         select creator_id, platform, state, switched_off_at from accounts
         where customer_id = $1 order by connected_at, creator_id";
     let rows = tx.rows(SQL, &[customer.into()]).await?;
-    let candidate = |row: &crate::sql::Row| {
-        Ok(Candidate {
+    let candidate = |row: &crate::sql::SqlRow| {
+        Ok(SlotCandidate {
             creator_id: row.parse(0, "accounts")?,
             platform: row.parse(1, "accounts")?,
             is_in_use: row.parse::<AccountState>(2, "accounts")? != AccountState::Inactive,
@@ -162,14 +162,14 @@ async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Candidate
 async fn shift(
     tx: &mut Tx,
     customer: CustomerId,
-    account: &Candidate,
+    account: &SlotCandidate,
     state: AccountState,
-) -> Result<Shift, StoreError> {
+) -> Result<SlotShift, StoreError> {
     const SQL: &str = "
         update accounts set state = $3, version = version + 1, switched_off_at = null
         where customer_id = $1 and creator_id = $2";
     let creator_id = account.creator_id.clone();
     tx.execute(SQL, &[customer.into(), (&creator_id).into(), state.as_str().into()]).await?;
     notices::tell_account(tx, customer, &creator_id).await?;
-    Ok(Shift { creator_id, platform: account.platform, state })
+    Ok(SlotShift { creator_id, platform: account.platform, state })
 }

@@ -9,9 +9,9 @@
 
 use domain::id::KeyId;
 
-use super::count::{Counted, Counts, Endpoint};
+use super::count::{CallCounts, CountedEndpoint, EndedCallCounts};
 use super::usage_json;
-use crate::sql::Row;
+use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -33,22 +33,22 @@ const PENDING: &str = "usage_pending";
 /// Where the versions before did, as JSON.
 const EARLIER: [&str; 2] = ["usage_deltas", "usage_notes"];
 
-/// The notes in the database, in sum. Nobody but the writer makes or removes any.
+/// The deltas in the database, in sum. Nobody but the writer makes or removes any.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
-    counted: Counted<'static>,
+pub(crate) struct UsageDeltas {
+    counted: EndedCallCounts<'static>,
     count: usize,
 }
 
-impl Notes {
+impl UsageDeltas {
     /// Reads them. What cannot be read is set aside.
     pub(crate) async fn read(tx: &mut Tx) -> Result<Self, StoreError> {
-        let mut notes = Self::default();
-        notes.read_pending(tx).await?;
+        let mut deltas = Self::default();
+        deltas.read_pending(tx).await?;
         for table in EARLIER {
-            notes.read_earlier(tx, table).await?;
+            deltas.read_earlier(tx, table).await?;
         }
-        Ok(notes)
+        Ok(deltas)
     }
 
     async fn read_pending(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
@@ -94,7 +94,7 @@ impl Notes {
     pub(crate) async fn take(
         &mut self,
         tx: &mut Tx,
-        counted: Counted<'_>,
+        counted: EndedCallCounts<'_>,
         is_read: bool,
     ) -> Result<(), StoreError> {
         if counted.is_empty() {
@@ -124,14 +124,14 @@ impl Notes {
 }
 
 /// What one row counts.
-fn pending(row: &Row) -> Result<(Endpoint<'static>, KeyId, Counts), StoreError> {
+fn pending(row: &SqlRow) -> Result<(CountedEndpoint<'static>, KeyId, CallCounts), StoreError> {
     let name = |place| row.text(place).map(Into::into);
-    let endpoint = Endpoint {
+    let endpoint = CountedEndpoint {
         customer: row.parse(1, PENDING)?,
         day: row.int(3)?,
         names: [name(4)?, name(5)?, name(6)?, name(7)?],
     };
-    let counts = Counts {
+    let counts = CallCounts {
         calls: row.int(8)?,
         credits: row.int(9)?,
         errors: row.int(10)?,
@@ -165,7 +165,7 @@ async fn set_aside(
 /// Reads the notes at start, so that what cannot be read is out of the way before the first call; returns how many rows
 /// are set aside, now and before.
 pub(crate) async fn check_in(tx: &mut Tx) -> Result<i64, StoreError> {
-    Notes::read(tx).await?;
+    UsageDeltas::read(tx).await?;
     count_in(tx).await
 }
 

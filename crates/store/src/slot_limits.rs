@@ -7,14 +7,14 @@ use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
 use domain::subscription::SubscriptionStatus;
 
-use crate::slot_changes::{self, Change};
-use crate::subscriptions::{self, Occupant, Subscription};
+use crate::slot_changes::{self, SlotChange};
+use crate::subscriptions::{self, DisplacedAccount, StoredSubscription};
 use crate::tx::Tx;
-use crate::{Store, StoreError, accounts, places};
+use crate::{Store, StoreError, accounts, slot_assignment};
 
 /// What a limit is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Parts {
+pub struct SlotLimits {
     /// What the plan in force adds.
     pub plan: Accounts,
     /// The extra slots of the processor's subscription.
@@ -25,25 +25,25 @@ pub struct Parts {
 
 /// Everything about a customer's places at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct SlotUsage {
     /// The subscription; none when there never was one.
-    pub subscription: Option<Subscription>,
+    pub subscription: Option<StoredSubscription>,
     /// The limits.
-    pub parts: Parts,
+    pub limits: SlotLimits,
     /// Accounts that are connected, in use or not.
     pub connected: Accounts,
     /// Accounts in use: active, or waiting to be connected again.
     pub active: Accounts,
     /// The change that is under way.
-    pub open: Option<Change>,
+    pub open: Option<SlotChange>,
 }
 
 /// Reads all of it as it is at one instant.
-pub async fn standing(
+pub async fn usage(
     store: &Store,
     customer: CustomerId,
     allowances: &Allowances,
-) -> Result<Standing, StoreError> {
+) -> Result<SlotUsage, StoreError> {
     let mut tx = store.snapshot().await?;
     let mut connected = Accounts::default();
     let mut active = Accounts::default();
@@ -52,9 +52,9 @@ pub async fn standing(
         *connected.on_mut(*platform) = count.in_use.saturating_add(count.inactive);
         *active.on_mut(*platform) = count.in_use;
     }
-    Ok(Standing {
+    Ok(SlotUsage {
         subscription: subscriptions::find_in(&mut tx, customer).await?,
-        parts: of(&mut tx, customer, allowances).await?,
+        limits: of(&mut tx, customer, allowances).await?,
         connected,
         active,
         open: slot_changes::find_open_in(&mut tx, customer).await?,
@@ -66,8 +66,8 @@ pub async fn over(
     store: &Store,
     customer: CustomerId,
     limits: &Accounts,
-) -> Result<Vec<Occupant>, StoreError> {
-    places::over(&mut store.snapshot().await?, customer, limits).await
+) -> Result<Vec<DisplacedAccount>, StoreError> {
+    slot_assignment::over(&mut store.snapshot().await?, customer, limits).await
 }
 
 /// The limits of a customer.
@@ -75,7 +75,7 @@ pub(crate) async fn of(
     tx: &mut Tx,
     customer: CustomerId,
     allowances: &Allowances,
-) -> Result<Parts, StoreError> {
+) -> Result<SlotLimits, StoreError> {
     const OPEN: &str = "
         select i.platform, i.count_after
         from slot_changes c join slot_change_items i on i.change_id = c.id
@@ -88,7 +88,7 @@ pub(crate) async fn of(
         *kept = (*kept).min(row.int(1)?);
     }
     let limit = allowances.included.plus(&plan).plus(&kept);
-    Ok(Parts { plan, extra, limit })
+    Ok(SlotLimits { plan, extra, limit })
 }
 
 /// The accounts of the version that is paid for; where that is not known, of the one that the subscription holds.
