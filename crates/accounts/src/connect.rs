@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::AuthValues;
-use clients::platform::{SigningInput, Verification, verify};
+use clients::platform::{CredentialVerdict, SigningInput, verify};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
@@ -140,19 +140,19 @@ async fn confirm(
     let signing = SigningInput { now: accounts.clock.now(), nonce: accounts.random.bytes() };
     let credentials = sealed_credentials::credentials(auth);
     match verify::verify(&accounts.upstream, target, &credentials, signing).await {
-        Ok(Verification::Confirmed { platform_account_id }) => {
+        Ok(CredentialVerdict::Confirmed { platform_account_id }) => {
             platform_health::note_success(accounts, platform, accounts.clock.now());
             Ok(platform_account_id)
         }
-        Ok(Verification::Refused { status: 401 })
+        Ok(CredentialVerdict::Refused { status: 401 })
             if accounts.platform_health.refusing_since(platform).is_some() =>
         {
             Err(Failure::PlatformRefusing(platform))
         }
-        Ok(Verification::Refused { status }) => {
+        Ok(CredentialVerdict::Refused { status }) => {
             Err(Failure::VerificationFailed { status: Some(status) })
         }
-        Ok(Verification::Mismatch) => Err(Failure::VerificationFailed { status: None }),
+        Ok(CredentialVerdict::Mismatch) => Err(Failure::VerificationFailed { status: None }),
         Err(error) => {
             tracing::warn!(%error, %platform, "a platform could not be reached to verify an account");
             Err(Failure::of_harmless(&error))

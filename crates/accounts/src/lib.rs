@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use catalog::Catalog;
-use clients::platform::{Target, Upstream};
+use clients::platform::{PlatformClient, PlatformTarget};
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use failures::Failure;
@@ -23,7 +23,7 @@ use store::Store;
 use crate::platform_health::PlatformHealth;
 
 /// The platforms that are offered, and how each is reached.
-pub type Targets = HashMap<Platform, Target, RandomState>;
+pub type Targets = HashMap<Platform, PlatformTarget, RandomState>;
 
 /// What connecting accounts uses, as one core sees it.
 #[derive(Clone)]
@@ -49,12 +49,12 @@ pub struct AccountsState {
     /// Which platforms refuse everybody's credentials.
     pub platform_health: Arc<PlatformHealth>,
     /// This core's connections to the platforms.
-    pub upstream: Arc<Upstream>,
+    pub upstream: Arc<PlatformClient>,
 }
 
 impl AccountsState {
     /// How to reach a platform, or that it is not offered.
-    pub fn target(&self, platform: Platform) -> Result<&Target, Failure> {
+    pub fn target(&self, platform: Platform) -> Result<&PlatformTarget, Failure> {
         self.targets.get(&platform).ok_or(Failure::PlatformNotOffered(platform))
     }
 }

@@ -1,7 +1,7 @@
 //! Credentials of connected accounts, sealed for the place where they are kept.
 
 use catalog::AuthValues;
-use clients::platform::Credentials;
+use clients::platform::AccountCredentials;
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
@@ -27,8 +27,8 @@ pub async fn seal(
 }
 
 /// Checked `auth` fields as the platform's client takes them.
-pub fn credentials(auth: &AuthValues) -> Credentials {
-    let mut credentials = Credentials::default();
+pub fn credentials(auth: &AuthValues) -> AccountCredentials {
+    let mut credentials = AccountCredentials::default();
     for (field, value) in auth {
         credentials.set(field, value.clone());
     }

@@ -5,9 +5,12 @@
 //! does everything again. Setting a card twice changes nothing, and an invoice is paid once; the key of its payment is made
 //! of the job, so a repetition is no second attempt at the bank.
 
-use clients::processor::objects::{Invoice, InvoiceStatus, PaymentMethod, Reference, Subscription};
+use clients::processor::objects::{
+    ExpandableObject, InvoiceStatus, PaymentMethod, ProcessorInvoice, ProcessorSubscription,
+};
 use clients::processor::{
-    CustomerChange, Listing, Processor, ProcessorError, Proration, SubscriptionChange,
+    CustomerChange, ListFilter, ProcessorClient, ProcessorError, ProrationBehavior,
+    SubscriptionChange,
 };
 use domain::id::{CustomerId, JobId};
 use domain::subscription::SubscriptionStatus;
@@ -136,7 +139,7 @@ pub(super) fn kept(method: &PaymentMethod) -> Option<SavedCard> {
 
 /// The card as the processor has it; nothing when it is not this customer's any more.
 async fn attached(
-    processor: &Processor,
+    processor: &ProcessorClient,
     method: &str,
     payer: &str,
 ) -> Result<Option<SavedCard>, ProcessorError> {
@@ -144,7 +147,7 @@ async fn attached(
         Err(ProcessorError::Missing) => return Ok(None),
         read => read?,
     };
-    let is_theirs = read.customer.as_ref().map(Reference::id) == Some(payer);
+    let is_theirs = read.customer.as_ref().map(ExpandableObject::id) == Some(payer);
     Ok(kept(&read).filter(|_| is_theirs))
 }
 
@@ -165,7 +168,10 @@ async fn carry_out(billing: &BillingState, mut work: Work) -> Result<OpenInvoice
 }
 
 /// Makes the card the one that invoices are paid with, and gives the live subscriptions.
-async fn put_on(billing: &BillingState, work: &Work) -> Result<Vec<Subscription>, Failure> {
+async fn put_on(
+    billing: &BillingState,
+    work: &Work,
+) -> Result<Vec<ProcessorSubscription>, Failure> {
     let (processor, method) = (billing.processor()?, work.card.payment_method.as_str());
     let change = CustomerChange { default_payment_method: Some(method), email: None };
     let key = key_now(billing, work, &work.payer)?;
@@ -175,7 +181,7 @@ async fn put_on(billing: &BillingState, work: &Work) -> Result<Vec<Subscription>
     }
     let live = subscriptions_of(billing, &work.payer).await?;
     for subscription in &live {
-        let own = subscription.default_payment_method.as_ref().map(Reference::id);
+        let own = subscription.default_payment_method.as_ref().map(ExpandableObject::id);
         if own != Some(method) {
             put_on_one(billing, work, &subscription.id).await?;
         }
@@ -190,7 +196,7 @@ async fn put_on_one(
 ) -> Result<(), Failure> {
     let change = SubscriptionChange {
         items: &[],
-        proration: Proration::None,
+        proration: ProrationBehavior::None,
         proration_date: None,
         default_payment_method: Some(&work.card.payment_method),
         cancel_at_period_end: None,
@@ -217,13 +223,13 @@ fn key_now(
 async fn subscriptions_of(
     billing: &BillingState,
     payer: &str,
-) -> Result<Vec<Subscription>, Failure> {
+) -> Result<Vec<ProcessorSubscription>, Failure> {
     let processor = billing.processor()?;
     let mut found = Vec::new();
     let mut after: Option<String> = None;
     loop {
         let listing =
-            Listing { customer: Some(payer), after: after.as_deref(), ..Listing::default() };
+            ListFilter { customer: Some(payer), after: after.as_deref(), ..ListFilter::default() };
         let page = processor.list_subscriptions(&listing).await?;
         after = page.next().map(str::to_owned);
         for subscription in page.data {
@@ -238,7 +244,10 @@ async fn subscriptions_of(
 }
 
 /// One whose first payment was never made is no subscription yet: no card is charged for it unasked.
-async fn is_ours(billing: &BillingState, subscription: &Subscription) -> Result<bool, Failure> {
+async fn is_ours(
+    billing: &BillingState,
+    subscription: &ProcessorSubscription,
+) -> Result<bool, Failure> {
     let status = SubscriptionStatus::from_processor(subscription.status.as_str());
     if !status.is_live() || status == SubscriptionStatus::Incomplete {
         return Ok(false);
@@ -259,14 +268,16 @@ async fn is_ours(billing: &BillingState, subscription: &Subscription) -> Result<
 async fn pay_open(
     billing: &BillingState,
     work: &Work,
-    subscriptions: &[Subscription],
+    subscriptions: &[ProcessorSubscription],
 ) -> Result<OpenInvoices, Failure> {
     let mut outcome = OpenInvoices::default();
     if subscriptions.is_empty() {
         return Ok(outcome);
     }
     for invoice in open_invoices(billing.processor()?, &work.payer).await? {
-        let of = |subscription: &Subscription| invoice.subscription_id() == Some(&subscription.id);
+        let of = |subscription: &ProcessorSubscription| {
+            invoice.subscription_id() == Some(&subscription.id)
+        };
         if invoice.amount_due > 0 && subscriptions.iter().any(of) {
             pay(billing, work, &invoice, &mut outcome).await?;
         }
@@ -281,7 +292,10 @@ async fn pay_open(
 }
 
 /// Grants what an earlier attempt paid without hearing of it: such an invoice is no longer open.
-async fn grant_paid(billing: &BillingState, subscriptions: &[Subscription]) -> Result<(), Failure> {
+async fn grant_paid(
+    billing: &BillingState,
+    subscriptions: &[ProcessorSubscription],
+) -> Result<(), Failure> {
     for subscription in subscriptions {
         if let Some(latest) = &subscription.latest_invoice {
             invoices::fulfil_invoice(billing, latest.id()).await?;
@@ -291,15 +305,18 @@ async fn grant_paid(billing: &BillingState, subscriptions: &[Subscription]) -> R
 }
 
 /// Oldest first.
-async fn open_invoices(processor: &Processor, payer: &str) -> Result<Vec<Invoice>, ProcessorError> {
+async fn open_invoices(
+    processor: &ProcessorClient,
+    payer: &str,
+) -> Result<Vec<ProcessorInvoice>, ProcessorError> {
     let mut found = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let listing = Listing {
+        let listing = ListFilter {
             customer: Some(payer),
             status: Some("open"),
             after: after.as_deref(),
-            ..Listing::default()
+            ..ListFilter::default()
         };
         let page = processor.list_invoices(&listing).await?;
         after = page.next().map(str::to_owned);
@@ -315,7 +332,7 @@ async fn open_invoices(processor: &Processor, payer: &str) -> Result<Vec<Invoice
 async fn pay(
     billing: &BillingState,
     work: &Work,
-    invoice: &Invoice,
+    invoice: &ProcessorInvoice,
     outcome: &mut OpenInvoices,
 ) -> Result<(), Failure> {
     let processor = billing.processor()?;
@@ -345,12 +362,12 @@ async fn pay(
     Ok(())
 }
 
-fn paid(invoice: Invoice) -> PaidInvoice {
-    let Invoice { id, amount_paid, currency, .. } = invoice;
+fn paid(invoice: ProcessorInvoice) -> PaidInvoice {
+    let ProcessorInvoice { id, amount_paid, currency, .. } = invoice;
     PaidInvoice { id, amount_cents: amount_paid, currency }
 }
 
-fn unpaid(invoice: Invoice, decline_code: String) -> UnpaidInvoice {
-    let Invoice { id, amount_due, currency, hosted_invoice_url, .. } = invoice;
+fn unpaid(invoice: ProcessorInvoice, decline_code: String) -> UnpaidInvoice {
+    let ProcessorInvoice { id, amount_due, currency, hosted_invoice_url, .. } = invoice;
     UnpaidInvoice { id, amount_cents: amount_due, currency, decline_code, url: hosted_invoice_url }
 }

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
-use clients::processor::{Listing, Processor, ProcessorError};
+use clients::processor::{ListFilter, ProcessorClient, ProcessorError};
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 use failures::Failure;
@@ -93,7 +93,7 @@ async fn save_newest(
 
 /// A session of this customer; anybody else's does not exist.
 async fn own_session(
-    processor: &Processor,
+    processor: &ProcessorClient,
     id: &str,
     payer: &str,
 ) -> Result<CheckoutSession, Failure> {
@@ -255,7 +255,7 @@ pub async fn remove(billing: &BillingState, customer: CustomerId) -> Result<(), 
     Ok(())
 }
 
-async fn detach(processor: &Processor, method: &str) -> Result<(), Failure> {
+async fn detach(processor: &ProcessorClient, method: &str) -> Result<(), Failure> {
     match processor.detach_payment_method(method, &super::key("detach", method)?).await {
         // It was detached before.
         Ok(_) | Err(ProcessorError::Missing) => Ok(()),
@@ -265,8 +265,9 @@ async fn detach(processor: &Processor, method: &str) -> Result<(), Failure> {
 }
 
 /// Whether the processor will want to be paid for a subscription.
-async fn is_subscribed(processor: &Processor, payer: &str) -> Result<bool, Failure> {
-    let listing = Listing { customer: Some(payer), status: Some("all"), ..Listing::default() };
+async fn is_subscribed(processor: &ProcessorClient, payer: &str) -> Result<bool, Failure> {
+    let listing =
+        ListFilter { customer: Some(payer), status: Some("all"), ..ListFilter::default() };
     let subscriptions = processor.list_subscriptions(&listing).await?.data;
     Ok(subscriptions.iter().any(|subscription| match subscription.status {
         SubscriptionStatus::Canceled | SubscriptionStatus::IncompleteExpired => false,

@@ -1,9 +1,9 @@
 //! The requests to the processor that a change is made of. Each has a key of its own, from the change's id, and says the
 //! same however often it is sent.
 
-use clients::processor::objects::Invoice;
+use clients::processor::objects::ProcessorInvoice;
 use clients::processor::{
-    IdempotencyKey, ItemChange, ItemPrice, ProcessorError, Proration, SubscriptionChange,
+    IdempotencyKey, ItemChange, ItemPrice, ProcessorError, ProrationBehavior, SubscriptionChange,
 };
 use domain::slot::{ChangeProration, SlotChangeKind};
 use domain::time::Timestamp;
@@ -33,7 +33,7 @@ pub(super) async fn send_plan(
     };
     let request = SubscriptionChange {
         items: &[item],
-        proration: Proration::None,
+        proration: ProrationBehavior::None,
         proration_date: None,
         default_payment_method: None,
         cancel_at_period_end: None,
@@ -95,14 +95,14 @@ pub(super) async fn send(
 }
 
 /// Whether the latest invoice is the one that was made for this change.
-fn is_of(change: &SlotChange, invoice: &Invoice) -> bool {
+fn is_of(change: &SlotChange, invoice: &ProcessorInvoice) -> bool {
     invoice.lines.data.iter().any(|line| line.period.start == change.proration_date_s)
 }
 
 async fn note_charge(
     billing: &BillingState,
     change: &SlotChange,
-    invoice: &Invoice,
+    invoice: &ProcessorInvoice,
 ) -> ChangeResult {
     if !invoice.is_paid() {
         tracing::error!(change.id = %change.id, "a change was made although its invoice is not paid");
@@ -138,10 +138,10 @@ async fn paid_for_people(
 }
 
 /// What becomes of the rest of the period.
-pub(crate) const fn proration(of: ChangeProration) -> Proration {
+pub(crate) const fn proration(of: ChangeProration) -> ProrationBehavior {
     match of {
-        ChangeProration::PayNow => Proration::PayNow,
-        ChangeProration::NextInvoice => Proration::NextInvoice,
-        ChangeProration::None => Proration::None,
+        ChangeProration::PayNow => ProrationBehavior::PayNow,
+        ChangeProration::NextInvoice => ProrationBehavior::NextInvoice,
+        ChangeProration::None => ProrationBehavior::None,
     }
 }

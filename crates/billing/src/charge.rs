@@ -4,7 +4,7 @@
 //! whoever asks again for the same pack continues that order with the same request, so that nothing is paid twice.
 
 use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
-use clients::processor::{Decline, NewIntent, Presence, ProcessorError};
+use clients::processor::{CustomerPresence, NewIntent, PaymentDecline, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::request_key::RequestKey;
@@ -222,7 +222,7 @@ async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, F
         currency: &order.currency,
         customer: &order.processor_customer,
         payment_method: card,
-        presence: Presence::OnSession { return_url: None },
+        presence: CustomerPresence::OnSession { return_url: None },
         description: None,
         metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],
     };
@@ -247,7 +247,7 @@ async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, F
 async fn declined(
     billing: &BillingState,
     order: &Order,
-    decline: &Decline,
+    decline: &PaymentDecline,
 ) -> Result<ChargeState, Failure> {
     if let Some(intent) = &decline.payment_intent {
         orders::set_payment(&billing.store, order.id, &intent.id).await?;

@@ -1,7 +1,7 @@
 //! A pack on the processor's page: the order, then the page.
 
 use clients::processor::objects::SessionStatus;
-use clients::processor::{Line, LinePrice, NewCheckout, Purpose};
+use clients::processor::{CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::request_key::RequestKey;
@@ -79,10 +79,10 @@ async fn open_page(
         LinePrice::Known(&pack.price_id)
     };
     let new = NewCheckout {
-        purpose: Purpose::Payment,
+        purpose: CheckoutPurpose::Payment,
         customer: &order.processor_customer,
         client_reference_id: Some(&order_id),
-        lines: &[Line { price, quantity: 1 }],
+        lines: &[CheckoutLine { price, quantity: 1 }],
         success_url: &success_url,
         cancel_url: &cancel_url,
         metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],

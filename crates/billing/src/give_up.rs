@@ -7,7 +7,7 @@
 //! invoice that the processor still tries to be paid is left alone.
 
 use clients::processor::objects::{
-    Invoice, InvoiceLine, InvoiceStatus, LineParentKind, SubscriptionStatus,
+    InvoiceLine, InvoiceStatus, LineParentKind, ProcessorInvoice, SubscriptionStatus,
 };
 use clients::processor::{NewBalanceTransaction, ProcessorError};
 use domain::id::CustomerId;
@@ -146,7 +146,7 @@ async fn latest_invoice(
 }
 
 /// What had waited for the invoice, where that was a credit in all.
-fn credit_among(invoice: &Invoice, lines: &[InvoiceLine]) -> i64 {
+fn credit_among(invoice: &ProcessorInvoice, lines: &[InvoiceLine]) -> i64 {
     let is_renewal = invoice.billing_reason.as_deref() == Some("subscription_cycle");
     let waited = |line: &&InvoiceLine| {
         line.parent_kind() == Some(LineParentKind::InvoiceItem)

@@ -2,7 +2,7 @@
 //! of a payment that failed.
 
 use clients::processor::ProcessorError;
-use clients::processor::objects::{Invoice, InvoiceStatus};
+use clients::processor::objects::{InvoiceStatus, ProcessorInvoice};
 use domain::id::{CustomerId, EntryId};
 use domain::time::Timestamp;
 use emails::EmailRequest;
@@ -30,7 +30,7 @@ pub async fn fulfil_invoice(
 /// The same for an invoice that was just read from the processor, with its payments.
 pub async fn take_invoice(
     billing: &BillingState,
-    invoice: &Invoice,
+    invoice: &ProcessorInvoice,
 ) -> Result<FulfilmentOutcome, Failure> {
     if !invoice.is_paid() {
         return Ok(match invoice.status {
@@ -98,7 +98,7 @@ pub async fn payment_failed(
 async fn tell(
     billing: &BillingState,
     customer: CustomerId,
-    invoice: &Invoice,
+    invoice: &ProcessorInvoice,
 ) -> Result<(), Failure> {
     let next = invoice.next_payment_attempt;
     let next = next.map(|unix| Timestamp::from_unix_micros(0).plus_seconds(unix));

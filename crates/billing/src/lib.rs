@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use ::jobs::JobQueue;
 use clients::processor::IdempotencyKey;
-use clients::processor::Processor;
+use clients::processor::ProcessorClient;
 use domain::slot::Allowances;
 use failures::Failure;
 use failures::PaymentProblem;
@@ -75,7 +75,7 @@ pub struct BillingParts {
     /// How many accounts customers and plans have, besides what is paid for.
     pub allowances: Arc<Allowances>,
     /// The payment processor, if one is configured.
-    pub processor: Option<Processor>,
+    pub processor: Option<ProcessorClient>,
     /// Customers whose balance has just become low.
     pub low_balances: Arc<LowBalances>,
     /// Where follow-up work is queued.
@@ -91,7 +91,7 @@ impl BillingState {
     }
 
     /// The payment processor, or that nothing can be paid here.
-    pub fn processor(&self) -> Result<&Processor, Failure> {
+    pub fn processor(&self) -> Result<&ProcessorClient, Failure> {
         self.processor.as_ref().ok_or(Failure::Payment(PaymentProblem::NotConfigured))
     }
 }

@@ -1,7 +1,7 @@
 //! Orders whose request ended without an answer, long ago: the processor no longer knows the request by its key, so
 //! what became of it is looked up before anything else is done.
 
-use clients::processor::Listing;
+use clients::processor::ListFilter;
 use clients::processor::objects::PaymentIntent;
 use domain::payment::{OrderChannel, OrderState};
 use failures::Failure;
@@ -44,11 +44,11 @@ pub(super) async fn find_intent(
     let order_id = order.id.to_string();
     let mut after: Option<String> = None;
     for _ in 0..PAGES_MAX {
-        let listing = Listing {
+        let listing = ListFilter {
             customer: Some(&order.processor_customer),
             created_from: Some(order.created_at.unix_seconds().saturating_sub(CLOCKS_S)),
             after: after.as_deref(),
-            ..Listing::default()
+            ..ListFilter::default()
         };
         let page = processor.list_intents(&listing).await?;
         let next = page.next().map(str::to_owned);

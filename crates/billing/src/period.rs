@@ -3,8 +3,8 @@
 //! The item of the subscription says what renews. What is in force until then is on invoices: the line of a plan whose
 //! period ends with the subscription's. The latest purchase counts.
 
-use clients::processor::Listing;
-use clients::processor::objects::{Invoice, InvoiceLine, InvoiceStatus};
+use clients::processor::ListFilter;
+use clients::processor::objects::{InvoiceLine, InvoiceStatus, ProcessorInvoice};
 use domain::plan::PlanVersion;
 use domain::time::Timestamp;
 use failures::Failure;
@@ -98,15 +98,15 @@ pub(super) async fn listed(
     billing: &BillingState,
     subscription: &str,
     created_from: i64,
-) -> Result<Vec<Invoice>, Failure> {
+) -> Result<Vec<ProcessorInvoice>, Failure> {
     let processor = billing.processor()?;
     let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {
-        let listing = Listing {
+        let listing = ListFilter {
             subscription: Some(subscription),
             created_from: Some(created_from),
             after: after.as_deref(),
-            ..Listing::default()
+            ..ListFilter::default()
         };
         let page = processor.list_invoices(&listing).await?;
         after = page.next().map(str::to_owned);
@@ -120,7 +120,7 @@ pub(super) async fn listed(
 /// Every line of an invoice, which carries only its first ones.
 pub(super) async fn all_lines(
     billing: &BillingState,
-    invoice: &Invoice,
+    invoice: &ProcessorInvoice,
 ) -> Result<Vec<InvoiceLine>, Failure> {
     let mut after = invoice.lines.next().map(str::to_owned);
     let mut lines = invoice.lines.data.clone();

@@ -4,8 +4,8 @@
 //! its metadata which plan it is for, its credits and its accounts. Older prices name the plan alone; they sell what the
 //! configuration says of that plan, as long as it still costs the same.
 
-use clients::processor::objects::{Price, Reference};
-use clients::processor::{Processor, ProcessorError};
+use clients::processor::objects::{ExpandableObject, ProcessorPrice};
+use clients::processor::{ProcessorClient, ProcessorError};
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::Accounts;
@@ -79,7 +79,7 @@ pub struct VersionLookup<'a> {
     /// The plans that are sold now.
     pub config: &'a Config,
     /// None where nothing can be paid.
-    pub processor: Option<&'a Processor>,
+    pub processor: Option<&'a ProcessorClient>,
     /// When a version that is new is written down.
     pub now: Timestamp,
 }
@@ -170,8 +170,8 @@ impl<'a> VersionLookup<'a> {
     }
 
     /// The same for a price that was just read from the processor.
-    pub async fn of_price(&self, price: &Price) -> Result<SoldItem, UnknownPrice> {
-        let product = price.product.as_ref().map(Reference::id);
+    pub async fn of_price(&self, price: &ProcessorPrice) -> Result<SoldItem, UnknownPrice> {
+        let product = price.product.as_ref().map(ExpandableObject::id);
         match self.known(&price.id, product).await? {
             Some(known) => Ok(known),
             None => self.said_by(price).await,
@@ -214,9 +214,9 @@ impl<'a> VersionLookup<'a> {
     }
 
     /// What a price says of itself.
-    async fn said_by(&self, price: &Price) -> Result<SoldItem, UnknownPrice> {
+    async fn said_by(&self, price: &ProcessorPrice) -> Result<SoldItem, UnknownPrice> {
         let said = |key: &str| price.metadata.get(key).map(String::as_str);
-        let product = price.product.as_ref().map(Reference::id);
+        let product = price.product.as_ref().map(ExpandableObject::id);
         let plan_id = said(PLAN_KEY).or_else(|| plans::plan_of_product(product));
         let Some(plan_id) = plan_id else {
             let platform = said(SLOT_KEY).and_then(|word| word.parse().ok());

@@ -5,7 +5,7 @@
 //! needed, and found again by a word that says what it is for and what it costs. Prices and products say what they are
 //! for in their metadata, so that a subscription keeps what it bought when the offer changes.
 
-use clients::processor::{NewPrice, NewProduct, Processor, ProcessorError};
+use clients::processor::{NewPrice, NewProduct, ProcessorClient, ProcessorError};
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
 use failures::Failure;
@@ -119,7 +119,10 @@ pub(super) fn plan_of_product(product: Option<&str>) -> Option<&str> {
 }
 
 /// Makes the product, unless it is there.
-async fn make_product(processor: &Processor, offered: OfferedItem<'_>) -> Result<(), Failure> {
+async fn make_product(
+    processor: &ProcessorClient,
+    offered: OfferedItem<'_>,
+) -> Result<(), Failure> {
     let (id, name) = (offered.product(), offered.name());
     let (key, value) = offered.subject();
     let new = NewProduct { id: Some(&id), name: &name, metadata: &[(key, &value)] };

@@ -1,7 +1,7 @@
 //! Previews: what a change would cost, by the processor's own computation, and from which instant. A change that is made
 //! soon afterwards is counted from the same instant, so it costs what was shown.
 
-use clients::processor::objects::{Invoice, InvoiceLine};
+use clients::processor::objects::{InvoiceLine, ProcessorInvoice};
 use clients::processor::{InvoicePreview, ItemChange, ItemPrice};
 use domain::id::CustomerId;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
@@ -127,7 +127,7 @@ async fn ask(
     items: &[SlotChangeItem],
     decision: &ChangeDecision,
     date: i64,
-) -> Result<Invoice, Failure> {
+) -> Result<ProcessorInvoice, Failure> {
     let items: Vec<_> = items.iter().map(|it| item(it, decision.kind)).collect();
     let request = InvoicePreview {
         subscription: view.subscription_id.as_deref().unwrap_or_default(),
@@ -160,7 +160,7 @@ fn is_taken_back(decision: &ChangeDecision) -> bool {
 }
 
 /// What of an invoice comes from this change: the lines that begin at its instant, each after discounts.
-fn own_lines(invoice: &Invoice, date: i64) -> impl Iterator<Item = i64> {
+fn own_lines(invoice: &ProcessorInvoice, date: i64) -> impl Iterator<Item = i64> {
     let own = invoice.lines.data.iter();
     let own = own.filter(move |line| line.is_proration() && line.period.start == date);
     own.map(InvoiceLine::net_amount)

@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clients::processor::objects::{Event, Identified};
-use clients::processor::objects::{IntentStatus, Invoice, List, PaymentIntent};
-use clients::processor::{EventListing, Listing, Processor, ProcessorError};
+use clients::processor::objects::{HasId, ProcessorEvent};
+use clients::processor::objects::{IntentStatus, ListPage, PaymentIntent, ProcessorInvoice};
+use clients::processor::{EventListing, ListFilter, ProcessorClient, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{Mismatch, OrderState, PaymentSource};
 use domain::time::Day;
@@ -143,7 +143,7 @@ async fn round(billing: &BillingState, day: Option<Day>) {
 /// One reconciliation.
 struct Reconciliation<'a> {
     billing: &'a BillingState,
-    processor: Processor,
+    processor: ProcessorClient,
     /// Seconds since 1970.
     from: i64,
     report: ReconciliationReport,
@@ -175,7 +175,7 @@ impl Payment {
 
 impl Reconciliation<'_> {
     /// What the books do not know yet of invoices and orders, in the order in which it was paid.
-    async fn payments(&mut self, untold: &[Event]) {
+    async fn payments(&mut self, untold: &[ProcessorEvent]) {
         let invoices = self.invoices(untold).await;
         let mut payments = self.read("invoices", invoices);
         let intents = self.intents().await;
@@ -265,9 +265,9 @@ impl Reconciliation<'_> {
 
     /// Paid invoices, also those that were made before the hours that are looked at and paid within them, as far as an
     /// event says so that our endpoint has not taken.
-    async fn invoices(&self, untold: &[Event]) -> Result<Vec<Payment>, ProcessorError> {
+    async fn invoices(&self, untold: &[ProcessorEvent]) -> Result<Vec<Payment>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
-        let listed: Vec<Invoice> = all(move |after| {
+        let listed: Vec<ProcessorInvoice> = all(move |after| {
             let processor = processor.clone();
             async move { processor.list_invoices(&listing(from, after.as_deref())).await }
         })
@@ -349,7 +349,7 @@ impl Reconciliation<'_> {
     }
 
     /// Events that our endpoint has not taken, oldest first.
-    async fn untold(&self) -> Result<Vec<Event>, ProcessorError> {
+    async fn untold(&self) -> Result<Vec<ProcessorEvent>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         all(move |after| {
             let processor = processor.clone();
@@ -366,7 +366,7 @@ impl Reconciliation<'_> {
         .await
     }
 
-    async fn events(&mut self, untold: Vec<Event>) {
+    async fn events(&mut self, untold: Vec<ProcessorEvent>) {
         for event in untold {
             self.report.looked_at += 1;
             let id = event.id.clone();
@@ -414,8 +414,8 @@ impl Reconciliation<'_> {
     }
 }
 
-const fn listing(from: i64, after: Option<&str>) -> Listing<'_> {
-    Listing {
+const fn listing(from: i64, after: Option<&str>) -> ListFilter<'_> {
+    ListFilter {
         customer: None,
         subscription: None,
         payment_intent: None,
@@ -429,9 +429,9 @@ const fn listing(from: i64, after: Option<&str>) -> Listing<'_> {
 /// Every page of a list, its objects from the oldest on.
 async fn all<T, F, R>(mut page: F) -> Result<Vec<T>, ProcessorError>
 where
-    T: Identified,
+    T: HasId,
     F: FnMut(Option<String>) -> R,
-    R: Future<Output = Result<List<T>, ProcessorError>>,
+    R: Future<Output = Result<ListPage<T>, ProcessorError>>,
 {
     let mut found = Vec::new();
     let mut after = None;
@@ -452,7 +452,7 @@ type LedgerDifference = Option<(Mismatch, String)>;
 
 async fn of_intent(
     booked: &RecordedPayment,
-    processor: &Processor,
+    processor: &ProcessorClient,
 ) -> Result<LedgerDifference, ProcessorError> {
     let intent = match processor.retrieve_intent(&booked.payment).await {
         Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
@@ -464,7 +464,7 @@ async fn of_intent(
 
 async fn of_invoice(
     booked: &RecordedPayment,
-    processor: &Processor,
+    processor: &ProcessorClient,
 ) -> Result<LedgerDifference, ProcessorError> {
     let invoice = match processor.retrieve_invoice(&booked.payment).await {
         Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),

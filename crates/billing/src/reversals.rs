@@ -1,7 +1,9 @@
 //! Money that goes back: refunds and disputes are read from the processor and take their credits.
 
-use clients::processor::objects::{Dispute, DisputeStatus, PaymentIntent, Reference, Refund};
-use clients::processor::{Listing, ProcessorError};
+use clients::processor::objects::{
+    DisputeStatus, ExpandableObject, PaymentDispute, PaymentIntent, PaymentRefund,
+};
+use clients::processor::{ListFilter, ProcessorError};
 use domain::id::EntryId;
 use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
 use domain::sales::Withdrawal;
@@ -47,10 +49,10 @@ pub async fn refunds_of_charge(
         Err(ProcessorError::Missing) => return Ok(ReversalOutcome::NotOurs),
         Err(error) => return Err(error.into()),
     };
-    let Some(intent) = read.payment_intent.as_ref().map(Reference::id) else {
+    let Some(intent) = read.payment_intent.as_ref().map(ExpandableObject::id) else {
         return Ok(ReversalOutcome::NotOurs);
     };
-    let listing = Listing { payment_intent: Some(intent), ..Listing::default() };
+    let listing = ListFilter { payment_intent: Some(intent), ..ListFilter::default() };
     let mut taken = ReversalOutcome::NotOurs;
     for refund in processor.list_refunds(&listing).await?.data {
         taken = take_refund(billing, &refund).await?;
@@ -70,7 +72,7 @@ pub async fn dispute(billing: &BillingState, id: &str) -> Result<ReversalOutcome
 /// Books a refund as it was read from the processor.
 pub async fn take_refund(
     billing: &BillingState,
-    refund: &Refund,
+    refund: &PaymentRefund,
 ) -> Result<ReversalOutcome, Failure> {
     let state = match refund.status.as_deref() {
         Some("failed" | "canceled") => ReversalState::Undone,
@@ -84,14 +86,14 @@ pub async fn take_refund(
         currency: &refund.currency,
         state,
     };
-    let charge = refund.charge.as_ref().map(Reference::id);
+    let charge = refund.charge.as_ref().map(ExpandableObject::id);
     take(billing, &money, refund.payment_intent.as_ref(), charge).await
 }
 
 /// Books a dispute as it was read from the processor.
 pub async fn take_dispute(
     billing: &BillingState,
-    dispute: &Dispute,
+    dispute: &PaymentDispute,
 ) -> Result<ReversalOutcome, Failure> {
     let state = match dispute.status {
         DisputeStatus::WarningNeedsResponse | DisputeStatus::WarningUnderReview => {
@@ -112,7 +114,7 @@ pub async fn take_dispute(
         currency: &dispute.currency,
         state,
     };
-    let charge = dispute.charge.as_ref().map(Reference::id);
+    let charge = dispute.charge.as_ref().map(ExpandableObject::id);
     take(billing, &money, dispute.payment_intent.as_ref(), charge).await
 }
 
@@ -128,7 +130,7 @@ struct ReturnedMoney<'a> {
 async fn take(
     billing: &BillingState,
     money: &ReturnedMoney<'_>,
-    intent: Option<&Reference<PaymentIntent>>,
+    intent: Option<&ExpandableObject<PaymentIntent>>,
     charge: Option<&str>,
 ) -> Result<ReversalOutcome, Failure> {
     let intent = match (intent, charge) {

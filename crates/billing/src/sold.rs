@@ -5,7 +5,7 @@
 //! to is rounded up. Money is read as the processor computed it.
 
 use clients::processor::ProcessorError;
-use clients::processor::objects::{Invoice, InvoiceLine};
+use clients::processor::objects::{InvoiceLine, ProcessorInvoice};
 use domain::billing_period::BillingPeriod;
 use domain::sales::PartKind;
 use domain::time::Timestamp;
@@ -20,7 +20,7 @@ use crate::BillingState;
 /// Reads what an invoice sold, all its lines. Nothing when no line of it is for something of ours.
 pub(super) async fn read(
     billing: &BillingState,
-    invoice: &Invoice,
+    invoice: &ProcessorInvoice,
 ) -> Result<Option<SoldInvoice>, Failure> {
     let Some(subscription) = invoice.subscription_id() else { return Ok(None) };
     let lines = period::all_lines(billing, invoice).await?;

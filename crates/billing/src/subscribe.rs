@@ -4,7 +4,9 @@
 //! another choice closes the page of before. Of choices that are made concurrently one gets a page, and the others are refused.
 
 use clients::processor::objects::{CheckoutSession, SessionStatus};
-use clients::processor::{Line, LinePrice, NewCheckout, NewPortal, ProcessorError, Purpose};
+use clients::processor::{
+    CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, ProcessorError,
+};
 use domain::id::{CustomerId, OfferId};
 use domain::platform::Platform;
 use failures::Failure;
@@ -166,12 +168,15 @@ async fn create(
     }
     let lines: Vec<_> = prices
         .iter()
-        .map(|(price, quantity)| Line { price: LinePrice::Known(price), quantity: *quantity })
+        .map(|(price, quantity)| CheckoutLine {
+            price: LinePrice::Known(price),
+            quantity: *quantity,
+        })
         .collect();
     let base = &billing.config.http.public_base_url;
     let (id, customer_id) = (offer.id.to_string(), offer.customer.to_string());
     let new = NewCheckout {
-        purpose: Purpose::Subscription,
+        purpose: CheckoutPurpose::Subscription,
         customer: payer,
         client_reference_id: Some(&id),
         lines: &lines,

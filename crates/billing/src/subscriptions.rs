@@ -3,8 +3,10 @@
 //! Events, pages that come back, the reconciler and our own changes all end in `sync`. It reads the version of what is
 //! known, then the processor, and writes only if nobody has written since; times of events are never compared.
 
-use clients::processor::Listing;
-use clients::processor::objects::{CheckoutSession, Price, SessionStatus, Subscription};
+use clients::processor::ListFilter;
+use clients::processor::objects::{
+    CheckoutSession, ProcessorPrice, ProcessorSubscription, SessionStatus,
+};
 use domain::account::AccountState;
 use domain::id::{CustomerId, OfferId};
 use domain::plan::PlanVersion;
@@ -112,7 +114,7 @@ async fn read(
     processor_customer: &str,
     known: Option<&SubscriptionView>,
 ) -> Result<ProcessorReading, Failure> {
-    let mut counts: Option<(Subscription, Vec<PaidItem>)> = None;
+    let mut counts: Option<(ProcessorSubscription, Vec<PaidItem>)> = None;
     let mut ended = Vec::new();
     let mut live = 0;
     for subscription in listed(billing, processor_customer).await? {
@@ -143,15 +145,15 @@ async fn read(
 async fn listed(
     billing: &BillingState,
     processor_customer: &str,
-) -> Result<Vec<Subscription>, Failure> {
+) -> Result<Vec<ProcessorSubscription>, Failure> {
     let processor = billing.processor()?;
     let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {
-        let listing = Listing {
+        let listing = ListFilter {
             customer: Some(processor_customer),
             status: Some("all"),
             after: after.as_deref(),
-            ..Listing::default()
+            ..ListFilter::default()
         };
         let page = processor.list_subscriptions(&listing).await?;
         after = page.next().map(str::to_owned);
@@ -162,13 +164,13 @@ async fn listed(
     }
 }
 
-fn status(subscription: &Subscription) -> SubscriptionStatus {
+fn status(subscription: &ProcessorSubscription) -> SubscriptionStatus {
     SubscriptionStatus::from_processor(subscription.status.as_str())
 }
 
 async fn items(
     billing: &BillingState,
-    subscription: &Subscription,
+    subscription: &ProcessorSubscription,
 ) -> Result<Vec<PaidItem>, Failure> {
     let mut items = Vec::new();
     for item in &subscription.items.data {
@@ -183,7 +185,10 @@ async fn items(
 }
 
 /// What an item at this price gives. The version of a plan is written down: limits are counted by it.
-pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<ItemBenefit, Failure> {
+pub(super) async fn gives(
+    billing: &BillingState,
+    price: &ProcessorPrice,
+) -> Result<ItemBenefit, Failure> {
     match VersionLookup::of(billing).of_price(price).await {
         Ok(SoldItem::Plan(version)) => Ok(ItemBenefit::Plan(version.plan_id)),
         Ok(SoldItem::Slots(platform)) => Ok(ItemBenefit::Slots(platform)),
@@ -201,7 +206,7 @@ pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<ItemB
 
 async fn view(
     billing: &BillingState,
-    subscription: &Subscription,
+    subscription: &ProcessorSubscription,
     items: Vec<PaidItem>,
     known: Option<&SubscriptionView>,
 ) -> Result<SubscriptionView, Failure> {
@@ -236,7 +241,7 @@ fn is_as_known(view: &SubscriptionView, known: &SubscriptionView) -> bool {
 /// The version of the plan that the current period is paid for. Where no invoice sells one, the one in the item counts.
 async fn paid(
     billing: &BillingState,
-    subscription: &Subscription,
+    subscription: &ProcessorSubscription,
     view: &SubscriptionView,
 ) -> Result<Option<PlanVersion>, Failure> {
     let Some(item) = view.plan_item() else { return Ok(None) };

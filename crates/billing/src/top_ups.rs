@@ -5,7 +5,9 @@
 //! known stays claimed; any node goes on with it after its lease, first by the same request, later by looking it up.
 
 use clients::processor::objects::{IntentStatus, PaymentIntent};
-use clients::processor::{Decline, NewIntent, Presence, ProcessorError, Refusal};
+use clients::processor::{
+    CustomerPresence, NewIntent, PaymentDecline, ProcessorError, RequestRefusal,
+};
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
@@ -205,7 +207,7 @@ async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, P
         currency: &top_up.currency,
         customer: &top_up.processor_customer,
         payment_method: &top_up.payment_method,
-        presence: Presence::OffSession,
+        presence: CustomerPresence::OffSession,
         description: None,
         metadata: &[("order_id", &order), ("customer_id", &customer), ("topup_id", &order)],
     };
@@ -255,10 +257,10 @@ async fn unpaid(
     intent: &PaymentIntent,
 ) -> Result<(), Failure> {
     let fault = intent.last_payment_error.as_ref();
-    let decline = Decline {
+    let decline = PaymentDecline {
         code: fault.and_then(|fault| fault.code.clone()),
         decline_code: fault.and_then(|fault| fault.decline_code.clone()),
-        ..Decline::default()
+        ..PaymentDecline::default()
     };
     match intent.status {
         IntentStatus::RequiresAction => wait(billing, top_up, &intent.id).await,
@@ -286,7 +288,7 @@ async fn unpaid(
 async fn declined_there(
     billing: &BillingState,
     top_up: &TopUp,
-    (intent, decline): (&PaymentIntent, &Decline),
+    (intent, decline): (&PaymentIntent, &PaymentDecline),
 ) -> Result<(), Failure> {
     if top_up.state == TopUpState::RequiresAction {
         let now = cancel(billing, top_up, &intent.id).await?;
@@ -303,7 +305,7 @@ async fn declined_there(
 fn end_of_canceled<'a>(
     billing: &BillingState,
     top_up: &TopUp,
-    decline: &'a Decline,
+    decline: &'a PaymentDecline,
 ) -> (&'a str, bool) {
     let was_declined = decline.code.is_some() && !decline.wants_authentication();
     if was_declined {
@@ -318,7 +320,7 @@ fn end_of_canceled<'a>(
 async fn declined(
     billing: &BillingState,
     top_up: &TopUp,
-    decline: &Decline,
+    decline: &PaymentDecline,
 ) -> Result<(), Failure> {
     if let Some(intent) = &decline.payment_intent {
         if decline.wants_authentication() {
@@ -329,7 +331,11 @@ async fn declined(
     fail(billing, top_up, (decline.reason(), true)).await
 }
 
-async fn refused(billing: &BillingState, top_up: &TopUp, refusal: &Refusal) -> Result<(), Failure> {
+async fn refused(
+    billing: &BillingState,
+    top_up: &TopUp,
+    refusal: &RequestRefusal,
+) -> Result<(), Failure> {
     tracing::warn!(%refusal, order.id = %top_up.order, "the processor refuses a top-up");
     if refusal.is_key_reused() {
         // It is left, and found by what it is about.

@@ -38,7 +38,10 @@ pub async fn receive(
 
 /// Writes an event down that is known to be the processor's, and acts on it at once where that is quick. False when that
 /// was done before, or it is not about this deployment.
-pub(super) async fn accept(billing: &BillingState, event: objects::Event) -> Result<bool, Failure> {
+pub(super) async fn accept(
+    billing: &BillingState,
+    event: objects::ProcessorEvent,
+) -> Result<bool, Failure> {
     if event.livemode != billing.config.processor.livemode {
         let object = event.object_id().unwrap_or(&event.id);
         let details = format!("{} {} has livemode {}", event.kind, event.id, event.livemode);
@@ -82,14 +85,14 @@ fn believed(
     billing: &BillingState,
     header: Option<&str>,
     body: &[u8],
-) -> Result<objects::Event, PaymentProblem> {
+) -> Result<objects::ProcessorEvent, PaymentProblem> {
     let unsigned = |problem: String| PaymentProblem::UnsignedEvent(problem);
     let header = header.ok_or_else(|| unsigned("there is no `Stripe-Signature`".to_owned()))?;
     let secrets = billing.config.processor.webhook_secrets.iter();
     let secrets: Vec<&str> = secrets.map(ExposeSecret::expose_secret).collect();
     signature::verify(&secrets, header, body, billing.clock.now())
         .map_err(|problem| unsigned(problem.to_string()))?;
-    objects::Event::parse(body).map_err(|problem| match problem {
+    objects::ProcessorEvent::parse(body).map_err(|problem| match problem {
         MalformedEvent::OtherKind(kind) if kind.starts_with(THIN_EVENTS) => {
             tracing::warn!(
                 kind,

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use clients::platform::envelope::{self, Envelope};
+use clients::platform::envelope::{self, EnvelopeContent};
 use clients::platform::path::{self, PathProblem};
 use criterion::{Criterion, Throughput};
 use serde_json::json;
@@ -46,7 +46,8 @@ fn unwrapping(criterion: &mut Criterion) {
         let body = answer(rows);
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function(format!("{rows} rows"), |bencher| {
-            bencher.iter(|| matches!(envelope::unwrap(black_box(&body)), Envelope::Inner(_)));
+            bencher
+                .iter(|| matches!(envelope::unwrap(black_box(&body)), EnvelopeContent::Inner(_)));
         });
     }
     group.finish();

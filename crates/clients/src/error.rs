@@ -10,9 +10,9 @@ use std::fmt;
 #[error("{kind}")]
 pub struct ClientError {
     /// Who is at fault.
-    pub fault: Fault,
+    pub fault: CallFault,
     /// What happened.
-    pub kind: Kind,
+    pub kind: CallErrorKind,
     /// Whether the other side may have carried the request out. `false` is certain: no byte of it was
     /// written to a connection, or the other side said by the rules of HTTP/2 that it did not look at
     /// it. `true` is not certain.
@@ -28,7 +28,7 @@ pub struct ClientError {
 
 /// Who is at fault when a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum CallFault {
     /// The other side: it answered wrongly, late or not to the end.
     Theirs,
     /// This side: the request could not be made or could not be read to its end.
@@ -39,13 +39,13 @@ pub enum Fault {
 
 /// What went wrong with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallErrorKind {
     /// No connection: the name is unknown, the port refuses, the network is not there.
     Connect,
     /// The TLS handshake failed; no part of the request was sent.
     Tls,
     /// Too slow, in one phase.
-    Timeout(Phase),
+    Timeout(CallPhase),
     /// An answer came, but it is not one that may be passed on; the text says why.
     BadResponse(&'static str),
     /// The connection ended before an answer began.
@@ -56,7 +56,7 @@ pub enum Kind {
 
 /// The phase of a call that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum CallPhase {
     /// Finding the address and connecting to it.
     Connect,
     /// The TLS handshake.
@@ -71,8 +71,8 @@ impl ClientError {
     /// An answer that must not be passed on.
     pub(crate) const fn bad_response(what: &'static str) -> Self {
         Self {
-            fault: Fault::Theirs,
-            kind: Kind::BadResponse(what),
+            fault: CallFault::Theirs,
+            kind: CallErrorKind::BadResponse(what),
             sent: true,
             retryable: false,
             source: None,
@@ -82,8 +82,8 @@ impl ClientError {
     /// A request that could not be built.
     pub(crate) fn build(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self {
-            fault: Fault::Ours,
-            kind: Kind::Build,
+            fault: CallFault::Ours,
+            kind: CallErrorKind::Build,
             sent: false,
             retryable: false,
             source: Some(source.into()),
@@ -96,7 +96,7 @@ impl ClientError {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for CallErrorKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect => formatter.write_str("no connection could be made"),
@@ -109,7 +109,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for CallPhase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Connect => "while connecting",

@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 #[derive(Debug, Clone)]
 pub struct MailSettings {
     /// Where mail is handed over.
-    pub destination: Destination,
+    pub destination: MailDestination,
     /// The sender, such as `Gateway <no-reply@example.com>`; see [`is_sender`].
     pub from: String,
     /// The longest that handing over one message may take, from connecting to the last answer.
@@ -34,7 +34,7 @@ pub struct MailSettings {
 
 /// Where mail is handed over.
 #[derive(Debug, Clone)]
-pub enum Destination {
+pub enum MailDestination {
     /// A mail server.
     Smtp(SmtpServer),
     /// A folder, made when it is missing: one file of the form `….eml` for each message.
@@ -49,7 +49,7 @@ pub struct SmtpServer {
     /// Its port.
     pub port: u16,
     /// How the connection is protected.
-    pub security: Security,
+    pub security: MailSecurity,
     /// User and password, where the server wants them.
     pub login: Option<(String, Zeroizing<String>)>,
     /// Certificate authorities in PEM that are trusted besides the public ones.
@@ -58,7 +58,7 @@ pub struct SmtpServer {
 
 /// How the connection to a mail server is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Security {
+pub enum MailSecurity {
     /// TLS from the first byte.
     Tls,
     /// TLS after `STARTTLS`; nothing is sent to a server that does not offer it.
@@ -69,7 +69,7 @@ pub enum Security {
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mail {
+pub struct OutgoingMail {
     /// To whom.
     pub to: Email,
     /// One line.
@@ -104,13 +104,13 @@ pub struct InvalidMailSettings(String);
 /// Hands messages over.
 #[derive(Debug)]
 pub struct Mailer {
-    way: Way,
+    way: MailTransport,
     from: Mailbox,
     timeout: Duration,
 }
 
 #[derive(Debug)]
-enum Way {
+enum MailTransport {
     Smtp(Box<AsyncSmtpTransport<Tokio1Executor>>),
     Folder(PathBuf),
 }
@@ -131,20 +131,20 @@ impl Mailer {
         let invalid = |error: &dyn StdError| InvalidMailSettings(error.to_string());
         let from: Mailbox = settings.from.parse().map_err(|error| invalid(&error))?;
         let way = match &settings.destination {
-            Destination::Smtp(server) => {
-                Way::Smtp(Box::new(transport(server, &from, settings.timeout)?))
+            MailDestination::Smtp(server) => {
+                MailTransport::Smtp(Box::new(transport(server, &from, settings.timeout)?))
             }
-            Destination::Folder(folder) => Way::Folder(folder.clone()),
+            MailDestination::Folder(folder) => MailTransport::Folder(folder.clone()),
         };
         Ok(Self { way, from, timeout: settings.timeout })
     }
 
     /// Hands one message over. When this returns without an error, the mail server has taken it over or the
     /// file is on disk; after an error, and when this is dropped, that may still be so.
-    pub async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+    pub async fn send(&self, mail: &OutgoingMail) -> Result<(), MailError> {
         let message = self.message(mail)?;
         match &self.way {
-            Way::Smtp(smtp) => {
+            MailTransport::Smtp(smtp) => {
                 // The library limits single steps; a server that answers each of them late must not hold us.
                 match tokio::time::timeout(self.timeout, smtp.send(message)).await {
                     Ok(Ok(_)) => Ok(()),
@@ -152,7 +152,7 @@ impl Mailer {
                     Err(_) => Err(MailError::temporary("the mail server did not answer in time")),
                 }
             }
-            Way::Folder(folder) => {
+            MailTransport::Folder(folder) => {
                 let name = format!("{:013}-{}.eml", mail.at.unix_millis(), mail.id);
                 let (folder, bytes) = (folder.clone(), message.formatted());
                 let written = tokio::task::spawn_blocking(move || write(&folder, &name, &bytes));
@@ -164,7 +164,7 @@ impl Mailer {
         }
     }
 
-    fn message(&self, mail: &Mail) -> Result<Message, MailError> {
+    fn message(&self, mail: &OutgoingMail) -> Result<Message, MailError> {
         let unusable = "the message cannot be written";
         let one_line = |text: &str| !text.contains(char::is_control);
         let plain = |text: &str| {
@@ -222,13 +222,13 @@ fn transport(
     timeout: Duration,
 ) -> Result<AsyncSmtpTransport<Tokio1Executor>, InvalidMailSettings> {
     let tls = match server.security {
-        Security::None if !is_loopback(&server.host) => {
+        MailSecurity::None if !is_loopback(&server.host) => {
             let message = "without TLS, mail is handed to this machine only";
             return Err(InvalidMailSettings(message.to_owned()));
         }
-        Security::None => Tls::None,
-        Security::Tls => Tls::Wrapper(tls_parameters(server)?),
-        Security::StartTls => Tls::Required(tls_parameters(server)?),
+        MailSecurity::None => Tls::None,
+        MailSecurity::Tls => Tls::Wrapper(tls_parameters(server)?),
+        MailSecurity::StartTls => Tls::Required(tls_parameters(server)?),
     };
     let mut builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(server.host.as_str())
         .port(server.port)

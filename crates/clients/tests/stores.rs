@@ -7,16 +7,16 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use clients::storage::Put;
+use clients::storage::PutOutcome;
 
-use bucket_storage::{Bucket, MEBIBYTE, SECONDS, bucket_at, content, name};
+use bucket_storage::{TestBucket, MEBIBYTE, SECONDS, bucket_at, content, name};
 
 #[path = "it/bucket_storage.rs"]
 mod bucket_storage;
 
 /// Where the store is.
 const ENDPOINT: &str = "CREATOR_GATEWAY_TEST_S3";
-impl Bucket {
+impl TestBucket {
     /// Of the store that a script has started.
     fn started() -> Self {
         // scripts/storage-test says where it is.
@@ -67,12 +67,12 @@ fn get(url: &str) -> (u16, BTreeMap<String, String>, Vec<u8>) {
 
 #[tokio::test]
 async fn what_is_stored_is_given_back_whole_and_in_ranges() {
-    let bucket = Bucket::started();
+    let bucket = TestBucket::started();
     for (at, length) in [("r/empty", 0), ("r/small", 1_000), ("r/large", 20 * MEBIBYTE + 17)] {
         let data = content(length);
         let end = length as u64;
 
-        assert_eq!(bucket.put(at, &data).await.unwrap(), Put::Stored, "{at}");
+        assert_eq!(bucket.put(at, &data).await.unwrap(), PutOutcome::Stored, "{at}");
 
         assert_eq!(bucket.bytes(at).await, Some(end), "{at}");
         assert!(bucket.range(at, 0..end).await.unwrap() == data, "{at}");
@@ -89,20 +89,20 @@ async fn what_is_stored_is_given_back_whole_and_in_ranges() {
 
 #[tokio::test]
 async fn a_name_that_is_taken_keeps_what_it_names() {
-    let bucket = Bucket::started();
-    assert_eq!(bucket.put("c/small", b"first").await.unwrap(), Put::Stored);
-    assert_eq!(bucket.put("c/small", b"second").await.unwrap(), Put::Exists);
+    let bucket = TestBucket::started();
+    assert_eq!(bucket.put("c/small", b"first").await.unwrap(), PutOutcome::Stored);
+    assert_eq!(bucket.put("c/small", b"second").await.unwrap(), PutOutcome::Exists);
     assert_eq!(bucket.range("c/small", 0..5).await.unwrap(), b"first");
 
     let large = content(9 * MEBIBYTE);
-    assert_eq!(bucket.put("c/large", &large).await.unwrap(), Put::Stored);
-    assert_eq!(bucket.put("c/large", &content(10 * MEBIBYTE)).await.unwrap(), Put::Exists);
+    assert_eq!(bucket.put("c/large", &large).await.unwrap(), PutOutcome::Stored);
+    assert_eq!(bucket.put("c/large", &content(10 * MEBIBYTE)).await.unwrap(), PutOutcome::Exists);
     assert_eq!(bucket.bytes("c/large").await, Some(large.len() as u64));
 }
 
 #[tokio::test]
 async fn anybody_downloads_by_a_signed_address() {
-    let bucket = Bucket::started();
+    let bucket = TestBucket::started();
     bucket.put("s/1/data.csv", b"a,b\r\n").await.unwrap();
 
     let (status, _, body) = get(&bucket.signed("s/1/data.csv", Duration::from_mins(5)).await);
@@ -112,7 +112,7 @@ async fn anybody_downloads_by_a_signed_address() {
 
 #[tokio::test]
 async fn a_signed_address_names_the_file_that_is_saved() {
-    let bucket = Bucket::started();
+    let bucket = TestBucket::started();
     bucket.put("s/2/data.csv", b"a,b\r\n").await.unwrap();
 
     let (_, headers, _) = get(&bucket.signed("s/2/data.csv", Duration::from_mins(5)).await);
@@ -123,7 +123,7 @@ async fn a_signed_address_names_the_file_that_is_saved() {
 
 #[tokio::test]
 async fn a_signed_address_expires_and_serves_for_nothing_else() {
-    let bucket = Bucket::started();
+    let bucket = TestBucket::started();
     bucket.put("s/3/data.csv", b"a,b\r\n").await.unwrap();
     bucket.put("s/3/other.csv", b"secret").await.unwrap();
     let url = bucket.signed("s/3/data.csv", Duration::from_mins(5)).await;
@@ -148,7 +148,7 @@ async fn a_signed_address_expires_and_serves_for_nothing_else() {
 
 #[tokio::test]
 async fn a_list_goes_on_where_it_ended_and_all_of_it_can_be_removed() {
-    let bucket = Bucket::started();
+    let bucket = TestBucket::started();
     let names: Vec<String> = (0..12).map(|number| format!("l/{number:02}/data")).collect();
     for at in &names {
         bucket.put(at, b"x").await.unwrap();
@@ -169,8 +169,8 @@ async fn a_list_goes_on_where_it_ended_and_all_of_it_can_be_removed() {
 
 #[tokio::test]
 async fn a_segment_is_begun_once_and_read_on_another_machine() {
-    let bucket = Bucket::started();
-    let other_machine = Bucket::started();
+    let bucket = TestBucket::started();
+    let other_machine = TestBucket::started();
     let at = name("e/1/2/spool");
     let segment = bucket.storage.begin_segment(&at).await.unwrap().unwrap();
     let frames: Vec<Vec<u8>> = (0..12).map(|page| content(1_000 + page)).collect();
@@ -198,5 +198,5 @@ async fn credentials_that_the_store_does_not_know_store_nothing() {
     let failed = stranger.put("w/data", b"x").await.unwrap_err();
 
     assert!(!failed.retryable, "{failed:?}");
-    assert_eq!(Bucket::started().bytes("w/data").await, None);
+    assert_eq!(TestBucket::started().bytes("w/data").await, None);
 }

@@ -7,7 +7,7 @@ mod text;
 use std::sync::Arc;
 
 use askama::Template as _;
-use clients::mail::Mail;
+use clients::mail::OutgoingMail;
 use domain::customer::Email;
 use domain::id::{CustomerId, JobId};
 use domain::job::JobKind;
@@ -150,7 +150,7 @@ pub async fn write(
     emails: &EmailsState,
     letter: &EmailRequest,
     job: JobId,
-) -> Result<Option<Mail>, JobError> {
+) -> Result<Option<OutgoingMail>, JobError> {
     let address;
     let (to, words) = match letter {
         EmailRequest::TopUpWaits { customer } => return top_up_waits(emails, *customer, job).await,
@@ -231,7 +231,7 @@ async fn top_up_waits(
     emails: &EmailsState,
     customer: CustomerId,
     job: JobId,
-) -> Result<Option<Mail>, JobError> {
+) -> Result<Option<OutgoingMail>, JobError> {
     let open = store::top_ups::find_open(&emails.store, customer).await?;
     let Some(open) = open.filter(|open| open.state == TopUpState::RequiresAction) else {
         return Ok(None);
@@ -248,7 +248,7 @@ async fn top_up_stopped(
     emails: &EmailsState,
     customer: CustomerId,
     job: JobId,
-) -> Result<Option<Mail>, JobError> {
+) -> Result<Option<OutgoingMail>, JobError> {
     let Some(email) = address_of(emails, customer).await? else { return Ok(None) };
     finish(emails, &email, &text::top_up_stopped(billing_page(emails)), job).map(Some)
 }
@@ -289,10 +289,15 @@ async fn link(
     Ok(Some(format!("{base}/console/{page}?token={}", token.expose())))
 }
 
-fn finish(emails: &EmailsState, to: &Email, words: &Content, job: JobId) -> Result<Mail, JobError> {
+fn finish(
+    emails: &EmailsState,
+    to: &Email,
+    words: &Content,
+    job: JobId,
+) -> Result<OutgoingMail, JobError> {
     let unwritten = |error: askama::Error| JobError::Never(error.to_string());
     let service = emails.config.http.public_base_url.as_str();
-    Ok(Mail {
+    Ok(OutgoingMail {
         to: to.clone(),
         subject: words.subject.to_owned(),
         text: Plain { words, service }.render().map_err(unwritten)?,

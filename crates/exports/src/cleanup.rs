@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use clients::storage::{ObjectName, Stored};
+use clients::storage::{ObjectName, StoredObject};
 use domain::id::ExportId;
 use failures::Failure;
 use runtime::metrics;
@@ -106,7 +106,7 @@ pub async fn remove_orphans(exports: &ExportsState) -> Result<u64, Failure> {
         let found = exports.storage.list(&root, &after).await?;
         let Some(last) = found.last() else { break };
         last.name.as_str().clone_into(&mut after);
-        let mut old: HashMap<ExportId, Vec<Stored>> = HashMap::new();
+        let mut old: HashMap<ExportId, Vec<StoredObject>> = HashMap::new();
         for stored in found.into_iter().filter(|stored| stored.stored_at < before) {
             if let Some(owner) = place::owner(&stored.name) {
                 old.entry(owner).or_default().push(stored);

@@ -10,7 +10,9 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile, is_full};
+use clients::storage::{
+    ObjectName, OpenSegment, PutOutcome, SegmentReader, StorageError, WorkFile, is_full,
+};
 use domain::dataset::DatasetName;
 use domain::export::ExportPhase;
 use domain::window::Window;
@@ -54,7 +56,7 @@ struct ExportJob<'a> {
 /// The pages that are kept.
 struct KeptPages {
     /// In the order of the claims that wrote them.
-    segments: Vec<Segment>,
+    segments: Vec<OpenSegment>,
     spooled: Spooled,
     drafting: FileDraft,
 }
@@ -244,7 +246,7 @@ impl ExportJob<'_> {
     async fn publish(&self, work: WorkFile, rendered: Rendered) -> Step<bool> {
         let ExportLease { export, token, .. } = self.lease;
         let name: ObjectName = place::output(export, token, self.export.format)?;
-        if self.exports.storage.put_file(&name, work).await? == Put::Exists {
+        if self.exports.storage.put_file(&name, work).await? == PutOutcome::Exists {
             // Stored by this claim in a try that was not heard to succeed; anything else is never published.
             let found = self.exports.storage.find(&name).await?;
             if found.is_none_or(|found| found.bytes != rendered.bytes) {
@@ -281,7 +283,9 @@ fn layout_of(export: &Export) -> Layout {
 }
 
 /// The frames of these segments.
-pub(super) fn frames(segments: &[Segment]) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
+pub(super) fn frames(
+    segments: &[OpenSegment],
+) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
     segments.iter().map(|segment| segment.reader().map(BufReader::new)).collect()
 }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Sink;
 
-use clients::storage::{Segment, Storage, UnsentFrame, WorkFile};
+use clients::storage::{OpenSegment, Storage, UnsentFrame, WorkFile};
 use tabular::{
     Columns, Draft, Drafted, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled,
 };
@@ -22,7 +22,7 @@ pub(super) struct PageProcessor {
     pub(super) reader: PageReader,
     pub(super) writer: SpoolWriter<Sink>,
     /// The one that only this claim writes.
-    pub(super) segment: Segment,
+    pub(super) segment: OpenSegment,
 }
 
 impl PageProcessor {
@@ -76,7 +76,7 @@ impl FileDraft {
         self,
         rendering: &Rendering<'_>,
         spooled: &Spooled,
-        segments: &[Segment],
+        segments: &[OpenSegment],
     ) -> Step<(WorkFile, Rendered)> {
         let Self { work, draft, .. } = self;
         let columns = match draft.finish(&rendering.facts, spooled)? {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use clients::platform::{ClientError, Kind};
+use clients::platform::{CallErrorKind, ClientError};
 use domain::id::CallId;
 
 use crate::Failure;
@@ -57,11 +57,12 @@ impl UnknownOutcome {
         has_key: bool,
     ) -> Self {
         let reason = match error.kind {
-            Kind::Timeout(_) => UnknownReason::Late,
-            Kind::BadResponse(what) => UnknownReason::Unusable(what),
-            Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
-                UnknownReason::Unusable(CLOSED)
-            }
+            CallErrorKind::Timeout(_) => UnknownReason::Late,
+            CallErrorKind::BadResponse(what) => UnknownReason::Unusable(what),
+            CallErrorKind::Closed
+            | CallErrorKind::Connect
+            | CallErrorKind::Tls
+            | CallErrorKind::Build => UnknownReason::Unusable(CLOSED),
         };
         Self { call: Some(call), reason, platform_status, has_key }
     }
@@ -115,11 +116,12 @@ impl Failure {
     pub const fn of_harmless(error: &ClientError) -> Self {
         match error.kind {
             _ if !error.sent => Self::PlatformUnreachable,
-            Kind::Timeout(_) => Self::PlatformTimeout,
-            Kind::BadResponse(what) => Self::BadPlatformAnswer(what),
-            Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
-                Self::BadPlatformAnswer(CLOSED)
-            }
+            CallErrorKind::Timeout(_) => Self::PlatformTimeout,
+            CallErrorKind::BadResponse(what) => Self::BadPlatformAnswer(what),
+            CallErrorKind::Closed
+            | CallErrorKind::Connect
+            | CallErrorKind::Tls
+            | CallErrorKind::Build => Self::BadPlatformAnswer(CLOSED),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use accounts::sealed_credentials;
 use clients::platform::breaker::Breaker;
-use clients::platform::{AccountHeaders, Credentials, Target};
+use clients::platform::{AccountCredentials, AccountHeaders, PlatformTarget};
 use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
@@ -45,7 +45,7 @@ pub struct AccountEntry {
     sealed: Vec<u8>,
     data_key_id: DataKeyId,
     data_key: DataKey,
-    opened: OnceLock<Arc<Credentials>>,
+    opened: OnceLock<Arc<AccountCredentials>>,
     headers: OnceLock<AccountHeaders>,
     /// What the gateway learnt about reaching it; shared by all versions of the entry.
     pub health: Arc<AccountHealth>,
@@ -147,19 +147,19 @@ impl AccountEntry {
     }
 
     /// The credentials, opened once.
-    pub fn credentials(&self) -> Result<Arc<Credentials>, Failure> {
+    pub fn credentials(&self) -> Result<Arc<AccountCredentials>, Failure> {
         if let Some(opened) = self.opened.get() {
             return Ok(Arc::clone(opened));
         }
         let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
         let plain =
             self.data_key.open(&self.sealed, &place).map_err(|_| Failure::CredentialError)?;
-        let opened = Credentials::from_json(&plain).map_err(|_| Failure::CredentialError)?;
+        let opened = AccountCredentials::from_json(&plain).map_err(|_| Failure::CredentialError)?;
         Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
     }
 
     /// The headers that its requests to its platform have, filled in once.
-    pub fn headers(&self, target: &Target) -> Result<&AccountHeaders, Failure> {
+    pub fn headers(&self, target: &PlatformTarget) -> Result<&AccountHeaders, Failure> {
         if let Some(headers) = self.headers.get() {
             return Ok(headers);
         }
@@ -180,7 +180,7 @@ impl AccountEntry {
     pub fn reseal(
         &self,
         random: &Random,
-        credentials: &Credentials,
+        credentials: &AccountCredentials,
     ) -> Option<(Vec<u8>, DataKeyId)> {
         let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
         let sealed = self.data_key.seal(&credentials.to_json(), &place, random)?;

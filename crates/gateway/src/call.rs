@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use clients::platform::{ClientError, Target};
+use clients::platform::{ClientError, PlatformTarget};
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::platform::Platform;
@@ -35,7 +35,7 @@ use crate::state::GatewayState;
 /// Everything that is settled about a call once it is admitted.
 pub(super) struct CallContext<'a> {
     pub(super) gateway: &'a GatewayState,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a PlatformTarget,
     pub(super) whole: &'a Whole,
     pub(super) account: &'a Arc<AccountEntry>,
     pub(super) plan: &'a CallPlan,

@@ -3,7 +3,7 @@
 //! A read is tried a second time if no byte of an answer came and the connection was an old one or refused;
 //! a write never is.
 
-use clients::platform::{Answer, ClientError, Kind};
+use clients::platform::{CallErrorKind, ClientError, PlatformResponse};
 use domain::charge::Outcome;
 use domain::repeat::PlatformStatus;
 use failures::Failure;
@@ -43,7 +43,7 @@ pub(super) async fn forward(
     setting: &CallContext<'_>,
     held: &HeldCall,
     destination: &CallDestination<'_>,
-) -> Result<Answer, ForwardFailure> {
+) -> Result<PlatformResponse, ForwardFailure> {
     let CallContext { gateway, target, whole, account, .. } = *setting;
     if is_late(held) {
         return Err(ForwardFailure::not_dispatched(ApiError::Failure(Failure::Overloaded)));
@@ -80,7 +80,7 @@ pub(super) fn failure(
     error: &ClientError,
     responded: Option<PlatformStatus>,
 ) -> ForwardFailure {
-    if error.kind == Kind::Build {
+    if error.kind == CallErrorKind::Build {
         return ForwardFailure::not_dispatched(ApiError::Failure(Failure::Internal(
             error.to_string(),
         )));
@@ -104,9 +104,11 @@ pub(super) fn failure(
 pub(super) const fn outcome_of(error: &ClientError) -> Outcome {
     match error.kind {
         _ if !error.sent => Outcome::ConnectFailed,
-        Kind::Timeout(_) => Outcome::UpstreamTimeout,
-        Kind::BadResponse(_) | Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
-            Outcome::BadResponse
-        }
+        CallErrorKind::Timeout(_) => Outcome::UpstreamTimeout,
+        CallErrorKind::BadResponse(_)
+        | CallErrorKind::Closed
+        | CallErrorKind::Connect
+        | CallErrorKind::Tls
+        | CallErrorKind::Build => Outcome::BadResponse,
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clients::platform::{
-    Answer, AnswerBody, ClientError, NativeCall, ReadLimits, ReadUpTo, RequestBody, SigningInput,
-    Target, envelope,
+    AnswerBody, ClientError, NativeCall, PlatformResponse, PlatformTarget, ReadLimits, ReadUpTo,
+    RequestBody, SigningInput, envelope,
 };
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -114,7 +114,7 @@ fn waiting(error: Failure) -> ReadFailure {
 
 fn request(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: &AccountEntry,
     read: &OwnRead<'_>,
 ) -> Result<http::Request<RequestBody>, ReadFailure> {
@@ -154,7 +154,7 @@ impl ExchangedAnswer {
 /// Sends the read once and takes its whole answer; the account's breaker hears how it went.
 async fn exchange(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: &AccountEntry,
     read: &OwnRead<'_>,
 ) -> Result<ExchangedAnswer, ReadFailure> {
@@ -175,11 +175,11 @@ async fn exchange(
 /// Sends the request and reads its answer to the end.
 async fn send(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     request: http::Request<RequestBody>,
     bytes_max: usize,
 ) -> Result<ExchangedAnswer, ClientError> {
-    let Answer { status, headers, mut body } =
+    let PlatformResponse { status, headers, mut body } =
         gateway.accounts().upstream.send(target, request).await?;
     let body = match whole(&mut body, bytes_max).await? {
         None => Err(ReadFailure::TooLarge),
@@ -207,12 +207,12 @@ fn decoded(
         return Ok(Some(bytes));
     }
     Ok(match envelope::decode_gzip(&bytes, bytes_max)? {
-        envelope::Gzip::Decoded(plain) => Some(plain),
-        envelope::Gzip::TooLarge => None,
+        envelope::DecodedBody::Decoded(plain) => Some(plain),
+        envelope::DecodedBody::TooLarge => None,
     })
 }
 
-fn unwrapped(target: &Target, headers: &HeaderMap, bytes: Bytes) -> (Bytes, bool) {
+fn unwrapped(target: &PlatformTarget, headers: &HeaderMap, bytes: Bytes) -> (Bytes, bool) {
     if !target.has_envelope() {
         return (bytes, true);
     }
@@ -220,8 +220,8 @@ fn unwrapped(target: &Target, headers: &HeaderMap, bytes: Bytes) -> (Bytes, bool
         return (bytes, false);
     }
     match envelope::unwrap(&bytes) {
-        envelope::Envelope::Inner(inner) => (inner, true),
-        envelope::Envelope::Kept => (bytes, false),
+        envelope::EnvelopeContent::Inner(inner) => (inner, true),
+        envelope::EnvelopeContent::Kept => (bytes, false),
     }
 }
 

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use clients::platform::{
-    Answer, AnswerBody, CalledWith, ClientError, ReadLimits, ReadUpTo, envelope,
+    AnswerBody, CalledWith, ClientError, PlatformResponse, ReadLimits, ReadUpTo, envelope,
 };
 use domain::charge::Outcome;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -66,11 +66,11 @@ impl Content {
 pub(super) fn receive<'a>(
     setting: &'a CallContext<'a>,
     destination: &CallDestination<'_>,
-    answer: Answer,
+    answer: PlatformResponse,
 ) -> impl Future<Output = Result<ReceivedAnswer, ClientError>> + Send + use<'a> {
     let CallContext { gateway, target, account, whole, .. } = *setting;
     let key: &KeyEntry = &whole.arrival.key;
-    let Answer { status, headers, mut body } = answer;
+    let PlatformResponse { status, headers, mut body } = answer;
     let called = CalledWith {
         account: account.creator.as_str(),
         path: &destination.path,
@@ -172,11 +172,11 @@ async fn unwrap(
     };
     let plain = if is_gzip(headers) { decoded(gateway, &whole)? } else { Some(whole.clone()) };
     match plain.as_deref().map(envelope::unwrap) {
-        Some(envelope::Envelope::Inner(inner)) => {
+        Some(envelope::EnvelopeContent::Inner(inner)) => {
             headers.remove(http::header::CONTENT_ENCODING);
             Ok(Content::Whole(inner))
         }
-        Some(envelope::Envelope::Kept) | None => {
+        Some(envelope::EnvelopeContent::Kept) | None => {
             mark_kept(headers);
             Ok(Content::Whole(whole))
         }
@@ -187,8 +187,8 @@ async fn unwrap(
 fn decoded(gateway: &GatewayState, bytes: &Bytes) -> Result<Option<Bytes>, ClientError> {
     let decoded = envelope::decode_gzip(bytes, gateway.config.http.limits.envelope_bytes_max);
     match decoded? {
-        envelope::Gzip::Decoded(plain) => Ok(Some(plain)),
-        envelope::Gzip::TooLarge => Ok(None),
+        envelope::DecodedBody::Decoded(plain) => Ok(Some(plain)),
+        envelope::DecodedBody::TooLarge => Ok(None),
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use accounts::platform_health;
-use clients::platform::{SigningInput, Verification, verify};
+use clients::platform::{CredentialVerdict, SigningInput, verify};
 use domain::account::AccountState;
 use domain::time::Timestamp;
 use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
@@ -64,13 +64,15 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
     };
     let signing = SigningInput { now: gateway.clock.now(), nonce: gateway.random.bytes() };
     match verify::verify(&gateway.accounts().upstream, target, &credentials, signing).await {
-        Ok(Verification::Refused { status: 401 } | Verification::Mismatch) => {
+        Ok(CredentialVerdict::Refused { status: 401 } | CredentialVerdict::Mismatch) => {
             if let Some(cause) = refresh::refusal_cause(&current) {
                 refused(&gateway, &current, cause).await;
             }
         }
-        Ok(Verification::Confirmed { .. }) => note_success(&gateway, &current, gateway.clock.now()),
-        Ok(Verification::Refused { .. }) | Err(_) => {}
+        Ok(CredentialVerdict::Confirmed { .. }) => {
+            note_success(&gateway, &current, gateway.clock.now())
+        }
+        Ok(CredentialVerdict::Refused { .. }) | Err(_) => {}
     }
 }
 

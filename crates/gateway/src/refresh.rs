@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use clients::platform::oauth::{self, RefreshFailure};
-use clients::platform::{Credentials, Target, Tokens};
+use clients::platform::{AccountCredentials, OauthTokens, PlatformTarget};
 use domain::time::Timestamp;
 use failures::Failure;
 use runtime::metrics;
@@ -28,7 +28,7 @@ const WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 /// The account with a token that still lasts, refreshed if need be and possible.
 pub(super) async fn with_fresh_token(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: Arc<AccountEntry>,
     now: Timestamp,
 ) -> Result<Arc<AccountEntry>, Failure> {
@@ -43,7 +43,7 @@ pub(super) async fn with_fresh_token(
 /// that is tried now and then: a fresh token may be what ends it.
 pub(super) fn may_replace_token(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: &AccountEntry,
 ) -> bool {
     if !target.has_oauth() || !has_refresh_token(account) {
@@ -58,7 +58,7 @@ pub(super) fn may_replace_token(
 /// The account with another token than the refused one; nothing where there is none to be had.
 pub(super) async fn after_refusal(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: &Arc<AccountEntry>,
 ) -> Option<Arc<AccountEntry>> {
     let health = Arc::clone(&account.health);
@@ -92,7 +92,7 @@ pub(super) async fn after_refusal(
 
 async fn refreshed(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: Arc<AccountEntry>,
 ) -> Result<Arc<AccountEntry>, Failure> {
     let health = Arc::clone(&account.health);
@@ -224,7 +224,7 @@ enum RefreshOutcome {
 
 async fn refresh(
     gateway: &GatewayState,
-    target: &Target,
+    target: &PlatformTarget,
     account: &Arc<AccountEntry>,
 ) -> Result<RefreshOutcome, Failure> {
     let credentials = account.credentials()?;
@@ -275,10 +275,10 @@ async fn release(gateway: &GatewayState, account: &AccountEntry) {
 async fn keep(
     gateway: &GatewayState,
     account: &AccountEntry,
-    tokens: Tokens,
+    tokens: OauthTokens,
 ) -> Result<(), Failure> {
     let expires_at = tokens.expires_in_s.map(|seconds| gateway.clock.now().plus_seconds(seconds));
-    let mut credentials = Credentials::clone(&*account.credentials()?);
+    let mut credentials = AccountCredentials::clone(&*account.credentials()?);
     let scopes = tokens.scopes.clone().or_else(|| account.scopes.clone());
     credentials.set("access_token", tokens.access_token);
     if let Some(refresh_token) = tokens.refresh_token {

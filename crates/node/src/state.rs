@@ -13,8 +13,8 @@ use billing::low_balances::LowBalances;
 use billing::{BillingParts, BillingState, plans};
 use catalog::Catalog;
 use clients::mail::Mailer;
-use clients::platform::{Upstream, UpstreamSettings};
-use clients::processor::Processor;
+use clients::platform::{PlatformClient, UpstreamSettings};
+use clients::processor::ProcessorClient;
 use clients::storage::Storage;
 use console::ConsoleState;
 use domain::platform::Platform;
@@ -133,7 +133,7 @@ pub(crate) struct OpenedParts {
     pub(crate) vault: Vault,
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) targets: Targets,
-    pub(crate) processor: Option<Processor>,
+    pub(crate) processor: Option<ProcessorClient>,
     pub(crate) low_balances: Arc<LowBalances>,
     pub(crate) mailer: Mailer,
     pub(crate) spool: UploadSpool,
@@ -197,7 +197,7 @@ impl Foundation {
 
     fn billing(
         &self,
-        processor: Option<Processor>,
+        processor: Option<ProcessorClient>,
         low_balances: Arc<LowBalances>,
     ) -> BillingState {
         BillingState::new(BillingParts {
@@ -270,8 +270,8 @@ impl Foundation {
 }
 
 /// Connections to the platforms, none open so far.
-fn connections() -> Arc<Upstream> {
-    Arc::new(Upstream::new(&UpstreamSettings::default()))
+fn connections() -> Arc<PlatformClient> {
+    Arc::new(PlatformClient::new(&UpstreamSettings::default()))
 }
 
 impl NodeState {

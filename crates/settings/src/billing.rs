@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clients::platform::SettingsProblem;
 use clients::processor::webhook::SECRET_BYTES_MIN;
-use clients::processor::{Processor, ProcessorSettings};
+use clients::processor::{ProcessorClient, ProcessorSettings};
 use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
@@ -144,14 +144,14 @@ impl ProcessorSection {
     }
 
     /// The processor, if one is configured, or what is wrong with its section.
-    pub fn client(&self) -> Result<Option<Processor>, Vec<ConfigProblem>> {
+    pub fn client(&self) -> Result<Option<ProcessorClient>, Vec<ConfigProblem>> {
         if !self.is_configured() {
             return Ok(None);
         }
         let named = |problem: SettingsProblem| {
             ConfigProblem::new(format!("processor.{}", problem.key), problem.message)
         };
-        let client = Processor::new(&self.settings());
+        let client = ProcessorClient::new(&self.settings());
         client.map(Some).map_err(|found| found.into_iter().map(named).collect())
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clients::mail::{self, Destination, MailSettings, Mailer, Security, SmtpServer};
+use clients::mail::{self, MailDestination, MailSecurity, MailSettings, Mailer, SmtpServer};
 use http::uri::Authority;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -43,8 +43,8 @@ impl MailSection {
             Some(folder) if folder.as_os_str().is_empty() => {
                 return Err(ConfigProblem::new("mail.url", "names no folder"));
             }
-            Some(folder) => Destination::Folder(base.join(folder)),
-            None => Destination::Smtp(self.server()?),
+            Some(folder) => MailDestination::Folder(base.join(folder)),
+            None => MailDestination::Smtp(self.server()?),
         };
         let timeout = Duration::from_millis(self.timeout_ms);
         Ok(MailSettings { destination, from: self.from.clone(), timeout })
@@ -58,9 +58,9 @@ impl MailSection {
         };
         let (scheme, place) = self.url.split_once("://").ok_or_else(unknown)?;
         let (security, usual_port) = match scheme {
-            "smtps" => (Security::Tls, 465),
-            "smtp+starttls" => (Security::StartTls, 587),
-            "smtp" => (Security::None, 25),
+            "smtps" => (MailSecurity::Tls, 465),
+            "smtp+starttls" => (MailSecurity::StartTls, 587),
+            "smtp" => (MailSecurity::None, 25),
             _ => return Err(unknown()),
         };
         let place: Authority = place.parse().map_err(|_| unknown())?;
@@ -68,7 +68,7 @@ impl MailSection {
             return Err(unknown());
         }
         let host = place.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        if security == Security::None && !mail::is_loopback(&host) {
+        if security == MailSecurity::None && !mail::is_loopback(&host) {
             let message =
                 "hands mail without TLS to this machine only; use smtps:// or smtp+starttls://";
             return Err(ConfigProblem::new("mail.url", message));
@@ -138,9 +138,10 @@ mod tests {
         problems.into_iter().map(|problem| problem.key).collect()
     }
 
-    fn server(toml: &str) -> (String, u16, Security) {
+    fn server(toml: &str) -> (String, u16, MailSecurity) {
         let config = Config::from_toml(&format!("[mail]\n{toml}")).unwrap();
-        let Destination::Smtp(server) = config.mail.settings(Path::new("")).unwrap().destination
+        let MailDestination::Smtp(server) =
+            config.mail.settings(Path::new("")).unwrap().destination
         else {
             panic!("no server: {toml}");
         };
@@ -149,16 +150,16 @@ mod tests {
 
     #[test]
     fn the_url_says_where_and_how() {
-        let tls = |host: &str, port| (host.to_owned(), port, Security::Tls);
+        let tls = |host: &str, port| (host.to_owned(), port, MailSecurity::Tls);
         assert_eq!(server("url = \"smtps://mail.example.com\""), tls("mail.example.com", 465));
         assert_eq!(server("url = \"smtps://[2001:db8::1]:10465\""), tls("2001:db8::1", 10_465));
         assert_eq!(
             server("url = \"smtp+starttls://mail.example.com\""),
-            ("mail.example.com".to_owned(), 587, Security::StartTls)
+            ("mail.example.com".to_owned(), 587, MailSecurity::StartTls)
         );
         assert_eq!(
             server("url = \"smtp://127.0.0.1:2525\""),
-            ("127.0.0.1".to_owned(), 2_525, Security::None)
+            ("127.0.0.1".to_owned(), 2_525, MailSecurity::None)
         );
     }
 
@@ -168,7 +169,7 @@ mod tests {
 
         let settings = config.mail.settings(Path::new("/data")).unwrap();
 
-        let Destination::Folder(folder) = settings.destination else { panic!("no folder") };
+        let MailDestination::Folder(folder) = settings.destination else { panic!("no folder") };
         assert_eq!(folder, Path::new("/data/out"));
     }
 

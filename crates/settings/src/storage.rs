@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clients::storage::{BucketSettings, Place, StorageSettings};
+use clients::storage::{BucketSettings, StorageLocation, StorageSettings};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::ConfigProblem;
@@ -48,9 +48,9 @@ impl StorageSection {
             if folder.is_empty() {
                 return Err(ConfigProblem::new("storage.url", "names no folder"));
             }
-            Place::Folder(base.join(folder))
+            StorageLocation::Folder(base.join(folder))
         } else if let Some(bucket) = self.url.strip_prefix("s3://") {
-            Place::Bucket(self.bucket(bucket)?)
+            StorageLocation::Bucket(self.bucket(bucket)?)
         } else {
             return Err(ConfigProblem::new("storage.url", "must be file:FOLDER or s3://BUCKET"));
         };
@@ -148,7 +148,7 @@ mod tests {
     fn a_relative_folder_lies_beside_the_database() {
         let settings = section("").settings(Path::new("/data")).unwrap();
 
-        let Place::Folder(folder) = settings.place else { panic!("no folder") };
+        let StorageLocation::Folder(folder) = settings.place else { panic!("no folder") };
         assert_eq!(folder, Path::new("/data/exports"));
     }
 
@@ -156,7 +156,9 @@ mod tests {
     fn a_bucket_is_reached_with_a_key_or_with_the_role_of_the_machine() {
         let bucket = |toml: &str| {
             let settings = section(toml).settings(Path::new("/data")).unwrap();
-            let Place::Bucket(bucket) = settings.place else { panic!("no bucket: {toml}") };
+            let StorageLocation::Bucket(bucket) = settings.place else {
+                panic!("no bucket: {toml}")
+            };
             (bucket.bucket, bucket.credentials.map(|(id, secret)| format!("{id}:{}", *secret)))
         };
 

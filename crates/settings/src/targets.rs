@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use catalog::{AuthField, AuthKind, Catalog};
 use clients::platform::{
-    ClientAuthentication, CredentialField, OauthSettings, SigningSettings, Target, TargetSettings,
-    Timeouts, VerifySettings,
+    CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, PlatformTarget,
+    SigningSettings, TargetSettings, VerifySettings,
 };
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
@@ -22,7 +22,7 @@ use crate::{Config, ConfigProblem};
 pub fn targets(
     platforms: &PlatformsSection,
     catalog: Option<&Catalog>,
-) -> Result<HashMap<Platform, Target, RandomState>, Vec<ConfigProblem>> {
+) -> Result<HashMap<Platform, PlatformTarget, RandomState>, Vec<ConfigProblem>> {
     let mut targets = HashMap::default();
     let mut problems = Vec::new();
     for platform in Platform::ALL {
@@ -35,7 +35,7 @@ pub fn targets(
             let fields = catalog.platform(*platform).auth_fields().iter();
             fields.map(credential_field).collect()
         });
-        match Target::new(&settings) {
+        match PlatformTarget::new(&settings) {
             Ok(target) => drop(targets.insert(*platform, target)),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
@@ -89,7 +89,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             client_secret: Zeroizing::new(oauth.client_secret.expose_secret().to_owned()),
             authentication: ClientAuthentication::Post,
         }),
-        timeouts: Timeouts {
+        timeouts: CallTimeouts {
             connect: milliseconds(section.timeouts.connect_ms),
             tls: milliseconds(section.timeouts.tls_ms),
             first_byte: milliseconds(section.timeouts.first_byte_ms),

@@ -4,16 +4,16 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName};
 
-use super::credentials::Credentials;
-use super::template::Template;
+use super::credentials::AccountCredentials;
+use super::template::TextTemplate;
 use crate::error::ClientError;
 
 /// What the requests for one account carry beside what their callers may say: the platform's own headers, with the
-/// account's credentials in their places. Made by [`Target::headers_of`](super::Target::headers_of).
+/// account's credentials in their places. Made by [`PlatformTarget::headers_of`](super::PlatformTarget::headers_of).
 #[derive(Clone)]
 pub struct AccountHeaders {
     same: HeaderMap,
-    of_each_call: Vec<(HeaderName, Template)>,
+    of_each_call: Vec<(HeaderName, TextTemplate)>,
 }
 
 impl AccountHeaders {
@@ -23,8 +23,8 @@ impl AccountHeaders {
     /// Fails with [`Build`](crate::error::Kind::Build) when a credential cannot stand in a header.
     pub(super) fn new(
         mut same: HeaderMap,
-        templates: &[(HeaderName, Template)],
-        credentials: &Credentials,
+        templates: &[(HeaderName, TextTemplate)],
+        credentials: &AccountCredentials,
     ) -> Result<Self, ClientError> {
         let mut of_each_call = Vec::new();
         for (name, template) in templates {
@@ -44,7 +44,7 @@ impl AccountHeaders {
         if self.of_each_call.is_empty() {
             return Ok(headers);
         }
-        let (call_id, nothing) = (call_id.to_string(), Credentials::default());
+        let (call_id, nothing) = (call_id.to_string(), AccountCredentials::default());
         for (name, template) in &self.of_each_call {
             if let Some(filled) = template.fill_header(&nothing, &call_id) {
                 headers.insert(name, filled.map_err(ClientError::build)?);

@@ -13,13 +13,13 @@ use hyper::body::{Body, Incoming};
 use tokio::time::Instant;
 
 use super::client::{HEAD_BYTES_MAX, HEADERS_MAX};
-use super::connections::Lease;
-use super::within::within;
-use crate::error::{ClientError, Fault, Kind, Phase};
+use super::connection_pool::ConnectionLease;
+use super::timeout::within;
+use crate::error::{CallErrorKind, CallFault, CallPhase, ClientError};
 
 /// The head of a platform's answer, with its body still to be read.
 #[derive(Debug)]
-pub struct Answer {
+pub struct PlatformResponse {
     /// The status, 200 to 599.
     pub status: StatusCode,
     /// The headers as the platform sent them; a caller gets
@@ -34,7 +34,7 @@ pub struct Answer {
 pub struct AnswerBody {
     incoming: Incoming,
     /// The connection, until all of the body is here, where nobody else moves it on.
-    lease: Option<Lease>,
+    lease: Option<ConnectionLease>,
     between_bytes: Duration,
     is_event_stream: bool,
     length: Option<u64>,
@@ -70,20 +70,20 @@ impl ReadLimits {
 }
 
 /// What there was next of a body.
-enum Step {
+enum BodyStep {
     Part(Bytes),
     End,
     Silence,
 }
 
 /// The parts of a body so far. One alone is not copied.
-struct Gathered {
+struct GatheredBody {
     first: Bytes,
     /// All of them, where there is more than one.
     joined: BytesMut,
 }
 
-impl Gathered {
+impl GatheredBody {
     fn bytes(&self) -> usize {
         self.first.len().max(self.joined.len())
     }
@@ -103,10 +103,10 @@ impl Gathered {
     }
 }
 
-impl Answer {
+impl PlatformResponse {
     pub(super) fn new(
         response: Response<Incoming>,
-        lease: Option<Lease>,
+        lease: Option<ConnectionLease>,
         between_bytes: Duration,
     ) -> Self {
         let (head, incoming) = response.into_parts();
@@ -172,9 +172,9 @@ impl AnswerBody {
         let ReadLimits { bytes_max, silence_max } = limits;
         let silence_max = silence_max.filter(|_| self.length.is_none());
         let first = match self.step(silence_max).await? {
-            Step::Part(first) => first,
-            Step::End => return Ok(ReadUpTo::Whole(Bytes::new())),
-            Step::Silence => return Ok(ReadUpTo::Partial(Bytes::new())),
+            BodyStep::Part(first) => first,
+            BodyStep::End => return Ok(ReadUpTo::Whole(Bytes::new())),
+            BodyStep::Silence => return Ok(ReadUpTo::Partial(Bytes::new())),
         };
         if first.len() > bytes_max || self.is_announced_above(bytes_max) {
             return Ok(ReadUpTo::Partial(first));
@@ -184,24 +184,24 @@ impl AnswerBody {
             return Ok(ReadUpTo::Whole(first));
         }
         let until = silence_max.map(|most| Instant::now() + most * SILENCES_MAX);
-        let mut read = Gathered { first, joined: BytesMut::new() };
+        let mut read = GatheredBody { first, joined: BytesMut::new() };
         while read.bytes() <= bytes_max {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             match self.step(left.min(silence_max)).await? {
-                Step::Part(bytes) => read.add(&bytes, self.length),
-                Step::End => return Ok(ReadUpTo::Whole(read.finish())),
-                Step::Silence => break,
+                BodyStep::Part(bytes) => read.add(&bytes, self.length),
+                BodyStep::End => return Ok(ReadUpTo::Whole(read.finish())),
+                BodyStep::Silence => break,
             }
         }
         Ok(ReadUpTo::Partial(read.finish()))
     }
 
     /// The next part, the end, or that nothing came for as long as silence may last.
-    async fn step(&mut self, silence_max: Option<Duration>) -> Result<Step, ClientError> {
+    async fn step(&mut self, silence_max: Option<Duration>) -> Result<BodyStep, ClientError> {
         let wait = silence_max.map_or(self.between_bytes, |most| most.min(self.between_bytes));
         match self.next_within(wait).await {
-            Some(next) => Ok(next?.map_or(Step::End, Step::Part)),
-            None if silence_max.is_some() => Ok(Step::Silence),
+            Some(next) => Ok(next?.map_or(BodyStep::End, BodyStep::Part)),
+            None if silence_max.is_some() => Ok(BodyStep::Silence),
             None => Err(silent()),
         }
     }
@@ -264,8 +264,8 @@ fn head_bytes(headers: &HeaderMap) -> usize {
 
 const fn silent() -> ClientError {
     ClientError {
-        fault: Fault::Theirs,
-        kind: Kind::Timeout(Phase::BetweenBytes),
+        fault: CallFault::Theirs,
+        kind: CallErrorKind::Timeout(CallPhase::BetweenBytes),
         sent: true,
         retryable: false,
         source: None,
@@ -308,7 +308,7 @@ mod tests {
         tokio::spawn(connection);
         let request = http::Request::new(RequestBody::empty());
         let response = sender.send_request(request).await.unwrap();
-        Answer::new(response, None, Duration::from_secs(15)).body
+        PlatformResponse::new(response, None, Duration::from_secs(15)).body
     }
 
     fn chunk(pause: u64, text: &str) -> (u64, String) {
@@ -372,7 +372,7 @@ mod tests {
         let cut = body("Content-Length: 2", vec![part(1)]).await.read_up_to(LIMITS).await;
 
         assert_eq!(whole, (true, "aa".to_owned()));
-        assert_eq!(cut.unwrap_err().kind, Kind::Timeout(Phase::BetweenBytes));
+        assert_eq!(cut.unwrap_err().kind, CallErrorKind::Timeout(CallPhase::BetweenBytes));
     }
 
     #[tokio::test(start_paused = true)]
@@ -386,8 +386,14 @@ mod tests {
             assert_eq!(body.next().await.unwrap().as_deref(), Some(&b"a"[..]));
         }
 
-        assert_eq!(other.next().await.unwrap_err().kind, Kind::Timeout(Phase::BetweenBytes));
+        assert_eq!(
+            other.next().await.unwrap_err().kind,
+            CallErrorKind::Timeout(CallPhase::BetweenBytes)
+        );
         assert_eq!(stream.next().await.unwrap().as_deref(), Some(&b"b"[..]));
-        assert_eq!(stream.next().await.unwrap_err().kind, Kind::Timeout(Phase::BetweenBytes));
+        assert_eq!(
+            stream.next().await.unwrap_err().kind,
+            CallErrorKind::Timeout(CallPhase::BetweenBytes)
+        );
     }
 }

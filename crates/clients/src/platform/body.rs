@@ -16,12 +16,12 @@ pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request to a platform: bytes in memory, or spooled ones that are read as they leave.
 #[derive(Debug)]
-pub struct RequestBody(Content);
+pub struct RequestBody(BodyContent);
 
 #[derive(Debug)]
-enum Content {
+enum BodyContent {
     Whole(Full<Bytes>),
-    Spooled { body: BoxBody<Bytes, BodyError>, progress: Progress },
+    Spooled { body: BoxBody<Bytes, BodyError>, progress: SendProgress },
 }
 
 impl Default for RequestBody {
@@ -32,7 +32,7 @@ impl Default for RequestBody {
 
 /// How much of a spooled body has left, for the time limit on the answer's head.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress(Option<Arc<AtomicU64>>);
+pub(super) struct SendProgress(Option<Arc<AtomicU64>>);
 
 impl RequestBody {
     /// No body at all.
@@ -42,7 +42,7 @@ impl RequestBody {
 
     /// Bytes in memory.
     pub fn whole(bytes: Bytes) -> Self {
-        Self(Content::Whole(Full::new(bytes)))
+        Self(BodyContent::Whole(Full::new(bytes)))
     }
 
     /// A body that is read while it is sent, such as a spooled upload. Its size hint should be exact, so
@@ -52,19 +52,19 @@ impl RequestBody {
         B: Body<Data = Bytes, Error: Into<BodyError>> + Send + Sync + 'static,
     {
         let body = body.map_err(Into::into).boxed();
-        Self(Content::Spooled { body, progress: Progress(Some(Arc::default())) })
+        Self(BodyContent::Spooled { body, progress: SendProgress(Some(Arc::default())) })
     }
 
     /// The same counter that the body moves.
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> SendProgress {
         match &self.0 {
-            Content::Whole(_) => Progress::default(),
-            Content::Spooled { progress, .. } => progress.clone(),
+            BodyContent::Whole(_) => SendProgress::default(),
+            BodyContent::Spooled { progress, .. } => progress.clone(),
         }
     }
 }
 
-impl Progress {
+impl SendProgress {
     /// How many parts have left.
     pub(super) fn get(&self) -> u64 {
         self.0.as_ref().map_or(0, |parts| parts.load(Ordering::Relaxed))
@@ -86,10 +86,10 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.0 {
-            Content::Whole(body) => {
+            BodyContent::Whole(body) => {
                 Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {})
             }
-            Content::Spooled { body, progress } => {
+            BodyContent::Spooled { body, progress } => {
                 let polled = Pin::new(body).poll_frame(context);
                 if polled.is_ready() {
                     progress.add_one();
@@ -101,15 +101,15 @@ impl Body for RequestBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Content::Whole(body) => body.is_end_stream(),
-            Content::Spooled { body, .. } => body.is_end_stream(),
+            BodyContent::Whole(body) => body.is_end_stream(),
+            BodyContent::Spooled { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(body) => body.size_hint(),
-            Content::Spooled { body, .. } => body.size_hint(),
+            BodyContent::Whole(body) => body.size_hint(),
+            BodyContent::Spooled { body, .. } => body.size_hint(),
         }
     }
 }

@@ -23,10 +23,10 @@ const RESERVE_MAX: u32 = 1_000;
 /// Stops calls after [`FAILURES_MAX`] failures in a row, for one second at first, and lets one call through
 /// as a probe when the time is over. Shared by all cores.
 #[derive(Debug, Default)]
-pub struct Breaker(Mutex<State>);
+pub struct Breaker(Mutex<BreakerState>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     Closed { failures: u32 },
     Open { until: Timestamp, open_ms: i64, is_probing: bool },
 }
@@ -49,7 +49,7 @@ impl Breaker {
 
     /// An answer came, whatever it says.
     pub fn succeeded(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = BreakerState::default();
     }
 
     /// No usable answer came.
@@ -59,13 +59,13 @@ impl Breaker {
     }
 }
 
-impl Default for State {
+impl Default for BreakerState {
     fn default() -> Self {
         Self::Closed { failures: 0 }
     }
 }
 
-impl State {
+impl BreakerState {
     fn asked(self, now: Timestamp) -> (Self, Option<i64>) {
         match self {
             Self::Closed { .. } => (self, None),

@@ -13,8 +13,8 @@ use super::oauth::TokenEndpoint;
 use super::references::NativeSpace;
 use super::response_headers::ResponseHeaders;
 use super::settings::{SettingsProblem, TargetSettings};
-use super::signing::Signer;
-use super::template::Template;
+use super::signing::RequestSigner;
+use super::template::TextTemplate;
 use super::verify::IdentityCheck;
 use super::{named_fields, path, tls};
 
@@ -33,7 +33,7 @@ const NOT_CONFIGURABLE: [HeaderName; 10] = [
 ];
 
 /// What the settings of a platform say once they are known to be sound.
-pub(super) struct Checked {
+pub(super) struct CheckedSettings {
     pub(super) platform: Platform,
     pub(super) scheme: Scheme,
     pub(super) authority: Authority,
@@ -41,8 +41,8 @@ pub(super) struct Checked {
     pub(super) prefix: String,
     /// The same for every request.
     pub(super) fixed: HeaderMap,
-    pub(super) templates: Vec<(HeaderName, Template)>,
-    pub(super) signer: Option<Signer>,
+    pub(super) templates: Vec<(HeaderName, TextTemplate)>,
+    pub(super) signer: Option<RequestSigner>,
     pub(super) envelope: bool,
     pub(super) response_headers: ResponseHeaders,
     pub(super) identity: IdentityCheck,
@@ -50,7 +50,7 @@ pub(super) struct Checked {
     pub(super) connection: ConnectionSettings,
 }
 
-impl Checked {
+impl CheckedSettings {
     /// Checks all of it; reads the file of the certificate authorities.
     pub(super) fn new(settings: &TargetSettings) -> Result<Self, Vec<SettingsProblem>> {
         let mut problems = Vec::new();
@@ -59,7 +59,7 @@ impl Checked {
         let fixed = fixed_headers(settings, host, &mut problems);
         let templates = templates(settings, &mut problems);
         let signing = settings.signing.as_ref();
-        let signer = signing.and_then(|signing| Signer::new(signing, &mut problems));
+        let signer = signing.and_then(|signing| RequestSigner::new(signing, &mut problems));
         let identity = IdentityCheck::new(&settings.verify, &mut problems);
         named_fields::check(settings, &templates, identity.as_ref(), &mut problems);
         let oauth = settings.oauth.as_ref();
@@ -175,13 +175,13 @@ fn fixed_headers(
 fn templates(
     settings: &TargetSettings,
     problems: &mut Vec<SettingsProblem>,
-) -> Vec<(HeaderName, Template)> {
-    let mut templates: Vec<(HeaderName, Template)> = Vec::new();
+) -> Vec<(HeaderName, TextTemplate)> {
+    let mut templates: Vec<(HeaderName, TextTemplate)> = Vec::new();
     for (index, (name, text)) in settings.headers.iter().enumerate() {
         let (name_key, value_key) =
             (format!("headers[{index}].name"), format!("headers[{index}].value"));
         let name = header_name(&name_key, name, problems);
-        let template = match Template::parse(text) {
+        let template = match TextTemplate::parse(text) {
             Ok(template) if HeaderValue::from_str(&template.filled_with("x")).is_ok() => {
                 Some(template)
             }
@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
     use crate::platform::settings::sample::settings;
-    use crate::platform::settings::{OauthSettings, Timeouts, VerifySettings};
+    use crate::platform::settings::{CallTimeouts, OauthSettings, VerifySettings};
 
     #[test]
     fn all_problems_are_found_at_once_and_named() {
@@ -280,12 +280,12 @@ mod tests {
                 client_secret: Zeroizing::default(),
                 authentication: crate::platform::ClientAuthentication::Basic,
             }),
-            timeouts: Timeouts { tls: std::time::Duration::ZERO, ..Timeouts::default() },
+            timeouts: CallTimeouts { tls: std::time::Duration::ZERO, ..CallTimeouts::default() },
             ca_file: Some("/nowhere/ca.pem".into()),
             ..settings()
         };
 
-        let problems = Checked::new(&unusable).err().unwrap();
+        let problems = CheckedSettings::new(&unusable).err().unwrap();
 
         let mut keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
         keys.sort_unstable();
@@ -325,11 +325,11 @@ mod tests {
             "https://b/?x",
         ] {
             let settings = TargetSettings { base_url: base_url.to_owned(), ..settings() };
-            assert!(Checked::new(&settings).is_err(), "{base_url}");
+            assert!(CheckedSettings::new(&settings).is_err(), "{base_url}");
         }
         for base_url in ["https://b.example", "http://[::1]:80", "https://b.example:8443/deep/er"] {
             let settings = TargetSettings { base_url: base_url.to_owned(), ..settings() };
-            assert!(Checked::new(&settings).is_ok(), "{base_url}");
+            assert!(CheckedSettings::new(&settings).is_ok(), "{base_url}");
         }
     }
 }

@@ -8,10 +8,10 @@ use domain::platform::Platform;
 use futures_util::future::Either;
 use http::Request;
 
-use super::answer::Answer;
+use super::answer::PlatformResponse;
 use super::body::RequestBody;
-use super::connections::Connections;
-use super::target::Target;
+use super::connection_pool::ConnectionPool;
+use super::target::PlatformTarget;
 use crate::error::ClientError;
 
 /// The longest head of an answer, in bytes.
@@ -21,18 +21,18 @@ pub(super) const HEADERS_MAX: usize = 100;
 
 /// The connections of one core to all platforms. Cheap to clone; clones share their connections.
 ///
-/// It serves one [`Target`] of each platform, HTTP/1.1 and HTTP/2. Redirects are never followed, and
+/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2. Redirects are never followed, and
 /// proxy variables of the environment are not read.
 #[derive(Debug, Clone)]
-pub struct Upstream(Arc<Pools>);
+pub struct PlatformClient(Arc<PlatformPools>);
 
 #[derive(Debug)]
-struct Pools {
+struct PlatformPools {
     settings: UpstreamSettings,
-    alpha: OnceLock<Connections>,
-    beta: OnceLock<Connections>,
-    gamma: OnceLock<Connections>,
-    delta: OnceLock<Connections>,
+    alpha: OnceLock<ConnectionPool>,
+    beta: OnceLock<ConnectionPool>,
+    gamma: OnceLock<ConnectionPool>,
+    delta: OnceLock<ConnectionPool>,
 }
 
 /// How many connections wait for a next request, and how long.
@@ -50,10 +50,10 @@ impl Default for UpstreamSettings {
     }
 }
 
-impl Upstream {
+impl PlatformClient {
     /// Makes no connection yet. Must be used within one tokio runtime.
     pub fn new(settings: &UpstreamSettings) -> Self {
-        Self(Arc::new(Pools {
+        Self(Arc::new(PlatformPools {
             settings: *settings,
             alpha: OnceLock::new(),
             beta: OnceLock::new(),
@@ -70,16 +70,16 @@ impl Upstream {
     /// an answer is not used again. Dropping the future ends the request.
     pub fn send(
         &self,
-        target: &Target,
+        target: &PlatformTarget,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Answer, ClientError>> + Send {
+    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send {
         match self.connections(target) {
             Ok(connections) => Either::Left(connections.send(request)),
             Err(problem) => Either::Right(ready(Err(problem))),
         }
     }
 
-    fn connections(&self, target: &Target) -> Result<&Connections, ClientError> {
+    fn connections(&self, target: &PlatformTarget) -> Result<&ConnectionPool, ClientError> {
         let place = match target.platform() {
             Platform::Alpha => &self.0.alpha,
             Platform::Beta => &self.0.beta,
@@ -87,7 +87,7 @@ impl Upstream {
             Platform::Delta => &self.0.delta,
         };
         let settings = target.connection();
-        let connections = place.get_or_init(|| Connections::new(settings, &self.0.settings));
+        let connections = place.get_or_init(|| ConnectionPool::new(settings, &self.0.settings));
         // Connections made with other trusted authorities must not carry this target's credentials.
         if connections.settings().is_same(settings) {
             Ok(connections)

@@ -20,21 +20,21 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use super::informational::Informational;
-use super::settings::Timeouts;
-use crate::error::{Kind, Phase};
+use super::informational::InformationalResponses;
+use super::settings::CallTimeouts;
+use crate::error::{CallErrorKind, CallPhase};
 
 /// How connections to one platform are made.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSettings {
-    pub(crate) timeouts: Timeouts,
+    pub(crate) timeouts: CallTimeouts,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) tls: Arc<rustls::ClientConfig>,
 }
 
 /// Makes connections to one platform.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub(crate) struct PlatformConnector {
     http: HttpConnector,
     settings: ConnectionSettings,
 }
@@ -43,14 +43,14 @@ pub(crate) struct Connector {
 #[derive(Debug, thiserror::Error)]
 #[error("{kind}")]
 pub(crate) struct ConnectFailure {
-    pub(super) kind: Kind,
+    pub(super) kind: CallErrorKind,
     #[source]
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 /// What is known about one connection, beside those who use it.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ConnectionWatch {
     /// Whether an answer was received on it, so that a next request finds an old connection.
     answered: AtomicBool,
     /// Whether anything was read since the last write.
@@ -65,17 +65,17 @@ pub(crate) struct Watch {
     too_many: AtomicBool,
 }
 
-/// A connection that keeps its [`Watch`] true.
-pub(crate) struct Watched {
+/// A connection that keeps its [`ConnectionWatch`] true.
+pub(crate) struct WatchedStream {
     stream: TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>,
-    watch: Arc<Watch>,
+    watch: Arc<ConnectionWatch>,
     /// The request whose answer is read.
     request: u32,
-    informational: Informational,
+    informational: InformationalResponses,
 }
 
-type Connecting =
-    Pin<Box<dyn Future<Output = Result<TokioIo<Watched>, ConnectFailure>> + Send + 'static>>;
+type ConnectFuture =
+    Pin<Box<dyn Future<Output = Result<TokioIo<WatchedStream>, ConnectFailure>> + Send + 'static>>;
 
 impl ConnectionSettings {
     /// Whether connections made under the one may serve the other.
@@ -85,7 +85,7 @@ impl ConnectionSettings {
     }
 }
 
-impl Connector {
+impl PlatformConnector {
     pub(super) fn new(settings: ConnectionSettings) -> Self {
         let mut http = HttpConnector::new();
         // The TLS layer above decides by the scheme; this one only connects.
@@ -97,16 +97,18 @@ impl Connector {
     }
 }
 
-impl Service<Uri> for Connector {
-    type Response = TokioIo<Watched>;
+impl Service<Uri> for PlatformConnector {
+    type Response = TokioIo<WatchedStream>;
     type Error = ConnectFailure;
-    type Future = Connecting;
+    type Future = ConnectFuture;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectFailure>> {
-        self.http.poll_ready(context).map_err(|error| ConnectFailure::new(Kind::Connect, error))
+        self.http
+            .poll_ready(context)
+            .map_err(|error| ConnectFailure::new(CallErrorKind::Connect, error))
     }
 
-    fn call(&mut self, to: Uri) -> Connecting {
+    fn call(&mut self, to: Uri) -> ConnectFuture {
         let connecting = self.http.call(to.clone());
         let ConnectionSettings { timeouts, tls, .. } = self.settings.clone();
         Box::pin(async move {
@@ -114,25 +116,26 @@ impl Service<Uri> for Connector {
                 Ok(connected) => {
                     connected.map_err(|error| ConnectFailure::new(connect_kind(&error), error))?
                 }
-                Err(_) => return Err(ConnectFailure::timeout(Phase::Connect)),
+                Err(_) => return Err(ConnectFailure::timeout(CallPhase::Connect)),
             };
             let resolver = Arc::new(DefaultServerNameResolver::default());
-            let mut secured = HttpsConnector::new(Made(Some(tcp)), tls, false, resolver);
+            let mut secured = HttpsConnector::new(ConnectedStream(Some(tcp)), tls, false, resolver);
             match timeout(timeouts.tls, secured.call(to)).await {
                 Ok(stream) => {
-                    let stream = stream.map_err(|error| ConnectFailure::new(Kind::Tls, error))?;
-                    Ok(TokioIo::new(Watched::new(stream)))
+                    let stream =
+                        stream.map_err(|error| ConnectFailure::new(CallErrorKind::Tls, error))?;
+                    Ok(TokioIo::new(WatchedStream::new(stream)))
                 }
-                Err(_) => Err(ConnectFailure::timeout(Phase::Tls)),
+                Err(_) => Err(ConnectFailure::timeout(CallPhase::Tls)),
             }
         })
     }
 }
 
 /// Hands a connection that is already made to the TLS layer.
-struct Made(Option<TokioIo<TcpStream>>);
+struct ConnectedStream(Option<TokioIo<TcpStream>>);
 
-impl Service<Uri> for Made {
+impl Service<Uri> for ConnectedStream {
     type Response = TokioIo<TcpStream>;
     type Error = io::Error;
     type Future = std::future::Ready<Result<TokioIo<TcpStream>, io::Error>>;
@@ -147,29 +150,29 @@ impl Service<Uri> for Made {
 }
 
 impl ConnectFailure {
-    fn new(kind: Kind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    fn new(kind: CallErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, source: Some(source.into()) }
     }
 
-    const fn timeout(phase: Phase) -> Self {
-        Self { kind: Kind::Timeout(phase), source: None }
+    const fn timeout(phase: CallPhase) -> Self {
+        Self { kind: CallErrorKind::Timeout(phase), source: None }
     }
 }
 
 /// A last address whose share of the time ran out is as late as the whole.
-fn connect_kind(error: &(dyn Error + 'static)) -> Kind {
+fn connect_kind(error: &(dyn Error + 'static)) -> CallErrorKind {
     let mut next = Some(error);
     while let Some(current) = next {
         let io = current.downcast_ref::<io::Error>();
         if io.is_some_and(|io| io.kind() == io::ErrorKind::TimedOut) {
-            return Kind::Timeout(Phase::Connect);
+            return CallErrorKind::Timeout(CallPhase::Connect);
         }
         next = current.source();
     }
-    Kind::Connect
+    CallErrorKind::Connect
 }
 
-impl Watch {
+impl ConnectionWatch {
     /// A next request is about to be sent on the connection.
     pub(super) fn expect_answer(&self) {
         self.written.store(false, Ordering::Relaxed);
@@ -203,9 +206,9 @@ impl Watch {
     }
 }
 
-impl Watched {
+impl WatchedStream {
     fn new(stream: MaybeHttpsStream<TokioIo<TcpStream>>) -> Self {
-        let watch = Watch {
+        let watch = ConnectionWatch {
             answered: AtomicBool::new(false),
             heard: AtomicBool::new(false),
             written: AtomicBool::new(false),
@@ -213,11 +216,11 @@ impl Watched {
             requests: AtomicU32::new(0),
             too_many: AtomicBool::new(false),
         };
-        let informational = Informational::new();
+        let informational = InformationalResponses::new();
         Self { stream: TokioIo::new(stream), watch: Arc::new(watch), request: 0, informational }
     }
 
-    pub(super) fn watch(&self) -> Arc<Watch> {
+    pub(super) fn watch(&self) -> Arc<ConnectionWatch> {
         Arc::clone(&self.watch)
     }
 
@@ -226,7 +229,7 @@ impl Watched {
         let request = self.watch.requests.load(Ordering::Relaxed);
         if self.request != request {
             self.request = request;
-            self.informational = Informational::new();
+            self.informational = InformationalResponses::new();
         }
         if self.watch.is_h2 || !self.informational.are_too_many(arrived) {
             return Ok(());
@@ -243,7 +246,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -260,7 +263,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -304,7 +307,7 @@ mod tests {
     async fn it_is_known_whether_any_byte_of_the_request_at_hand_was_written() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut stream = Watched::new(MaybeHttpsStream::Http(TokioIo::new(tcp)));
+        let mut stream = WatchedStream::new(MaybeHttpsStream::Http(TokioIo::new(tcp)));
         let watch = stream.watch();
 
         watch.expect_answer();

@@ -10,14 +10,14 @@ use zeroize::Zeroizing;
 ///
 /// Values are wiped from memory when this is dropped, and do not show in debug output.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Credentials(BTreeMap<String, Zeroizing<String>>);
+pub struct AccountCredentials(BTreeMap<String, Zeroizing<String>>);
 
 /// Bytes that are not a JSON object of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a JSON object of credentials")]
 pub struct MalformedCredentials;
 
-impl Credentials {
+impl AccountCredentials {
     /// Reads a JSON object. Strings stay as they are, `null` is left out, and any other value is kept as
     /// its JSON text.
     pub fn from_json(json: &[u8]) -> Result<Self, MalformedCredentials> {
@@ -76,7 +76,7 @@ impl Credentials {
     }
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for AccountCredentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.0.keys()).finish()
     }
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn credentials_read_back_as_they_were_sealed() {
-        let mut credentials = Credentials::from_json(
+        let mut credentials = AccountCredentials::from_json(
             br#"{"token":"a\"b\u00e9","expires_at":17,"extra":{"k":[1]},"gone":null}"#,
         )
         .unwrap();
         credentials.set("refresh_token", "r".to_owned());
 
-        let again = Credentials::from_json(&credentials.to_json()).unwrap();
+        let again = AccountCredentials::from_json(&credentials.to_json()).unwrap();
 
         assert_eq!(again, credentials);
         assert_eq!(again.get("token"), Some("a\"bé"));
@@ -109,7 +109,7 @@ mod tests {
     fn other_json_than_an_object_is_refused() {
         for json in ["", "[]", "\"token\"", "{\"token\":", "null"] {
             assert_eq!(
-                Credentials::from_json(json.as_bytes()),
+                AccountCredentials::from_json(json.as_bytes()),
                 Err(MalformedCredentials),
                 "{json}"
             );
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn debug_output_names_fields_and_no_value() {
-        let credentials = Credentials::from_json(br#"{"token":"hush"}"#).unwrap();
+        let credentials = AccountCredentials::from_json(br#"{"token":"hush"}"#).unwrap();
 
         assert_eq!(format!("{credentials:?}"), r#"["token"]"#);
     }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn values_that_no_header_can_hold_are_named() {
         let json = br#"{"line":"a\r\nb","empty":"","space":" a","wide":"\u00e9","fine":"a b-c"}"#;
-        let credentials = Credentials::from_json(json).unwrap();
+        let credentials = AccountCredentials::from_json(json).unwrap();
 
         let unsendable: Vec<_> = credentials.unsendable().collect();
 

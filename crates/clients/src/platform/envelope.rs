@@ -17,7 +17,7 @@ use crate::error::ClientError;
 
 /// What was inside an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Envelope {
+pub enum EnvelopeContent {
     /// The exact bytes of the value of `response`.
     Inner(Bytes),
     /// No envelope, one that says anything but success, or none that can be read without doubt: the
@@ -27,7 +27,7 @@ pub enum Envelope {
 
 /// A decoded answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Gzip {
+pub enum DecodedBody {
     /// All decoded bytes.
     Decoded(Bytes),
     /// More than were asked for; the answer is passed on encoded.
@@ -37,33 +37,38 @@ pub enum Gzip {
 /// Takes the envelope off a JSON answer.
 ///
 /// Takes time and memory in proportion to the bytes, however deep they are nested.
-pub fn unwrap(body: &[u8]) -> Envelope {
+pub fn unwrap(body: &[u8]) -> EnvelopeContent {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let read = reader.deserialize_map(Outermost).and_then(|inner| reader.end().map(|()| inner));
+    let read =
+        reader.deserialize_map(OutermostVisitor).and_then(|inner| reader.end().map(|()| inner));
     match read {
-        Ok(Some(inner)) => Envelope::Inner(Bytes::copy_from_slice(inner.get().as_bytes())),
-        Ok(None) | Err(_) => Envelope::Kept,
+        Ok(Some(inner)) => EnvelopeContent::Inner(Bytes::copy_from_slice(inner.get().as_bytes())),
+        Ok(None) | Err(_) => EnvelopeContent::Kept,
     }
 }
 
 /// Decodes a gzip body of which at most `bytes_max` decoded bytes are wanted.
 ///
 /// A body that is cut or broken is a bad answer of the platform. No body at all has nothing to decode.
-pub fn decode_gzip(body: &[u8], bytes_max: usize) -> Result<Gzip, ClientError> {
+pub fn decode_gzip(body: &[u8], bytes_max: usize) -> Result<DecodedBody, ClientError> {
     if body.is_empty() {
-        return Ok(Gzip::Decoded(Bytes::new()));
+        return Ok(DecodedBody::Decoded(Bytes::new()));
     }
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     let mut decoded = Vec::new();
     let read = MultiGzDecoder::new(body).take(limit).read_to_end(&mut decoded);
     read.map_err(|error| ClientError::bad_response("its gzip coding is broken").because(error))?;
-    Ok(if decoded.len() > bytes_max { Gzip::TooLarge } else { Gzip::Decoded(decoded.into()) })
+    Ok(if decoded.len() > bytes_max {
+        DecodedBody::TooLarge
+    } else {
+        DecodedBody::Decoded(decoded.into())
+    })
 }
 
 /// Reads the outermost object; the inner value of a success, or nothing.
-struct Outermost;
+struct OutermostVisitor;
 
-impl<'de> Visitor<'de> for Outermost {
+impl<'de> Visitor<'de> for OutermostVisitor {
     type Value = Option<&'de RawValue>;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -74,7 +79,7 @@ impl<'de> Visitor<'de> for Outermost {
         let mut names: BTreeSet<Cow<'de, str>> = BTreeSet::new();
         let mut is_success = false;
         let mut response = None;
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(BorrowedName(name)) = map.next_key()? {
             match name.as_ref() {
                 "success" => is_success = map.next_value::<&RawValue>()?.get() == "true",
                 "response" => response = Some(map.next_value::<&RawValue>()?),
@@ -90,27 +95,27 @@ impl<'de> Visitor<'de> for Outermost {
 }
 
 /// A name, borrowed where it holds no escapes.
-struct Name<'de>(Cow<'de, str>);
+struct BorrowedName<'de>(Cow<'de, str>);
 
-impl<'de> serde::Deserialize<'de> for Name<'de> {
+impl<'de> serde::Deserialize<'de> for BorrowedName<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Name<'de>;
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = BorrowedName<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("a name")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<BorrowedName<'de>, E> {
+                Ok(BorrowedName(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<BorrowedName<'de>, E> {
+                Ok(BorrowedName(Cow::Owned(text.to_owned())))
             }
         }
-        from.deserialize_str(Text)
+        from.deserialize_str(NameVisitor)
     }
 }
 
@@ -123,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::CallErrorKind;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -139,11 +144,15 @@ mod tests {
             format!(" {{ \"response\" : {inner} , \"success\" :true ,\"x\":[{{}}]}} \n"),
             format!("{{\"succ\\u0065ss\":true,\"response\":{inner}}}"),
         ] {
-            assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(inner.to_owned().into()), "{body}");
+            assert_eq!(
+                unwrap(body.as_bytes()),
+                EnvelopeContent::Inner(inner.to_owned().into()),
+                "{body}"
+            );
         }
         for value in ["null", "[]", "\"text\"", "17"] {
             let body = format!("{{\"success\":true,\"response\":{value}}}");
-            assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(value.to_owned().into()));
+            assert_eq!(unwrap(body.as_bytes()), EnvelopeContent::Inner(value.to_owned().into()));
         }
     }
 
@@ -168,9 +177,9 @@ mod tests {
             "{\"success\":true,\"r\\u0065sponse\":{},\"response\":{}}",
             "{\"success\":true,\"response\":{},\"x\":1,\"x\":2}",
         ] {
-            assert_eq!(unwrap(body.as_bytes()), Envelope::Kept, "{body}");
+            assert_eq!(unwrap(body.as_bytes()), EnvelopeContent::Kept, "{body}");
         }
-        assert_eq!(unwrap(b"{\"success\":true,\"response\":\"\xff\"}"), Envelope::Kept);
+        assert_eq!(unwrap(b"{\"success\":true,\"response\":\"\xff\"}"), EnvelopeContent::Kept);
     }
 
     #[test]
@@ -179,18 +188,21 @@ mod tests {
 
         let body = format!("{{\"x\":{inner},\"success\":true,\"response\":{inner}}}");
 
-        assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(inner.into()));
-        assert_eq!(unwrap("{\"a\":".repeat(100_000).as_bytes()), Envelope::Kept);
+        assert_eq!(unwrap(body.as_bytes()), EnvelopeContent::Inner(inner.into()));
+        assert_eq!(unwrap("{\"a\":".repeat(100_000).as_bytes()), EnvelopeContent::Kept);
     }
 
     #[test]
     fn gzip_is_decoded_up_to_a_limit() {
         let plain = vec![b'a'; 1_000];
 
-        assert_eq!(decode_gzip(&gzip(&plain), 1_000).unwrap(), Gzip::Decoded(plain.clone().into()));
-        assert_eq!(decode_gzip(&gzip(&plain), 999).unwrap(), Gzip::TooLarge);
+        assert_eq!(
+            decode_gzip(&gzip(&plain), 1_000).unwrap(),
+            DecodedBody::Decoded(plain.clone().into())
+        );
+        assert_eq!(decode_gzip(&gzip(&plain), 999).unwrap(), DecodedBody::TooLarge);
         let bomb = gzip(&vec![0; 50_000_000]);
-        assert_eq!(decode_gzip(&bomb, 8_388_608).unwrap(), Gzip::TooLarge);
+        assert_eq!(decode_gzip(&bomb, 8_388_608).unwrap(), DecodedBody::TooLarge);
     }
 
     #[test]
@@ -199,7 +211,7 @@ mod tests {
         let (cut, _) = whole.split_at(whole.len() - 3);
         for body in [cut, b"no gzip"] {
             let error = decode_gzip(body, 1_000).unwrap_err();
-            assert!(matches!(error.kind, Kind::BadResponse(_)), "{error}");
+            assert!(matches!(error.kind, CallErrorKind::BadResponse(_)), "{error}");
         }
     }
 
@@ -212,7 +224,7 @@ mod tests {
             let number = serde_json::to_string(&number).unwrap();
             let inner = format!("{{{text}:{spaces}{number},{spaces}\"k\":[{text}]}}");
             let body = format!("{{\"success\":{spaces}true,\"response\":{spaces}{inner}{spaces}}}");
-            prop_assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(inner.into()));
+            prop_assert_eq!(unwrap(body.as_bytes()), EnvelopeContent::Inner(inner.into()));
         }
 
         #[test]

@@ -2,8 +2,8 @@
 
 use std::error::Error as StdError;
 
-use super::connect::{ConnectFailure, Watch};
-use crate::error::{ClientError, Fault, Kind, Phase};
+use super::connect::{ConnectFailure, ConnectionWatch};
+use crate::error::{CallErrorKind, CallFault, CallPhase, ClientError};
 
 /// Why an answer with too many informational ones before it is not passed on.
 const TOO_MANY: &str = "too many informational answers";
@@ -12,50 +12,50 @@ const TOO_MANY: &str = "too many informational answers";
 pub(super) fn connect(failure: ConnectFailure) -> ClientError {
     let kind = failure.kind;
     ClientError {
-        fault: if kind == Kind::Tls { Fault::Theirs } else { Fault::Network },
+        fault: if kind == CallErrorKind::Tls { CallFault::Theirs } else { CallFault::Network },
         kind,
         sent: false,
-        retryable: kind == Kind::Connect,
+        retryable: kind == CallErrorKind::Connect,
         source: Some(failure.into()),
     }
 }
 
 /// A request that found no response on its connection. `is_unsent`: hyper gave it back, so none of it was written.
-pub(super) fn of(error: hyper::Error, is_unsent: bool, watch: &Watch) -> ClientError {
+pub(super) fn of(error: hyper::Error, is_unsent: bool, watch: &ConnectionWatch) -> ClientError {
     let sent = !(is_unsent || watch.is_unwritten() || is_refused(&error));
     if watch.were_too_many() {
         return ClientError { sent, ..ClientError::bad_response(TOO_MANY) };
     }
     let (fault, kind) = judge(&error);
     let retryable = match kind {
-        Kind::Closed if fault != Fault::Ours => !sent || watch.was_given_up(),
+        CallErrorKind::Closed if fault != CallFault::Ours => !sent || watch.was_given_up(),
         _ => false,
     };
     ClientError { fault, kind, sent, retryable, source: Some(error.into()) }
 }
 
 /// No head came in time. Where nothing was written before, nothing will be: the connection is closed.
-pub(super) fn late(watch: &Watch) -> ClientError {
+pub(super) fn late(watch: &ConnectionWatch) -> ClientError {
     ClientError {
-        fault: Fault::Theirs,
-        kind: Kind::Timeout(Phase::FirstByte),
+        fault: CallFault::Theirs,
+        kind: CallErrorKind::Timeout(CallPhase::FirstByte),
         sent: !watch.is_unwritten(),
         retryable: false,
         source: None,
     }
 }
 
-fn judge(error: &hyper::Error) -> (Fault, Kind) {
+fn judge(error: &hyper::Error) -> (CallFault, CallErrorKind) {
     if error.is_parse() {
-        return (Fault::Theirs, Kind::BadResponse("it is not well-formed HTTP"));
+        return (CallFault::Theirs, CallErrorKind::BadResponse("it is not well-formed HTTP"));
     }
     if http2_error(error).is_some_and(h2::Error::is_library) {
-        return (Fault::Theirs, Kind::BadResponse("it is not well-formed HTTP/2"));
+        return (CallFault::Theirs, CallErrorKind::BadResponse("it is not well-formed HTTP/2"));
     }
     if is_refused(error) {
-        return (Fault::Theirs, Kind::Closed);
+        return (CallFault::Theirs, CallErrorKind::Closed);
     }
-    (if error.is_user() { Fault::Ours } else { Fault::Network }, Kind::Closed)
+    (if error.is_user() { CallFault::Ours } else { CallFault::Network }, CallErrorKind::Closed)
 }
 
 /// Whether the other side says that it did not look at the request (RFC 9113, section 8.7): it reset the

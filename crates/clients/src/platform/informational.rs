@@ -9,14 +9,14 @@ const BEGINNING_BYTES: usize = 10;
 
 /// Follows the answers to one request up to the head of the real one, of which it looks at ten bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Informational {
+pub(super) struct InformationalResponses {
     count: u8,
-    place: Place,
+    place: HeadPosition,
 }
 
 /// Where in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum HeadPosition {
     /// So many bytes into a status line.
     Beginning(usize),
     /// In the head of an informational answer; whether the line has anything in it yet.
@@ -25,24 +25,24 @@ enum Place {
     Real,
 }
 
-impl Informational {
+impl InformationalResponses {
     /// Before the first byte of an answer.
     pub(super) const fn new() -> Self {
-        Self { count: 0, place: Place::Beginning(0) }
+        Self { count: 0, place: HeadPosition::Beginning(0) }
     }
 
     /// Takes in what arrived. True when there were too many.
     pub(super) fn are_too_many(&mut self, mut arrived: &[u8]) -> bool {
         while let Some((byte, rest)) = arrived.split_first() {
             match self.place {
-                Place::Real => return false,
-                Place::Beginning(at) => self.begin(at, *byte),
-                Place::Head { is_empty_line } => {
+                HeadPosition::Real => return false,
+                HeadPosition::Beginning(at) => self.begin(at, *byte),
+                HeadPosition::Head { is_empty_line } => {
                     self.place = match byte {
-                        b'\n' if is_empty_line => Place::Beginning(0),
-                        b'\n' => Place::Head { is_empty_line: true },
-                        b'\r' => Place::Head { is_empty_line },
-                        _ => Place::Head { is_empty_line: false },
+                        b'\n' if is_empty_line => HeadPosition::Beginning(0),
+                        b'\n' => HeadPosition::Head { is_empty_line: true },
+                        b'\r' => HeadPosition::Head { is_empty_line },
+                        _ => HeadPosition::Head { is_empty_line: false },
                     };
                 }
             }
@@ -60,12 +60,12 @@ impl Informational {
             return;
         }
         self.place = if at + 1 < BEGINNING_BYTES {
-            Place::Beginning(at + 1)
+            HeadPosition::Beginning(at + 1)
         } else if byte == b'1' {
             self.count = self.count.saturating_add(1);
-            Place::Head { is_empty_line: false }
+            HeadPosition::Head { is_empty_line: false }
         } else {
-            Place::Real
+            HeadPosition::Real
         };
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
 
     fn verdict(bytes: &[u8], piece: usize) -> bool {
-        let mut seen = Informational::new();
+        let mut seen = InformationalResponses::new();
         bytes.chunks(piece).any(|piece| seen.are_too_many(piece))
     }
 

@@ -5,13 +5,13 @@
 use http::HeaderName;
 
 use super::settings::{SettingsProblem, TargetSettings};
-use super::template::Template;
+use super::template::TextTemplate;
 use super::verify::IdentityCheck;
 
 /// Checks every template of the settings; a problem says which name is unknown and which are known.
 pub(super) fn check(
     settings: &TargetSettings,
-    headers: &[(HeaderName, Template)],
+    headers: &[(HeaderName, TextTemplate)],
     identity: Option<&IdentityCheck>,
     problems: &mut Vec<SettingsProblem>,
 ) {
@@ -57,7 +57,7 @@ fn unknown(settings: &TargetSettings, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::checked::Checked;
+    use super::super::checked::CheckedSettings;
     use super::super::settings::CredentialField;
     use super::super::settings::sample::settings;
     use super::*;
@@ -83,7 +83,7 @@ mod tests {
             ("{token.x}", "{token.x}"),
             ("{call_id} {other.x}", "{other.x}"),
         ] {
-            let problems = Checked::new(&with_header(value)).err().unwrap();
+            let problems = CheckedSettings::new(&with_header(value)).err().unwrap();
 
             let [problem] = &problems[..] else { panic!("{problems:?}") };
             assert_eq!(problem.key, "headers[3].value");
@@ -94,7 +94,7 @@ mod tests {
             assert_eq!(problem.message, expected);
         }
         for value in ["{token}", "{extra.bc-id}", "{call_id}", "fixed"] {
-            assert!(Checked::new(&with_header(value)).is_ok(), "{value}");
+            assert!(CheckedSettings::new(&with_header(value)).is_ok(), "{value}");
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
         settings.verify.path = "user/{account_id}".to_owned();
         settings.verify.equals_field = Some("acount_id".to_owned());
 
-        let problems = Checked::new(&settings).err().unwrap();
+        let problems = CheckedSettings::new(&settings).err().unwrap();
 
         let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
         assert_eq!(keys, ["verify_route.path", "verify_route.equals_field"]);

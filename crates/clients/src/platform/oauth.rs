@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 use super::answer::{ReadLimits, ReadUpTo};
 use super::body::RequestBody;
 use super::checked;
-use super::client::Upstream;
+use super::client::PlatformClient;
 use super::settings::{ClientAuthentication, OauthSettings, SettingsProblem};
-use super::target::Target;
+use super::target::PlatformTarget;
 use crate::error::ClientError;
 
 /// The longest answer of a token endpoint, in bytes.
@@ -24,7 +24,7 @@ const EXPIRES_IN_S_MAX: i64 = 315_360_000;
 
 /// What a token endpoint gave.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Tokens {
+pub struct OauthTokens {
     /// The token for calls.
     pub access_token: Zeroizing<String>,
     /// The token for the next refresh, where it changed; the old one may be dead then.
@@ -61,12 +61,12 @@ pub enum RefreshFailure {
 pub(super) struct TokenEndpoint {
     uri: Uri,
     user_agent: HeaderValue,
-    proof: Proof,
+    proof: ClientProof,
 }
 
 /// How this service proves itself.
 #[derive(Clone)]
-enum Proof {
+enum ClientProof {
     Header(HeaderValue),
     /// What is put behind the form.
     Form(Zeroizing<String>),
@@ -75,10 +75,10 @@ enum Proof {
 /// Exchanges a refresh token for a fresh access token. It is sent once: endpoints that rotate refresh
 /// tokens may take a second use for theft.
 pub async fn refresh(
-    upstream: &Upstream,
-    target: &Target,
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
     refresh_token: &str,
-) -> Result<Tokens, RefreshFailure> {
+) -> Result<OauthTokens, RefreshFailure> {
     let endpoint = target.token_endpoint();
     let endpoint = endpoint.ok_or_else(|| ClientError::build("no token endpoint is configured"))?;
     let mut answer = upstream.send(target, endpoint.request(refresh_token)).await?;
@@ -108,13 +108,13 @@ impl TokenEndpoint {
         }
         // An unusable one is reported where it is configured.
         let user_agent = HeaderValue::from_str(user_agent).ok()?;
-        Some(Self { uri: uri?, user_agent, proof: Proof::new(settings)? })
+        Some(Self { uri: uri?, user_agent, proof: ClientProof::new(settings)? })
     }
 
     fn request(&self, refresh_token: &str) -> Request<RequestBody> {
         let mut form = Zeroizing::new(String::from("grant_type=refresh_token&refresh_token="));
         form.push_str(&encoded(refresh_token));
-        if let Proof::Form(proof) = &self.proof {
+        if let ClientProof::Form(proof) = &self.proof {
             form.push_str(proof);
         }
         let body = RequestBody::whole(Bytes::copy_from_slice(form.as_bytes()));
@@ -126,14 +126,14 @@ impl TokenEndpoint {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(USER_AGENT, self.user_agent.clone());
-        if let Proof::Header(proof) = &self.proof {
+        if let ClientProof::Header(proof) = &self.proof {
             headers.insert(AUTHORIZATION, proof.clone());
         }
         request
     }
 }
 
-impl Proof {
+impl ClientProof {
     fn new(settings: &OauthSettings) -> Option<Self> {
         let id = encoded(&settings.client_id);
         let secret = encoded(&settings.client_secret);
@@ -157,7 +157,7 @@ fn encoded(text: &str) -> Zeroizing<String> {
     Zeroizing::new(form_urlencoded::byte_serialize(text.as_bytes()).collect())
 }
 
-fn tokens(body: &[u8]) -> Result<Tokens, ClientError> {
+fn tokens(body: &[u8]) -> Result<OauthTokens, ClientError> {
     let unusable = || ClientError::bad_response("it holds no access token");
     let Ok(Value::Object(mut answer)) = serde_json::from_slice(body) else {
         return Err(unusable());
@@ -172,7 +172,7 @@ fn tokens(body: &[u8]) -> Result<Tokens, ClientError> {
     let refresh_token = text("refresh_token");
     let scopes = text("scope").map(|scope| scope.split_whitespace().map(str::to_owned).collect());
     let expires_in_s = answer.get("expires_in").and_then(whole_seconds);
-    Ok(Tokens { access_token, refresh_token, expires_in_s, scopes })
+    Ok(OauthTokens { access_token, refresh_token, expires_in_s, scopes })
 }
 
 /// Whole seconds; some endpoints write them as text or with a fraction.
@@ -219,7 +219,7 @@ fn is_error_code(code: &str) -> bool {
     !code.is_empty() && code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for OauthTokens {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Tokens")

@@ -157,14 +157,14 @@ fn check_segment(segment: &str) -> Result<(), PathProblem> {
 
 /// Checks what a segment is read as once it is decoded, and what a careless platform reads that decodes it again.
 fn check_readings(segment: &str) -> Result<(), PathProblem> {
-    let mut text = Decoded::of(segment.as_bytes()).bytes;
+    let mut text = DecodedBytes::of(segment.as_bytes()).bytes;
     let first = str::from_utf8(&text).map_err(|_| PathProblem::ForbiddenText)?;
     if first.contains(TAKEN_FOR_OTHERS) {
         return Err(PathProblem::ForbiddenText);
     }
     check_parts(&text)?;
     for _ in 0..=DECODINGS_MAX {
-        let again = Decoded::of(&text);
+        let again = DecodedBytes::of(&text);
         if !again.is_changed {
             return Ok(());
         }
@@ -201,14 +201,14 @@ fn has_likeness(bytes: &[u8]) -> bool {
 }
 
 /// Bytes with their escapes decoded once.
-struct Decoded {
+struct DecodedBytes {
     bytes: Vec<u8>,
     is_changed: bool,
     /// Whether an escape stood for a dot, a slash, a backslash or a control byte.
     is_dangerous: bool,
 }
 
-impl Decoded {
+impl DecodedBytes {
     /// A `%` that no two digits follow stands for itself.
     fn of(mut rest: &[u8]) -> Self {
         let mut decoded =
@@ -405,7 +405,7 @@ mod tests {
     /// semicolon in a segment.
     fn carelessly_decoded(bytes: &[u8]) -> Vec<u8> {
         let mut decoded = Vec::new();
-        let mut rest = Decoded::of(bytes).bytes;
+        let mut rest = DecodedBytes::of(bytes).bytes;
         rest.reverse();
         while let Some(byte) = rest.pop() {
             let next = rest.last().copied().unwrap_or_default();
@@ -469,10 +469,10 @@ mod tests {
                 })
                 .collect();
             let is_dots = matches!(name.trim(), "." | "..");
-            let forms_an_escape = Decoded::of(name.as_bytes()).is_changed;
+            let forms_an_escape = DecodedBytes::of(name.as_bytes()).is_changed;
             if !is_dots && !forms_an_escape {
                 prop_assert_eq!(check_path(&encoded), Ok(()));
-                prop_assert_eq!(Decoded::of(encoded.as_bytes()).bytes, name.into_bytes());
+                prop_assert_eq!(DecodedBytes::of(encoded.as_bytes()).bytes, name.into_bytes());
             }
         }
 

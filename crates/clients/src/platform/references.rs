@@ -30,7 +30,7 @@ pub struct CalledWith<'a> {
 
 /// Where a reference leads.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reference {
+pub(super) enum PlatformReference {
     /// To a native path: the reference to it on this service.
     Native(String),
     /// To somewhere else on the platform or, without a scheme, on another host: its whole address.
@@ -40,7 +40,7 @@ pub(super) enum Reference {
 }
 
 /// A reference in its parts.
-struct Parts<'a> {
+struct ReferenceParts<'a> {
     scheme: Option<&'a str>,
     authority: Option<&'a str>,
     path: &'a str,
@@ -56,36 +56,40 @@ impl NativeSpace {
     }
 
     /// Reads a reference that stands in the response to a call.
-    pub(super) fn read(&self, reference: &str, called: CalledWith<'_>) -> Reference {
+    pub(super) fn read(&self, reference: &str, called: CalledWith<'_>) -> PlatformReference {
         if !reference.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte))
         {
-            return Reference::Unchanged;
+            return PlatformReference::Unchanged;
         }
-        let parts = Parts::of(reference);
+        let parts = ReferenceParts::of(reference);
         if parts.scheme.is_some() && !self.is_here(&parts) {
-            return Reference::Unchanged;
+            return PlatformReference::Unchanged;
         }
         let scheme = self.scheme.as_str();
         if let Some(authority) = parts.authority.filter(|_| !self.is_here(&parts)) {
-            let Parts { path, query, fragment, .. } = parts;
-            return Reference::Resolved(format!("{scheme}://{authority}{path}{query}{fragment}"));
+            let ReferenceParts { path, query, fragment, .. } = parts;
+            return PlatformReference::Resolved(format!(
+                "{scheme}://{authority}{path}{query}{fragment}"
+            ));
         }
         let (path, query) = self.target(&parts, called);
         let fragment = parts.fragment;
         match self.native(&path, &query) {
             Some(native) => {
                 let account = called.account;
-                Reference::Native(format!("/v1/{account}/native/{native}{query}{fragment}"))
+                PlatformReference::Native(format!("/v1/{account}/native/{native}{query}{fragment}"))
             }
             None => {
                 let authority = &self.authority;
-                Reference::Resolved(format!("{scheme}://{authority}{path}{query}{fragment}"))
+                PlatformReference::Resolved(format!(
+                    "{scheme}://{authority}{path}{query}{fragment}"
+                ))
             }
         }
     }
 
     /// Whether a reference stays on the platform's own origin.
-    fn is_here(&self, parts: &Parts<'_>) -> bool {
+    fn is_here(&self, parts: &ReferenceParts<'_>) -> bool {
         let same_scheme =
             parts.scheme.is_none_or(|scheme| scheme.eq_ignore_ascii_case(self.scheme.as_str()));
         let Some(authority) = parts.authority else {
@@ -109,7 +113,7 @@ impl NativeSpace {
     }
 
     /// The path, without dot segments, and the query that it leads to.
-    fn target(&self, parts: &Parts<'_>, called: CalledWith<'_>) -> (String, String) {
+    fn target(&self, parts: &ReferenceParts<'_>, called: CalledWith<'_>) -> (String, String) {
         if parts.authority.is_some() || parts.path.starts_with('/') {
             return (without_dots(parts.path), parts.query.to_owned());
         }
@@ -135,7 +139,7 @@ impl NativeSpace {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ReferenceParts<'a> {
     /// RFC 3986, appendix B.
     fn of(reference: &'a str) -> Self {
         let (rest, fragment) = split_before(reference, &['#']);
@@ -197,7 +201,7 @@ mod tests {
         NativeSpace::new(parts.scheme.unwrap(), parts.authority.unwrap(), prefix.to_owned())
     }
 
-    fn read(reference: &str) -> Reference {
+    fn read(reference: &str) -> PlatformReference {
         space("https://P.example:443", "/api/v1/").read(reference, CALLED)
     }
 
@@ -220,7 +224,7 @@ mod tests {
             ("a:b", "lists/7/a:b"),
         ] {
             let reference = if reference == "a:b" { "./a:b" } else { reference };
-            let expected = Reference::Native(format!("/v1/ada/native/{native}"));
+            let expected = PlatformReference::Native(format!("/v1/ada/native/{native}"));
             assert_eq!(read(reference), expected, "{reference}");
         }
     }
@@ -239,7 +243,11 @@ mod tests {
             ("//u@p.example/api/v1/x", "https://u@p.example/api/v1/x"),
             ("//p.example:8443/api/v1/x", "https://p.example:8443/api/v1/x"),
         ] {
-            assert_eq!(read(reference), Reference::Resolved(resolved.to_owned()), "{reference}");
+            assert_eq!(
+                read(reference),
+                PlatformReference::Resolved(resolved.to_owned()),
+                "{reference}"
+            );
         }
     }
 
@@ -258,7 +266,7 @@ mod tests {
             "/api/v1/caf\u{e9}",
             "/api/v1/<x>",
         ] {
-            assert_eq!(read(reference), Reference::Unchanged, "{reference}");
+            assert_eq!(read(reference), PlatformReference::Unchanged, "{reference}");
         }
     }
 
@@ -268,7 +276,7 @@ mod tests {
         fn a_rewritten_reference_never_leaves_the_account(
             reference in "(https://p\\.example|//p\\.example|http:|//|)(/api/v1|/|)(\\.\\./|\\./|%2[eEfF5]|[a-z/?#;:@\\\\%. ]){0,12}"
         ) {
-            if let Reference::Native(rewritten) = read(&reference) {
+            if let PlatformReference::Native(rewritten) = read(&reference) {
                 let native = rewritten.strip_prefix("/v1/ada/native/").unwrap();
                 let path = native.split(['?', '#']).next().unwrap();
                 prop_assert!(path::check_path(path).is_ok(), "{rewritten}");

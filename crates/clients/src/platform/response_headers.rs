@@ -10,7 +10,7 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS, X_DNS_PREFETCH_CONTROL, X_FRAME_OPTIONS, X_XSS_PROTECTION,
 };
 
-use super::references::{CalledWith, NativeSpace, Reference};
+use super::references::{CalledWith, NativeSpace, PlatformReference};
 use super::settings::SettingsProblem;
 
 /// What passes from every platform: what the body is, and when to come again.
@@ -101,14 +101,14 @@ const PLATFORM_CACHE_CONTROL: HeaderName = HeaderName::from_static("x-platform-c
 /// The headers that pass from one platform.
 #[derive(Debug, Clone)]
 pub(super) struct ResponseHeaders {
-    passing: HeaderMap<Passing>,
+    passing: HeaderMap<HeaderPassing>,
     /// Absent only where the platform's address is a problem of its own.
     space: Option<NativeSpace>,
 }
 
 /// How a header passes.
 #[derive(Debug, Clone, Copy)]
-enum Passing {
+enum HeaderPassing {
     AsItIs,
     /// Freshness is told, and changes nothing about where responses may be stored.
     CacheControl,
@@ -117,7 +117,7 @@ enum Passing {
     Links,
 }
 
-impl Passing {
+impl HeaderPassing {
     fn of(name: &HeaderName) -> Self {
         let special = [
             (CACHE_CONTROL, Self::CacheControl),
@@ -139,7 +139,7 @@ impl ResponseHeaders {
     ) -> Self {
         let mut passing = HeaderMap::with_capacity(ALWAYS.len() + names.len());
         for name in ALWAYS {
-            passing.insert(name, Passing::AsItIs);
+            passing.insert(name, HeaderPassing::AsItIs);
         }
         for (index, text) in names.iter().enumerate() {
             let mut refuse = |message: String| {
@@ -149,7 +149,7 @@ impl ResponseHeaders {
                 Err(_) => refuse(format!("{text:?} is not a header name")),
                 Ok(name) => match refusal(&name) {
                     Some(reason) => refuse(format!("{name} {reason}")),
-                    None => drop(passing.insert(name.clone(), Passing::of(&name))),
+                    None => drop(passing.insert(name.clone(), HeaderPassing::of(&name))),
                 },
             }
         }
@@ -163,11 +163,13 @@ impl ResponseHeaders {
         let mut kept = HeaderMap::with_capacity(HEADERS);
         for (name, value) in response {
             let (name, value) = match self.passing.get(name) {
-                Some(Passing::AsItIs) => (name.clone(), value.clone()),
-                Some(Passing::CacheControl) => (PLATFORM_CACHE_CONTROL, value.clone()),
-                Some(Passing::Location) => self.location(value, called),
-                Some(Passing::ContentLocation) => (CONTENT_LOCATION, self.reference(value, called)),
-                Some(Passing::Links) => (LINK, self.links(value, called)),
+                Some(HeaderPassing::AsItIs) => (name.clone(), value.clone()),
+                Some(HeaderPassing::CacheControl) => (PLATFORM_CACHE_CONTROL, value.clone()),
+                Some(HeaderPassing::Location) => self.location(value, called),
+                Some(HeaderPassing::ContentLocation) => {
+                    (CONTENT_LOCATION, self.reference(value, called))
+                }
+                Some(HeaderPassing::Links) => (LINK, self.links(value, called)),
                 None => match rate_limit(name) {
                     Some(renamed) => (renamed, value.clone()),
                     None => continue,
@@ -182,9 +184,9 @@ impl ResponseHeaders {
     /// under another name.
     fn location(&self, value: &HeaderValue, called: CalledWith<'_>) -> (HeaderName, HeaderValue) {
         let (name, text) = match value.to_str().map(|text| self.read(text, called)) {
-            Ok(Reference::Native(text)) => (LOCATION, text),
-            Ok(Reference::Resolved(text)) => (PLATFORM_LOCATION, text),
-            Ok(Reference::Unchanged) | Err(_) => return (PLATFORM_LOCATION, value.clone()),
+            Ok(PlatformReference::Native(text)) => (LOCATION, text),
+            Ok(PlatformReference::Resolved(text)) => (PLATFORM_LOCATION, text),
+            Ok(PlatformReference::Unchanged) | Err(_) => return (PLATFORM_LOCATION, value.clone()),
         };
         match HeaderValue::try_from(text) {
             Ok(written) => (name, written),
@@ -223,14 +225,16 @@ impl ResponseHeaders {
         HeaderValue::try_from(written).unwrap_or_else(|_| value.clone())
     }
 
-    fn read(&self, reference: &str, called: CalledWith<'_>) -> Reference {
-        self.space.as_ref().map_or(Reference::Unchanged, |space| space.read(reference, called))
+    fn read(&self, reference: &str, called: CalledWith<'_>) -> PlatformReference {
+        self.space
+            .as_ref()
+            .map_or(PlatformReference::Unchanged, |space| space.read(reference, called))
     }
 
     fn rewritten(&self, reference: &str, called: CalledWith<'_>) -> String {
         match self.read(reference, called) {
-            Reference::Native(text) | Reference::Resolved(text) => text,
-            Reference::Unchanged => reference.to_owned(),
+            PlatformReference::Native(text) | PlatformReference::Resolved(text) => text,
+            PlatformReference::Unchanged => reference.to_owned(),
         }
     }
 }

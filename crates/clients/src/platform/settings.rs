@@ -37,7 +37,7 @@ pub struct TargetSettings {
     /// The token endpoint, if access tokens end.
     pub oauth: Option<OauthSettings>,
     /// How long each phase of a call may take.
-    pub timeouts: Timeouts,
+    pub timeouts: CallTimeouts,
     /// A PEM file of certificate authorities that are trusted besides the public ones.
     pub ca_file: Option<PathBuf>,
 }
@@ -102,7 +102,7 @@ pub enum ClientAuthentication {
 
 /// How long each phase of a call may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct CallTimeouts {
     /// To find the address and connect to it.
     pub connect: Duration,
     /// For the TLS handshake.
@@ -125,7 +125,7 @@ pub struct SettingsProblem {
     pub message: String,
 }
 
-impl Default for Timeouts {
+impl Default for CallTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(3),
@@ -198,7 +198,7 @@ pub(super) mod sample {
                 accepted_statuses: Vec::new(),
             },
             oauth: None,
-            timeouts: Timeouts::default(),
+            timeouts: CallTimeouts::default(),
             ca_file: None,
         }
     }

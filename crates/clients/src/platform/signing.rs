@@ -31,13 +31,13 @@ pub struct SigningInput {
 
 /// A checked way to sign.
 #[derive(Clone)]
-pub(super) struct Signer {
+pub(super) struct RequestSigner {
     keyed: Hmac<Sha256>,
     client_id: HeaderValue,
     client_version: HeaderValue,
 }
 
-impl Signer {
+impl RequestSigner {
     /// Checks the settings; problems are added with the names of their keys.
     pub(super) fn new(
         settings: &SigningSettings,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn signed(target: &str, nonce: u8) -> HeaderMap {
-        let signer = Signer::new(&settings(), &mut Vec::new()).unwrap();
+        let signer = RequestSigner::new(&settings(), &mut Vec::new()).unwrap();
         let mut headers = HeaderMap::new();
         let input = SigningInput {
             now: Timestamp::from_unix_micros(1_795_234_422_123_999),
@@ -159,7 +159,7 @@ mod tests {
         };
         let mut problems = Vec::new();
 
-        assert!(Signer::new(&unusable, &mut problems).is_none());
+        assert!(RequestSigner::new(&unusable, &mut problems).is_none());
 
         let keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
         assert_eq!(

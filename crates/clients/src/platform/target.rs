@@ -13,9 +13,9 @@ use http::{Request, Uri};
 
 use super::account_headers::AccountHeaders;
 use super::body::RequestBody;
-use super::checked::Checked;
+use super::checked::CheckedSettings;
 use super::connect::ConnectionSettings;
-use super::credentials::Credentials;
+use super::credentials::AccountCredentials;
 use super::headers;
 use super::oauth::TokenEndpoint;
 use super::path::{self, PathProblem};
@@ -27,7 +27,7 @@ use crate::error::ClientError;
 
 /// One platform as configured, checked and ready for requests. Cheap to clone.
 #[derive(Clone)]
-pub struct Target(Arc<Checked>);
+pub struct PlatformTarget(Arc<CheckedSettings>);
 
 /// One native request, ready to be sent.
 #[derive(Clone)]
@@ -50,12 +50,12 @@ pub struct NativeCall<'a> {
     pub signing: SigningInput,
 }
 
-impl Target {
+impl PlatformTarget {
     /// Checks the settings of a platform; reads the file of its certificate authorities.
     ///
     /// Finds all problems at once, named by their keys.
     pub fn new(settings: &TargetSettings) -> Result<Self, Vec<SettingsProblem>> {
-        Checked::new(settings).map(|checked| Self(Arc::new(checked)))
+        CheckedSettings::new(settings).map(|checked| Self(Arc::new(checked)))
     }
 
     /// Which platform it is.
@@ -87,7 +87,10 @@ impl Target {
     /// The headers that all requests with these credentials have.
     ///
     /// Fails with [`Build`](crate::error::Kind::Build) when a credential cannot stand in a header.
-    pub fn headers_of(&self, credentials: &Credentials) -> Result<AccountHeaders, ClientError> {
+    pub fn headers_of(
+        &self,
+        credentials: &AccountCredentials,
+    ) -> Result<AccountHeaders, ClientError> {
         AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials)
     }
 
@@ -169,7 +172,7 @@ impl fmt::Debug for NativeCall<'_> {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for PlatformTarget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Target")
@@ -205,7 +208,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::CallErrorKind;
     use crate::platform::settings::sample::settings;
 
     fn call<'a>(account: &'a AccountHeaders, caller: &'a HeaderMap) -> NativeCall<'a> {
@@ -221,13 +224,13 @@ mod tests {
         }
     }
 
-    fn account(target: &Target, json: &str) -> AccountHeaders {
-        target.headers_of(&Credentials::from_json(json.as_bytes()).unwrap()).unwrap()
+    fn account(target: &PlatformTarget, json: &str) -> AccountHeaders {
+        target.headers_of(&AccountCredentials::from_json(json.as_bytes()).unwrap()).unwrap()
     }
 
     #[test]
     fn a_request_is_the_prefix_path_and_query_and_the_platforms_headers() {
-        let target = Target::new(&settings()).unwrap();
+        let target = PlatformTarget::new(&settings()).unwrap();
         let account = account(&target, r#"{"token":"t0"}"#);
         let mut caller = HeaderMap::new();
         caller.insert("authorization", HeaderValue::from_static("Bearer theirs"));
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_credential_takes_the_place_of_the_default_user_agent() {
-        let target = Target::new(&settings()).unwrap();
+        let target = PlatformTarget::new(&settings()).unwrap();
         let account = account(&target, r#"{"token":"t","user_agent":"Phone 1"}"#);
 
         let request = target.request(&call(&account, &HeaderMap::new())).unwrap();
@@ -267,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_get_has_no_body_and_an_empty_post_says_so() {
-        let target = Target::new(&settings()).unwrap();
+        let target = PlatformTarget::new(&settings()).unwrap();
         let (account, caller) = (account(&target, "{}"), HeaderMap::new());
         let with = |method, body| {
             target.request(&NativeCall { method, body, ..call(&account, &caller) }).unwrap()
@@ -286,8 +289,8 @@ mod tests {
 
     #[test]
     fn a_path_or_credential_that_cannot_be_sent_fails_before_anything_leaves() {
-        let target = Target::new(&settings()).unwrap();
-        let broken = Credentials::from_json(br#"{"token":"a\r\nX-Evil: 1"}"#).unwrap();
+        let target = PlatformTarget::new(&settings()).unwrap();
+        let broken = AccountCredentials::from_json(br#"{"token":"a\r\nX-Evil: 1"}"#).unwrap();
         let fine = account(&target, r#"{"token":"t"}"#);
         let caller = HeaderMap::new();
 
@@ -300,7 +303,10 @@ mod tests {
 
         for failure in failures {
             let error = failure.unwrap_err();
-            assert_eq!((error.kind, error.sent, error.retryable), (Kind::Build, false, false));
+            assert_eq!(
+                (error.kind, error.sent, error.retryable),
+                (CallErrorKind::Build, false, false)
+            );
         }
     }
 
@@ -312,7 +318,7 @@ mod tests {
             path in "([a-zA-Z0-9._~!$&'()*+,=:@/%;\\\\?#-]|%2[eEfF]|\\.\\./|//|http://){0,16}",
             query in "([a-zA-Z0-9&=%#?/\\\\<>\"{}|^`-]|%0[adAD]|%[0-9a-f]{2}){0,16}",
         ) {
-            let target = Target::new(&settings()).unwrap();
+            let target = PlatformTarget::new(&settings()).unwrap();
             let (account, caller) = (account(&target, "{}"), HeaderMap::new());
             let built = target.request(&NativeCall {
                 path: &path,

@@ -5,14 +5,14 @@ use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 use zeroize::Zeroizing;
 
-use super::credentials::Credentials;
+use super::credentials::AccountCredentials;
 
 /// Checked text with places.
 #[derive(Debug, Clone)]
-pub(super) struct Template(Vec<Piece>);
+pub(super) struct TextTemplate(Vec<TemplatePiece>);
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Field(String),
     CallId,
@@ -20,7 +20,7 @@ enum Piece {
     Filled(Zeroizing<String>),
 }
 
-impl Template {
+impl TextTemplate {
     /// Reads a template. Names in braces are made of lower-case letters, digits and `_`; a member of an object follows
     /// the object's name behind a dot, as in `{extra.device-id}`. A brace cannot stand for itself.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
@@ -33,7 +33,7 @@ impl Template {
                 return Err(BRACES);
             }
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                pieces.push(TemplatePiece::Text(before.to_owned()));
             }
             pieces.push(named(name)?);
             rest = after;
@@ -42,7 +42,7 @@ impl Template {
             return Err(BRACES);
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            pieces.push(TemplatePiece::Text(rest.to_owned()));
         }
         Ok(Self(pieces))
     }
@@ -50,26 +50,28 @@ impl Template {
     /// The names of the credentials in it.
     pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Field(field) => Some(field.as_str()),
-            Piece::Text(_) | Piece::CallId | Piece::Filled(_) => None,
+            TemplatePiece::Field(field) => Some(field.as_str()),
+            TemplatePiece::Text(_) | TemplatePiece::CallId | TemplatePiece::Filled(_) => None,
         })
     }
 
     /// Whether a credential is part of it.
     pub(super) fn holds_secrets(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::Field(_) | Piece::Filled(_)))
+        self.0
+            .iter()
+            .any(|piece| matches!(piece, TemplatePiece::Field(_) | TemplatePiece::Filled(_)))
     }
 
     /// Whether it is another text for each call.
     pub(super) fn names_call(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::CallId))
+        self.0.iter().any(|piece| matches!(piece, TemplatePiece::CallId))
     }
 
     /// The same with the credentials in their places, or nothing when one is absent.
-    pub(super) fn of_account(&self, credentials: &Credentials) -> Option<Self> {
+    pub(super) fn of_account(&self, credentials: &AccountCredentials) -> Option<Self> {
         let filled = self.0.iter().map(|piece| match piece {
-            Piece::Field(field) => {
-                Some(Piece::Filled(Zeroizing::new(credentials.get(field)?.to_owned())))
+            TemplatePiece::Field(field) => {
+                Some(TemplatePiece::Filled(Zeroizing::new(credentials.get(field)?.to_owned())))
             }
             other => Some(other.clone()),
         });
@@ -80,7 +82,7 @@ impl Template {
     /// cannot stand in a header.
     pub(super) fn fill_header(
         &self,
-        credentials: &Credentials,
+        credentials: &AccountCredentials,
         call_id: &str,
     ) -> Option<Result<HeaderValue, InvalidHeaderValue>> {
         let mut bytes = 0;
@@ -103,7 +105,7 @@ impl Template {
     /// percent-encoded, so that a value is never more than one segment.
     pub(super) fn fill_path(
         &self,
-        credentials: &Credentials,
+        credentials: &AccountCredentials,
         call_id: &str,
     ) -> Option<Zeroizing<String>> {
         let mut bytes = 0;
@@ -115,8 +117,8 @@ impl Template {
         for piece in &self.0 {
             let value = piece.value(credentials, call_id)?;
             match piece {
-                Piece::Text(_) => written.push_str(value),
-                Piece::Field(_) | Piece::Filled(_) | Piece::CallId => {
+                TemplatePiece::Text(_) => written.push_str(value),
+                TemplatePiece::Field(_) | TemplatePiece::Filled(_) | TemplatePiece::CallId => {
                     push_encoded(&mut written, value);
                 }
             }
@@ -129,16 +131,20 @@ impl Template {
         self.0
             .iter()
             .map(|piece| match piece {
-                Piece::Text(fixed) => fixed.as_str(),
-                Piece::Field(_) | Piece::Filled(_) | Piece::CallId => text,
+                TemplatePiece::Text(fixed) => fixed.as_str(),
+                TemplatePiece::Field(_) | TemplatePiece::Filled(_) | TemplatePiece::CallId => text,
             })
             .collect()
     }
 }
 
-impl Piece {
+impl TemplatePiece {
     /// What it stands for; nothing when a credential is absent.
-    fn value<'a>(&'a self, credentials: &'a Credentials, call_id: &'a str) -> Option<&'a str> {
+    fn value<'a>(
+        &'a self,
+        credentials: &'a AccountCredentials,
+        call_id: &'a str,
+    ) -> Option<&'a str> {
         match self {
             Self::Text(fixed) => Some(fixed),
             Self::Field(field) => credentials.get(field),
@@ -148,7 +154,7 @@ impl Piece {
     }
 }
 
-fn named(name: &str) -> Result<Piece, &'static str> {
+fn named(name: &str) -> Result<TemplatePiece, &'static str> {
     let (field, member) = name.split_once('.').unzip();
     let field = field.unwrap_or(name);
     let is_name = !field.is_empty()
@@ -156,8 +162,8 @@ fn named(name: &str) -> Result<Piece, &'static str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let is_member = member.is_none_or(|member| !member.is_empty() && member.bytes().all(is_plain));
     match name {
-        "call_id" => Ok(Piece::CallId),
-        name if is_name && is_member => Ok(Piece::Field(name.to_owned())),
+        "call_id" => Ok(TemplatePiece::CallId),
+        name if is_name && is_member => Ok(TemplatePiece::Field(name.to_owned())),
         _ => Err(
             "names a field with other characters than a-z, 0-9 and _; write {field}, or {field.member} for \
                   a member of an object",
@@ -180,40 +186,41 @@ fn push_encoded(written: &mut String, value: &str) {
 mod tests {
     use super::*;
 
-    fn credentials() -> Credentials {
-        Credentials::from_json(br#"{"token":"t0","id":"a/../b\u00e9"}"#).unwrap()
+    fn credentials() -> AccountCredentials {
+        AccountCredentials::from_json(br#"{"token":"t0","id":"a/../b\u00e9"}"#).unwrap()
     }
 
     #[test]
     fn places_are_filled_with_credentials_and_the_call() {
-        let template = Template::parse("Bearer {token}; call={call_id}").unwrap();
+        let template = TextTemplate::parse("Bearer {token}; call={call_id}").unwrap();
 
         let filled = template.fill_header(&credentials(), "call_1").unwrap().unwrap();
 
         assert_eq!(filled, "Bearer t0; call=call_1");
         assert!(filled.is_sensitive());
         assert!(template.holds_secrets());
-        assert!(!Template::parse("fixed {call_id}").unwrap().holds_secrets());
+        assert!(!TextTemplate::parse("fixed {call_id}").unwrap().holds_secrets());
     }
 
     #[test]
     fn an_account_fills_its_places_once_and_each_call_its_own() {
-        let template = Template::parse("Bearer {token}; call={call_id}").unwrap();
+        let template = TextTemplate::parse("Bearer {token}; call={call_id}").unwrap();
 
         let of_account = template.of_account(&credentials()).unwrap();
-        let filled = of_account.fill_header(&Credentials::default(), "call_2").unwrap().unwrap();
+        let filled =
+            of_account.fill_header(&AccountCredentials::default(), "call_2").unwrap().unwrap();
 
         assert!(of_account.names_call() && of_account.holds_secrets());
         assert_eq!(filled, "Bearer t0; call=call_2");
         assert!(filled.is_sensitive());
-        assert!(template.of_account(&Credentials::default()).is_none());
-        assert!(!Template::parse("{token}").unwrap().names_call());
+        assert!(template.of_account(&AccountCredentials::default()).is_none());
+        assert!(!TextTemplate::parse("{token}").unwrap().names_call());
     }
 
     #[test]
     fn a_member_of_an_object_is_named_behind_a_dot() {
-        let credentials = Credentials::from_json(br#"{"extra.bc-Id":"b1"}"#).unwrap();
-        let template = Template::parse("id={extra.bc-Id}; {call_id}").unwrap();
+        let credentials = AccountCredentials::from_json(br#"{"extra.bc-Id":"b1"}"#).unwrap();
+        let template = TextTemplate::parse("id={extra.bc-Id}; {call_id}").unwrap();
 
         let filled = template.fill_header(&credentials, "c").unwrap().unwrap();
 
@@ -223,20 +230,22 @@ mod tests {
 
     #[test]
     fn nothing_is_written_when_a_credential_is_absent() {
-        assert!(Template::parse("{user_agent}").unwrap().fill_header(&credentials(), "").is_none());
+        assert!(
+            TextTemplate::parse("{user_agent}").unwrap().fill_header(&credentials(), "").is_none()
+        );
     }
 
     #[test]
     fn a_credential_that_cannot_stand_in_a_header_is_told() {
-        let credentials = Credentials::from_json(br#"{"token":"a\nb"}"#).unwrap();
-        let template = Template::parse("{token}").unwrap();
+        let credentials = AccountCredentials::from_json(br#"{"token":"a\nb"}"#).unwrap();
+        let template = TextTemplate::parse("{token}").unwrap();
 
         assert!(template.fill_header(&credentials, "").unwrap().is_err());
     }
 
     #[test]
     fn a_value_in_a_path_stays_one_segment() {
-        let template = Template::parse("user/{id}").unwrap();
+        let template = TextTemplate::parse("user/{id}").unwrap();
 
         let filled = template.fill_path(&credentials(), "").unwrap();
 
@@ -249,7 +258,7 @@ mod tests {
             "{token", "token}", "{}", "{Token}", "{a{b}}", "a}b{c}", "{to ken}", "{a.}", "{.a}",
             "{a.b.c}", "{a.b c}",
         ] {
-            assert!(Template::parse(text).is_err(), "{text}");
+            assert!(TextTemplate::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -6,15 +6,15 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use serde_json::Value;
 
-use super::answer::{Answer, ReadLimits, ReadUpTo};
-use super::client::Upstream;
-use super::credentials::Credentials;
-use super::envelope::{self, Envelope, Gzip};
+use super::answer::{PlatformResponse, ReadLimits, ReadUpTo};
+use super::client::PlatformClient;
+use super::credentials::AccountCredentials;
+use super::envelope::{self, DecodedBody, EnvelopeContent};
 use super::path;
 use super::settings::{SettingsProblem, VerifySettings};
 use super::signing::SigningInput;
-use super::target::{NativeCall, Target};
-use super::template::Template;
+use super::target::{NativeCall, PlatformTarget};
+use super::template::TextTemplate;
 use crate::error::ClientError;
 
 /// The longest answer that is read, in bytes.
@@ -22,7 +22,7 @@ pub const ANSWER_BYTES_MAX: usize = 262_144;
 
 /// What a platform says to an account's credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verification {
+pub enum CredentialVerdict {
     /// They are valid.
     Confirmed {
         /// The platform's own id of the account, where its answer told one.
@@ -40,7 +40,7 @@ pub enum Verification {
 /// The checked request that proves credentials.
 #[derive(Debug, Clone)]
 pub(super) struct IdentityCheck {
-    path: Template,
+    path: TextTemplate,
     id_pointer: Option<String>,
     equals_field: Option<String>,
     accepted_statuses: Vec<u16>,
@@ -52,11 +52,11 @@ pub(super) struct IdentityCheck {
 /// unusably, and with [`Build`](crate::error::Kind::Build) when the credentials lack a field that the check
 /// needs or hold one that cannot be sent.
 pub async fn verify(
-    upstream: &Upstream,
-    target: &Target,
-    credentials: &Credentials,
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
+    credentials: &AccountCredentials,
     signing: SigningInput,
-) -> Result<Verification, ClientError> {
+) -> Result<CredentialVerdict, ClientError> {
     let check = target.identity();
     let filled = check.path.fill_path(credentials, "verify");
     let path =
@@ -116,26 +116,26 @@ impl IdentityCheck {
 
     async fn judge(
         &self,
-        target: &Target,
-        credentials: &Credentials,
-        answer: Answer,
-    ) -> Result<Verification, ClientError> {
+        target: &PlatformTarget,
+        credentials: &AccountCredentials,
+        answer: PlatformResponse,
+    ) -> Result<CredentialVerdict, ClientError> {
         let status = answer.status.as_u16();
         if self.accepted_statuses.contains(&status) {
-            return Ok(Verification::Confirmed { platform_account_id: None });
+            return Ok(CredentialVerdict::Confirmed { platform_account_id: None });
         }
         if !answer.status.is_success() {
-            return Ok(Verification::Refused { status });
+            return Ok(CredentialVerdict::Refused { status });
         }
         let Some(pointer) = &self.id_pointer else {
-            return Ok(Verification::Confirmed { platform_account_id: None });
+            return Ok(CredentialVerdict::Confirmed { platform_account_id: None });
         };
         let body = whole(answer).await?;
         let body = if target.has_envelope() {
             match envelope::unwrap(&body) {
-                Envelope::Inner(inner) => inner,
+                EnvelopeContent::Inner(inner) => inner,
                 // An envelope that does not say success is a refusal, whatever the status is.
-                Envelope::Kept => return Ok(Verification::Refused { status }),
+                EnvelopeContent::Kept => return Ok(CredentialVerdict::Refused { status }),
             }
         } else {
             body
@@ -145,27 +145,27 @@ impl IdentityCheck {
         Ok(self.compare(told.pointer(pointer), credentials))
     }
 
-    fn compare(&self, id: Option<&Value>, credentials: &Credentials) -> Verification {
+    fn compare(&self, id: Option<&Value>, credentials: &AccountCredentials) -> CredentialVerdict {
         let id = match id {
             Some(Value::String(id)) => id.clone(),
             Some(Value::Number(id)) => id.to_string(),
-            Some(_) | None => return Verification::Mismatch,
+            Some(_) | None => return CredentialVerdict::Mismatch,
         };
         match &self.equals_field {
-            Some(field) if credentials.get(field) != Some(&id) => Verification::Mismatch,
-            Some(_) | None => Verification::Confirmed { platform_account_id: Some(id) },
+            Some(field) if credentials.get(field) != Some(&id) => CredentialVerdict::Mismatch,
+            Some(_) | None => CredentialVerdict::Confirmed { platform_account_id: Some(id) },
         }
     }
 }
 
-fn readable_path(text: &str) -> Result<Template, String> {
-    let template = Template::parse(text).map_err(str::to_owned)?;
+fn readable_path(text: &str) -> Result<TextTemplate, String> {
+    let template = TextTemplate::parse(text).map_err(str::to_owned)?;
     path::check_path(&template.filled_with("x")).map_err(|problem| problem.to_string())?;
     Ok(template)
 }
 
 /// The whole answer, decoded; the request asked for no coding, but a platform may not listen.
-async fn whole(mut answer: Answer) -> Result<Bytes, ClientError> {
+async fn whole(mut answer: PlatformResponse) -> Result<Bytes, ClientError> {
     let too_long = || ClientError::bad_response("it is too long for an identity");
     let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?
     else {
@@ -176,7 +176,7 @@ async fn whole(mut answer: Answer) -> Result<Bytes, ClientError> {
         return Ok(body);
     }
     match envelope::decode_gzip(&body, ANSWER_BYTES_MAX)? {
-        Gzip::Decoded(plain) => Ok(plain),
-        Gzip::TooLarge => Err(too_long()),
+        DecodedBody::Decoded(plain) => Ok(plain),
+        DecodedBody::TooLarge => Err(too_long()),
     }
 }

@@ -1,10 +1,10 @@
 //! What a customer has as credit or owes at the processor: it is settled with the next invoice.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::listing::Listing;
-use super::objects::{BalanceTransaction, List};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::FormParameters;
+use super::listing::ListFilter;
+use super::objects::{BalanceTransaction, ListPage};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// A movement of a customer's balance to be made.
 #[derive(Debug, Clone, Copy)]
@@ -22,15 +22,15 @@ pub struct NewBalanceTransaction<'a> {
     pub metadata: &'a [(&'a str, &'a str)],
 }
 
-impl Processor {
-    /// Moves a customer's balance. [`super::objects::Customer::balance`] is the balance after it, unless another
-    /// movement came between. A customer that does not exist is [`ProcessorError::Missing`].
+impl ProcessorClient {
+    /// Moves a customer's balance. [`super::objects::ProcessorCustomer::balance`] is the balance after it, unless
+    /// another movement came between. A customer that does not exist is [`ProcessorError::Missing`].
     pub async fn create_balance_transaction(
         &self,
         new: &NewBalanceTransaction<'_>,
         key: &IdempotencyKey,
     ) -> Result<BalanceTransaction, ProcessorError> {
-        let form = Form::new()
+        let form = FormParameters::new()
             .with("amount", new.amount_cents)
             .with("currency", new.currency)
             .with_some("description", new.description)
@@ -44,8 +44,8 @@ impl Processor {
         &self,
         customer: &str,
         after: Option<&str>,
-    ) -> Result<List<BalanceTransaction>, ProcessorError> {
-        let listing = Listing { after, ..Listing::default() };
+    ) -> Result<ListPage<BalanceTransaction>, ProcessorError> {
+        let listing = ListFilter { after, ..ListFilter::default() };
         self.get(&["customers", customer, "balance_transactions"], listing.form()).await
     }
 }

@@ -1,9 +1,9 @@
 //! The processor's customers and their saved cards.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::objects::{Customer, List, PaymentMethod};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::FormParameters;
+use super::objects::{ListPage, PaymentMethod, ProcessorCustomer};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// A customer to be made.
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +23,14 @@ pub struct CustomerChange<'a> {
     pub default_payment_method: Option<&'a str>,
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Makes a customer.
     pub async fn create_customer(
         &self,
         new: &NewCustomer<'_>,
         key: &IdempotencyKey,
-    ) -> Result<Customer, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<ProcessorCustomer, ProcessorError> {
+        let form = FormParameters::new()
             .with("email", new.email)
             .with_map("metadata", &[("customer_id", new.customer_id)]);
         self.post(&["customers"], form, key).await
@@ -42,17 +42,17 @@ impl Processor {
         id: &str,
         change: &CustomerChange<'_>,
         key: &IdempotencyKey,
-    ) -> Result<Customer, ProcessorError> {
+    ) -> Result<ProcessorCustomer, ProcessorError> {
         let default = "invoice_settings[default_payment_method]";
-        let form = Form::new()
+        let form = FormParameters::new()
             .with_some("email", change.email)
             .with_some(default, change.default_payment_method);
         self.post(&["customers", id], form, key).await
     }
 
     /// Reads a customer; one that was deleted says so.
-    pub async fn retrieve_customer(&self, id: &str) -> Result<Customer, ProcessorError> {
-        self.get(&["customers", id], Form::new()).await
+    pub async fn retrieve_customer(&self, id: &str) -> Result<ProcessorCustomer, ProcessorError> {
+        self.get(&["customers", id], FormParameters::new()).await
     }
 
     /// Reads the customer's cards, newest first; `limit` is 1 to 100.
@@ -60,14 +60,14 @@ impl Processor {
         &self,
         customer: &str,
         limit: u8,
-    ) -> Result<List<PaymentMethod>, ProcessorError> {
-        let form = Form::new().with("type", "card").with("limit", limit.clamp(1, 100));
+    ) -> Result<ListPage<PaymentMethod>, ProcessorError> {
+        let form = FormParameters::new().with("type", "card").with("limit", limit.clamp(1, 100));
         self.get(&["customers", customer, "payment_methods"], form).await
     }
 
     /// Reads a card.
     pub async fn retrieve_payment_method(&self, id: &str) -> Result<PaymentMethod, ProcessorError> {
-        self.get(&["payment_methods", id], Form::new()).await
+        self.get(&["payment_methods", id], FormParameters::new()).await
     }
 
     /// Takes a card from its customer, for good. One that has no customer any more is refused with status 400.
@@ -76,6 +76,6 @@ impl Processor {
         id: &str,
         key: &IdempotencyKey,
     ) -> Result<PaymentMethod, ProcessorError> {
-        self.post(&["payment_methods", id, "detach"], Form::new(), key).await
+        self.post(&["payment_methods", id, "detach"], FormParameters::new(), key).await
     }
 }

@@ -1,10 +1,10 @@
 //! Pages of the processor's: where a pack or a plan is paid, and where a customer looks after cards and invoices.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::listing::Listing;
-use super::objects::{CheckoutSession, List, PortalConfiguration, PortalSession};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::FormParameters;
+use super::listing::ListFilter;
+use super::objects::{CheckoutSession, ListPage, PortalConfiguration, PortalSession};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// What our configurations of the portal say of themselves; one that offers something else has another value.
 const OWN_CONFIGURATION: (&str, &str) = ("made_by", "creator-gateway 1");
@@ -13,13 +13,13 @@ const OWN_CONFIGURATION: (&str, &str) = ("made_by", "creator-gateway 1");
 #[derive(Debug, Clone, Copy)]
 pub struct NewCheckout<'a> {
     /// What happens when it is paid.
-    pub purpose: Purpose,
+    pub purpose: CheckoutPurpose,
     /// The processor's customer.
     pub customer: &'a str,
     /// What we know it by: the order's id.
     pub client_reference_id: Option<&'a str>,
     /// What is bought.
-    pub lines: &'a [Line<'a>],
+    pub lines: &'a [CheckoutLine<'a>],
     /// Where the customer goes after paying; `{CHECKOUT_SESSION_ID}` in it is replaced.
     pub success_url: &'a str,
     /// Where the customer goes instead.
@@ -32,7 +32,7 @@ pub struct NewCheckout<'a> {
 
 /// What a checkout makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum CheckoutPurpose {
     /// One payment; its card is kept for later ones without the customer.
     Payment,
     /// A subscription.
@@ -41,7 +41,7 @@ pub enum Purpose {
 
 /// One line of a checkout.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'a> {
+pub struct CheckoutLine<'a> {
     /// What it costs.
     pub price: LinePrice<'a>,
     /// How often.
@@ -99,7 +99,7 @@ pub enum PortalFlow<'a> {
     Cancel(&'a str),
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Opens a page on which something is bought.
     pub async fn create_checkout(
         &self,
@@ -107,10 +107,10 @@ impl Processor {
         key: &IdempotencyKey,
     ) -> Result<CheckoutSession, ProcessorError> {
         let (mode, data) = match new.purpose {
-            Purpose::Payment => ("payment", "payment_intent_data"),
-            Purpose::Subscription => ("subscription", "subscription_data"),
+            CheckoutPurpose::Payment => ("payment", "payment_intent_data"),
+            CheckoutPurpose::Subscription => ("subscription", "subscription_data"),
         };
-        let mut form = Form::new()
+        let mut form = FormParameters::new()
             .with("mode", mode)
             .with("customer", new.customer)
             .with_some("client_reference_id", new.client_reference_id)
@@ -121,10 +121,10 @@ impl Processor {
             .with_map("metadata", new.metadata)
             // What a session knows is not copied to what it makes.
             .with_map(&format!("{data}[metadata]"), new.metadata);
-        if new.purpose == Purpose::Payment {
+        if new.purpose == CheckoutPurpose::Payment {
             form = form.with("payment_intent_data[setup_future_usage]", "off_session");
         }
-        if new.purpose == Purpose::Subscription {
+        if new.purpose == CheckoutPurpose::Subscription {
             // A proration then shows its price and its discount apart, as a full period does.
             let billing = "subscription_data[billing_mode]";
             form = form
@@ -140,14 +140,14 @@ impl Processor {
     /// Reads a session with its payment and the card that paid.
     pub async fn retrieve_checkout(&self, id: &str) -> Result<CheckoutSession, ProcessorError> {
         let expanded = ["payment_intent.payment_method", "setup_intent.payment_method"];
-        self.get(&["checkout", "sessions", id], Form::new().expanding(&expanded)).await
+        self.get(&["checkout", "sessions", id], FormParameters::new().expanding(&expanded)).await
     }
 
     /// Lists sessions, newest first; filters: customer, subscription, intent, status, created.
     pub async fn list_checkouts(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<CheckoutSession>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<CheckoutSession>, ProcessorError> {
         self.get(&["checkout", "sessions"], listing.form()).await
     }
 
@@ -157,7 +157,7 @@ impl Processor {
         id: &str,
         key: &IdempotencyKey,
     ) -> Result<CheckoutSession, ProcessorError> {
-        self.post(&["checkout", "sessions", id, "expire"], Form::new(), key).await
+        self.post(&["checkout", "sessions", id, "expire"], FormParameters::new(), key).await
     }
 
     /// Opens the portal for a customer; the link is for one use, soon.
@@ -166,7 +166,7 @@ impl Processor {
         new: &NewPortal<'_>,
         key: &IdempotencyKey,
     ) -> Result<PortalSession, ProcessorError> {
-        let form = Form::new()
+        let form = FormParameters::new()
             .with("customer", new.customer)
             .with("return_url", new.return_url)
             .with_some("configuration", new.configuration);
@@ -184,8 +184,8 @@ impl Processor {
     pub async fn find_portal_configuration(
         &self,
     ) -> Result<Option<PortalConfiguration>, ProcessorError> {
-        let form = Listing::default().form().with("active", true);
-        let page: List<PortalConfiguration> =
+        let form = ListFilter::default().form().with("active", true);
+        let page: ListPage<PortalConfiguration> =
             self.get(&["billing_portal", "configurations"], form).await?;
         let (name, value) = OWN_CONFIGURATION;
         let is_own = |found: &PortalConfiguration| {
@@ -200,7 +200,7 @@ impl Processor {
         &self,
         key: &IdempotencyKey,
     ) -> Result<PortalConfiguration, ProcessorError> {
-        let form = Form::new()
+        let form = FormParameters::new()
             .with("features[payment_method_update][enabled]", true)
             .with("features[invoice_history][enabled]", true)
             .with("features[subscription_cancel][enabled]", true)
@@ -211,8 +211,8 @@ impl Processor {
     }
 }
 
-impl Line<'_> {
-    fn write(&self, form: Form, key: &str) -> Form {
+impl CheckoutLine<'_> {
+    fn write(&self, form: FormParameters, key: &str) -> FormParameters {
         let form = form.with(format!("{key}[quantity]"), self.quantity);
         let data = format!("{key}[price_data]");
         match self.price {

@@ -13,10 +13,10 @@ use crate::error::ClientError;
 pub enum ProcessorError {
     /// The payment was not made. Certain.
     #[error("the payment was declined: {0}")]
-    Declined(Box<Decline>),
+    Declined(Box<PaymentDecline>),
     /// The request was understood and not carried out. Certain; the same request would be refused again.
     #[error("the payment processor refused the request: {0}")]
-    Refused(Box<Refusal>),
+    Refused(Box<RequestRefusal>),
     /// The object that the path names does not exist. Certain.
     #[error("the payment processor knows no such object")]
     Missing,
@@ -28,11 +28,11 @@ pub enum ProcessorError {
     RateLimited(RateLimit),
     /// The processor was not reached, or a request without effect brought nothing. Nothing was done there.
     #[error("the payment processor cannot be reached; nothing was done")]
-    Unreachable(#[source] Trouble),
+    Unreachable(#[source] TransportTrouble),
     /// The request may or may not have taken effect. The same request with the same key tells, and so does
     /// looking the object up; a request with another key may do the same a second time.
     #[error("the payment processor did not say whether the request took effect")]
-    Unknown(#[source] Trouble),
+    Unknown(#[source] TransportTrouble),
 }
 
 /// A request that was not taken because there were too many: status 429.
@@ -46,7 +46,7 @@ pub struct RateLimit {
 
 /// A payment that was declined: status 402.
 #[derive(Debug, Clone, Default)]
-pub struct Decline {
+pub struct PaymentDecline {
     /// Such as `card_declined` or `authentication_required`.
     pub code: Option<String>,
     /// The bank's reason, such as `insufficient_funds`.
@@ -63,7 +63,7 @@ pub struct Decline {
 
 /// A request that was not carried out.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// The status of the answer.
     pub status: StatusCode,
     /// The family, such as `invalid_request_error`.
@@ -81,7 +81,7 @@ pub struct Refusal {
 /// What went wrong on the way.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
-pub struct Trouble {
+pub struct TransportTrouble {
     /// What happened, for logs.
     pub what: String,
     /// The processor's name for the request, if it answered.
@@ -91,7 +91,7 @@ pub struct Trouble {
     pub source: Option<ClientError>,
 }
 
-impl Decline {
+impl PaymentDecline {
     /// Whether the bank wants the customer to authenticate. The processor says so in either of two fields.
     pub fn wants_authentication(&self) -> bool {
         let codes = [self.code.as_deref(), self.decline_code.as_deref()];
@@ -109,20 +109,20 @@ impl Decline {
     }
 }
 
-impl fmt::Display for Decline {
+impl fmt::Display for PaymentDecline {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.reason())
     }
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// Whether the key was used before for a request with other parameters.
     pub fn is_key_reused(&self) -> bool {
         self.kind.as_deref() == Some("idempotency_error")
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RequestRefusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         write!(
@@ -163,8 +163,8 @@ pub(super) struct ErrorFields {
 }
 
 impl ErrorFields {
-    pub(super) fn into_decline(self, request_id: Option<String>) -> Decline {
-        Decline {
+    pub(super) fn into_decline(self, request_id: Option<String>) -> PaymentDecline {
+        PaymentDecline {
             code: self.code,
             decline_code: self.decline_code,
             message: self.message,
@@ -174,8 +174,12 @@ impl ErrorFields {
         }
     }
 
-    pub(super) fn into_refusal(self, status: StatusCode, request_id: Option<String>) -> Refusal {
-        Refusal {
+    pub(super) fn into_refusal(
+        self,
+        status: StatusCode,
+        request_id: Option<String>,
+    ) -> RequestRefusal {
+        RequestRefusal {
             status,
             kind: self.kind,
             code: self.code,

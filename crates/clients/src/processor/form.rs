@@ -6,9 +6,9 @@ use form_urlencoded::Serializer;
 
 /// The parameters of one request, in the order in which they were added.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Form(Vec<(String, String)>);
+pub(super) struct FormParameters(Vec<(String, String)>);
 
-impl Form {
+impl FormParameters {
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn nested_keys_and_any_text_are_written_as_a_form() {
-        let form = Form::new()
+        let form = FormParameters::new()
             .with("amount", 1_000)
             .with_some("description", None::<&str>)
             .with_some("off_session", Some(true))

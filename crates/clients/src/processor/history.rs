@@ -1,10 +1,10 @@
 //! Charges, refunds, disputes and events: what became of payments.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::listing::Listing;
-use super::objects::{Charge, Dispute, Event, List, Refund};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::FormParameters;
+use super::listing::ListFilter;
+use super::objects::{CardCharge, ListPage, PaymentDispute, PaymentRefund, ProcessorEvent};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// Money to be given back.
 #[derive(Debug, Clone, Copy)]
@@ -30,17 +30,17 @@ pub struct EventListing<'a> {
     pub after: Option<&'a str>,
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Reads a charge.
-    pub async fn retrieve_charge(&self, id: &str) -> Result<Charge, ProcessorError> {
-        self.get(&["charges", id], Form::new()).await
+    pub async fn retrieve_charge(&self, id: &str) -> Result<CardCharge, ProcessorError> {
+        self.get(&["charges", id], FormParameters::new()).await
     }
 
     /// Lists charges, newest first; filters: customer, intent, created.
     pub async fn list_charges(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<Charge>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<CardCharge>, ProcessorError> {
         self.get(&["charges"], listing.form()).await
     }
 
@@ -49,8 +49,8 @@ impl Processor {
         &self,
         new: &NewRefund<'_>,
         key: &IdempotencyKey,
-    ) -> Result<Refund, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<PaymentRefund, ProcessorError> {
+        let form = FormParameters::new()
             .with("payment_intent", new.payment_intent)
             .with_some("amount", new.amount_cents)
             .with_map("metadata", new.metadata);
@@ -58,42 +58,42 @@ impl Processor {
     }
 
     /// Reads a refund.
-    pub async fn retrieve_refund(&self, id: &str) -> Result<Refund, ProcessorError> {
-        self.get(&["refunds", id], Form::new()).await
+    pub async fn retrieve_refund(&self, id: &str) -> Result<PaymentRefund, ProcessorError> {
+        self.get(&["refunds", id], FormParameters::new()).await
     }
 
     /// Lists refunds, newest first; filters: intent, created.
     pub async fn list_refunds(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<Refund>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<PaymentRefund>, ProcessorError> {
         self.get(&["refunds"], listing.form()).await
     }
 
     /// Reads a dispute.
-    pub async fn retrieve_dispute(&self, id: &str) -> Result<Dispute, ProcessorError> {
-        self.get(&["disputes", id], Form::new()).await
+    pub async fn retrieve_dispute(&self, id: &str) -> Result<PaymentDispute, ProcessorError> {
+        self.get(&["disputes", id], FormParameters::new()).await
     }
 
     /// Lists disputes, newest first; filters: intent, created.
     pub async fn list_disputes(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<Dispute>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<PaymentDispute>, ProcessorError> {
         self.get(&["disputes"], listing.form()).await
     }
 
     /// Reads an event.
-    pub async fn retrieve_event(&self, id: &str) -> Result<Event, ProcessorError> {
-        self.get(&["events", id], Form::new()).await
+    pub async fn retrieve_event(&self, id: &str) -> Result<ProcessorEvent, ProcessorError> {
+        self.get(&["events", id], FormParameters::new()).await
     }
 
     /// Lists events, newest first.
     pub async fn list_events(
         &self,
         listing: &EventListing<'_>,
-    ) -> Result<List<Event>, ProcessorError> {
-        let mut form = Form::new()
+    ) -> Result<ListPage<ProcessorEvent>, ProcessorError> {
+        let mut form = FormParameters::new()
             .with("limit", 100)
             .with_some("delivery_success", listing.delivered)
             .with_some("created[gte]", listing.created_from)

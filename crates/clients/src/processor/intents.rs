@@ -1,10 +1,10 @@
 //! Payment intents: one attempt at one payment, from its beginning to its end.
 
 use super::error::ProcessorError;
-use super::form::{Form, metadata_is};
-use super::listing::Listing;
-use super::objects::{Found, List, PaymentIntent};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::{FormParameters, metadata_is};
+use super::listing::ListFilter;
+use super::objects::{ListPage, PaymentIntent, SearchPage};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// A payment with a saved card, confirmed at once.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct NewIntent<'a> {
     /// The saved card.
     pub payment_method: &'a str,
     /// Whether somebody is there to authenticate.
-    pub presence: Presence<'a>,
+    pub presence: CustomerPresence<'a>,
     /// For the customer's records.
     pub description: Option<&'a str>,
     /// What we know it by.
@@ -28,7 +28,7 @@ pub struct NewIntent<'a> {
 /// Whether the customer is at the browser. The two fail differently: with the customer there, a bank that wants
 /// authentication gives an intent that waits for it; otherwise it declines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence<'a> {
+pub enum CustomerPresence<'a> {
     /// The customer is there, and comes back to this address after authenticating on a page of the bank's.
     OnSession {
         /// Where the customer comes back to, where there is such a page.
@@ -47,14 +47,14 @@ pub struct IntentConfirmation<'a> {
     pub return_url: Option<&'a str>,
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Makes and confirms a payment.
     pub async fn create_intent(
         &self,
         new: &NewIntent<'_>,
         key: &IdempotencyKey,
     ) -> Result<PaymentIntent, ProcessorError> {
-        let form = Form::new()
+        let form = FormParameters::new()
             .with("amount", new.amount_cents)
             .with("currency", new.currency)
             .with("customer", new.customer)
@@ -64,15 +64,15 @@ impl Processor {
             .with_some("description", new.description)
             .with_map("metadata", new.metadata);
         let form = match new.presence {
-            Presence::OnSession { return_url } => form.with_some("return_url", return_url),
-            Presence::OffSession => form.with("off_session", true),
+            CustomerPresence::OnSession { return_url } => form.with_some("return_url", return_url),
+            CustomerPresence::OffSession => form.with("off_session", true),
         };
         self.post(&["payment_intents"], form, key).await
     }
 
     /// Reads an intent with its card and its charge.
     pub async fn retrieve_intent(&self, id: &str) -> Result<PaymentIntent, ProcessorError> {
-        let form = Form::new().expanding(&["payment_method", "latest_charge"]);
+        let form = FormParameters::new().expanding(&["payment_method", "latest_charge"]);
         self.get(&["payment_intents", id], form).await
     }
 
@@ -84,7 +84,7 @@ impl Processor {
         confirmation: &IntentConfirmation<'_>,
         key: &IdempotencyKey,
     ) -> Result<PaymentIntent, ProcessorError> {
-        let form = Form::new()
+        let form = FormParameters::new()
             .with_some("payment_method", confirmation.payment_method)
             .with_some("return_url", confirmation.return_url)
             .with("off_session", false);
@@ -97,14 +97,14 @@ impl Processor {
         id: &str,
         key: &IdempotencyKey,
     ) -> Result<PaymentIntent, ProcessorError> {
-        self.post(&["payment_intents", id, "cancel"], Form::new(), key).await
+        self.post(&["payment_intents", id, "cancel"], FormParameters::new(), key).await
     }
 
     /// Lists intents, newest first; filters: customer, created.
     pub async fn list_intents(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<PaymentIntent>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<PaymentIntent>, ProcessorError> {
         self.get(&["payment_intents"], listing.form()).await
     }
 
@@ -114,8 +114,9 @@ impl Processor {
         &self,
         name: &str,
         value: &str,
-    ) -> Result<Found<PaymentIntent>, ProcessorError> {
-        let form = Form::new().with("query", &metadata_is(name, value)).with("limit", 100);
+    ) -> Result<SearchPage<PaymentIntent>, ProcessorError> {
+        let form =
+            FormParameters::new().with("query", &metadata_is(name, value)).with("limit", 100);
         self.get(&["payment_intents", "search"], form).await
     }
 }

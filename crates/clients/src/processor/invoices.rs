@@ -1,11 +1,11 @@
 //! Invoices: what a subscription costs, and whether it was paid.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::listing::Listing;
-use super::objects::{Invoice, InvoiceItem, InvoiceLine, InvoicePayment, List};
-use super::subscriptions::{ItemChange, Proration, write_items};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::FormParameters;
+use super::listing::ListFilter;
+use super::objects::{InvoiceItem, InvoiceLine, InvoicePayment, ListPage, ProcessorInvoice};
+use super::subscriptions::{ItemChange, ProrationBehavior, write_items};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// What a change of a subscription would cost.
 #[derive(Debug, Clone, Copy)]
@@ -15,15 +15,15 @@ pub struct InvoicePreview<'a> {
     /// The items as they would change.
     pub items: &'a [ItemChange<'a>],
     /// What would become of the rest of the period.
-    pub proration: Proration,
+    pub proration: ProrationBehavior,
     /// The time that the rest is counted from, in seconds since 1970; none: now.
     pub proration_date: Option<i64>,
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Reads an invoice with its payments.
-    pub async fn retrieve_invoice(&self, id: &str) -> Result<Invoice, ProcessorError> {
-        self.get(&["invoices", id], Form::new().expanding(&["payments"])).await
+    pub async fn retrieve_invoice(&self, id: &str) -> Result<ProcessorInvoice, ProcessorError> {
+        self.get(&["invoices", id], FormParameters::new().expanding(&["payments"])).await
     }
 
     /// Lists the lines of an invoice that come after this one: an invoice carries only its first ones.
@@ -31,8 +31,8 @@ impl Processor {
         &self,
         id: &str,
         after: &str,
-    ) -> Result<List<InvoiceLine>, ProcessorError> {
-        let listing = Listing { after: Some(after), ..Listing::default() };
+    ) -> Result<ListPage<InvoiceLine>, ProcessorError> {
+        let listing = ListFilter { after: Some(after), ..ListFilter::default() };
         self.get(&["invoices", id, "lines"], listing.form()).await
     }
 
@@ -40,8 +40,8 @@ impl Processor {
     /// `uncollectible`), created. Each carries the first page of its lines.
     pub async fn list_invoices(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<Invoice>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<ProcessorInvoice>, ProcessorError> {
         self.get(&["invoices"], listing.form()).await
     }
 
@@ -49,8 +49,8 @@ impl Processor {
     pub async fn preview_invoice(
         &self,
         preview: &InvoicePreview<'_>,
-    ) -> Result<Invoice, ProcessorError> {
-        let form = Form::new().with("subscription", preview.subscription);
+    ) -> Result<ProcessorInvoice, ProcessorError> {
+        let form = FormParameters::new().with("subscription", preview.subscription);
         let form = write_items(form, "subscription_details[items]", preview.items);
         let form = preview
             .proration
@@ -68,8 +68,8 @@ impl Processor {
         payment_method: Option<&str>,
         off_session: bool,
         key: &IdempotencyKey,
-    ) -> Result<Invoice, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<ProcessorInvoice, ProcessorError> {
+        let form = FormParameters::new()
             .with_some("payment_method", payment_method)
             .with("off_session", off_session)
             .expanding(&["payments"]);
@@ -83,8 +83,8 @@ impl Processor {
         &self,
         id: &str,
         key: &IdempotencyKey,
-    ) -> Result<Invoice, ProcessorError> {
-        self.post(&["invoices", id, "void"], Form::new(), key).await
+    ) -> Result<ProcessorInvoice, ProcessorError> {
+        self.post(&["invoices", id, "void"], FormParameters::new(), key).await
     }
 
     /// Lists the items of a customer that wait for the next invoice, newest first, 100 a page; `after` is the id of
@@ -93,8 +93,8 @@ impl Processor {
         &self,
         customer: &str,
         after: Option<&str>,
-    ) -> Result<List<InvoiceItem>, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<ListPage<InvoiceItem>, ProcessorError> {
+        let form = FormParameters::new()
             .with("limit", 100)
             .with("customer", customer)
             .with("pending", true)
@@ -106,8 +106,8 @@ impl Processor {
     pub async fn list_invoice_payments(
         &self,
         payment_intent: &str,
-    ) -> Result<List<InvoicePayment>, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<ListPage<InvoicePayment>, ProcessorError> {
+        let form = FormParameters::new()
             .with("limit", 100)
             .with("payment[type]", "payment_intent")
             .with("payment[payment_intent]", payment_intent);

@@ -1,13 +1,13 @@
 //! Which objects of a kind a list holds, page by page, newest first.
 
-use super::form::Form;
+use super::form::FormParameters;
 
 /// The most objects of one page.
 const PAGE: u8 = 100;
 
 /// What a list is limited to. Filters that the kind of object does not have are refused by the processor.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Listing<'a> {
+pub struct ListFilter<'a> {
     /// Only those of this customer of the processor.
     pub customer: Option<&'a str>,
     /// Only those of this subscription.
@@ -24,9 +24,9 @@ pub struct Listing<'a> {
     pub limit: Option<u8>,
 }
 
-impl Listing<'_> {
-    pub(super) fn form(&self) -> Form {
-        Form::new()
+impl ListFilter<'_> {
+    pub(super) fn form(&self) -> FormParameters {
+        FormParameters::new()
             .with("limit", self.limit.unwrap_or(PAGE).clamp(1, PAGE))
             .with_some("customer", self.customer)
             .with_some("subscription", self.subscription)

@@ -1,6 +1,6 @@
 //! The payment processor, spoken to over its HTTP interface: form-encoded requests, JSON answers, signed events.
 //!
-//! A [`Processor`] sends one request at a time, with the retry rule of its documentation; every request with an
+//! A [`ProcessorClient`] sends one request at a time, with the retry rule of its documentation; every request with an
 //! effect carries an [`IdempotencyKey`] that its caller derived from a row that is already committed. What cannot
 //! be known after a failure is an error of its own, [`ProcessorError::Unknown`]. Nothing here decides what a
 //! payment is worth, and nothing is granted here.
@@ -24,13 +24,13 @@ mod transport;
 
 pub use balance::NewBalanceTransaction;
 pub use cards::{CustomerChange, NewCustomer};
-pub use checkout::{Line, LinePrice, NewCheckout, NewPortal, PortalFlow, Purpose};
-pub use error::{Decline, ProcessorError, RateLimit, Refusal, Trouble};
+pub use checkout::{CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, PortalFlow};
+pub use error::{PaymentDecline, ProcessorError, RateLimit, RequestRefusal, TransportTrouble};
 pub use history::{EventListing, NewRefund};
-pub use intents::{IntentConfirmation, NewIntent, Presence};
+pub use intents::{CustomerPresence, IntentConfirmation, NewIntent};
 pub use invoices::InvoicePreview;
-pub use listing::Listing;
+pub use listing::ListFilter;
 pub use prices::{NewPrice, NewProduct};
 pub use settings::{API_VERSION, ProcessorSettings};
-pub use subscriptions::{ItemChange, ItemPrice, Proration, SubscriptionChange};
-pub use transport::{IdempotencyKey, Processor};
+pub use subscriptions::{ItemChange, ItemPrice, ProrationBehavior, SubscriptionChange};
+pub use transport::{IdempotencyKey, ProcessorClient};

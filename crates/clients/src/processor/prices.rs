@@ -1,9 +1,9 @@
 //! Products and prices: what an item of a subscription is.
 
 use super::error::ProcessorError;
-use super::form::{Form, metadata_is};
-use super::objects::{Found, List, Price, Product};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::{FormParameters, metadata_is};
+use super::objects::{ListPage, ProcessorPrice, ProcessorProduct, SearchPage};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// A product to be made.
 #[derive(Debug, Clone, Copy)]
@@ -33,14 +33,14 @@ pub struct NewPrice<'a> {
     pub metadata: &'a [(&'a str, &'a str)],
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Makes a product. One whose id is taken is refused with the code `resource_already_exists`.
     pub async fn create_product(
         &self,
         new: &NewProduct<'_>,
         key: &IdempotencyKey,
-    ) -> Result<Product, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<ProcessorProduct, ProcessorError> {
+        let form = FormParameters::new()
             .with_some("id", new.id)
             .with("name", new.name)
             .with_map("metadata", new.metadata);
@@ -48,8 +48,8 @@ impl Processor {
     }
 
     /// Reads a product.
-    pub async fn retrieve_product(&self, id: &str) -> Result<Product, ProcessorError> {
-        self.get(&["products", id], Form::new()).await
+    pub async fn retrieve_product(&self, id: &str) -> Result<ProcessorProduct, ProcessorError> {
+        self.get(&["products", id], FormParameters::new()).await
     }
 
     /// Makes a price.
@@ -57,8 +57,8 @@ impl Processor {
         &self,
         new: &NewPrice<'_>,
         key: &IdempotencyKey,
-    ) -> Result<Price, ProcessorError> {
-        let form = Form::new()
+    ) -> Result<ProcessorPrice, ProcessorError> {
+        let form = FormParameters::new()
             .with("product", new.product)
             .with("unit_amount", new.unit_amount_cents)
             .with("currency", new.currency)
@@ -69,8 +69,8 @@ impl Processor {
     }
 
     /// Reads a price.
-    pub async fn retrieve_price(&self, id: &str) -> Result<Price, ProcessorError> {
-        self.get(&["prices", id], Form::new()).await
+    pub async fn retrieve_price(&self, id: &str) -> Result<ProcessorPrice, ProcessorError> {
+        self.get(&["prices", id], FormParameters::new()).await
     }
 
     /// Searches for prices in use with `metadata[name] = value`. The search may not know what was made in the last
@@ -79,15 +79,18 @@ impl Processor {
         &self,
         name: &str,
         value: &str,
-    ) -> Result<Found<Price>, ProcessorError> {
+    ) -> Result<SearchPage<ProcessorPrice>, ProcessorError> {
         let query = format!("active:'true' AND {}", metadata_is(name, value));
-        let form = Form::new().with("query", &query).with("limit", 100);
+        let form = FormParameters::new().with("query", &query).with("limit", 100);
         self.get(&["prices", "search"], form).await
     }
 
     /// Lists the prices in use that can be found by this word.
-    pub async fn find_prices(&self, lookup_key: &str) -> Result<List<Price>, ProcessorError> {
-        let form = Form::new().with("lookup_keys[]", lookup_key).with("active", true);
+    pub async fn find_prices(
+        &self,
+        lookup_key: &str,
+    ) -> Result<ListPage<ProcessorPrice>, ProcessorError> {
+        let form = FormParameters::new().with("lookup_keys[]", lookup_key).with("active", true);
         self.get(&["prices"], form).await
     }
 }

@@ -1,10 +1,10 @@
 //! Subscriptions: read, changed, ended.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::listing::Listing;
-use super::objects::{List, Subscription};
-use super::transport::{IdempotencyKey, Processor};
+use super::form::FormParameters;
+use super::listing::ListFilter;
+use super::objects::{ListPage, ProcessorSubscription};
+use super::transport::{IdempotencyKey, ProcessorClient};
 
 /// A change of one item. Items that are not named stay as they are.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub enum ItemPrice<'a> {
 
 /// What becomes of the rest of the period when a price or a quantity changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proration {
+pub enum ProrationBehavior {
     /// It is paid at once, or the change does not happen: status 402.
     PayNow,
     /// It stands on the next invoice.
@@ -54,7 +54,7 @@ pub struct SubscriptionChange<'a> {
     /// Its items.
     pub items: &'a [ItemChange<'a>],
     /// What becomes of the rest of the period.
-    pub proration: Proration,
+    pub proration: ProrationBehavior,
     /// The time that the rest is counted from, in seconds since 1970: the one of a preview.
     pub proration_date: Option<i64>,
     /// The card that its invoices are paid with.
@@ -65,10 +65,13 @@ pub struct SubscriptionChange<'a> {
     pub metadata: &'a [(&'a str, &'a str)],
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Reads a subscription with its latest invoice.
-    pub async fn retrieve_subscription(&self, id: &str) -> Result<Subscription, ProcessorError> {
-        let form = Form::new().expanding(&["latest_invoice"]);
+    pub async fn retrieve_subscription(
+        &self,
+        id: &str,
+    ) -> Result<ProcessorSubscription, ProcessorError> {
+        let form = FormParameters::new().expanding(&["latest_invoice"]);
         self.get(&["subscriptions", id], form).await
     }
 
@@ -76,23 +79,23 @@ impl Processor {
     /// `all`, `canceled` or `ended`.
     pub async fn list_subscriptions(
         &self,
-        listing: &Listing<'_>,
-    ) -> Result<List<Subscription>, ProcessorError> {
+        listing: &ListFilter<'_>,
+    ) -> Result<ListPage<ProcessorSubscription>, ProcessorError> {
         self.get(&["subscriptions"], listing.form()).await
     }
 
-    /// Changes a subscription. The billing date stays. With [`Proration::PayNow`] a payment that fails changes
+    /// Changes a subscription. The billing date stays. With [`ProrationBehavior::PayNow`] a payment that fails changes
     /// nothing and is [`ProcessorError::Declined`].
     pub async fn update_subscription(
         &self,
         id: &str,
         change: &SubscriptionChange<'_>,
         key: &IdempotencyKey,
-    ) -> Result<Subscription, ProcessorError> {
+    ) -> Result<ProcessorSubscription, ProcessorError> {
         let form = change
             .proration
-            .write(write_items(Form::new(), "items", change.items), "proration_behavior");
-        let form = if change.proration == Proration::PayNow {
+            .write(write_items(FormParameters::new(), "items", change.items), "proration_behavior");
+        let form = if change.proration == ProrationBehavior::PayNow {
             form.with("payment_behavior", "error_if_incomplete").with("off_session", true)
         } else {
             form
@@ -107,13 +110,16 @@ impl Processor {
     }
 
     /// Ends a subscription at once. One that is over already is [`ProcessorError::Missing`].
-    pub async fn cancel_subscription(&self, id: &str) -> Result<Subscription, ProcessorError> {
+    pub async fn cancel_subscription(
+        &self,
+        id: &str,
+    ) -> Result<ProcessorSubscription, ProcessorError> {
         self.delete(&["subscriptions", id]).await
     }
 }
 
-impl Proration {
-    pub(super) fn write(self, form: Form, key: &str) -> Form {
+impl ProrationBehavior {
+    pub(super) fn write(self, form: FormParameters, key: &str) -> FormParameters {
         let word = match self {
             Self::PayNow => "always_invoice",
             Self::NextInvoice => "create_prorations",
@@ -123,7 +129,11 @@ impl Proration {
     }
 }
 
-pub(super) fn write_items(mut form: Form, key: &str, items: &[ItemChange<'_>]) -> Form {
+pub(super) fn write_items(
+    mut form: FormParameters,
+    key: &str,
+    items: &[ItemChange<'_>],
+) -> FormParameters {
     for (index, item) in items.iter().enumerate() {
         let key = format!("{key}[{index}]");
         form = form

@@ -13,14 +13,16 @@ use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::error::{ErrorBody, ProcessorError, RateLimit, Trouble};
-use super::form::Form;
+use super::error::{ErrorBody, ProcessorError, RateLimit, TransportTrouble};
+use super::form::FormParameters;
 use super::settings::{API_VERSION, ProcessorSettings};
-use crate::error::{ClientError, Fault, Kind, Phase};
+use crate::error::{CallErrorKind, CallFault, CallPhase, ClientError};
 use crate::platform::client::UpstreamSettings;
 use crate::platform::connect::ConnectionSettings;
-use crate::platform::connections::Connections;
-use crate::platform::{ReadLimits, ReadUpTo, RequestBody, SettingsProblem, Timeouts, checked, tls};
+use crate::platform::connection_pool::ConnectionPool;
+use crate::platform::{
+    CallTimeouts, ReadLimits, ReadUpTo, RequestBody, SettingsProblem, checked, tls,
+};
 
 /// The longest answer, in bytes; a page of a hundred events takes a fraction of it.
 const ANSWER_BYTES_MAX: usize = 8 * 1_024 * 1_024;
@@ -33,13 +35,13 @@ const VERSION: HeaderName = HeaderName::from_static("stripe-version");
 
 /// The payment processor. Cheap to clone; clones share their connections.
 #[derive(Clone)]
-pub struct Processor(Arc<Inner>);
+pub struct ProcessorClient(Arc<ProcessorInner>);
 
-struct Inner {
+struct ProcessorInner {
     scheme: Scheme,
     authority: Authority,
     authorization: HeaderValue,
-    connections: Connections,
+    connections: ConnectionPool,
     timeout: Duration,
     retries_max: u32,
     retry_pause: Duration,
@@ -58,17 +60,17 @@ pub struct IdempotencyKey(HeaderValue);
 pub struct UnusableKey;
 
 /// A request as every attempt sends it.
-struct Prepared<'a> {
+struct PreparedRequest<'a> {
     method: Method,
     path: String,
-    form: Form,
+    form: FormParameters,
     key: Option<&'a IdempotencyKey>,
     /// Whether it may be sent again without a thought, and an end without an answer has done nothing.
     is_harmless: bool,
 }
 
 /// What one attempt brought.
-struct Received {
+struct ReceivedResponse {
     status: StatusCode,
     should_retry: Option<bool>,
     /// Seconds; a date is not read.
@@ -87,7 +89,7 @@ impl IdempotencyKey {
     }
 }
 
-impl Processor {
+impl ProcessorClient {
     /// Checks the settings; nothing is connected yet. Problems are named by their keys below `processor`.
     pub fn new(settings: &ProcessorSettings) -> Result<Self, Vec<SettingsProblem>> {
         let mut problems = Vec::new();
@@ -100,7 +102,7 @@ impl Processor {
             return Err(problems);
         };
         let connect = settings.timeout.min(CONNECT_MAX);
-        let timeouts = Timeouts {
+        let timeouts = CallTimeouts {
             connect,
             tls: connect,
             first_byte: settings.timeout,
@@ -108,11 +110,11 @@ impl Processor {
             stream_idle: settings.timeout,
         };
         let connection = ConnectionSettings { timeouts, ca_file: settings.ca_file.clone(), tls };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ProcessorInner {
             scheme,
             authority,
             authorization,
-            connections: Connections::new(&connection, &UpstreamSettings::default()),
+            connections: ConnectionPool::new(&connection, &UpstreamSettings::default()),
             timeout: settings.timeout,
             retries_max: settings.retries_max,
             retry_pause: settings.retry_pause,
@@ -120,35 +122,44 @@ impl Processor {
     }
 
     /// Reads an object or a list.
-    pub(super) async fn get<T>(&self, path: &[&str], form: Form) -> Result<T, ProcessorError>
+    pub(super) async fn get<T>(
+        &self,
+        path: &[&str],
+        form: FormParameters,
+    ) -> Result<T, ProcessorError>
     where
         T: DeserializeOwned,
     {
         let path = path_of(path)?;
-        self.send(Prepared { method: Method::GET, path, form, key: None, is_harmless: true }).await
+        self.send(PreparedRequest { method: Method::GET, path, form, key: None, is_harmless: true })
+            .await
     }
 
     /// Sends a request with an effect.
     pub(super) async fn post<T>(
         &self,
         path: &[&str],
-        form: Form,
+        form: FormParameters,
         key: &IdempotencyKey,
     ) -> Result<T, ProcessorError>
     where
         T: DeserializeOwned,
     {
         let (method, path) = (Method::POST, path_of(path)?);
-        self.send(Prepared { method, path, form, key: Some(key), is_harmless: false }).await
+        self.send(PreparedRequest { method, path, form, key: Some(key), is_harmless: false }).await
     }
 
     /// Sends a POST that only computes something.
-    pub(super) async fn ask<T>(&self, path: &[&str], form: Form) -> Result<T, ProcessorError>
+    pub(super) async fn ask<T>(
+        &self,
+        path: &[&str],
+        form: FormParameters,
+    ) -> Result<T, ProcessorError>
     where
         T: DeserializeOwned,
     {
         let (method, path) = (Method::POST, path_of(path)?);
-        self.send(Prepared { method, path, form, key: None, is_harmless: true }).await
+        self.send(PreparedRequest { method, path, form, key: None, is_harmless: true }).await
     }
 
     /// Sends a DELETE, which is the same when it is sent twice.
@@ -157,17 +168,20 @@ impl Processor {
         T: DeserializeOwned,
     {
         let (method, path) = (Method::DELETE, path_of(path)?);
-        let form = Form::new();
-        self.send(Prepared { method, path, form, key: None, is_harmless: false }).await
+        let form = FormParameters::new();
+        self.send(PreparedRequest { method, path, form, key: None, is_harmless: false }).await
     }
 
-    async fn send<T: DeserializeOwned>(&self, request: Prepared<'_>) -> Result<T, ProcessorError> {
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: PreparedRequest<'_>,
+    ) -> Result<T, ProcessorError> {
         let mut may_be_done = false;
         let mut attempt = 0;
         loop {
             let outcome = self.attempt(&request, attempt).await;
             may_be_done |= !request.is_harmless
-                && outcome.as_ref().map_or_else(|error| error.sent, Received::may_be_done);
+                && outcome.as_ref().map_or_else(|error| error.sent, ReceivedResponse::may_be_done);
             if attempt >= self.0.retries_max || !wants_retry(&outcome) {
                 return conclude(outcome, may_be_done);
             }
@@ -177,7 +191,11 @@ impl Processor {
     }
 
     /// One attempt, within its time, and a line in the log about it.
-    async fn attempt(&self, request: &Prepared<'_>, number: u32) -> Result<Received, ClientError> {
+    async fn attempt(
+        &self,
+        request: &PreparedRequest<'_>,
+        number: u32,
+    ) -> Result<ReceivedResponse, ClientError> {
         let started = Instant::now();
         let outcome = match timeout(self.0.timeout, self.exchange(request)).await {
             Ok(outcome) => outcome,
@@ -201,14 +219,17 @@ impl Processor {
         outcome
     }
 
-    async fn exchange(&self, request: &Prepared<'_>) -> Result<Received, ClientError> {
+    async fn exchange(
+        &self,
+        request: &PreparedRequest<'_>,
+    ) -> Result<ReceivedResponse, ClientError> {
         let mut answer = self.0.connections.send(self.request(request)?).await?;
         let ReadUpTo::Whole(body) =
             answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?
         else {
             return Err(ClientError::bad_response("it is too long"));
         };
-        Ok(Received {
+        Ok(ReceivedResponse {
             status: answer.status,
             should_retry: should_retry(&answer.headers),
             retry_after_s: text(&answer.headers, &RETRY_AFTER).and_then(|text| text.parse().ok()),
@@ -217,7 +238,7 @@ impl Processor {
         })
     }
 
-    fn request(&self, request: &Prepared<'_>) -> Result<Request<RequestBody>, ClientError> {
+    fn request(&self, request: &PreparedRequest<'_>) -> Result<Request<RequestBody>, ClientError> {
         let is_post = request.method == Method::POST;
         let encoded = request.form.encoded();
         let mut target = request.path.clone();
@@ -254,7 +275,7 @@ impl Processor {
     }
 }
 
-impl fmt::Debug for Processor {
+impl fmt::Debug for ProcessorClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Processor")
@@ -263,7 +284,7 @@ impl fmt::Debug for Processor {
     }
 }
 
-impl Received {
+impl ReceivedResponse {
     /// Whether a request with an effect that is answered so may have had it.
     fn may_be_done(&self) -> bool {
         match self.status {
@@ -278,8 +299,8 @@ impl Received {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    fn trouble(&self) -> Trouble {
-        Trouble {
+    fn trouble(&self) -> TransportTrouble {
+        TransportTrouble {
             what: format!("it answered {}", self.status.as_u16()),
             request_id: self.request_id.clone(),
             source: None,
@@ -289,9 +310,9 @@ impl Received {
 
 /// The processor's own rule: what it says in the answer first, then connections that fail, conflicts, and its
 /// own mistakes.
-fn wants_retry(outcome: &Result<Received, ClientError>) -> bool {
+fn wants_retry(outcome: &Result<ReceivedResponse, ClientError>) -> bool {
     match outcome {
-        Err(error) => error.kind != Kind::Build,
+        Err(error) => error.kind != CallErrorKind::Build,
         Ok(received) => received.should_retry.unwrap_or_else(|| {
             received.status == StatusCode::CONFLICT || received.status.is_server_error()
         }),
@@ -300,10 +321,10 @@ fn wants_retry(outcome: &Result<Received, ClientError>) -> bool {
 
 /// Names the end of a request after its last attempt. `may_be_done`: one of its attempts may have had its effect.
 fn conclude<T: DeserializeOwned>(
-    outcome: Result<Received, ClientError>,
+    outcome: Result<ReceivedResponse, ClientError>,
     may_be_done: bool,
 ) -> Result<T, ProcessorError> {
-    let unclear = |trouble: Trouble| {
+    let unclear = |trouble: TransportTrouble| {
         if may_be_done {
             ProcessorError::Unknown(trouble)
         } else {
@@ -313,7 +334,7 @@ fn conclude<T: DeserializeOwned>(
     let received = match outcome {
         Ok(received) => received,
         Err(error) => {
-            return Err(unclear(Trouble {
+            return Err(unclear(TransportTrouble {
                 what: error.to_string(),
                 request_id: None,
                 source: Some(error),
@@ -324,7 +345,7 @@ fn conclude<T: DeserializeOwned>(
     if status.is_success() {
         return serde_json::from_slice(&received.body).map_err(|error| {
             let what = format!("its answer has no shape that is known: {error}");
-            unclear(Trouble { what, request_id, source: None })
+            unclear(TransportTrouble { what, request_id, source: None })
         });
     }
     let fields = received.error().error;
@@ -360,8 +381,8 @@ fn pause(first: Duration, attempt: u32) -> Duration {
 
 const fn too_late() -> ClientError {
     ClientError {
-        fault: Fault::Theirs,
-        kind: Kind::Timeout(Phase::FirstByte),
+        fault: CallFault::Theirs,
+        kind: CallErrorKind::Timeout(CallPhase::FirstByte),
         sent: true,
         retryable: false,
         source: None,

@@ -25,8 +25,10 @@ use object_store::{
 // The library's client; named here because its TLS is chosen by this crate: rustls with ring, as everywhere.
 use reqwest as _;
 
-use super::complete::{self, Upload};
-use super::{BucketSettings, InvalidStorage, LIST_MAX, ObjectName, Put, StorageError, Stored};
+use super::complete::{self, MultipartUpload};
+use super::{
+    BucketSettings, InvalidStorage, LIST_MAX, ObjectName, PutOutcome, StorageError, StoredObject,
+};
 
 /// How much of a file is one part of an upload, and the most that is put in one request. Stores want at least 5 MiB,
 /// and at most 10,000 parts.
@@ -36,7 +38,7 @@ const REPEATS_MAX: usize = 4;
 
 /// A bucket.
 #[derive(Debug, Clone)]
-pub(super) struct Bucket {
+pub(super) struct BucketStorage {
     pub(super) store: Arc<AmazonS3>,
     pub(super) http: HttpClient,
     pub(super) request_timeout: Duration,
@@ -49,7 +51,7 @@ pub(super) struct ObjectParts {
     left: u64,
 }
 
-impl Bucket {
+impl BucketStorage {
     pub(super) fn new(settings: &BucketSettings) -> Result<Self, InvalidStorage> {
         let invalid = |error: Error| InvalidStorage(error.to_string());
         // Whoever came first has chosen the same one.
@@ -85,7 +87,7 @@ impl Bucket {
         &self,
         name: &ObjectName,
         file: &Path,
-    ) -> Result<Put, StorageError> {
+    ) -> Result<PutOutcome, StorageError> {
         let file = std::fs::File::open(file).map_err(StorageError::file)?;
         let length = file.metadata().map_err(StorageError::file)?.len();
         if length <= PART_BYTES as u64 {
@@ -96,12 +98,13 @@ impl Bucket {
         let upload = self.within(self.store.create_multipart(&key)).await.map_err(failure)?;
         let stored = match self.upload_parts(&key, &upload, file).await {
             Ok(tags) => {
-                let whole = Upload { name, key: &key, id: &upload, tags: &tags, bytes: length };
+                let whole =
+                    MultipartUpload { name, key: &key, id: &upload, tags: &tags, bytes: length };
                 complete::complete(self, &whole).await
             }
             Err(error) => Err(error),
         };
-        if !matches!(stored, Ok(Put::Stored)) {
+        if !matches!(stored, Ok(PutOutcome::Stored)) {
             // What cannot be given up now is given up by the bucket's own rule for such uploads.
             drop(self.within(self.store.abort_multipart(&key, &upload)).await);
         }
@@ -131,12 +134,12 @@ impl Bucket {
         Ok(tags)
     }
 
-    async fn put_new(&self, name: &ObjectName, content: Bytes) -> Result<Put, StorageError> {
+    async fn put_new(&self, name: &ObjectName, content: Bytes) -> Result<PutOutcome, StorageError> {
         let key = key(name);
         let put = self.store.put_opts(&key, content.into(), PutMode::Create.into());
         match self.within(put).await {
-            Ok(_) => Ok(Put::Stored),
-            Err(Error::AlreadyExists { .. }) => Ok(Put::Exists),
+            Ok(_) => Ok(PutOutcome::Stored),
+            Err(Error::AlreadyExists { .. }) => Ok(PutOutcome::Exists),
             Err(error) => Err(failure(error)),
         }
     }
@@ -151,7 +154,10 @@ impl Bucket {
         Ok(())
     }
 
-    pub(super) async fn find(&self, name: &ObjectName) -> Result<Option<Stored>, StorageError> {
+    pub(super) async fn find(
+        &self,
+        name: &ObjectName,
+    ) -> Result<Option<StoredObject>, StorageError> {
         match self.within(self.store.head(&key(name))).await {
             Ok(about) => Ok(stored(&about)),
             Err(Error::NotFound { .. }) => Ok(None),
@@ -222,7 +228,7 @@ impl Bucket {
         &self,
         prefix: &ObjectName,
         after: &str,
-    ) -> Result<Vec<Stored>, StorageError> {
+    ) -> Result<Vec<StoredObject>, StorageError> {
         let after = Key::from(after);
         let mut listed = if after.as_ref().is_empty() {
             self.store.list(Some(&key(prefix)))
@@ -332,10 +338,10 @@ fn key(name: &ObjectName) -> Key {
     Key::from(name.as_str())
 }
 
-fn stored(about: &ObjectMeta) -> Option<Stored> {
+fn stored(about: &ObjectMeta) -> Option<StoredObject> {
     let name = ObjectName::new(about.location.as_ref()).ok()?;
     let stored_at = Timestamp::from_unix_micros(about.last_modified.timestamp_micros());
-    Some(Stored { name, bytes: about.size, stored_at })
+    Some(StoredObject { name, bytes: about.size, stored_at })
 }
 
 /// What a failure of the store means.

@@ -11,8 +11,8 @@ use object_store::client::{HttpError, HttpRequestBody};
 use object_store::path::Path as Key;
 use object_store::signer::SignedUrlOptions;
 
-use super::bucket::Bucket;
-use super::{ObjectName, Put, StorageError};
+use super::bucket::BucketStorage;
+use super::{ObjectName, PutOutcome, StorageError};
 
 /// How often it is sent while the store is in trouble.
 const ATTEMPTS_MAX: u32 = 4;
@@ -20,7 +20,7 @@ const ATTEMPTS_MAX: u32 = 4;
 const VALID_FOR: Duration = Duration::from_mins(5);
 
 /// An upload whose parts are all there.
-pub(super) struct Upload<'a> {
+pub(super) struct MultipartUpload<'a> {
     pub(super) name: &'a ObjectName,
     pub(super) key: &'a Key,
     pub(super) id: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct Upload<'a> {
 const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
 /// What the store said.
-enum Said {
+enum CompletionReply {
     Stored,
     Exists,
     /// It knows of no such upload.
@@ -42,7 +42,10 @@ enum Said {
 }
 
 /// Makes an object of the parts.
-pub(super) async fn complete(bucket: &Bucket, whole: &Upload<'_>) -> Result<Put, StorageError> {
+pub(super) async fn complete(
+    bucket: &BucketStorage,
+    whole: &MultipartUpload<'_>,
+) -> Result<PutOutcome, StorageError> {
     let free = HeaderValue::from_static("*");
     let options = SignedUrlOptions::default()
         .with_query([("uploadId", whole.id)])
@@ -57,17 +60,21 @@ pub(super) async fn complete(bucket: &Bucket, whole: &Upload<'_>) -> Result<Put,
             .body(HttpRequestBody::from(body.clone()))
             .map_err(|error| StorageError::permanent("an upload has no address").because(error))?;
         match said(bucket, request).await {
-            Said::Stored => return Ok(Put::Stored),
+            CompletionReply::Stored => return Ok(PutOutcome::Stored),
             // It may be there by an attempt whose answer was lost.
-            Said::Exists | Said::Gone if attempt > 1 && is_there(bucket, whole).await? => {
-                return Ok(Put::Stored);
+            CompletionReply::Exists | CompletionReply::Gone
+                if attempt > 1 && is_there(bucket, whole).await? =>
+            {
+                return Ok(PutOutcome::Stored);
             }
-            Said::Exists => return Ok(Put::Exists),
-            Said::Gone => return Err(StorageError::temporary("the storage lost an upload")),
-            Said::Trouble(error) if !error.retryable || attempt == ATTEMPTS_MAX => {
+            CompletionReply::Exists => return Ok(PutOutcome::Exists),
+            CompletionReply::Gone => {
+                return Err(StorageError::temporary("the storage lost an upload"));
+            }
+            CompletionReply::Trouble(error) if !error.retryable || attempt == ATTEMPTS_MAX => {
                 return Err(error);
             }
-            Said::Trouble(_) => {
+            CompletionReply::Trouble(_) => {
                 tokio::time::sleep(Duration::from_millis(100) * 4_u32.pow(attempt)).await;
                 attempt += 1;
             }
@@ -75,7 +82,7 @@ pub(super) async fn complete(bucket: &Bucket, whole: &Upload<'_>) -> Result<Put,
     }
 }
 
-async fn said(bucket: &Bucket, request: Request<HttpRequestBody>) -> Said {
+async fn said(bucket: &BucketStorage, request: Request<HttpRequestBody>) -> CompletionReply {
     let exchange = async {
         let response = bucket.http.execute(request).await?;
         let status = response.status();
@@ -83,28 +90,31 @@ async fn said(bucket: &Bucket, request: Request<HttpRequestBody>) -> Said {
     };
     match tokio::time::timeout(bucket.request_timeout, exchange).await {
         Ok(Ok((status, text))) => understood(status, &text),
-        Ok(Err(error)) => Said::Trouble(trouble().because(error)),
-        Err(late) => Said::Trouble(trouble().because(late)),
+        Ok(Err(error)) => CompletionReply::Trouble(trouble().because(error)),
+        Err(late) => CompletionReply::Trouble(trouble().because(late)),
     }
 }
 
-async fn is_there(bucket: &Bucket, whole: &Upload<'_>) -> Result<bool, StorageError> {
+async fn is_there(
+    bucket: &BucketStorage,
+    whole: &MultipartUpload<'_>,
+) -> Result<bool, StorageError> {
     Ok(bucket.find(whole.name).await?.is_some_and(|stored| stored.bytes == whole.bytes))
 }
 
 /// A store may begin a good answer and end it as an error.
-fn understood(status: StatusCode, text: &[u8]) -> Said {
+fn understood(status: StatusCode, text: &[u8]) -> CompletionReply {
     let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
     match status {
-        StatusCode::PRECONDITION_FAILED => return Said::Exists,
-        StatusCode::NOT_FOUND => return Said::Gone,
+        StatusCode::PRECONDITION_FAILED => return CompletionReply::Exists,
+        StatusCode::NOT_FOUND => return CompletionReply::Gone,
         _ => {}
     }
     if status.is_success() && has(b"<CompleteMultipartUploadResult") {
-        return Said::Stored;
+        return CompletionReply::Stored;
     }
     let passes = status.is_success() || status.is_server_error() || status == StatusCode::CONFLICT;
-    Said::Trouble(if passes {
+    CompletionReply::Trouble(if passes {
         trouble()
     } else {
         StorageError::permanent("the storage refused to make an object of its parts")

@@ -15,7 +15,7 @@ use domain::time::Timestamp;
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{LIST_MAX, ObjectName, Put, StorageError, Stored, WorkFile};
+use super::{LIST_MAX, ObjectName, PutOutcome, StorageError, StoredObject, WorkFile};
 
 /// Owner only: exports are customers' data.
 const FOLDER_MODE: u32 = 0o700;
@@ -26,7 +26,7 @@ const ATTEMPTS_MAX: usize = 16;
 
 /// An open folder.
 #[derive(Debug, Clone)]
-pub(super) struct Folder {
+pub(super) struct FolderStorage {
     root: Arc<OwnedFd>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct FileParts {
     left: u64,
 }
 
-impl Folder {
+impl FolderStorage {
     /// Makes the folder if it is missing, and closes it to others.
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
@@ -49,7 +49,11 @@ impl Folder {
     }
 
     /// The file gets its name only when its content is on the disk, and the name is on the disk when this returns.
-    pub(super) async fn put(&self, name: &ObjectName, work: WorkFile) -> Result<Put, StorageError> {
+    pub(super) async fn put(
+        &self,
+        name: &ObjectName,
+        work: WorkFile,
+    ) -> Result<PutOutcome, StorageError> {
         self.blocking(name, move |folder, name| {
             work.file().sync_all()?;
             let linked = folder.in_folder_of(name, |parent, last| {
@@ -57,8 +61,8 @@ impl Folder {
                 fs::fsync(parent)
             });
             match linked {
-                Ok(()) => Ok(Put::Stored),
-                Err(Errno::EXIST) => Ok(Put::Exists),
+                Ok(()) => Ok(PutOutcome::Stored),
+                Err(Errno::EXIST) => Ok(PutOutcome::Exists),
                 Err(error) => Err(error.into()),
             }
         })
@@ -87,7 +91,10 @@ impl Folder {
         self.blocking(name, Self::opened).await
     }
 
-    pub(super) async fn find(&self, name: &ObjectName) -> Result<Option<Stored>, StorageError> {
+    pub(super) async fn find(
+        &self,
+        name: &ObjectName,
+    ) -> Result<Option<StoredObject>, StorageError> {
         self.blocking(name, |folder, name| {
             folder.opened(name)?.map(|file| stored(name.clone(), &file)).transpose()
         })
@@ -140,7 +147,7 @@ impl Folder {
         &self,
         prefix: &ObjectName,
         after: &str,
-    ) -> Result<Vec<Stored>, StorageError> {
+    ) -> Result<Vec<StoredObject>, StorageError> {
         let after = after.to_owned();
         self.blocking(prefix, move |folder, prefix| {
             let mut found = Vec::new();
@@ -254,11 +261,11 @@ const fn folder_flags() -> OFlags {
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(safe_flags())
 }
 
-fn stored(name: ObjectName, file: &File) -> std::io::Result<Stored> {
+fn stored(name: ObjectName, file: &File) -> std::io::Result<StoredObject> {
     let about = file.metadata()?;
     let age = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let micros = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-    Ok(Stored { name, bytes: about.len(), stored_at: Timestamp::from_unix_micros(micros) })
+    Ok(StoredObject { name, bytes: about.len(), stored_at: Timestamp::from_unix_micros(micros) })
 }
 
 /// Adds what lies in a folder, in the order of the whole names.
@@ -266,7 +273,7 @@ fn collect(
     folder: &OwnedFd,
     prefix: &str,
     after: &str,
-    found: &mut Vec<Stored>,
+    found: &mut Vec<StoredObject>,
 ) -> std::io::Result<()> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(folder)? {

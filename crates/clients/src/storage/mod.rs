@@ -21,10 +21,10 @@ use domain::time::Timestamp;
 use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
 
-use bucket::Bucket;
-use folder::Folder;
+use bucket::BucketStorage;
+use folder::FolderStorage;
 pub use name::{InvalidObjectName, ObjectName};
-pub use segment::{Segment, SegmentReader, UnsentFrame};
+pub use segment::{OpenSegment, SegmentReader, UnsentFrame};
 pub use work::WorkFile;
 
 /// The most objects that one [`Storage::list`] gives.
@@ -34,14 +34,14 @@ pub const LIST_MAX: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct StorageSettings {
     /// The folder or the bucket.
-    pub place: Place,
+    pub place: StorageLocation,
     /// For a bucket, a folder of this machine for files on their way; a folder has its own below it.
     pub work_folder: PathBuf,
 }
 
 /// A folder or a bucket.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum StorageLocation {
     /// A folder, made when it is missing; its owner alone may read it. Nodes that share jobs share the folder.
     Folder(PathBuf),
     /// A bucket of an S3-compatible store.
@@ -74,13 +74,13 @@ pub struct BucketSettings {
 impl BucketSettings {
     /// Finds what makes them unusable, as far as it can be seen from here.
     pub fn check(&self) -> Result<(), InvalidStorage> {
-        Bucket::new(self).map(|_| ())
+        BucketStorage::new(self).map(|_| ())
     }
 }
 
 /// How storing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// It is stored, durably.
     Stored,
     /// The name is taken; what it names was not touched.
@@ -89,7 +89,7 @@ pub enum Put {
 
 /// Something that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredObject {
     /// Its name.
     pub name: ObjectName,
     /// Its length.
@@ -120,22 +120,22 @@ pub struct StorageError {
 /// Stores things and gives them back.
 #[derive(Debug)]
 pub struct Storage {
-    way: Way,
+    way: StorageBackend,
     work_folder: PathBuf,
 }
 
 #[derive(Debug)]
-enum Way {
-    Folder(Folder),
-    Bucket(Bucket),
+enum StorageBackend {
+    Folder(FolderStorage),
+    Bucket(BucketStorage),
 }
 
 /// The bytes of something stored, part by part.
-pub struct Download {
-    parts: Parts,
+pub struct ObjectDownload {
+    parts: DownloadParts,
 }
 
-enum Parts {
+enum DownloadParts {
     File(folder::FileParts),
     Object(bucket::ObjectParts),
 }
@@ -144,17 +144,17 @@ impl Storage {
     /// Opens a storage: a folder is made and closed to others, a bucket is not asked yet.
     pub fn open(settings: &StorageSettings) -> Result<Self, InvalidStorage> {
         let (way, work_folder) = match &settings.place {
-            Place::Folder(path) => {
-                let folder = Folder::open(path).map_err(|error| {
+            StorageLocation::Folder(path) => {
+                let folder = FolderStorage::open(path).map_err(|error| {
                     InvalidStorage(format!("the folder cannot be used: {error}"))
                 })?;
-                (Way::Folder(folder), path.join(work::FOLDER_NAME))
+                (StorageBackend::Folder(folder), path.join(work::FOLDER_NAME))
             }
-            Place::Bucket(bucket) => {
-                (Way::Bucket(Bucket::new(bucket)?), settings.work_folder.clone())
+            StorageLocation::Bucket(bucket) => {
+                (StorageBackend::Bucket(BucketStorage::new(bucket)?), settings.work_folder.clone())
             }
         };
-        Folder::open(&work_folder).map_err(|error| {
+        FolderStorage::open(&work_folder).map_err(|error| {
             InvalidStorage(format!("the folder for work cannot be used: {error}"))
         })?;
         Ok(Self { way, work_folder })
@@ -176,24 +176,28 @@ impl Storage {
     /// Nothing depends on it; what it gives ends with it.
     pub fn flush_early(&self, file: &WorkFile) -> Option<JoinHandle<()>> {
         match &self.way {
-            Way::Folder(_) => Some(file.flush()),
-            Way::Bucket(_) => None,
+            StorageBackend::Folder(_) => Some(file.flush()),
+            StorageBackend::Bucket(_) => None,
         }
     }
 
     /// Stores a file under a name that must be free, durably and at once: until it is whole, nothing is there.
-    pub async fn put_file(&self, name: &ObjectName, file: WorkFile) -> Result<Put, StorageError> {
+    pub async fn put_file(
+        &self,
+        name: &ObjectName,
+        file: WorkFile,
+    ) -> Result<PutOutcome, StorageError> {
         match &self.way {
-            Way::Folder(folder) => folder.put(name, file).await,
-            Way::Bucket(bucket) => bucket.put_file(name, file.path()).await,
+            StorageBackend::Folder(folder) => folder.put(name, file).await,
+            StorageBackend::Bucket(bucket) => bucket.put_file(name, file.path()).await,
         }
     }
 
     /// What stands under a name.
-    pub async fn find(&self, name: &ObjectName) -> Result<Option<Stored>, StorageError> {
+    pub async fn find(&self, name: &ObjectName) -> Result<Option<StoredObject>, StorageError> {
         match &self.way {
-            Way::Folder(folder) => folder.find(name).await,
-            Way::Bucket(bucket) => bucket.find(name).await,
+            StorageBackend::Folder(folder) => folder.find(name).await,
+            StorageBackend::Bucket(bucket) => bucket.find(name).await,
         }
     }
 
@@ -202,12 +206,16 @@ impl Storage {
         &self,
         name: &ObjectName,
         range: Range<u64>,
-    ) -> Result<Option<Download>, StorageError> {
+    ) -> Result<Option<ObjectDownload>, StorageError> {
         let parts = match &self.way {
-            Way::Folder(folder) => folder.read(name, range).await?.map(Parts::File),
-            Way::Bucket(bucket) => bucket.read(name, range).await?.map(Parts::Object),
+            StorageBackend::Folder(folder) => {
+                folder.read(name, range).await?.map(DownloadParts::File)
+            }
+            StorageBackend::Bucket(bucket) => {
+                bucket.read(name, range).await?.map(DownloadParts::Object)
+            }
         };
-        Ok(parts.map(|parts| Download { parts }))
+        Ok(parts.map(|parts| ObjectDownload { parts }))
     }
 
     /// An address by which anybody can download something for a time, as a file of that name (letters, digits, `_`,
@@ -220,8 +228,8 @@ impl Storage {
         media_type: &str,
     ) -> Result<Option<String>, StorageError> {
         match &self.way {
-            Way::Folder(_) => Ok(None),
-            Way::Bucket(bucket) => {
+            StorageBackend::Folder(_) => Ok(None),
+            StorageBackend::Bucket(bucket) => {
                 bucket.presign_get(name, valid_for, (file_name, media_type)).await.map(Some)
             }
         }
@@ -230,8 +238,8 @@ impl Storage {
     /// Removes what stands under a name, if anything does.
     pub async fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
         match &self.way {
-            Way::Folder(folder) => folder.delete(name).await,
-            Way::Bucket(bucket) => bucket.delete(name).await,
+            StorageBackend::Folder(folder) => folder.delete(name).await,
+            StorageBackend::Bucket(bucket) => bucket.delete(name).await,
         }
     }
 
@@ -241,10 +249,10 @@ impl Storage {
         &self,
         prefix: &ObjectName,
         after: &str,
-    ) -> Result<Vec<Stored>, StorageError> {
+    ) -> Result<Vec<StoredObject>, StorageError> {
         match &self.way {
-            Way::Folder(folder) => folder.list(prefix, after).await,
-            Way::Bucket(bucket) => bucket.list(prefix, after).await,
+            StorageBackend::Folder(folder) => folder.list(prefix, after).await,
+            StorageBackend::Bucket(bucket) => bucket.list(prefix, after).await,
         }
     }
 
@@ -262,24 +270,31 @@ impl Storage {
     }
 
     /// Begins a segment of a spool under a name that must be free. `None`: it is taken.
-    pub async fn begin_segment(&self, name: &ObjectName) -> Result<Option<Segment>, StorageError> {
+    pub async fn begin_segment(
+        &self,
+        name: &ObjectName,
+    ) -> Result<Option<OpenSegment>, StorageError> {
         match &self.way {
-            Way::Folder(folder) => Ok(folder.create(name).await?.map(Segment::in_file)),
-            Way::Bucket(bucket) => {
+            StorageBackend::Folder(folder) => {
+                Ok(folder.create(name).await?.map(OpenSegment::in_file))
+            }
+            StorageBackend::Bucket(bucket) => {
                 if !bucket.list(name, "").await?.is_empty() {
                     return Ok(None);
                 }
                 let copy = self.work_file(&name.label())?;
-                Ok(Some(Segment::in_bucket(bucket.clone(), name.clone(), copy)))
+                Ok(Some(OpenSegment::in_bucket(bucket.clone(), name.clone(), copy)))
             }
         }
     }
 
     /// A segment that was begun, by whichever node, to read it from its beginning. `None`: there is none.
-    pub async fn segment(&self, name: &ObjectName) -> Result<Option<Segment>, StorageError> {
+    pub async fn segment(&self, name: &ObjectName) -> Result<Option<OpenSegment>, StorageError> {
         match &self.way {
-            Way::Folder(folder) => Ok(folder.open_file(name).await?.map(Segment::in_file)),
-            Way::Bucket(bucket) => {
+            StorageBackend::Folder(folder) => {
+                Ok(folder.open_file(name).await?.map(OpenSegment::in_file))
+            }
+            StorageBackend::Bucket(bucket) => {
                 let copy = self.work_file(&name.label())?;
                 segment::fetched(bucket.clone(), name.clone(), copy).await
             }
@@ -289,8 +304,8 @@ impl Storage {
     /// Removes a segment, if there is one.
     pub async fn delete_segment(&self, name: &ObjectName) -> Result<(), StorageError> {
         match &self.way {
-            Way::Folder(folder) => folder.delete(name).await,
-            Way::Bucket(_) => self.delete_all(name).await,
+            StorageBackend::Folder(folder) => folder.delete(name).await,
+            StorageBackend::Bucket(_) => self.delete_all(name).await,
         }
     }
 
@@ -300,12 +315,12 @@ impl Storage {
     }
 }
 
-impl Download {
+impl ObjectDownload {
     /// The next part; `None` at the end. A part has at most a few mebibytes.
     pub async fn next(&mut self) -> Result<Option<Bytes>, StorageError> {
         match &mut self.parts {
-            Parts::File(parts) => parts.next().await,
-            Parts::Object(parts) => parts.next().await,
+            DownloadParts::File(parts) => parts.next().await,
+            DownloadParts::Object(parts) => parts.next().await,
         }
     }
 }
@@ -346,7 +361,7 @@ impl std::fmt::Debug for BucketSettings {
     }
 }
 
-impl std::fmt::Debug for Download {
+impl std::fmt::Debug for ObjectDownload {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Download")
     }

@@ -6,19 +6,19 @@ use std::os::unix::fs::FileExt as _;
 
 use bytes::Bytes;
 
-use super::bucket::Bucket;
+use super::bucket::BucketStorage;
 use super::{ObjectName, StorageError, WorkFile};
 
 /// One segment, open.
 #[derive(Debug)]
-pub struct Segment {
-    place: Place,
+pub struct OpenSegment {
+    place: SegmentBackend,
 }
 
 #[derive(Debug)]
-enum Place {
+enum SegmentBackend {
     File(File),
-    Bucket { bucket: Bucket, name: ObjectName, copy: WorkFile },
+    Bucket { bucket: BucketStorage, name: ObjectName, copy: WorkFile },
 }
 
 /// A segment's bytes, read where they stand: the file's own position is the writer's.
@@ -33,7 +33,7 @@ pub struct SegmentReader {
 #[derive(Debug)]
 #[must_use = "a frame is kept when it was sent"]
 pub struct UnsentFrame {
-    bucket: Bucket,
+    bucket: BucketStorage,
     name: ObjectName,
     frame: Bytes,
 }
@@ -45,13 +45,13 @@ impl UnsentFrame {
     }
 }
 
-impl Segment {
+impl OpenSegment {
     pub(super) const fn in_file(file: File) -> Self {
-        Self { place: Place::File(file) }
+        Self { place: SegmentBackend::File(file) }
     }
 
-    pub(super) const fn in_bucket(bucket: Bucket, name: ObjectName, copy: WorkFile) -> Self {
-        Self { place: Place::Bucket { bucket, name, copy } }
+    pub(super) const fn in_bucket(bucket: BucketStorage, name: ObjectName, copy: WorkFile) -> Self {
+        Self { place: SegmentBackend::Bucket { bucket, name, copy } }
     }
 
     /// Appends the frame of a page, to one's own segment only; blocks. When it has left, where it is to leave, it
@@ -59,8 +59,8 @@ impl Segment {
     /// checksum.
     pub fn append(&self, page: u64, frame: &[u8]) -> Result<Option<UnsentFrame>, StorageError> {
         let (mut file, unsent) = match &self.place {
-            Place::File(file) => (file, None),
-            Place::Bucket { bucket, name, copy } => {
+            SegmentBackend::File(file) => (file, None),
+            SegmentBackend::Bucket { bucket, name, copy } => {
                 let (bucket, name) = (bucket.clone(), frame_name(name, page)?);
                 let frame = Bytes::copy_from_slice(frame);
                 (copy.file(), Some(UnsentFrame { bucket, name, frame }))
@@ -74,8 +74,8 @@ impl Segment {
     /// each other.
     pub fn reader(&self) -> Result<SegmentReader, StorageError> {
         let file = match &self.place {
-            Place::File(file) => file,
-            Place::Bucket { copy, .. } => copy.file(),
+            SegmentBackend::File(file) => file,
+            SegmentBackend::Bucket { copy, .. } => copy.file(),
         };
         let file = file.try_clone().map_err(StorageError::file)?;
         let end = file.metadata().map_err(StorageError::file)?.len();
@@ -94,10 +94,10 @@ impl Read for SegmentReader {
 
 /// Fetches the frames of a segment that was begun.
 pub(super) async fn fetched(
-    bucket: Bucket,
+    bucket: BucketStorage,
     name: ObjectName,
     copy: WorkFile,
-) -> Result<Option<Segment>, StorageError> {
+) -> Result<Option<OpenSegment>, StorageError> {
     let mut after = String::new();
     loop {
         let found = bucket.list(&name, &after).await?;
@@ -113,7 +113,7 @@ pub(super) async fn fetched(
     if after.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Segment::in_bucket(bucket, name, copy)))
+    Ok(Some(OpenSegment::in_bucket(bucket, name, copy)))
 }
 
 /// Names of frames sort as their pages do.

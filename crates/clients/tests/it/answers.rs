@@ -3,11 +3,16 @@
 use clients::platform::{ReadLimits, ReadUpTo};
 
 use crate::support::{
-    Step, Wire, always, answer, assert_bad_response, get, get_text, ok, target, upstream,
+    PlatformStep, ScriptedPlatform, always, answer, assert_bad_response, get, get_text, ok, target,
+    upstream,
 };
 
 async fn assert_refused(bytes: &[u8]) {
-    let wire = Wire::start([Step::Read, Step::Write(bytes.to_vec()), Step::Hang]);
+    let wire = ScriptedPlatform::start([
+        PlatformStep::Read,
+        PlatformStep::Write(bytes.to_vec()),
+        PlatformStep::Hang,
+    ]);
 
     match get(&upstream(), &target(&wire.url())).await {
         Ok(answer) => {
@@ -72,7 +77,7 @@ async fn heads_over_the_limits_are_refused() {
 #[tokio::test]
 async fn a_head_at_the_limit_passes() {
     let head = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 2\r\n\r\nok", "A: b\r\n".repeat(99));
-    let wire = Wire::start(always(head));
+    let wire = ScriptedPlatform::start(always(head));
 
     let answer = get(&upstream(), &target(&wire.url())).await.unwrap();
 
@@ -83,7 +88,7 @@ async fn a_head_at_the_limit_passes() {
 async fn eight_informational_answers_are_the_most() {
     let early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     let with = |count| [early.repeat(count).into_bytes(), ok("fine")].concat();
-    let wire = Wire::start(always(with(8)));
+    let wire = ScriptedPlatform::start(always(with(8)));
 
     assert_eq!(get_text(&upstream(), &target(&wire.url())).await, "fine");
     assert_refused(&with(9)).await;
@@ -96,7 +101,7 @@ async fn eight_informational_answers_are_the_most() {
 async fn every_real_status_is_passed_on_and_redirects_are_not_followed() {
     for status in ["200 OK", "301 Moved", "404 Not Found", "429 Slow", "500 Odd", "599 Odd"] {
         let head = format!("HTTP/1.1 {status}\r\nLocation: http://127.0.0.1:1/\r\n");
-        let wire = Wire::start(always(format!("{head}Content-Length: 4\r\n\r\nbody")));
+        let wire = ScriptedPlatform::start(always(format!("{head}Content-Length: 4\r\n\r\nbody")));
 
         let answer = get(&upstream(), &target(&wire.url())).await.unwrap();
 
@@ -115,7 +120,8 @@ async fn bodies_come_as_their_bytes_whatever_their_framing() {
         ("Content-Length: 5\r\nContent-Encoding: gzip", "hello"),
     ] {
         let bytes = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}");
-        let wire = Wire::start([Step::Read, Step::Write(bytes.into_bytes())]);
+        let wire =
+            ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Write(bytes.into_bytes())]);
 
         assert_eq!(get_text(&upstream(), &target(&wire.url())).await, "hello", "{head}");
     }
@@ -123,7 +129,7 @@ async fn bodies_come_as_their_bytes_whatever_their_framing() {
 
 #[tokio::test]
 async fn an_answer_without_content_has_none_and_its_connection_is_not_used_again() {
-    let wire = Wire::start(always(answer("204 No Content", "poison")));
+    let wire = ScriptedPlatform::start(always(answer("204 No Content", "poison")));
     let (upstream, target) = (upstream(), target(&wire.url()));
 
     assert_eq!(get_text(&upstream, &target).await, "");
@@ -134,7 +140,7 @@ async fn an_answer_without_content_has_none_and_its_connection_is_not_used_again
 
 #[tokio::test]
 async fn an_empty_body_is_whole_at_once() {
-    let wire = Wire::start(always(ok("")));
+    let wire = ScriptedPlatform::start(always(ok("")));
 
     let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
 
@@ -152,7 +158,7 @@ async fn a_limit_is_kept_to_the_byte() {
             "Content-Length: 10\r\n\r\n0123456789",
             "Transfer-Encoding: chunked\r\n\r\n1\r\n0\r\n9\r\n123456789\r\n0\r\n\r\n",
         ] {
-            let wire = Wire::start(always(format!("HTTP/1.1 200 OK\r\n{head}")));
+            let wire = ScriptedPlatform::start(always(format!("HTTP/1.1 200 OK\r\n{head}")));
 
             let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
             let read = answer.body.read_up_to(ReadLimits::bytes(bytes_max)).await.unwrap();

@@ -6,28 +6,29 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use clients::storage::Put;
+use clients::storage::PutOutcome;
 
 use crate::bucket_storage::{MEBIBYTE, SECONDS, bucket_at, content, name};
 
 /// What a played store was asked: method, path and query, and whether the name had to be free.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
+struct StoreRequest {
     line: String,
     must_be_free: bool,
 }
 
 /// What a played store does with a request: it answers with a status, headers and a body, or never.
-type Plays = fn(number: usize, asked: &Asked) -> Option<(u16, &'static str, &'static str)>;
+type StoreScript =
+    fn(number: usize, asked: &StoreRequest) -> Option<(u16, &'static str, &'static str)>;
 
 /// A store that plays what it is told to.
-struct Store {
+struct ScriptedStore {
     endpoint: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<StoreRequest>>>,
 }
 
-impl Store {
-    fn start(plays: Plays) -> Self {
+impl ScriptedStore {
+    fn start(plays: StoreScript) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -41,18 +42,20 @@ impl Store {
         Self { endpoint, asked }
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn asked(&self) -> Vec<StoreRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 /// Answers one request on a connection; `None` ends it.
-fn answer(stream: &TcpStream, log: &Mutex<Vec<Asked>>, plays: Plays) -> Option<()> {
+fn answer(stream: &TcpStream, log: &Mutex<Vec<StoreRequest>>, plays: StoreScript) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-    let mut asked =
-        Asked { line: line.trim_end_matches(" HTTP/1.1\r\n").to_owned(), must_be_free: false };
+    let mut asked = StoreRequest {
+        line: line.trim_end_matches(" HTTP/1.1\r\n").to_owned(),
+        must_be_free: false,
+    };
     let mut length = 0;
     loop {
         let mut header = String::new();
@@ -84,7 +87,7 @@ const MADE: &str =
     "<CompleteMultipartUploadResult><ETag>\"x\"</ETag></CompleteMultipartUploadResult>";
 
 /// What a store does up to the last request of an upload in parts.
-fn up_to_the_last(asked: &Asked) -> Option<(u16, &'static str, &'static str)> {
+fn up_to_the_last(asked: &StoreRequest) -> Option<(u16, &'static str, &'static str)> {
     match asked.line.split(' ').next().unwrap() {
         "POST" if asked.line.contains("uploads") => Some((200, "", BEGUN)),
         "PUT" => Some((200, "ETag: \"part\"\r\n", "")),
@@ -95,20 +98,20 @@ fn up_to_the_last(asked: &Asked) -> Option<(u16, &'static str, &'static str)> {
 
 #[tokio::test]
 async fn trouble_of_the_store_is_waited_out_and_nothing_is_written_over() {
-    let store = Store::start(|number, _| {
+    let store = ScriptedStore::start(|number, _| {
         Some(if number < 3 { (503, "", "") } else { (200, "ETag: \"x\"\r\n", "") })
     });
     let bucket = bucket_at(&store.endpoint, "s", SECONDS);
 
-    assert_eq!(bucket.put("a/data", b"x").await.unwrap(), Put::Stored);
+    assert_eq!(bucket.put("a/data", b"x").await.unwrap(), PutOutcome::Stored);
 
-    let free = Asked { line: "PUT /exports/a/data".to_owned(), must_be_free: true };
+    let free = StoreRequest { line: "PUT /exports/a/data".to_owned(), must_be_free: true };
     assert_eq!(store.asked(), [free.clone(), free.clone(), free]);
 }
 
 #[tokio::test]
 async fn a_store_that_says_nothing_is_given_up_in_time() {
-    let store = Store::start(|_, _| None);
+    let store = ScriptedStore::start(|_, _| None);
     let bucket = bucket_at(&store.endpoint, "s", Duration::from_millis(300));
 
     let failed = bucket.put("a/data", b"x").await.unwrap_err();
@@ -118,7 +121,8 @@ async fn a_store_that_says_nothing_is_given_up_in_time() {
 
 #[tokio::test]
 async fn credentials_that_are_refused_are_not_tried_again() {
-    let store = Store::start(|_, _| Some((403, "", "<Error><Code>AccessDenied</Code></Error>")));
+    let store =
+        ScriptedStore::start(|_, _| Some((403, "", "<Error><Code>AccessDenied</Code></Error>")));
     let bucket = bucket_at(&store.endpoint, "s", SECONDS);
 
     let failed = bucket.put("a/data", b"x").await.unwrap_err();
@@ -130,10 +134,10 @@ async fn credentials_that_are_refused_are_not_tried_again() {
 
 #[tokio::test]
 async fn an_upload_in_parts_becomes_an_object_only_if_its_name_is_free() {
-    let store = Store::start(|_, asked| up_to_the_last(asked).or(Some((412, "", ""))));
+    let store = ScriptedStore::start(|_, asked| up_to_the_last(asked).or(Some((412, "", ""))));
     let bucket = bucket_at(&store.endpoint, "s", SECONDS);
 
-    assert_eq!(bucket.put("a/data", &content(17 * MEBIBYTE)).await.unwrap(), Put::Exists);
+    assert_eq!(bucket.put("a/data", &content(17 * MEBIBYTE)).await.unwrap(), PutOutcome::Exists);
 
     let asked = store.asked();
     assert_eq!(asked.iter().filter(|asked| asked.line.starts_with("PUT")).count(), 3);
@@ -147,7 +151,7 @@ async fn an_upload_in_parts_becomes_an_object_only_if_its_name_is_free() {
 
 #[tokio::test]
 async fn a_good_answer_that_ends_as_an_error_makes_no_object() {
-    let store = Store::start(|number, asked| {
+    let store = ScriptedStore::start(|number, asked| {
         up_to_the_last(asked).or(Some((
             200,
             "",
@@ -156,7 +160,7 @@ async fn a_good_answer_that_ends_as_an_error_makes_no_object() {
     });
     let bucket = bucket_at(&store.endpoint, "s", SECONDS);
 
-    assert_eq!(bucket.put("a/data", &content(9 * MEBIBYTE)).await.unwrap(), Put::Stored);
+    assert_eq!(bucket.put("a/data", &content(9 * MEBIBYTE)).await.unwrap(), PutOutcome::Stored);
 
     let last = store
         .asked()
@@ -168,7 +172,7 @@ async fn a_good_answer_that_ends_as_an_error_makes_no_object() {
 
 #[tokio::test]
 async fn an_object_of_another_length_is_not_taken_for_ones_own() {
-    let store = Store::start(|number, asked| {
+    let store = ScriptedStore::start(|number, asked| {
         if asked.line.starts_with("HEAD") {
             // Of somebody else, for it is empty.
             return Some((
@@ -189,7 +193,7 @@ async fn an_object_of_another_length_is_not_taken_for_ones_own() {
 
 #[tokio::test]
 async fn a_download_that_ends_early_is_an_error_and_never_short() {
-    let store = Store::start(|_, _| {
+    let store = ScriptedStore::start(|_, _| {
         Some((
             206,
             "Content-Range: bytes 0-3/10\r\nLast-Modified: Wed, 21 Oct 2026 07:28:00 GMT\r\nETag: \"x\"\r\n",

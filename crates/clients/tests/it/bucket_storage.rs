@@ -5,23 +5,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clients::storage::{
-    BucketSettings, ObjectName, Place, Put, Storage, StorageError, StorageSettings,
+    BucketSettings, ObjectName, PutOutcome, Storage, StorageError, StorageLocation, StorageSettings,
 };
 
 pub(crate) const MEBIBYTE: usize = 1024 * 1024;
 pub(crate) const SECONDS: Duration = Duration::from_secs(30);
 const BUCKET: &str = "exports";
 
-pub(crate) struct Bucket {
+pub(crate) struct TestBucket {
     pub(crate) storage: Storage,
     /// Keeps the folder for work.
     _folder: tempfile::TempDir,
 }
 
 /// A storage in the bucket of a store at this address.
-pub(crate) fn bucket_at(endpoint: &str, secret: &str, timeout: Duration) -> Bucket {
+pub(crate) fn bucket_at(endpoint: &str, secret: &str, timeout: Duration) -> TestBucket {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::Bucket(BucketSettings {
+    let place = StorageLocation::Bucket(BucketSettings {
         bucket: BUCKET.to_owned(),
         endpoint: endpoint.to_owned(),
         region: "us-east-1".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn bucket_at(endpoint: &str, secret: &str, timeout: Duration) -> Buck
     });
     let work_folder: PathBuf = folder.path().join("work");
     let storage = Storage::open(&StorageSettings { place, work_folder }).unwrap();
-    Bucket { storage, _folder: folder }
+    TestBucket { storage, _folder: folder }
 }
 
 pub(crate) fn name(text: &str) -> ObjectName {
@@ -46,8 +46,8 @@ pub(crate) fn content(length: usize) -> Vec<u8> {
     (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
 }
 
-impl Bucket {
-    pub(crate) async fn put(&self, at: &str, content: &[u8]) -> Result<Put, StorageError> {
+impl TestBucket {
+    pub(crate) async fn put(&self, at: &str, content: &[u8]) -> Result<PutOutcome, StorageError> {
         let work = self.storage.work_file("work").unwrap();
         work.file().write_all(content).unwrap();
         self.storage.put_file(&name(at), work).await

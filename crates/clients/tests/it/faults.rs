@@ -3,22 +3,24 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use clients::platform::{Fault, Kind, Phase, ReadLimits, ReadUpTo, Target, Timeouts};
+use clients::platform::{
+    CallErrorKind, CallFault, CallPhase, CallTimeouts, PlatformTarget, ReadLimits, ReadUpTo,
+};
 use domain::method::Method;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::support::{
-    Step, Wire, answer, assert_bad_response, call, facts, get, get_text, ok, settings, target,
-    upstream,
+    PlatformStep, ScriptedPlatform, answer, assert_bad_response, call, facts, get, get_text, ok,
+    settings, target, upstream,
 };
 
 const SHORT: Duration = Duration::from_millis(50);
 
-fn impatient(base_url: &str, change: impl FnOnce(&mut Timeouts)) -> Target {
+fn impatient(base_url: &str, change: impl FnOnce(&mut CallTimeouts)) -> PlatformTarget {
     let mut settings = settings(base_url);
     change(&mut settings.timeouts);
-    Target::new(&settings).unwrap()
+    PlatformTarget::new(&settings).unwrap()
 }
 
 #[tokio::test]
@@ -27,14 +29,14 @@ async fn a_refused_connection_sent_nothing_and_may_be_tried_again() {
 
     let error = get(&upstream(), &target(&format!("http://{gone}"))).await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Network, Kind::Connect, false, true));
+    assert_eq!(facts(&error), (CallFault::Network, CallErrorKind::Connect, false, true));
 }
 
 #[tokio::test]
 async fn an_unknown_name_sent_nothing() {
     let error = get(&upstream(), &target("http://nowhere.invalid")).await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Network, Kind::Connect, false, true));
+    assert_eq!(facts(&error), (CallFault::Network, CallErrorKind::Connect, false, true));
 }
 
 #[tokio::test]
@@ -52,55 +54,58 @@ async fn an_address_that_never_accepts_is_a_timeout_that_sent_nothing() {
     let target = impatient(&format!("http://{address}"), |timeouts| timeouts.connect = SHORT);
     let error = get(&upstream(), &target).await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Network, Kind::Timeout(Phase::Connect), false, false));
+    assert_eq!(
+        facts(&error),
+        (CallFault::Network, CallErrorKind::Timeout(CallPhase::Connect), false, false)
+    );
 }
 
 #[tokio::test]
 async fn a_fresh_connection_that_closes_after_the_request_is_not_tried_again() {
-    let wire = Wire::start([Step::Read]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read]);
 
     for method in [Method::Get, Method::Post] {
         let error = call(&upstream(), &target(&wire.url()), method, "x", "").await.unwrap_err();
 
-        assert_eq!(facts(&error), (Fault::Network, Kind::Closed, true, false));
+        assert_eq!(facts(&error), (CallFault::Network, CallErrorKind::Closed, true, false));
     }
     assert_eq!(wire.connections(), [0, 1]);
 }
 
 #[tokio::test]
 async fn a_fresh_connection_that_closes_before_the_request_is_an_error_of_the_network() {
-    let wire = Wire::start([]);
+    let wire = ScriptedPlatform::start([]);
 
     let error = get(&upstream(), &target(&wire.url())).await.unwrap_err();
 
     // Whether the request had left by then is a matter of chance, but it is never claimed without need.
-    assert_eq!((error.fault, error.kind), (Fault::Network, Kind::Closed));
+    assert_eq!((error.fault, error.kind), (CallFault::Network, CallErrorKind::Closed));
     assert!(!(error.sent && error.retryable), "{error:?}");
 }
 
 #[tokio::test]
 async fn an_old_connection_that_is_given_up_lets_a_read_try_again() {
-    let wire = Wire::start_each(|connection| match connection {
-        0 => vec![Step::Read, Step::Write(ok("first")), Step::Read],
-        _ => vec![Step::Read, Step::Write(ok("second")), Step::Again],
+    let wire = ScriptedPlatform::start_each(|connection| match connection {
+        0 => vec![PlatformStep::Read, PlatformStep::Write(ok("first")), PlatformStep::Read],
+        _ => vec![PlatformStep::Read, PlatformStep::Write(ok("second")), PlatformStep::Again],
     });
     let (upstream, target) = (upstream(), target(&wire.url()));
     assert_eq!(get_text(&upstream, &target).await, "first");
 
     let error = get(&upstream, &target).await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Network, Kind::Closed, true, true));
+    assert_eq!(facts(&error), (CallFault::Network, CallErrorKind::Closed, true, true));
     assert_eq!(wire.connections(), [0, 0]);
     assert_eq!(get_text(&upstream, &target).await, "second");
 }
 
 #[tokio::test]
 async fn an_old_connection_that_breaks_within_an_answer_is_not_tried_again() {
-    let wire = Wire::start([
-        Step::Read,
-        Step::Write(ok("first")),
-        Step::Read,
-        Step::Write(b"HTTP/1.1 200 OK\r\nContent-".to_vec()),
+    let wire = ScriptedPlatform::start([
+        PlatformStep::Read,
+        PlatformStep::Write(ok("first")),
+        PlatformStep::Read,
+        PlatformStep::Write(b"HTTP/1.1 200 OK\r\nContent-".to_vec()),
     ]);
     let (upstream, target) = (upstream(), target(&wire.url()));
     assert_eq!(get_text(&upstream, &target).await, "first");
@@ -112,7 +117,7 @@ async fn an_old_connection_that_breaks_within_an_answer_is_not_tried_again() {
 
 #[tokio::test]
 async fn an_idle_connection_that_was_closed_harms_no_call_that_may_be_tried_again() {
-    let wire = Wire::start([Step::Read, Step::Write(ok("fine"))]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Write(ok("fine"))]);
     let (upstream, target) = (upstream(), target(&wire.url()));
 
     // The platform closes after each answer; the next call may find that out before or after it leaves.
@@ -129,29 +134,42 @@ async fn an_idle_connection_that_was_closed_harms_no_call_that_may_be_tried_agai
 
 #[tokio::test]
 async fn a_platform_that_never_answers_is_a_timeout_before_the_first_byte() {
-    let wire = Wire::start([Step::Read, Step::Hang]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Hang]);
 
     let target = impatient(&wire.url(), |timeouts| timeouts.first_byte = SHORT);
     let error = get(&upstream(), &target).await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Theirs, Kind::Timeout(Phase::FirstByte), true, false));
+    assert_eq!(
+        facts(&error),
+        (CallFault::Theirs, CallErrorKind::Timeout(CallPhase::FirstByte), true, false)
+    );
 }
 
 #[tokio::test]
 async fn half_a_head_is_a_timeout_before_the_first_byte() {
-    let wire =
-        Wire::start([Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\nA: b".to_vec()), Step::Hang]);
+    let wire = ScriptedPlatform::start([
+        PlatformStep::Read,
+        PlatformStep::Write(b"HTTP/1.1 200 OK\r\nA: b".to_vec()),
+        PlatformStep::Hang,
+    ]);
 
     let target = impatient(&wire.url(), |timeouts| timeouts.first_byte = SHORT);
     let error = get(&upstream(), &target).await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Theirs, Kind::Timeout(Phase::FirstByte), true, false));
+    assert_eq!(
+        facts(&error),
+        (CallFault::Theirs, CallErrorKind::Timeout(CallPhase::FirstByte), true, false)
+    );
 }
 
 #[tokio::test]
 async fn a_body_that_stops_is_a_timeout_between_bytes() {
     let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec();
-    let wire = Wire::start([Step::Read, Step::Write(begun), Step::Hang]);
+    let wire = ScriptedPlatform::start([
+        PlatformStep::Read,
+        PlatformStep::Write(begun),
+        PlatformStep::Hang,
+    ]);
 
     let target = impatient(&wire.url(), |timeouts| timeouts.between_bytes = SHORT);
     let mut answer = get(&upstream(), &target).await.unwrap();
@@ -159,7 +177,10 @@ async fn a_body_that_stops_is_a_timeout_between_bytes() {
     assert_eq!(answer.body.next().await.unwrap().as_deref(), Some(b"abc".as_slice()));
     let error = answer.body.next().await.unwrap_err();
 
-    assert_eq!(facts(&error), (Fault::Theirs, Kind::Timeout(Phase::BetweenBytes), true, false));
+    assert_eq!(
+        facts(&error),
+        (CallFault::Theirs, CallErrorKind::Timeout(CallPhase::BetweenBytes), true, false)
+    );
 }
 
 #[tokio::test]
@@ -172,7 +193,7 @@ async fn a_body_that_is_cut_never_ends_cleanly() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcX\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
     ] {
-        let wire = Wire::start([Step::Read, Step::Write(cut.into())]);
+        let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Write(cut.into())]);
 
         let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
         let error = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap_err();
@@ -183,7 +204,10 @@ async fn a_body_that_is_cut_never_ends_cleanly() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_handed_on_from_where_it_was_read() {
-    let wire = Wire::start([Step::Read, Step::Write(answer("200 OK", &"k".repeat(100_000)))]);
+    let wire = ScriptedPlatform::start([
+        PlatformStep::Read,
+        PlatformStep::Write(answer("200 OK", &"k".repeat(100_000))),
+    ]);
 
     let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
     let ReadUpTo::Partial(first) = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap()
@@ -200,7 +224,7 @@ async fn a_body_over_the_limit_is_handed_on_from_where_it_was_read() {
 
 #[tokio::test]
 async fn errors_tell_logs_neither_credentials_nor_addresses() {
-    let wire = Wire::start([Step::Read]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read]);
     let error = get(&upstream(), &target(&wire.url())).await.unwrap_err();
 
     assert_eq!(error.to_string(), "the connection ended before an answer began");

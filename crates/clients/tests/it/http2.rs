@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bytes::Bytes;
-use clients::platform::{Fault, Kind, ReadLimits, ReadUpTo, Target, Upstream};
+use clients::platform::{
+    CallErrorKind, CallFault, PlatformClient, PlatformTarget, ReadLimits, ReadUpTo,
+};
 use domain::method::Method;
 use h2::Reason;
 use http::{Request, Response, Version};
@@ -17,19 +19,19 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::{TOKEN, assert_bad_response, call, facts, get, settings, upstream};
-use crate::tls::Authority;
+use crate::tls::TestAuthority;
 
 /// An answer, or why its stream is reset instead.
-type Answer = Result<Response<&'static str>, Reason>;
+type StreamAnswer = Result<Response<&'static str>, Reason>;
 
 /// A platform over HTTP/2 on a port of its own, that notes requests by connection and answers all alike.
-struct Platform {
-    target: Target,
+struct Http2Platform {
+    target: PlatformTarget,
     seen: Arc<Mutex<Vec<(usize, String)>>>,
 }
 
-impl Platform {
-    fn start(answer: Answer) -> Self {
+impl Http2Platform {
+    fn start(answer: StreamAnswer) -> Self {
         let (listener, tls, target) = listen();
         let seen: Arc<Mutex<Vec<_>>> = Arc::default();
         let notes = Arc::clone(&seen);
@@ -39,14 +41,14 @@ impl Platform {
 }
 
 /// A port that offers HTTP/2, and the target it is for.
-fn listen() -> (TcpListener, TlsAcceptor, Target) {
-    let authority = Authority::new();
+fn listen() -> (TcpListener, TlsAcceptor, PlatformTarget) {
+    let authority = TestAuthority::new();
     let mut config = authority.server("127.0.0.1", |_| {});
     config.alpn_protocols = vec![b"h2".to_vec()];
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut settings = settings(&format!("https://{}", listener.local_addr().unwrap()));
     settings.ca_file = Some(authority.file.path().to_owned());
-    let target = Target::new(&settings).unwrap();
+    let target = PlatformTarget::new(&settings).unwrap();
     (listener, TlsAcceptor::from(Arc::new(config)), target)
 }
 
@@ -71,7 +73,7 @@ async fn inform(listener: TcpListener, tls: &TlsAcceptor, count: usize) {
 async fn serve(
     listener: TcpListener,
     tls: &TlsAcceptor,
-    answer: &Answer,
+    answer: &StreamAnswer,
     seen: &Arc<Mutex<Vec<(usize, String)>>>,
 ) {
     listener.set_nonblocking(true).unwrap();
@@ -93,7 +95,7 @@ async fn serve(
 async fn reply(
     request: Request<Incoming>,
     connection: usize,
-    answer: Answer,
+    answer: StreamAnswer,
     seen: Arc<Mutex<Vec<(usize, String)>>>,
 ) -> Result<Response<Full<Bytes>>, h2::Error> {
     let line = noted(request).await;
@@ -111,7 +113,12 @@ async fn noted(request: Request<Incoming>) -> String {
     format!("{} {} {names:?} {}", head.method, head.uri.path(), String::from_utf8_lossy(&body))
 }
 
-async fn text(upstream: &Upstream, target: &Target, method: Method, body: &str) -> String {
+async fn text(
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
+    method: Method,
+    body: &str,
+) -> String {
     let mut answer = call(upstream, target, method, "a.b/..c", body).await.unwrap();
     let ReadUpTo::Whole(bytes) = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap()
     else {
@@ -122,7 +129,7 @@ async fn text(upstream: &Upstream, target: &Target, method: Method, body: &str) 
 
 #[tokio::test]
 async fn calls_share_one_connection() {
-    let platform = Platform::start(Ok(Response::new("fine")));
+    let platform = Http2Platform::start(Ok(Response::new("fine")));
     let upstream = upstream();
 
     for _ in 0..3 {
@@ -145,7 +152,7 @@ async fn calls_share_one_connection() {
 async fn statuses_and_heads_are_checked_as_on_http_1() {
     for status in [600, 999] {
         let odd = Response::builder().status(status).body("").unwrap();
-        let platform = Platform::start(Ok(odd));
+        let platform = Http2Platform::start(Ok(odd));
 
         assert_bad_response(&get(&upstream(), &platform.target).await.unwrap_err());
     }
@@ -153,7 +160,7 @@ async fn statuses_and_heads_are_checked_as_on_http_1() {
     for _ in 0..101 {
         long.headers_mut().append("a", http::HeaderValue::from_static("b"));
     }
-    let platform = Platform::start(Ok(long));
+    let platform = Http2Platform::start(Ok(long));
 
     assert_bad_response(&get(&upstream(), &platform.target).await.unwrap_err());
 }
@@ -173,7 +180,7 @@ async fn a_head_over_the_limit_is_the_platforms_fault() {
     let mut wide = Response::new("");
     let value = http::HeaderValue::from_str(&"k".repeat(70_000)).unwrap();
     wide.headers_mut().append("a", value);
-    let platform = Platform::start(Ok(wide));
+    let platform = Http2Platform::start(Ok(wide));
 
     let error = get(&upstream(), &platform.target).await.unwrap_err();
 
@@ -184,15 +191,15 @@ async fn a_head_over_the_limit_is_the_platforms_fault() {
 #[tokio::test]
 async fn only_a_refused_stream_lets_a_call_be_tried_again() {
     let facts_of = async |reason| {
-        let platform = Platform::start(Err(reason));
+        let platform = Http2Platform::start(Err(reason));
         facts(&get(&upstream(), &platform.target).await.unwrap_err())
     };
 
     let refused = facts_of(Reason::REFUSED_STREAM).await;
     let broken = facts_of(Reason::INTERNAL_ERROR).await;
 
-    assert_eq!(refused, (Fault::Theirs, Kind::Closed, false, true));
-    assert_eq!(broken, (Fault::Network, Kind::Closed, true, false));
+    assert_eq!(refused, (CallFault::Theirs, CallErrorKind::Closed, false, true));
+    assert_eq!(broken, (CallFault::Network, CallErrorKind::Closed, true, false));
 }
 
 /// Reads requests until the first one's head is there, says goodbye and names `last` as the last stream that it looked at,
@@ -231,8 +238,8 @@ async fn a_goodbye_that_names_an_earlier_request_as_the_last_is_proof_that_this_
 
             let error = call(&upstream(), &target, method, "a", "").await.unwrap_err();
 
-            let fault = if was_looked_at { Fault::Network } else { Fault::Theirs };
-            let expected = (fault, Kind::Closed, was_looked_at, !was_looked_at);
+            let fault = if was_looked_at { CallFault::Network } else { CallFault::Theirs };
+            let expected = (fault, CallErrorKind::Closed, was_looked_at, !was_looked_at);
             assert_eq!(facts(&error), expected, "{last} {method}: {error:?}");
         }
     }
@@ -241,7 +248,7 @@ async fn a_goodbye_that_names_an_earlier_request_as_the_last_is_proof_that_this_
 #[tokio::test]
 async fn answers_that_nobody_reads_do_not_hold_up_others_on_their_connection() {
     const LENGTH: usize = 300_000;
-    let platform = Platform::start(Ok(Response::new("k".repeat(LENGTH).leak())));
+    let platform = Http2Platform::start(Ok(Response::new("k".repeat(LENGTH).leak())));
     let upstream = upstream();
     let mut unread = Vec::new();
     for _ in 0..16 {

@@ -5,33 +5,35 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use clients::mail::{Destination, Mail, MailSettings, Mailer, Security, SmtpServer};
+use clients::mail::{
+    MailDestination, MailSecurity, MailSettings, Mailer, OutgoingMail, SmtpServer,
+};
 use domain::time::Timestamp;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::tls::Authority;
+use crate::tls::TestAuthority;
 
-trait Line: Read + Write + Send {}
-impl<T: Read + Write + Send> Line for T {}
+trait MailStream: Read + Write + Send {}
+impl<T: Read + Write + Send> MailStream for T {}
 
 /// What is answered to a command; `None` is silence for ever.
-type Answers = fn(&str) -> Option<&'static str>;
+type MailScript = fn(&str) -> Option<&'static str>;
 
 /// A mail server that answers what it is told to, and remembers what it was told.
-struct Post {
+struct ScriptedMailServer {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
-impl Post {
-    fn start(tls: Option<ServerConfig>, answers: Answers) -> Self {
+impl ScriptedMailServer {
+    fn start(tls: Option<ServerConfig>, answers: MailScript) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (log, tls) = (Arc::clone(&heard), tls.map(Arc::new));
         std::thread::spawn(move || {
             for tcp in listener.incoming().flatten() {
-                let stream: Box<dyn Line> = match &tls {
+                let stream: Box<dyn MailStream> = match &tls {
                     None => Box::new(tcp),
                     Some(config) => {
                         let session = ServerConnection::new(Arc::clone(config)).unwrap();
@@ -49,7 +51,7 @@ impl Post {
         self.heard.lock().unwrap().clone()
     }
 
-    fn server(&self, security: Security) -> SmtpServer {
+    fn server(&self, security: MailSecurity) -> SmtpServer {
         SmtpServer {
             host: "127.0.0.1".to_owned(),
             port: self.address.port(),
@@ -61,8 +63,8 @@ impl Post {
 }
 
 fn talk(
-    mut stream: BufReader<Box<dyn Line>>,
-    answers: Answers,
+    mut stream: BufReader<Box<dyn MailStream>>,
+    answers: MailScript,
     log: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
     stream.get_mut().write_all(b"220 here\r\n")?;
@@ -97,15 +99,15 @@ fn friendly(line: &str) -> Option<&'static str> {
 
 fn mailer(server: SmtpServer) -> Mailer {
     let settings = MailSettings {
-        destination: Destination::Smtp(server),
+        destination: MailDestination::Smtp(server),
         from: "Gateway <no-reply@gateway.example>".to_owned(),
         timeout: Duration::from_secs(20),
     };
     Mailer::new(&settings).unwrap()
 }
 
-fn mail() -> Mail {
-    Mail {
+fn mail() -> OutgoingMail {
+    OutgoingMail {
         to: "ada+x@example.com".parse().unwrap(),
         subject: "Confirm your email address".to_owned(),
         text: "Open\n\nhttps://gateway.example/console/confirm?token=abc-_=\n\n.\nä\n".to_owned(),
@@ -122,9 +124,9 @@ async fn failure(mailer: &Mailer) -> bool {
 
 #[tokio::test]
 async fn a_message_says_who_when_and_that_a_program_wrote_it() {
-    let post = Post::start(None, friendly);
+    let post = ScriptedMailServer::start(None, friendly);
 
-    mailer(post.server(Security::None)).send(&mail()).await.unwrap();
+    mailer(post.server(MailSecurity::None)).send(&mail()).await.unwrap();
 
     let heard = post.heard();
     let says = |line: &str| heard.iter().filter(|it| it.starts_with(line)).count();
@@ -150,10 +152,10 @@ async fn a_message_says_who_when_and_that_a_program_wrote_it() {
 
 #[tokio::test]
 async fn the_login_is_told_to_servers_over_tls_that_a_known_authority_vouches_for() {
-    let authority = Authority::new();
-    let post = Post::start(Some(authority.server("127.0.0.1", |_| {})), friendly);
+    let authority = TestAuthority::new();
+    let post = ScriptedMailServer::start(Some(authority.server("127.0.0.1", |_| {})), friendly);
     let login = Some(("ada".to_owned(), "secret".to_owned().into()));
-    let unknown = SmtpServer { login, ..post.server(Security::Tls) };
+    let unknown = SmtpServer { login, ..post.server(MailSecurity::Tls) };
     let pem = std::fs::read(authority.file.path()).unwrap();
     let known = SmtpServer { authorities: Some(pem), ..unknown.clone() };
 
@@ -168,9 +170,9 @@ async fn the_login_is_told_to_servers_over_tls_that_a_known_authority_vouches_fo
 
 #[tokio::test]
 async fn a_server_that_does_not_offer_starttls_is_told_nothing() {
-    let post = Post::start(None, friendly);
+    let post = ScriptedMailServer::start(None, friendly);
     let login = Some(("ada".to_owned(), "secret".to_owned().into()));
-    let server = SmtpServer { login, ..post.server(Security::StartTls) };
+    let server = SmtpServer { login, ..post.server(MailSecurity::StartTls) };
 
     assert!(!failure(&mailer(server)).await);
 
@@ -180,10 +182,11 @@ async fn a_server_that_does_not_offer_starttls_is_told_nothing() {
 
 #[tokio::test]
 async fn without_tls_mail_goes_to_this_machine_only() {
-    let post = Post::start(None, friendly);
-    let server = SmtpServer { host: "mail.example.com".to_owned(), ..post.server(Security::None) };
+    let post = ScriptedMailServer::start(None, friendly);
+    let server =
+        SmtpServer { host: "mail.example.com".to_owned(), ..post.server(MailSecurity::None) };
     let settings = MailSettings {
-        destination: Destination::Smtp(server),
+        destination: MailDestination::Smtp(server),
         from: "no-reply@gateway.example".to_owned(),
         timeout: Duration::from_secs(1),
     };
@@ -194,7 +197,7 @@ async fn without_tls_mail_goes_to_this_machine_only() {
 /// What the server refuses for good is not tried again; what it may take later, and what the operator must mend, is.
 #[tokio::test]
 async fn a_refusal_for_good_is_told_from_one_for_now() {
-    let cases: [(Answers, bool); 6] = [
+    let cases: [(MailScript, bool); 6] = [
         (
             |line| if line.starts_with("RCPT") { Some("550 no such box") } else { friendly(line) },
             true,
@@ -209,9 +212,9 @@ async fn a_refusal_for_good_is_told_from_one_for_now() {
         ),
     ];
     for (number, (answers, is_permanent)) in cases.into_iter().enumerate() {
-        let post = Post::start(None, answers);
+        let post = ScriptedMailServer::start(None, answers);
         let login = (number == 4).then(|| ("ada".to_owned(), "wrong".to_owned().into()));
-        let server = SmtpServer { login, ..post.server(Security::None) };
+        let server = SmtpServer { login, ..post.server(MailSecurity::None) };
 
         assert_eq!(failure(&mailer(server)).await, is_permanent, "case {number}");
     }
@@ -220,17 +223,18 @@ async fn a_refusal_for_good_is_told_from_one_for_now() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_tried_again() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let post = Post { address: closed, heard: Arc::default() };
+    let post = ScriptedMailServer { address: closed, heard: Arc::default() };
 
-    assert!(!failure(&mailer(post.server(Security::None))).await);
+    assert!(!failure(&mailer(post.server(MailSecurity::None))).await);
 }
 
 /// Each step would come within the library's own limit, and the last one never.
 #[tokio::test]
 async fn a_server_that_falls_silent_ends_the_attempt() {
-    let post = Post::start(None, |line| if line == "." { None } else { friendly(line) });
+    let post =
+        ScriptedMailServer::start(None, |line| if line == "." { None } else { friendly(line) });
     let settings = MailSettings {
-        destination: Destination::Smtp(post.server(Security::None)),
+        destination: MailDestination::Smtp(post.server(MailSecurity::None)),
         from: "no-reply@gateway.example".to_owned(),
         timeout: Duration::from_millis(300),
     };
@@ -240,15 +244,15 @@ async fn a_server_that_falls_silent_ends_the_attempt() {
 
 #[tokio::test]
 async fn no_part_of_a_message_can_begin_another_header() {
-    let post = Post::start(None, friendly);
-    let mailer = mailer(post.server(Security::None));
+    let post = ScriptedMailServer::start(None, friendly);
+    let mailer = mailer(post.server(MailSecurity::None));
     for (subject, id) in [
         ("Hello\r\nBcc: eve@example.com", "job_1"),
         ("Hello\nBcc: eve@example.com", "job_1"),
         ("Hello", "job_1\r\nBcc: eve@example.com"),
         ("Hello", "job_1>"),
     ] {
-        let mail = Mail { subject: subject.to_owned(), id: id.to_owned(), ..mail() };
+        let mail = OutgoingMail { subject: subject.to_owned(), id: id.to_owned(), ..mail() };
 
         assert!(mailer.send(&mail).await.unwrap_err().is_permanent, "{subject:?} {id:?}");
     }
@@ -261,7 +265,7 @@ async fn a_folder_gets_one_file_for_each_message_that_only_its_owner_reads() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("new/folder");
     let settings = MailSettings {
-        destination: Destination::Folder(folder.clone()),
+        destination: MailDestination::Folder(folder.clone()),
         from: "no-reply@gateway.example".to_owned(),
         timeout: Duration::from_secs(1),
     };
@@ -269,7 +273,7 @@ async fn a_folder_gets_one_file_for_each_message_that_only_its_owner_reads() {
 
     mailer.send(&mail()).await.unwrap();
     mailer.send(&mail()).await.unwrap();
-    mailer.send(&Mail { id: "job_other".to_owned(), ..mail() }).await.unwrap();
+    mailer.send(&OutgoingMail { id: "job_other".to_owned(), ..mail() }).await.unwrap();
 
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()

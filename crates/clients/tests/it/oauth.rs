@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use clients::platform::oauth::{self, RefreshFailure};
 use clients::platform::{
-    ClientAuthentication, ClientError, Fault, Kind, OauthSettings, Phase, Target, Tokens,
+    CallErrorKind, CallFault, CallPhase, ClientAuthentication, ClientError, OauthSettings,
+    OauthTokens, PlatformTarget,
 };
 
-use crate::support::{Step, Wire, always, answer, facts, ok, settings, upstream};
+use crate::support::{
+    PlatformStep, ScriptedPlatform, always, answer, facts, ok, settings, upstream,
+};
 
 const SECRET: &str = "s3cret/+";
 
-fn endpoint(wire: &Wire, authentication: ClientAuthentication) -> Target {
+fn endpoint(wire: &ScriptedPlatform, authentication: ClientAuthentication) -> PlatformTarget {
     // Calls go elsewhere, so only the token endpoint can be reached.
     let mut settings = settings("http://127.0.0.1:1");
     settings.timeouts.first_byte = Duration::from_secs(20);
@@ -21,11 +24,11 @@ fn endpoint(wire: &Wire, authentication: ClientAuthentication) -> Target {
         client_secret: SECRET.to_owned().into(),
         authentication,
     });
-    Target::new(&settings).unwrap()
+    PlatformTarget::new(&settings).unwrap()
 }
 
-async fn refreshed(bytes: Vec<u8>) -> Result<Tokens, RefreshFailure> {
-    let wire = Wire::start(always(bytes));
+async fn refreshed(bytes: Vec<u8>) -> Result<OauthTokens, RefreshFailure> {
+    let wire = ScriptedPlatform::start(always(bytes));
     let target = endpoint(&wire, ClientAuthentication::Basic);
     let tokens = oauth::refresh(&upstream(), &target, "r0").await;
     assert_eq!(wire.seen().len(), 1, "a refresh token is never sent twice");
@@ -41,7 +44,7 @@ async fn failed(bytes: Vec<u8>) -> ClientError {
 
 #[tokio::test]
 async fn a_refresh_proves_the_client_in_a_header() {
-    let wire = Wire::start(always(ok(r#"{"access_token":"a1"}"#)));
+    let wire = ScriptedPlatform::start(always(ok(r#"{"access_token":"a1"}"#)));
 
     let target = endpoint(&wire, ClientAuthentication::Basic);
     oauth::refresh(&upstream(), &target, "r&0=é").await.unwrap();
@@ -61,7 +64,7 @@ async fn a_refresh_proves_the_client_in_a_header() {
 
 #[tokio::test]
 async fn a_refresh_proves_the_client_in_the_form() {
-    let wire = Wire::start(always(ok(r#"{"access_token":"a1"}"#)));
+    let wire = ScriptedPlatform::start(always(ok(r#"{"access_token":"a1"}"#)));
 
     let target = endpoint(&wire, ClientAuthentication::Post);
     oauth::refresh(&upstream(), &target, "r0").await.unwrap();
@@ -186,14 +189,14 @@ async fn an_endpoint_in_trouble_does_not_kill_the_refresh_token() {
 
         let error = failed(bytes).await;
 
-        assert_eq!(error.fault, Fault::Theirs, "{text:.200}");
-        assert!(matches!(error.kind, Kind::BadResponse(_)), "{text:.200}");
+        assert_eq!(error.fault, CallFault::Theirs, "{text:.200}");
+        assert!(matches!(error.kind, CallErrorKind::BadResponse(_)), "{text:.200}");
     }
 }
 
 #[tokio::test]
 async fn an_endpoint_that_is_late_or_gone_says_so() {
-    let wire = Wire::start([Step::Read, Step::Hang]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Hang]);
     let mut late = settings("http://127.0.0.1:1");
     late.timeouts.first_byte = Duration::from_millis(50);
     late.oauth = Some(OauthSettings {
@@ -202,20 +205,23 @@ async fn an_endpoint_that_is_late_or_gone_says_so() {
         client_secret: SECRET.to_owned().into(),
         authentication: ClientAuthentication::Basic,
     });
-    let late = Target::new(&late).unwrap();
+    let late = PlatformTarget::new(&late).unwrap();
 
     let RefreshFailure::Client(error) = oauth::refresh(&upstream(), &late, "r0").await.unwrap_err()
     else {
         panic!("nobody refused anything")
     };
 
-    assert_eq!(facts(&error), (Fault::Theirs, Kind::Timeout(Phase::FirstByte), true, false));
+    assert_eq!(
+        facts(&error),
+        (CallFault::Theirs, CallErrorKind::Timeout(CallPhase::FirstByte), true, false)
+    );
     assert!(wire.seen().len() <= 1, "a refresh token is never sent twice");
 }
 
 #[tokio::test]
 async fn a_platform_without_a_token_endpoint_sends_nothing() {
-    let target = Target::new(&settings("http://127.0.0.1:1")).unwrap();
+    let target = PlatformTarget::new(&settings("http://127.0.0.1:1")).unwrap();
     assert!(!target.has_oauth());
 
     let RefreshFailure::Client(error) =
@@ -224,5 +230,5 @@ async fn a_platform_without_a_token_endpoint_sends_nothing() {
         panic!("nobody refused anything")
     };
 
-    assert_eq!((error.kind, error.sent), (Kind::Build, false));
+    assert_eq!((error.kind, error.sent), (CallErrorKind::Build, false));
 }

@@ -5,18 +5,18 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use clients::platform::{Kind, Target, Upstream, UpstreamSettings};
+use clients::platform::{CallErrorKind, PlatformClient, PlatformTarget, UpstreamSettings};
 use domain::method::Method;
 use domain::platform::Platform;
 
 use crate::support::{
-    Step, Wire, always, answer, assert_bad_response, call, get, get_text, ok, settings, target,
-    upstream,
+    PlatformStep, ScriptedPlatform, always, answer, assert_bad_response, call, get, get_text, ok,
+    settings, target, upstream,
 };
 
 #[tokio::test]
 async fn calls_one_after_the_other_share_a_connection() {
-    let wire = Wire::start(always(ok("fine")));
+    let wire = ScriptedPlatform::start(always(ok("fine")));
     let (upstream, target) = (upstream(), target(&wire.url()));
 
     for _ in 0..5 {
@@ -29,7 +29,7 @@ async fn calls_one_after_the_other_share_a_connection() {
 #[tokio::test]
 async fn a_connection_with_bytes_behind_its_answer_is_not_used_again() {
     let poison = [ok("own"), ok("of somebody else")].concat();
-    let wire = Wire::start(always(poison));
+    let wire = ScriptedPlatform::start(always(poison));
     let (upstream, target) = (upstream(), target(&wire.url()));
 
     for _ in 0..20 {
@@ -47,7 +47,7 @@ async fn a_connection_with_a_refused_answer_is_not_used_again() {
             .to_vec(),
         [b"HTTP/1.1 103 Early\r\n\r\n".repeat(9), ok("")].concat(),
     ] {
-        let wire = Wire::start_each(move |connection| match connection {
+        let wire = ScriptedPlatform::start_each(move |connection| match connection {
             0 => always(refused.clone()),
             _ => always(ok("fine")),
         });
@@ -63,8 +63,8 @@ async fn a_connection_with_a_refused_answer_is_not_used_again() {
 #[tokio::test]
 async fn a_connection_whose_body_was_not_read_to_its_end_is_not_used_again() {
     let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec();
-    let wire = Wire::start_each(move |connection| match connection {
-        0 => vec![Step::Read, Step::Write(begun.clone()), Step::Hang],
+    let wire = ScriptedPlatform::start_each(move |connection| match connection {
+        0 => vec![PlatformStep::Read, PlatformStep::Write(begun.clone()), PlatformStep::Hang],
         _ => always(ok("fine")),
     });
     let (upstream, target) = (upstream(), target(&wire.url()));
@@ -78,7 +78,7 @@ async fn a_connection_whose_body_was_not_read_to_its_end_is_not_used_again() {
 #[tokio::test]
 async fn a_platform_that_closes_is_connected_to_anew() {
     let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine".to_vec();
-    let wire = Wire::start([Step::Read, Step::Write(closing)]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Write(closing)]);
     let (upstream, target) = (upstream(), target(&wire.url()));
 
     for _ in 0..3 {
@@ -101,7 +101,7 @@ async fn a_connection_that_nobody_needs_is_closed_although_no_call_comes_by() {
         say.send(lines.next().is_none()).unwrap();
     });
     let idle = Duration::from_millis(50);
-    let upstream = Upstream::new(&UpstreamSettings { idle, ..UpstreamSettings::default() });
+    let upstream = PlatformClient::new(&UpstreamSettings { idle, ..UpstreamSettings::default() });
 
     assert_eq!(get_text(&upstream, &target(&url)).await, "fine");
 
@@ -112,9 +112,9 @@ async fn a_connection_that_nobody_needs_is_closed_although_no_call_comes_by() {
 
 #[tokio::test]
 async fn no_more_connections_are_kept_than_may_be() {
-    let wire = Wire::start(always(ok("fine")));
+    let wire = ScriptedPlatform::start(always(ok("fine")));
     let settings = UpstreamSettings { idle_connections_max: 1, ..UpstreamSettings::default() };
-    let (upstream, target) = (Upstream::new(&settings), target(&wire.url()));
+    let (upstream, target) = (PlatformClient::new(&settings), target(&wire.url()));
 
     for _ in 0..2 {
         let (one, other) = tokio::join!(get_text(&upstream, &target), get_text(&upstream, &target));
@@ -127,13 +127,13 @@ async fn no_more_connections_are_kept_than_may_be() {
 
 #[tokio::test]
 async fn platforms_do_not_share_connections_even_at_one_address() {
-    let wire = Wire::start(always(ok("fine")));
+    let wire = ScriptedPlatform::start(always(ok("fine")));
     let upstream = upstream();
 
     for platform in [Platform::Alpha, Platform::Beta, Platform::Gamma, Platform::Delta] {
         let mut settings = settings(&wire.url());
         settings.platform = platform;
-        let target = Target::new(&settings).unwrap();
+        let target = PlatformTarget::new(&settings).unwrap();
         assert_eq!(get_text(&upstream, &target).await, "fine");
         assert_eq!(get_text(&upstream, &target).await, "fine");
     }
@@ -143,21 +143,21 @@ async fn platforms_do_not_share_connections_even_at_one_address() {
 
 #[tokio::test]
 async fn connections_of_one_target_carry_nothing_of_another_with_other_settings() {
-    let wire = Wire::start(always(ok("fine")));
+    let wire = ScriptedPlatform::start(always(ok("fine")));
     let upstream = upstream();
     assert_eq!(get_text(&upstream, &target(&wire.url())).await, "fine");
     let mut other = settings(&wire.url());
     other.timeouts.connect *= 2;
 
-    let error = get(&upstream, &Target::new(&other).unwrap()).await.unwrap_err();
+    let error = get(&upstream, &PlatformTarget::new(&other).unwrap()).await.unwrap_err();
 
-    assert_eq!((error.kind, error.sent), (Kind::Build, false));
+    assert_eq!((error.kind, error.sent), (CallErrorKind::Build, false));
     assert_eq!(wire.seen().len(), 1);
 }
 
 #[tokio::test]
 async fn a_write_is_never_sent_twice_whatever_becomes_of_its_connection() {
-    let wire = Wire::start([Step::Read, Step::Write(ok("fine"))]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Write(ok("fine"))]);
     let (upstream, target) = (upstream(), target(&wire.url()));
 
     // The platform gives up each connection behind its answer, which the next write finds out late.
@@ -165,7 +165,7 @@ async fn a_write_is_never_sent_twice_whatever_becomes_of_its_connection() {
         let body = format!("write {number}.");
         match call(&upstream, &target, Method::Post, "x", &body).await {
             Ok(mut answer) => while answer.body.next().await.unwrap().is_some() {},
-            Err(error) => assert_eq!(error.kind, Kind::Closed, "{error:?}"),
+            Err(error) => assert_eq!(error.kind, CallErrorKind::Closed, "{error:?}"),
         }
     }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use clients::processor::objects::PaymentIntent;
 use clients::processor::{
-    API_VERSION, IdempotencyKey, Listing, NewIntent, Presence, Processor, ProcessorError,
-    ProcessorSettings,
+    API_VERSION, CustomerPresence, IdempotencyKey, ListFilter, NewIntent, ProcessorClient,
+    ProcessorError, ProcessorSettings,
 };
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::support::{Step, Wire};
+use crate::support::{PlatformStep, ScriptedPlatform};
 
 const SECRET: &str = "sk_test_canary";
 const INTENT: &str = r#"{"id":"pi_1","status":"succeeded"}"#;
@@ -30,14 +30,14 @@ fn settings(base_url: &str, retries_max: u32) -> ProcessorSettings {
     }
 }
 
-pub(crate) fn processor(base_url: &str, retries_max: u32) -> Processor {
-    Processor::new(&settings(base_url, retries_max)).unwrap()
+pub(crate) fn processor(base_url: &str, retries_max: u32) -> ProcessorClient {
+    ProcessorClient::new(&settings(base_url, retries_max)).unwrap()
 }
 
 /// A processor that gives up after [`SHORT`].
-fn impatient(base_url: &str) -> Processor {
+fn impatient(base_url: &str) -> ProcessorClient {
     let settings = ProcessorSettings { timeout: SHORT, ..settings(base_url, 0) };
-    Processor::new(&settings).unwrap()
+    ProcessorClient::new(&settings).unwrap()
 }
 
 /// An answer after which the connection is closed, so that every attempt comes on a connection of its own.
@@ -58,10 +58,10 @@ fn failure(code: &str) -> String {
 }
 
 /// Gives these answers one after the other, and the last one to everything after that.
-pub(crate) fn answering(answers: Vec<Vec<u8>>) -> Wire {
-    Wire::start_each(move |attempt| {
+pub(crate) fn answering(answers: Vec<Vec<u8>>) -> ScriptedPlatform {
+    ScriptedPlatform::start_each(move |attempt| {
         let answer = answers.get(attempt).or(answers.last()).unwrap().clone();
-        vec![Step::Read, Step::Write(answer)]
+        vec![PlatformStep::Read, PlatformStep::Write(answer)]
     })
 }
 
@@ -69,20 +69,20 @@ fn key() -> IdempotencyKey {
     IdempotencyKey::of("pi", "ord_1").unwrap()
 }
 
-async fn charge(processor: &Processor) -> Result<PaymentIntent, ProcessorError> {
+async fn charge(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorError> {
     let new = NewIntent {
         amount_cents: 1_000,
         currency: "usd",
         customer: "cus_1",
         payment_method: "pm_1",
-        presence: Presence::OffSession,
+        presence: CustomerPresence::OffSession,
         description: None,
         metadata: &[("order_id", "ord_1")],
     };
     processor.create_intent(&new, &key()).await
 }
 
-async fn read(processor: &Processor) -> Result<PaymentIntent, ProcessorError> {
+async fn read(processor: &ProcessorClient) -> Result<PaymentIntent, ProcessorError> {
     processor.retrieve_intent("pi_1").await
 }
 
@@ -101,7 +101,7 @@ fn name<T: std::fmt::Debug>(ended: &Result<T, ProcessorError>) -> &'static str {
 }
 
 /// The values of a header in all requests so far.
-fn header(wire: &Wire, name: &str) -> Vec<Option<String>> {
+fn header(wire: &ScriptedPlatform, name: &str) -> Vec<Option<String>> {
     let value = |text: &str| {
         let head = text.split_once("\r\n\r\n").unwrap().0;
         let mut fields = head.lines().skip(1).map(|line| line.split_once(": ").unwrap());
@@ -112,9 +112,9 @@ fn header(wire: &Wire, name: &str) -> Vec<Option<String>> {
 }
 
 /// Counts the attempts that brought no answer, by the warning that each leaves in the log.
-struct Warnings(Arc<AtomicUsize>);
+struct WarningCounter(Arc<AtomicUsize>);
 
-impl Subscriber for Warnings {
+impl Subscriber for WarningCounter {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() == Level::WARN && metadata.target().starts_with("clients::processor")
     }
@@ -172,7 +172,8 @@ async fn a_post_without_parameters_is_a_form_all_the_same() {
 #[tokio::test]
 async fn a_read_has_its_parameters_in_the_path_and_neither_key_nor_form() {
     let wire = answering(vec![answer("200 OK", "", r#"{"data":[],"has_more":false}"#)]);
-    let listing = Listing { customer: Some("cus_1"), created_from: Some(7), ..Listing::default() };
+    let listing =
+        ListFilter { customer: Some("cus_1"), created_from: Some(7), ..ListFilter::default() };
 
     let listed = processor(&wire.url(), 0).list_intents(&listing).await;
 
@@ -259,7 +260,7 @@ async fn attempts_are_bounded_whatever_the_processor_says() {
 async fn a_refused_connection_is_tried_again_and_nothing_was_done() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let count = Arc::new(AtomicUsize::new(0));
-    let _counting = tracing::subscriber::set_default(Warnings(Arc::clone(&count)));
+    let _counting = tracing::subscriber::set_default(WarningCounter(Arc::clone(&count)));
 
     let ended = charge(&processor(&format!("http://{gone}"), 2)).await;
 
@@ -269,13 +270,13 @@ async fn a_refused_connection_is_tried_again_and_nothing_was_done() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_after_the_request_is_tried_again_with_the_same_key() {
-    let wire = Wire::start_each(|attempt| match attempt {
-        0 => vec![Step::Read],
+    let wire = ScriptedPlatform::start_each(|attempt| match attempt {
+        0 => vec![PlatformStep::Read],
         1 => vec![
-            Step::Read,
-            Step::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec()),
+            PlatformStep::Read,
+            PlatformStep::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec()),
         ],
-        _ => vec![Step::Read, Step::Write(ok())],
+        _ => vec![PlatformStep::Read, PlatformStep::Write(ok())],
     });
 
     assert_eq!(name(&charge(&processor(&wire.url(), 2)).await), "done");
@@ -285,7 +286,7 @@ async fn a_connection_that_breaks_after_the_request_is_tried_again_with_the_same
 
 #[tokio::test]
 async fn a_post_that_is_not_answered_in_time_may_have_been_done_and_a_read_did_nothing() {
-    let wire = Wire::start([Step::Read, Step::Hang]);
+    let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Hang]);
 
     let posted = charge(&impatient(&wire.url())).await;
     let read = read(&impatient(&wire.url())).await;

@@ -1,15 +1,16 @@
 //! Requests about invoices and balances at the payment processor: what leaves, and how their objects are read.
 
 use clients::processor::objects::{
-    CheckoutSession, Invoice, InvoiceItem, LineParentKind, Reference, Subscription,
+    CheckoutSession, ExpandableObject, InvoiceItem, LineParentKind, ProcessorInvoice,
+    ProcessorSubscription,
 };
-use clients::processor::{IdempotencyKey, NewBalanceTransaction, Processor};
+use clients::processor::{IdempotencyKey, NewBalanceTransaction, ProcessorClient};
 use serde_json::{Value, json};
 
 use crate::processor::{answer, answering, processor};
-use crate::support::Wire;
+use crate::support::ScriptedPlatform;
 
-fn replying(body: &Value) -> (Wire, Processor) {
+fn replying(body: &Value) -> (ScriptedPlatform, ProcessorClient) {
     let wire = answering(vec![answer("200 OK", "", &body.to_string())]);
     let processor = processor(&wire.url(), 0);
     (wire, processor)
@@ -20,7 +21,7 @@ fn key() -> IdempotencyKey {
 }
 
 /// The request line and the body of the one request.
-fn sent(wire: &Wire) -> (String, String) {
+fn sent(wire: &ScriptedPlatform) -> (String, String) {
     let text = wire.only();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     (head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned(), body.to_owned())
@@ -102,7 +103,7 @@ async fn prices_are_searched_by_what_was_written_to_them() {
 
 #[test]
 fn an_invoice_says_what_its_lines_cost_and_what_the_balance_paid() {
-    let invoice: Invoice = serde_json::from_value(json!({
+    let invoice: ProcessorInvoice = serde_json::from_value(json!({
         "id": "in_1", "number": "A-0001", "status": "paid", "currency": "usd", "subtotal": 19_900, "total": 17_910,
         "amount_due": 17_000, "amount_paid": 17_000, "starting_balance": -910, "ending_balance": 0,
         "period_start": 1, "period_end": 2, "total_taxes": [{"amount": 1_000}, {"amount": 990}],
@@ -143,7 +144,7 @@ fn tax_is_found_wherever_a_version_says_it() {
         (json!({"total": 110, "tax": 7}), 7),
         (json!({"total": 110}), 0),
     ] {
-        let invoice: Invoice = serde_json::from_value(fields.clone()).unwrap();
+        let invoice: ProcessorInvoice = serde_json::from_value(fields.clone()).unwrap();
 
         assert_eq!(invoice.tax(), tax, "{fields}");
     }
@@ -156,7 +157,7 @@ fn sessions_and_subscriptions_say_what_was_discounted() {
         "total_details": {"amount_discount": 200, "amount_tax": 160, "amount_shipping": 0},
     }))
     .unwrap();
-    let subscription: Subscription = serde_json::from_value(json!({
+    let subscription: ProcessorSubscription = serde_json::from_value(json!({
         "id": "sub_1", "billing_cycle_anchor": 5,
         "discounts": ["di_0", {"id": "di_1", "source": {"type": "coupon", "coupon": "half"}}],
     }))
@@ -167,7 +168,7 @@ fn sessions_and_subscriptions_say_what_was_discounted() {
         (session.total_details.amount_discount, session.total_details.amount_tax),
         (200, 160)
     );
-    let discounts: Vec<_> = subscription.discounts.iter().map(Reference::id).collect();
+    let discounts: Vec<_> = subscription.discounts.iter().map(ExpandableObject::id).collect();
     assert_eq!((discounts, subscription.billing_cycle_anchor), (vec!["di_0", "di_1"], 5));
     assert_eq!(subscription.discounts[1].object().unwrap().coupon_id(), Some("half"));
 }

@@ -7,35 +7,36 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clients::platform::{
-    AccountHeaders, Answer, ClientError, Fault, Kind, NativeCall, Phase, RequestBody, Target,
+    AccountHeaders, CallErrorKind, CallFault, CallPhase, ClientError, NativeCall, PlatformResponse,
+    PlatformTarget, RequestBody,
 };
 use domain::method::Method;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use crate::support::{SIGNING, Wire, always, call, credentials, ok, target, upstream};
+use crate::support::{SIGNING, ScriptedPlatform, always, call, credentials, ok, target, upstream};
 
 /// A spooled body: parts that come one by one, and perhaps an error behind them.
-struct Parts {
+struct SpooledParts {
     parts: VecDeque<Result<&'static str, &'static str>>,
     length: Option<u64>,
 }
 
 /// A body of single bytes that each take a time to come, while the clock of the test is moved.
-struct Slow {
+struct SlowBody {
     parts: usize,
     each: Duration,
     next: Pin<Box<Sleep>>,
 }
 
-impl Slow {
+impl SlowBody {
     fn new(parts: usize, each: Duration) -> Self {
         Self { parts, each, next: Box::pin(sleep(each)) }
     }
 }
 
-impl Body for Slow {
+impl Body for SlowBody {
     type Data = Bytes;
     type Error = &'static str;
 
@@ -57,7 +58,7 @@ impl Body for Slow {
     }
 }
 
-impl Body for Parts {
+impl Body for SpooledParts {
     type Data = Bytes;
     type Error = &'static str;
 
@@ -96,15 +97,15 @@ fn native<'a>(
 }
 
 async fn upstream_send(
-    target: &Target,
+    target: &PlatformTarget,
     request: Request<RequestBody>,
-) -> Result<Answer, ClientError> {
+) -> Result<PlatformResponse, ClientError> {
     upstream().send(target, request).await
 }
 
 #[tokio::test]
 async fn a_read_leaves_with_our_headers_and_nothing_more() {
-    let wire = Wire::start(always(ok("")));
+    let wire = ScriptedPlatform::start(always(ok("")));
 
     call(&upstream(), &target(&wire.url()), Method::Get, "users/me", "dropped").await.unwrap();
 
@@ -128,7 +129,7 @@ async fn a_write_leaves_with_its_length_also_when_it_is_empty() {
         (Method::Delete, "x", Some("content-length: 1\r\n")),
         (Method::Delete, "", None),
     ] {
-        let wire = Wire::start(always(ok("")));
+        let wire = ScriptedPlatform::start(always(ok("")));
 
         call(&upstream(), &target(&wire.url()), method, "x", body).await.unwrap();
 
@@ -147,14 +148,14 @@ async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
         (None, "transfer-encoding: chunked\r\n", "\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"),
     ];
     for (length, framing, content) in cases {
-        let wire = Wire::start(always(ok("")));
+        let wire = ScriptedPlatform::start(always(ok("")));
         let target = target(&wire.url());
         let account = target.headers_of(&credentials()).unwrap();
         let headers = HeaderMap::from_iter([(
             http::header::CONTENT_TYPE,
             HeaderValue::from_static("multipart/form-data; boundary=x"),
         )]);
-        let parts = Parts { parts: [Ok("abc"), Ok("def")].into(), length };
+        let parts = SpooledParts { parts: [Ok("abc"), Ok("def")].into(), length };
 
         let call = native(&account, Method::Post, "upload", "", &headers);
         let request = target.request_with(&call, RequestBody::spooled(parts)).unwrap();
@@ -168,13 +169,13 @@ async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
 
 #[tokio::test]
 async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
-    let wire = Wire::start(always(ok("")));
+    let wire = ScriptedPlatform::start(always(ok("")));
     let target = target(&wire.url());
     let account = target.headers_of(&credentials()).unwrap();
     let headers = HeaderMap::new();
     let call = native(&account, Method::Post, "upload", "", &headers);
     let upload = |parts, seconds| {
-        let body = RequestBody::spooled(Slow::new(parts, Duration::from_secs(seconds)));
+        let body = RequestBody::spooled(SlowBody::new(parts, Duration::from_secs(seconds)));
         upstream_send(&target, target.request_with(&call, body).unwrap())
     };
 
@@ -185,28 +186,32 @@ async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
     let stalled = upload(10, 45).await;
 
     assert_eq!(steady.unwrap().status, 200);
-    assert_eq!(stalled.unwrap_err().kind, Kind::Timeout(Phase::FirstByte));
+    assert_eq!(stalled.unwrap_err().kind, CallErrorKind::Timeout(CallPhase::FirstByte));
 }
 
 #[tokio::test]
 async fn a_spooled_body_that_fails_is_our_fault_and_never_looks_whole() {
-    let wire = Wire::start(always(ok("")));
+    let wire = ScriptedPlatform::start(always(ok("")));
     let target = target(&wire.url());
     let account = target.headers_of(&credentials()).unwrap();
-    let parts = Parts { parts: [Ok("abc"), Err("the disk is gone")].into(), length: Some(6) };
+    let parts =
+        SpooledParts { parts: [Ok("abc"), Err("the disk is gone")].into(), length: Some(6) };
 
     let headers = HeaderMap::new();
     let call = native(&account, Method::Post, "upload", "", &headers);
     let request = target.request_with(&call, RequestBody::spooled(parts)).unwrap();
     let error = upstream().send(&target, request).await.unwrap_err();
 
-    assert_eq!((error.fault, error.kind, error.retryable), (Fault::Ours, Kind::Closed, false));
+    assert_eq!(
+        (error.fault, error.kind, error.retryable),
+        (CallFault::Ours, CallErrorKind::Closed, false)
+    );
     assert!(wire.seen().is_empty());
 }
 
 #[tokio::test]
 async fn callers_can_neither_replace_our_headers_nor_take_them_away() {
-    let wire = Wire::start(always(ok("")));
+    let wire = ScriptedPlatform::start(always(ok("")));
     let target = target(&wire.url());
     let account = target.headers_of(&credentials()).unwrap();
     let mut headers = HeaderMap::new();
@@ -244,7 +249,7 @@ async fn callers_can_neither_replace_our_headers_nor_take_them_away() {
 async fn odd_bytes_that_are_allowed_arrive_as_they_are() {
     let path = "a.b/..c/@evil.example/(x)/it's/a+b,c=d:e~f!$&*/caf%C3%A9%20/";
     let query = "q=%2e%2E%2f&a[]=1&b={x|y}^`\\;?/:@'&limit=1&limit=2&&=";
-    let wire = Wire::start(always(ok("")));
+    let wire = ScriptedPlatform::start(always(ok("")));
     let target = target(&wire.url());
     let account = target.headers_of(&credentials()).unwrap();
 

@@ -5,13 +5,15 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clients::storage::{ObjectName, Place, Put, Storage, StorageError, StorageSettings};
+use clients::storage::{
+    ObjectName, PutOutcome, Storage, StorageError, StorageLocation, StorageSettings,
+};
 use domain::time::Timestamp;
 use tokio::task::JoinSet;
 
 /// A storage in a fresh folder.
 fn storage(folder: &Path) -> Storage {
-    let place = Place::Folder(folder.join("exports"));
+    let place = StorageLocation::Folder(folder.join("exports"));
     Storage::open(&StorageSettings { place, work_folder: PathBuf::new() }).unwrap()
 }
 
@@ -19,7 +21,7 @@ fn name(text: &str) -> ObjectName {
     ObjectName::new(text).unwrap()
 }
 
-async fn put(storage: &Storage, at: &str, content: &[u8]) -> Result<Put, StorageError> {
+async fn put(storage: &Storage, at: &str, content: &[u8]) -> Result<PutOutcome, StorageError> {
     let work = storage.work_file("work").unwrap();
     work.file().write_all(content).unwrap();
     storage.put_file(&name(at), work).await
@@ -49,7 +51,7 @@ async fn what_is_stored_is_given_back_whole_and_in_ranges() {
     let storage = storage(folder.path());
     let data: Vec<u8> = (0..700_000_u32).map(|number| number.to_le_bytes()[0]).collect();
 
-    assert_eq!(put(&storage, "exports/a/1/data.csv", &data).await.unwrap(), Put::Stored);
+    assert_eq!(put(&storage, "exports/a/1/data.csv", &data).await.unwrap(), PutOutcome::Stored);
 
     assert_eq!(content(&storage, "exports/a/1/data.csv").await.unwrap(), data);
     assert_eq!(
@@ -66,8 +68,8 @@ async fn a_name_that_is_taken_keeps_what_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let storage = storage(folder.path());
 
-    assert_eq!(put(&storage, "a/data", b"first").await.unwrap(), Put::Stored);
-    assert_eq!(put(&storage, "a/data", b"second").await.unwrap(), Put::Exists);
+    assert_eq!(put(&storage, "a/data", b"first").await.unwrap(), PutOutcome::Stored);
+    assert_eq!(put(&storage, "a/data", b"second").await.unwrap(), PutOutcome::Exists);
 
     assert_eq!(content(&storage, "a/data").await.unwrap(), b"first");
 }
@@ -86,7 +88,8 @@ async fn of_many_that_store_under_one_name_one_wins() {
             storage.put_file(&name("a/b/data"), work).await.unwrap()
         });
     }
-    let stored = tries.join_all().await.into_iter().filter(|put| *put == Put::Stored).count();
+    let stored =
+        tries.join_all().await.into_iter().filter(|put| *put == PutOutcome::Stored).count();
 
     assert_eq!(stored, 1);
     let found = content(&storage, "a/b/data").await.unwrap();
@@ -125,7 +128,7 @@ async fn a_symbolic_link_in_the_folder_leads_nowhere() {
     }
     assert!(put(&storage, "linked/new", b"x").await.is_err());
     assert!(storage.begin_segment(&name("linked/spool")).await.is_err());
-    assert_eq!(put(&storage, "a/data", b"x").await.unwrap(), Put::Exists);
+    assert_eq!(put(&storage, "a/data", b"x").await.unwrap(), PutOutcome::Exists);
     assert!(storage.delete(&name("linked/data")).await.is_err());
     storage.delete(&name("a/data")).await.unwrap();
     assert_eq!(

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clients::platform::{
-    Answer, ClientError, Credentials, Fault, Kind, NativeCall, ReadLimits, ReadUpTo, SigningInput,
-    Target, TargetSettings, Timeouts, Upstream, UpstreamSettings, VerifySettings,
+    AccountCredentials, CallErrorKind, CallFault, CallTimeouts, ClientError, NativeCall,
+    PlatformClient, PlatformResponse, PlatformTarget, ReadLimits, ReadUpTo, SigningInput,
+    TargetSettings, UpstreamSettings, VerifySettings,
 };
 use domain::method::Method;
 use domain::platform::Platform;
@@ -24,7 +25,7 @@ const GENEROUS: Duration = Duration::from_secs(20);
 
 /// What a scripted platform does next on a connection; it closes the connection after the last step.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum PlatformStep {
     /// Reads one request to its end.
     Read,
     /// Writes bytes.
@@ -36,53 +37,54 @@ pub(crate) enum Step {
 }
 
 /// What a connection runs over: TCP, or TLS on top of it.
-pub(crate) trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
+pub(crate) trait WireStream: Read + Write {}
+impl<S: Read + Write> WireStream for S {}
 
 /// Turns an accepted connection into what the script reads and writes, or gives it up.
-type Securing = dyn Fn(TcpStream) -> Option<Box<dyn Stream>> + Send + Sync;
+type StreamSecuring = dyn Fn(TcpStream) -> Option<Box<dyn WireStream>> + Send + Sync;
 
 /// A scripted platform on a port of its own.
-pub(crate) struct Wire {
+pub(crate) struct ScriptedPlatform {
     port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
 }
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     /// Which connection it came on, counted from zero.
     pub(crate) connection: usize,
     /// Its bytes, head and body.
     pub(crate) text: String,
 }
 
-impl Wire {
+impl ScriptedPlatform {
     /// Every connection follows the same script.
-    pub(crate) fn start(script: impl Into<Vec<Step>>) -> Self {
+    pub(crate) fn start(script: impl Into<Vec<PlatformStep>>) -> Self {
         let script = script.into();
         Self::start_each(move |_| script.clone())
     }
 
     /// Every connection follows the script for its number.
-    pub(crate) fn start_each(script: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Self {
+    pub(crate) fn start_each(script: impl Fn(usize) -> Vec<PlatformStep> + Send + 'static) -> Self {
         Self::start_over(script, Box::new(|tcp| Some(Box::new(tcp))))
     }
 
     pub(crate) fn start_over(
-        script: impl Fn(usize) -> Vec<Step> + Send + 'static,
-        secured: Box<Securing>,
+        script: impl Fn(usize) -> Vec<PlatformStep> + Send + 'static,
+        secured: Box<StreamSecuring>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<SeenRequest>>> = Arc::default();
         let (secured, notes) = (Arc::new(secured), Arc::clone(&seen));
         thread::spawn(move || {
             for (number, tcp) in listener.incoming().flatten().enumerate() {
                 let (script, secured, notes) =
                     (script(number), Arc::clone(&secured), Arc::clone(&notes));
                 thread::spawn(move || {
-                    let note = |text| notes.lock().unwrap().push(Seen { connection: number, text });
+                    let note =
+                        |text| notes.lock().unwrap().push(SeenRequest { connection: number, text });
                     if let Some(stream) = secured(tcp) {
                         follow(&script, stream, &note);
                     }
@@ -101,7 +103,7 @@ impl Wire {
     }
 
     /// The requests so far, in the order in which they were read.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -118,28 +120,30 @@ impl Wire {
     }
 }
 
-fn follow(script: &[Step], mut stream: Box<dyn Stream>, note: &dyn Fn(String)) {
+fn follow(script: &[PlatformStep], mut stream: Box<dyn WireStream>, note: &dyn Fn(String)) {
     let mut at = 0;
     while let Some(step) = script.get(at) {
         at += 1;
         match step {
-            Step::Read => match read_request(&mut stream) {
+            PlatformStep::Read => match read_request(&mut stream) {
                 Some(text) => note(text),
                 None => return,
             },
-            Step::Write(bytes) => {
+            PlatformStep::Write(bytes) => {
                 if stream.write_all(bytes).and_then(|()| stream.flush()).is_err() {
                     return;
                 }
             }
-            Step::Hang => while stream.read(&mut [0; 1_024]).is_ok_and(|count| count > 0) {},
-            Step::Again => at = 0,
+            PlatformStep::Hang => {
+                while stream.read(&mut [0; 1_024]).is_ok_and(|count| count > 0) {}
+            }
+            PlatformStep::Again => at = 0,
         }
     }
 }
 
 /// One request, head and body; nothing when the connection ends before.
-fn read_request(stream: &mut dyn Stream) -> Option<String> {
+fn read_request(stream: &mut dyn WireStream) -> Option<String> {
     let mut bytes = Vec::new();
     while !is_whole(&bytes) {
         let mut byte = [0];
@@ -171,8 +175,8 @@ pub(crate) fn answer(status: &str, body: &str) -> Vec<u8> {
 }
 
 /// A script that answers every request with the same bytes.
-pub(crate) fn always(bytes: impl Into<Vec<u8>>) -> Vec<Step> {
-    vec![Step::Read, Step::Write(bytes.into()), Step::Again]
+pub(crate) fn always(bytes: impl Into<Vec<u8>>) -> Vec<PlatformStep> {
+    vec![PlatformStep::Read, PlatformStep::Write(bytes.into()), PlatformStep::Again]
 }
 
 /// A platform at this address that wants a bearer token and waits long for everything.
@@ -195,7 +199,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             accepted_statuses: Vec::new(),
         },
         oauth: None,
-        timeouts: Timeouts {
+        timeouts: CallTimeouts {
             connect: GENEROUS,
             tls: GENEROUS,
             first_byte: GENEROUS,
@@ -206,17 +210,17 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
     }
 }
 
-pub(crate) fn target(base_url: &str) -> Target {
-    Target::new(&settings(base_url)).unwrap()
+pub(crate) fn target(base_url: &str) -> PlatformTarget {
+    PlatformTarget::new(&settings(base_url)).unwrap()
 }
 
-pub(crate) fn upstream() -> Upstream {
-    Upstream::new(&UpstreamSettings::default())
+pub(crate) fn upstream() -> PlatformClient {
+    PlatformClient::new(&UpstreamSettings::default())
 }
 
-pub(crate) fn credentials() -> Credentials {
+pub(crate) fn credentials() -> AccountCredentials {
     let json = format!(r#"{{"token":"{TOKEN}","user_id":"17"}}"#);
-    Credentials::from_json(json.as_bytes()).unwrap()
+    AccountCredentials::from_json(json.as_bytes()).unwrap()
 }
 
 pub(crate) const SIGNING: SigningInput =
@@ -224,12 +228,12 @@ pub(crate) const SIGNING: SigningInput =
 
 /// Calls with the credentials above.
 pub(crate) async fn call(
-    upstream: &Upstream,
-    target: &Target,
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
     method: Method,
     path: &str,
     body: &str,
-) -> Result<Answer, ClientError> {
+) -> Result<PlatformResponse, ClientError> {
     let account = target.headers_of(&credentials())?;
     let request = target.request(&NativeCall {
         call_id: &"call_1",
@@ -244,12 +248,15 @@ pub(crate) async fn call(
     upstream.send(target, request).await
 }
 
-pub(crate) async fn get(upstream: &Upstream, target: &Target) -> Result<Answer, ClientError> {
+pub(crate) async fn get(
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
+) -> Result<PlatformResponse, ClientError> {
     call(upstream, target, Method::Get, "users/me", "").await
 }
 
 /// Calls and reads the whole answer.
-pub(crate) async fn get_text(upstream: &Upstream, target: &Target) -> String {
+pub(crate) async fn get_text(upstream: &PlatformClient, target: &PlatformTarget) -> String {
     let mut answer = get(upstream, target).await.unwrap();
     let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(1_000_000)).await.unwrap()
     else {
@@ -263,17 +270,17 @@ pub(crate) async fn get_text(upstream: &Upstream, target: &Target) -> String {
 }
 
 /// What an error says for those who decide by it.
-pub(crate) fn facts(error: &ClientError) -> (Fault, Kind, bool, bool) {
+pub(crate) fn facts(error: &ClientError) -> (CallFault, CallErrorKind, bool, bool) {
     (error.fault, error.kind, error.sent, error.retryable)
 }
 
 /// Asserts an answer that must not be passed on: the platform's fault, sent, and not to be repeated.
 #[track_caller]
 pub(crate) fn assert_bad_response(error: &ClientError) {
-    assert!(matches!(error.kind, Kind::BadResponse(_)), "{error:?}");
+    assert!(matches!(error.kind, CallErrorKind::BadResponse(_)), "{error:?}");
     assert_eq!(
         (error.fault, error.sent, error.retryable),
-        (Fault::Theirs, true, false),
+        (CallFault::Theirs, true, false),
         "{error:?}"
     );
 }

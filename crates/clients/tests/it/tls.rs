@@ -5,22 +5,26 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clients::platform::{ClientError, Fault, Kind, Phase, ReadLimits, Target};
+use clients::platform::{
+    CallErrorKind, CallFault, CallPhase, ClientError, PlatformTarget, ReadLimits,
+};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::NamedTempFile;
 
-use crate::support::{Step, TOKEN, Wire, always, get, get_text, ok, settings, target, upstream};
+use crate::support::{
+    PlatformStep, ScriptedPlatform, TOKEN, always, get, get_text, ok, settings, target, upstream,
+};
 
 /// An authority of the tests.
-pub(crate) struct Authority {
+pub(crate) struct TestAuthority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate as a PEM file.
     pub(crate) file: NamedTempFile,
 }
 
-impl Authority {
+impl TestAuthority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -62,9 +66,9 @@ fn pem(der: &[u8]) -> String {
 }
 
 /// A platform over TLS.
-fn secured(config: ServerConfig, script: Vec<Step>) -> Wire {
+fn secured(config: ServerConfig, script: Vec<PlatformStep>) -> ScriptedPlatform {
     let config = Arc::new(config);
-    Wire::start_over(
+    ScriptedPlatform::start_over(
         move |_| script.clone(),
         Box::new(move |tcp: TcpStream| {
             let mut stream =
@@ -75,23 +79,23 @@ fn secured(config: ServerConfig, script: Vec<Step>) -> Wire {
     )
 }
 
-fn trusting(base_url: &str, authority: &Authority) -> Target {
+fn trusting(base_url: &str, authority: &TestAuthority) -> PlatformTarget {
     let mut settings = settings(base_url);
     settings.ca_file = Some(authority.file.path().to_owned());
-    Target::new(&settings).unwrap()
+    PlatformTarget::new(&settings).unwrap()
 }
 
 /// Asserts that the handshake failed and that no request came through.
 #[track_caller]
-fn assert_nothing_sent(error: &ClientError, wire: &Wire) {
-    assert_eq!((error.fault, error.kind), (Fault::Theirs, Kind::Tls), "{error:?}");
+fn assert_nothing_sent(error: &ClientError, wire: &ScriptedPlatform) {
+    assert_eq!((error.fault, error.kind), (CallFault::Theirs, CallErrorKind::Tls), "{error:?}");
     assert!(!error.sent && !error.retryable, "{error:?}");
     assert_eq!(wire.seen().len(), 0);
 }
 
 #[tokio::test]
 async fn a_configured_authority_is_trusted() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let wire = secured(authority.server("127.0.0.1", |_| {}), always(ok("fine")));
     let (upstream, target) = (upstream(), trusting(&wire.https_url(), &authority));
 
@@ -105,11 +109,11 @@ async fn a_configured_authority_is_trusted() {
 
 #[tokio::test]
 async fn an_authority_that_is_not_configured_gets_nothing() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let wire = secured(authority.server("127.0.0.1", |_| {}), always(ok("fine")));
 
     let with_public_roots = target(&wire.https_url());
-    let with_another = trusting(&wire.https_url(), &Authority::new());
+    let with_another = trusting(&wire.https_url(), &TestAuthority::new());
 
     for target in [with_public_roots, with_another] {
         assert_nothing_sent(&get(&upstream(), &target).await.unwrap_err(), &wire);
@@ -123,14 +127,14 @@ async fn a_certificate_of_its_own_making_gets_nothing() {
         CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
     let wire = secured(server(certificate.der().clone(), &key), always(ok("fine")));
 
-    let target = trusting(&wire.https_url(), &Authority::new());
+    let target = trusting(&wire.https_url(), &TestAuthority::new());
 
     assert_nothing_sent(&get(&upstream(), &target).await.unwrap_err(), &wire);
 }
 
 #[tokio::test]
 async fn a_certificate_for_another_host_gets_nothing() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     for host in ["platform.example", "127.0.0.2", "localhost"] {
         let wire = secured(authority.server(host, |_| {}), always(ok("fine")));
 
@@ -142,7 +146,7 @@ async fn a_certificate_for_another_host_gets_nothing() {
 
 #[tokio::test]
 async fn a_certificate_out_of_its_time_gets_nothing() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     for (from, to) in [(2019, 2020), (3019, 3020)] {
         let config = authority.server("127.0.0.1", |params| {
             params.not_before = rcgen::date_time_ymd(from, 1, 1);
@@ -158,7 +162,7 @@ async fn a_certificate_out_of_its_time_gets_nothing() {
 
 #[tokio::test]
 async fn a_platform_without_tls_gets_nothing() {
-    let wire = Wire::start([Step::Write(ok("not TLS")), Step::Read]);
+    let wire = ScriptedPlatform::start([PlatformStep::Write(ok("not TLS")), PlatformStep::Read]);
 
     let error = get(&upstream(), &target(&wire.https_url())).await.unwrap_err();
 
@@ -167,26 +171,32 @@ async fn a_platform_without_tls_gets_nothing() {
 
 #[tokio::test]
 async fn a_handshake_without_an_end_is_a_timeout_that_sent_nothing() {
-    let wire = Wire::start([Step::Hang]);
+    let wire = ScriptedPlatform::start([PlatformStep::Hang]);
     let mut settings = settings(&wire.https_url());
     settings.timeouts.tls = Duration::from_millis(50);
 
-    let error = get(&upstream(), &Target::new(&settings).unwrap()).await.unwrap_err();
+    let error = get(&upstream(), &PlatformTarget::new(&settings).unwrap()).await.unwrap_err();
 
-    assert_eq!((error.kind, error.sent), (Kind::Timeout(Phase::Tls), false), "{error:?}");
+    assert_eq!(
+        (error.kind, error.sent),
+        (CallErrorKind::Timeout(CallPhase::Tls), false),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
 async fn an_answer_cut_without_a_farewell_is_no_clean_end() {
-    let authority = Authority::new();
-    let script =
-        vec![Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc".to_vec())];
+    let authority = TestAuthority::new();
+    let script = vec![
+        PlatformStep::Read,
+        PlatformStep::Write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc".to_vec()),
+    ];
     let wire = secured(authority.server("127.0.0.1", |_| {}), script);
 
     let mut answer = get(&upstream(), &trusting(&wire.https_url(), &authority)).await.unwrap();
     let error = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap_err();
 
-    assert!(matches!(error.kind, Kind::BadResponse(_)), "{error:?}");
+    assert!(matches!(error.kind, CallErrorKind::BadResponse(_)), "{error:?}");
 }
 
 #[test]
@@ -198,7 +208,7 @@ fn a_file_of_authorities_that_cannot_be_used_is_a_problem_of_its_key() {
         let mut settings = settings("https://platform.example");
         settings.ca_file = Some(file.to_owned());
 
-        let problems = Target::new(&settings).unwrap_err();
+        let problems = PlatformTarget::new(&settings).unwrap_err();
 
         let keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
         assert_eq!(keys, ["ca_file"], "{problems:?}");

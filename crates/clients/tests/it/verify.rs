@@ -2,16 +2,18 @@
 
 use std::io::Write;
 
-use clients::platform::verify::{ANSWER_BYTES_MAX, Verification, verify};
+use clients::platform::verify::{ANSWER_BYTES_MAX, CredentialVerdict, verify};
 use clients::platform::{
-    ClientError, Credentials, Kind, SigningSettings, Target, TargetSettings, VerifySettings,
+    AccountCredentials, CallErrorKind, ClientError, PlatformTarget, SigningSettings,
+    TargetSettings, VerifySettings,
 };
 use domain::platform::Platform;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::support::{
-    SIGNING, Step, Wire, always, answer, assert_bad_response, ok, settings, upstream,
+    PlatformStep, SIGNING, ScriptedPlatform, always, answer, assert_bad_response, ok, settings,
+    upstream,
 };
 
 fn check(path: &str, id_pointer: Option<&str>, equals_field: Option<&str>) -> VerifySettings {
@@ -84,30 +86,30 @@ fn delta(base_url: &str) -> (TargetSettings, &'static str) {
     (settings, r#"{"access_token":"t0"}"#)
 }
 
-type Configured = fn(&str) -> (TargetSettings, &'static str);
+type ConfiguredTarget = fn(&str) -> (TargetSettings, &'static str);
 
 /// What the platform's answer means, and the request that it answers.
 async fn verified(
-    configured: Configured,
+    configured: ConfiguredTarget,
     bytes: Vec<u8>,
-) -> (Result<Verification, ClientError>, String) {
-    let wire = Wire::start(always(bytes));
+) -> (Result<CredentialVerdict, ClientError>, String) {
+    let wire = ScriptedPlatform::start(always(bytes));
     let (settings, credentials) = configured(&wire.url());
-    let credentials = Credentials::from_json(credentials.as_bytes()).unwrap();
-    let target = Target::new(&settings).unwrap();
+    let credentials = AccountCredentials::from_json(credentials.as_bytes()).unwrap();
+    let target = PlatformTarget::new(&settings).unwrap();
     let verification = verify(&upstream(), &target, &credentials, SIGNING).await;
     (verification, wire.only())
 }
 
-async fn answered(configured: Configured, bytes: Vec<u8>) -> Verification {
+async fn answered(configured: ConfiguredTarget, bytes: Vec<u8>) -> CredentialVerdict {
     verified(configured, bytes).await.0.unwrap()
 }
 
-fn confirmed(id: &str) -> Verification {
-    Verification::Confirmed { platform_account_id: Some(id.to_owned()) }
+fn confirmed(id: &str) -> CredentialVerdict {
+    CredentialVerdict::Confirmed { platform_account_id: Some(id.to_owned()) }
 }
 
-const NAMELESS: Verification = Verification::Confirmed { platform_account_id: None };
+const NAMELESS: CredentialVerdict = CredentialVerdict::Confirmed { platform_account_id: None };
 
 #[tokio::test]
 async fn alpha_confirms_the_user_of_the_session() {
@@ -128,9 +130,9 @@ async fn credentials_of_somebody_else_are_a_mismatch() {
     for body in
         [r#"{"id":18}"#, r#"{"id":"017"}"#, r#"{"id":null}"#, r#"{"id":{"a":17}}"#, "{}", "[17]"]
     {
-        assert_eq!(answered(alpha, ok(body)).await, Verification::Mismatch, "{body}");
+        assert_eq!(answered(alpha, ok(body)).await, CredentialVerdict::Mismatch, "{body}");
     }
-    assert_eq!(answered(gamma, ok(r#"{"_id":"ab"}"#)).await, Verification::Mismatch);
+    assert_eq!(answered(gamma, ok(r#"{"_id":"ab"}"#)).await, CredentialVerdict::Mismatch);
 }
 
 #[tokio::test]
@@ -160,7 +162,7 @@ async fn an_envelope_without_success_is_a_refusal() {
         r#"{"account":{"id":"1"}}"#,
         "nothing",
     ] {
-        let refused = Verification::Refused { status: 200 };
+        let refused = CredentialVerdict::Refused { status: 200 };
         assert_eq!(answered(beta, ok(body)).await, refused, "{body}");
     }
 }
@@ -181,7 +183,7 @@ async fn delta_is_proven_by_any_success_and_by_a_403() {
     assert!(request.contains("x-api-version: 2025-06-26\r\n"), "{request}");
 
     assert_eq!(answered(delta, ok("not even JSON")).await, NAMELESS);
-    let refused = Verification::Refused { status: 401 };
+    let refused = CredentialVerdict::Refused { status: 401 };
     assert_eq!(answered(delta, answer("401 Unauthorized", "")).await, refused);
 }
 
@@ -194,7 +196,7 @@ async fn whatever_is_no_success_is_a_refusal_with_its_status() {
         ("429 Too Many Requests", 429),
         ("500 Internal Server Error", 500),
     ] {
-        let refused = Verification::Refused { status: code };
+        let refused = CredentialVerdict::Refused { status: code };
         assert_eq!(answered(alpha, answer(status, r#"{"id":17}"#)).await, refused);
     }
 }
@@ -237,20 +239,20 @@ async fn an_answer_that_cannot_be_read_proves_nothing() {
 
 #[tokio::test]
 async fn credentials_that_cannot_be_sent_are_not_sent() {
-    let wire = Wire::start([Step::Read]);
-    let cases: [(Configured, &str); 4] = [
+    let wire = ScriptedPlatform::start([PlatformStep::Read]);
+    let cases: [(ConfiguredTarget, &str); 4] = [
         (gamma, r#"{"token":"t0","resource":"r0"}"#),
         (gamma, r#"{"token":"t0","resource":"r0","account_id":".."}"#),
         (gamma, r#"{"token":"t0","resource":"r0","account_id":"a/../b"}"#),
         (alpha, r#"{"session_token":"two\r\nlines","user_id":"17"}"#),
     ];
     for (configured, credentials) in cases {
-        let target = Target::new(&configured(&wire.url()).0).unwrap();
-        let credentials = Credentials::from_json(credentials.as_bytes()).unwrap();
+        let target = PlatformTarget::new(&configured(&wire.url()).0).unwrap();
+        let credentials = AccountCredentials::from_json(credentials.as_bytes()).unwrap();
 
         let error = verify(&upstream(), &target, &credentials, SIGNING).await.unwrap_err();
 
-        assert_eq!((error.kind, error.sent), (Kind::Build, false), "{credentials:?}");
+        assert_eq!((error.kind, error.sent), (CallErrorKind::Build, false), "{credentials:?}");
     }
     assert!(wire.seen().is_empty());
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use billing::low_balances::LowBalances;
 use billing::plan_versions::{self, VersionLookup};
 use catalog::Catalog;
-use clients::mail::{Destination, InvalidMailSettings, Mailer};
-use clients::platform::Target;
-use clients::processor::Processor;
+use clients::mail::{InvalidMailSettings, MailDestination, Mailer};
+use clients::platform::PlatformTarget;
+use clients::processor::ProcessorClient;
 use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::platform::Platform;
@@ -182,7 +182,7 @@ async fn check_schema(store: &Store) -> Result<(), StartError> {
 async fn check_plans(
     config: &Config,
     store: &Store,
-    processor: Option<&Processor>,
+    processor: Option<&ProcessorClient>,
     now: Timestamp,
 ) -> Result<(), StartError> {
     let problems = plan_versions::problems(VersionLookup { store, config, processor, now }).await?;
@@ -224,7 +224,7 @@ fn storage(config: &Config) -> Result<Storage, StartError> {
 fn spool(
     config: &Config,
     catalog: &Catalog,
-    targets: &HashMap<Platform, Target, RandomState>,
+    targets: &HashMap<Platform, PlatformTarget, RandomState>,
 ) -> Result<UploadSpool, StartError> {
     let beside = config.embedded_database().and_then(|path| path.parent().map(Path::to_path_buf));
     let folder = beside.unwrap_or_default().join(&config.uploads.folder);
@@ -260,7 +260,7 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
 fn mailer(config: &Config) -> Result<Mailer, StartError> {
     let refused = |problem| StartError::Configuration(vec![problem]);
     let settings = config.mail.settings(&base_folder(config)).map_err(refused)?;
-    if let Destination::Folder(folder) = &settings.destination {
+    if let MailDestination::Folder(folder) = &settings.destination {
         let folder = folder.display();
         tracing::warn!(%folder, "mails are written into a folder and sent to nobody; see mail.url");
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Customer, Invoice, Metadata, Reference, or_default};
+use super::{ExpandableObject, ObjectMetadata, ProcessorCustomer, ProcessorInvoice, or_default};
 
 /// One movement of a customer's balance.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,13 +24,13 @@ pub struct BalanceTransaction {
     pub kind: String,
     /// Whose it is.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// The invoice that moved it, if one did.
     #[serde(default)]
-    pub invoice: Option<Reference<Invoice>>,
+    pub invoice: Option<ExpandableObject<ProcessorInvoice>>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,

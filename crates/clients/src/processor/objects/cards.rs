@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::{Metadata, Reference, or_default};
+use super::{ExpandableObject, ObjectMetadata, or_default};
 
 /// A customer of the processor.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Customer {
+pub struct ProcessorCustomer {
     /// `cus_…`
     pub id: String,
     /// Its mail address.
@@ -20,7 +20,7 @@ pub struct Customer {
     pub invoice_settings: InvoiceSettings,
     /// What we know it by: `customer_id`.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// What is settled with its next invoice, in the currency's smallest unit: below zero it is the customer's
     /// credit, above zero the customer owes it. Items that wait for the next invoice are not in it.
     #[serde(default, deserialize_with = "or_default")]
@@ -38,7 +38,7 @@ pub struct Customer {
 pub struct InvoiceSettings {
     /// The card.
     #[serde(default)]
-    pub default_payment_method: Option<Reference<PaymentMethod>>,
+    pub default_payment_method: Option<ExpandableObject<PaymentMethod>>,
 }
 
 /// A way to pay; here a card.
@@ -51,10 +51,10 @@ pub struct PaymentMethod {
     pub kind: String,
     /// The card.
     #[serde(default)]
-    pub card: Option<Card>,
+    pub card: Option<ProcessorCard>,
     /// Whose it is; none when it was detached.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,
@@ -62,7 +62,7 @@ pub struct PaymentMethod {
 
 /// What may be known of a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct Card {
+pub struct ProcessorCard {
     /// Such as `visa`.
     #[serde(default, deserialize_with = "or_default")]
     pub brand: String,

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    Customer, Invoice, Metadata, PaymentIntent, PaymentMethod, Reference, Subscription, or_default,
-    words,
+    ExpandableObject, ObjectMetadata, PaymentIntent, PaymentMethod, ProcessorCustomer,
+    ProcessorInvoice, ProcessorSubscription, or_default, words,
 };
 
 words! {
@@ -50,22 +50,22 @@ pub struct CheckoutSession {
     pub url: Option<String>,
     /// Who buys.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// What we know it by.
     #[serde(default)]
     pub client_reference_id: Option<String>,
     /// The payment, of a session that makes one.
     #[serde(default)]
-    pub payment_intent: Option<Reference<PaymentIntent>>,
+    pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
     /// The saving of a card, of a session that does that.
     #[serde(default)]
-    pub setup_intent: Option<Reference<SetupIntent>>,
+    pub setup_intent: Option<ExpandableObject<SetupIntent>>,
     /// The subscription, of a session that makes one.
     #[serde(default)]
-    pub subscription: Option<Reference<Subscription>>,
+    pub subscription: Option<ExpandableObject<ProcessorSubscription>>,
     /// The first invoice of it.
     #[serde(default)]
-    pub invoice: Option<Reference<Invoice>>,
+    pub invoice: Option<ExpandableObject<ProcessorInvoice>>,
     /// What is bought, before discounts and tax.
     #[serde(default)]
     pub amount_subtotal: Option<i64>,
@@ -80,7 +80,7 @@ pub struct CheckoutSession {
     pub currency: String,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When the page closes.
     #[serde(default, deserialize_with = "or_default")]
     pub expires_at: i64,
@@ -110,7 +110,7 @@ pub struct SetupIntent {
     pub id: String,
     /// The card.
     #[serde(default)]
-    pub payment_method: Option<Reference<PaymentMethod>>,
+    pub payment_method: Option<ExpandableObject<PaymentMethod>>,
 }
 
 /// A page of the portal.
@@ -129,22 +129,22 @@ pub struct PortalConfiguration {
     pub id: String,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
 }
 
 impl CheckoutSession {
     /// The customer's id.
     pub fn customer_id(&self) -> Option<&str> {
-        self.customer.as_ref().map(Reference::id)
+        self.customer.as_ref().map(ExpandableObject::id)
     }
 
     /// The payment's id.
     pub fn payment_intent_id(&self) -> Option<&str> {
-        self.payment_intent.as_ref().map(Reference::id)
+        self.payment_intent.as_ref().map(ExpandableObject::id)
     }
 
     /// The card that paid or was saved, where it was asked for.
-    pub fn payment_method(&self) -> Option<&Reference<PaymentMethod>> {
+    pub fn payment_method(&self) -> Option<&ExpandableObject<PaymentMethod>> {
         let of_payment = || self.payment_intent.as_ref()?.object()?.payment_method.as_ref();
         let of_setup = || self.setup_intent.as_ref()?.object()?.payment_method.as_ref();
         of_payment().or_else(of_setup)

@@ -2,28 +2,28 @@
 
 use serde::Deserialize;
 
-use super::{Reference, or_default};
+use super::{ExpandableObject, or_default};
 
 /// A coupon that was applied to something.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Discount {
+pub struct AppliedDiscount {
     /// `di_…`
     pub id: String,
     #[serde(default)]
     source: Option<DiscountSource>,
     #[serde(default)]
-    coupon: Option<Reference<Coupon>>,
+    coupon: Option<ExpandableObject<DiscountCoupon>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct DiscountSource {
     #[serde(default)]
-    coupon: Option<Reference<Coupon>>,
+    coupon: Option<ExpandableObject<DiscountCoupon>>,
 }
 
 /// What a discount is made from.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Coupon {
+pub struct DiscountCoupon {
     /// Its id, or the code that was chosen for it.
     pub id: String,
     /// The percent that come off; none: an amount comes off.
@@ -34,10 +34,10 @@ pub struct Coupon {
     pub duration: String,
 }
 
-impl Discount {
+impl AppliedDiscount {
     /// The coupon's id.
     pub fn coupon_id(&self) -> Option<&str> {
         let of_source = self.source.as_ref().and_then(|source| source.coupon.as_ref());
-        of_source.or(self.coupon.as_ref()).map(Reference::id)
+        of_source.or(self.coupon.as_ref()).map(ExpandableObject::id)
     }
 }

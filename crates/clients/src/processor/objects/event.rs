@@ -8,7 +8,7 @@ use super::or_default;
 
 /// One event, in the version that its endpoint was made with.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Event {
+pub struct ProcessorEvent {
     /// `evt_…`; the same when it is delivered again.
     pub id: String,
     /// Such as `payment_intent.succeeded`.
@@ -60,17 +60,17 @@ pub enum MalformedEvent {
     OtherKind(String),
 }
 
-impl Event {
+impl ProcessorEvent {
     /// Reads a body whose signature was checked.
     pub fn parse(body: &[u8]) -> Result<Self, MalformedEvent> {
         // A thin event has other fields, so its kind is looked at first.
         #[derive(Deserialize)]
-        struct Kind {
+        struct EventKind {
             object: String,
         }
         let body: Value = serde_json::from_slice(body).map_err(|_| MalformedEvent::NotJson)?;
         let no_event = |_| MalformedEvent::NotAnEvent;
-        let kind = Kind::deserialize(&body).map_err(no_event)?;
+        let kind = EventKind::deserialize(&body).map_err(no_event)?;
         if kind.object != "event" {
             return Err(MalformedEvent::OtherKind(kind.object.chars().take(64).collect()));
         }

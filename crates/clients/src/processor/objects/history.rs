@@ -2,11 +2,13 @@
 
 use serde::Deserialize;
 
-use super::{Customer, Metadata, PaymentIntent, Reference, or_default, words};
+use super::{
+    ExpandableObject, ObjectMetadata, PaymentIntent, ProcessorCustomer, or_default, words,
+};
 
 /// One movement of money from a card.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Charge {
+pub struct CardCharge {
     /// `ch_…`
     pub id: String,
     /// What was taken.
@@ -26,13 +28,13 @@ pub struct Charge {
     pub disputed: bool,
     /// Who paid.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// The payment it belongs to.
     #[serde(default)]
-    pub payment_intent: Option<Reference<PaymentIntent>>,
+    pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,
@@ -41,7 +43,7 @@ pub struct Charge {
     pub livemode: bool,
 }
 
-impl Charge {
+impl CardCharge {
     /// Whether all of it was given back.
     pub const fn is_refunded(&self) -> bool {
         self.amount_refunded >= self.amount
@@ -50,7 +52,7 @@ impl Charge {
 
 /// Money given back.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Refund {
+pub struct PaymentRefund {
     /// `re_…`
     pub id: String,
     /// How much.
@@ -68,13 +70,13 @@ pub struct Refund {
     pub failure_reason: Option<String>,
     /// The charge.
     #[serde(default)]
-    pub charge: Option<Reference<Charge>>,
+    pub charge: Option<ExpandableObject<CardCharge>>,
     /// The payment.
     #[serde(default)]
-    pub payment_intent: Option<Reference<PaymentIntent>>,
+    pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,
@@ -104,7 +106,7 @@ words! {
 
 /// A payment that its customer disputes at the bank.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Dispute {
+pub struct PaymentDispute {
     /// `dp_…`
     pub id: String,
     /// How much.
@@ -121,10 +123,10 @@ pub struct Dispute {
     pub reason: Option<String>,
     /// The charge.
     #[serde(default)]
-    pub charge: Option<Reference<Charge>>,
+    pub charge: Option<ExpandableObject<CardCharge>>,
     /// The payment.
     #[serde(default)]
-    pub payment_intent: Option<Reference<PaymentIntent>>,
+    pub payment_intent: Option<ExpandableObject<PaymentIntent>>,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    ClientSecret, Customer, InvoiceLine, List, Metadata, PaymentIntent, Period, Reference,
-    Subscription, or_default, words,
+    ClientSecret, ExpandableObject, InvoiceLine, LinePeriod, ListPage, ObjectMetadata,
+    PaymentIntent, ProcessorCustomer, ProcessorSubscription, or_default, words,
 };
 
 words! {
@@ -25,7 +25,7 @@ words! {
 
 /// An invoice, or the preview of one.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Invoice {
+pub struct ProcessorInvoice {
     /// `in_…`; a preview has none that can be asked for.
     #[serde(default, deserialize_with = "or_default")]
     pub id: String,
@@ -34,7 +34,7 @@ pub struct Invoice {
     pub number: Option<String>,
     /// Who pays.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// Where it stands.
     #[serde(default, deserialize_with = "or_default")]
     pub status: InvoiceStatus,
@@ -66,7 +66,7 @@ pub struct Invoice {
     pub currency: String,
     /// What is on it.
     #[serde(default, deserialize_with = "or_default")]
-    pub lines: List<InvoiceLine>,
+    pub lines: ListPage<InvoiceLine>,
     /// What the customer's browser needs to pay it, where that was asked for.
     #[serde(default)]
     pub confirmation_secret: Option<ConfirmationSecret>,
@@ -81,7 +81,7 @@ pub struct Invoice {
     pub next_payment_attempt: Option<i64>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,
@@ -95,7 +95,7 @@ pub struct Invoice {
     #[serde(default, deserialize_with = "or_default")]
     period_end: i64,
     #[serde(default)]
-    total_taxes: Option<Vec<Tax>>,
+    total_taxes: Option<Vec<InvoiceTax>>,
     #[serde(default)]
     total_excluding_tax: Option<i64>,
     #[serde(default)]
@@ -103,15 +103,15 @@ pub struct Invoice {
     #[serde(default)]
     paid: Option<bool>,
     #[serde(default)]
-    subscription: Option<Reference<Subscription>>,
+    subscription: Option<ExpandableObject<ProcessorSubscription>>,
     #[serde(default)]
     subscription_details: Option<SubscriptionDetails>,
     #[serde(default)]
-    parent: Option<Parent>,
+    parent: Option<InvoiceParent>,
     #[serde(default)]
-    payment_intent: Option<Reference<PaymentIntent>>,
+    payment_intent: Option<ExpandableObject<PaymentIntent>>,
     #[serde(default, deserialize_with = "or_default")]
-    payments: List<InvoicePayment>,
+    payments: ListPage<InvoicePayment>,
 }
 
 /// What a browser needs to pay an invoice.
@@ -126,7 +126,7 @@ pub struct ConfirmationSecret {
 pub struct InvoicePayment {
     /// The invoice.
     #[serde(default)]
-    pub invoice: Option<Reference<Invoice>>,
+    pub invoice: Option<ExpandableObject<ProcessorInvoice>>,
     /// `open`, `paid` or `canceled`.
     #[serde(default, deserialize_with = "or_default")]
     pub status: String,
@@ -142,13 +142,13 @@ struct StatusTransitions {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Tax {
+struct InvoiceTax {
     #[serde(default, deserialize_with = "or_default")]
     amount: i64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Parent {
+struct InvoiceParent {
     #[serde(default)]
     subscription_details: Option<SubscriptionDetails>,
 }
@@ -156,31 +156,31 @@ struct Parent {
 #[derive(Debug, Clone, Deserialize)]
 struct SubscriptionDetails {
     #[serde(default)]
-    subscription: Option<Reference<Subscription>>,
+    subscription: Option<ExpandableObject<ProcessorSubscription>>,
     #[serde(default, deserialize_with = "or_default")]
-    metadata: Metadata,
+    metadata: ObjectMetadata,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 struct PaymentOfInvoice {
     #[serde(default)]
-    payment_intent: Option<Reference<PaymentIntent>>,
+    payment_intent: Option<ExpandableObject<PaymentIntent>>,
 }
 
-impl Invoice {
+impl ProcessorInvoice {
     /// The customer's id.
     pub fn customer_id(&self) -> Option<&str> {
-        self.customer.as_ref().map(Reference::id)
+        self.customer.as_ref().map(ExpandableObject::id)
     }
 
     /// The subscription's id.
     pub fn subscription_id(&self) -> Option<&str> {
         let details = self.details().and_then(|details| details.subscription.as_ref());
-        details.or(self.subscription.as_ref()).map(Reference::id)
+        details.or(self.subscription.as_ref()).map(ExpandableObject::id)
     }
 
     /// What the subscription was known by when the invoice was made.
-    pub fn subscription_metadata(&self) -> Option<&Metadata> {
+    pub fn subscription_metadata(&self) -> Option<&ObjectMetadata> {
         self.details().map(|details| &details.metadata)
     }
 
@@ -191,7 +191,7 @@ impl Invoice {
         let paid = intents().find(|(of, id)| of.status == "paid" && id.is_some());
         let any = || intents().find(|(_, id)| id.is_some());
         let of_payments = paid.or_else(any).and_then(|(_, id)| id);
-        of_payments.or_else(|| self.payment_intent.as_ref().map(Reference::id))
+        of_payments.or_else(|| self.payment_intent.as_ref().map(ExpandableObject::id))
     }
 
     /// The tax in it: the sum of its taxes, or what the total has above the total without tax; in older versions a
@@ -205,8 +205,8 @@ impl Invoice {
 
     /// The time in which its items were collected. For a renewal this is the period *before* the one that is paid:
     /// what is paid for stands on the lines.
-    pub const fn period(&self) -> Period {
-        Period { start: self.period_start, end: self.period_end }
+    pub const fn period(&self) -> LinePeriod {
+        LinePeriod { start: self.period_start, end: self.period_end }
     }
 
     /// Whether it is paid, also when there was nothing to pay.
@@ -229,6 +229,6 @@ impl Invoice {
 impl InvoicePayment {
     /// The id of the intent that paid.
     pub fn payment_intent_id(&self) -> Option<&str> {
-        self.payment.payment_intent.as_ref().map(Reference::id)
+        self.payment.payment_intent.as_ref().map(ExpandableObject::id)
     }
 }

@@ -3,12 +3,13 @@
 use serde::Deserialize;
 
 use super::{
-    Customer, Invoice, Price, Product, Reference, Subscription, SubscriptionItem, or_default, words,
+    ExpandableObject, ProcessorCustomer, ProcessorInvoice, ProcessorPrice, ProcessorProduct,
+    ProcessorSubscription, SubscriptionItem, or_default, words,
 };
 
 /// A time from and until.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct Period {
+pub struct LinePeriod {
     /// Its first second.
     #[serde(default, deserialize_with = "or_default")]
     pub start: i64,
@@ -46,15 +47,15 @@ pub struct InvoiceLine {
     pub quantity: Option<i64>,
     /// What it is for.
     #[serde(default, deserialize_with = "or_default")]
-    pub period: Period,
+    pub period: LinePeriod,
     #[serde(default, deserialize_with = "or_default")]
     discount_amounts: Vec<DiscountAmount>,
     #[serde(default)]
     proration: Option<bool>,
     #[serde(default)]
-    price: Option<Price>,
+    price: Option<ProcessorPrice>,
     #[serde(default)]
-    pricing: Option<Pricing>,
+    pricing: Option<LinePricing>,
     #[serde(default)]
     parent: Option<LineParent>,
 }
@@ -90,7 +91,7 @@ pub struct InvoiceItem {
     pub quantity: i64,
     /// What it is for.
     #[serde(default, deserialize_with = "or_default")]
-    pub period: Period,
+    pub period: LinePeriod,
     /// Whether it is for a part of a period.
     #[serde(default, deserialize_with = "or_default")]
     pub proration: bool,
@@ -99,18 +100,18 @@ pub struct InvoiceItem {
     pub date: i64,
     /// Whose it is.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// The invoice that took it; none while it waits.
     #[serde(default)]
-    pub invoice: Option<Reference<Invoice>>,
+    pub invoice: Option<ExpandableObject<ProcessorInvoice>>,
     #[serde(default)]
     net_amount: Option<i64>,
     #[serde(default)]
-    price: Option<Price>,
+    price: Option<ProcessorPrice>,
     #[serde(default)]
-    pricing: Option<Pricing>,
+    pricing: Option<LinePricing>,
     #[serde(default)]
-    subscription: Option<Reference<Subscription>>,
+    subscription: Option<ExpandableObject<ProcessorSubscription>>,
     #[serde(default)]
     parent: Option<ItemParent>,
     #[serde(default)]
@@ -124,7 +125,7 @@ struct DiscountAmount {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Pricing {
+struct LinePricing {
     #[serde(default)]
     price_details: Option<PriceDetails>,
 }
@@ -132,9 +133,9 @@ struct Pricing {
 #[derive(Debug, Clone, Deserialize)]
 struct PriceDetails {
     #[serde(default)]
-    price: Option<Reference<Price>>,
+    price: Option<ExpandableObject<ProcessorPrice>>,
     #[serde(default)]
-    product: Option<Reference<Product>>,
+    product: Option<ExpandableObject<ProcessorProduct>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -154,7 +155,7 @@ struct LineDetails {
     #[serde(default)]
     proration_details: Option<LineProration>,
     #[serde(default)]
-    subscription_item: Option<Reference<SubscriptionItem>>,
+    subscription_item: Option<ExpandableObject<SubscriptionItem>>,
     #[serde(default)]
     invoice_item: Option<String>,
 }
@@ -174,7 +175,7 @@ struct ItemParent {
 #[derive(Debug, Clone, Deserialize)]
 struct ItemSubscription {
     #[serde(default)]
-    subscription: Option<Reference<Subscription>>,
+    subscription: Option<ExpandableObject<ProcessorSubscription>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -206,7 +207,9 @@ impl InvoiceLine {
 
     /// The item of the subscription that it is for, where it says so.
     pub fn subscription_item_id(&self) -> Option<&str> {
-        self.details().find_map(|details| details.subscription_item.as_ref()).map(Reference::id)
+        self.details()
+            .find_map(|details| details.subscription_item.as_ref())
+            .map(ExpandableObject::id)
     }
 
     /// The invoice item that it was made of, if it was made of one.
@@ -251,7 +254,7 @@ impl InvoiceItem {
     pub fn subscription_id(&self) -> Option<&str> {
         let of_parent =
             || self.parent.as_ref()?.subscription_details.as_ref()?.subscription.as_ref();
-        of_parent().or(self.subscription.as_ref()).map(Reference::id)
+        of_parent().or(self.subscription.as_ref()).map(ExpandableObject::id)
     }
 
     /// The price's id.
@@ -269,14 +272,20 @@ fn sum(discounts: &[DiscountAmount]) -> i64 {
     discounts.iter().map(|discount| discount.amount).sum()
 }
 
-fn price_id<'a>(pricing: Option<&'a Pricing>, price: Option<&'a Price>) -> Option<&'a str> {
+fn price_id<'a>(
+    pricing: Option<&'a LinePricing>,
+    price: Option<&'a ProcessorPrice>,
+) -> Option<&'a str> {
     let details = pricing.and_then(|pricing| pricing.price_details.as_ref());
-    let detailed = details.and_then(|details| details.price.as_ref()).map(Reference::id);
+    let detailed = details.and_then(|details| details.price.as_ref()).map(ExpandableObject::id);
     detailed.or_else(|| price.map(|price| price.id.as_str()))
 }
 
-fn product_id<'a>(pricing: Option<&'a Pricing>, price: Option<&'a Price>) -> Option<&'a str> {
+fn product_id<'a>(
+    pricing: Option<&'a LinePricing>,
+    price: Option<&'a ProcessorPrice>,
+) -> Option<&'a str> {
     let details = pricing.and_then(|pricing| pricing.price_details.as_ref());
     let detailed = details.and_then(|details| details.product.as_ref());
-    detailed.or_else(|| price.and_then(|price| price.product.as_ref())).map(Reference::id)
+    detailed.or_else(|| price.and_then(|price| price.product.as_ref())).map(ExpandableObject::id)
 }

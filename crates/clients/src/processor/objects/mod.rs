@@ -20,28 +20,29 @@ use serde::{Deserialize, Deserializer};
 use zeroize::Zeroizing;
 
 pub use balance::BalanceTransaction;
-pub use cards::{Card, Customer, InvoiceSettings, PaymentMethod};
+pub use cards::{InvoiceSettings, PaymentMethod, ProcessorCard, ProcessorCustomer};
 pub use checkout::{
     CheckoutSession, PaymentStatus, PortalConfiguration, PortalSession, SessionStatus, SetupIntent,
     TotalDetails,
 };
-pub use discount::{Coupon, Discount};
-pub use event::{Event, MalformedEvent};
-pub use history::{Charge, Dispute, DisputeStatus, Refund};
-pub use invoice::{Invoice, InvoicePayment, InvoiceStatus};
-pub use invoice_line::{CreditedItems, InvoiceItem, InvoiceLine, LineParentKind, Period};
+pub use discount::{AppliedDiscount, DiscountCoupon};
+pub use event::{MalformedEvent, ProcessorEvent};
+pub use history::{CardCharge, DisputeStatus, PaymentDispute, PaymentRefund};
+pub use invoice::{InvoicePayment, InvoiceStatus, ProcessorInvoice};
+pub use invoice_line::{CreditedItems, InvoiceItem, InvoiceLine, LineParentKind, LinePeriod};
 pub use payment::{IntentStatus, NextAction, PaymentFault, PaymentIntent};
 pub use subscription::{
-    Price, Product, Recurring, Subscription, SubscriptionItem, SubscriptionStatus,
+    BillingInterval, ProcessorPrice, ProcessorProduct, ProcessorSubscription, SubscriptionItem,
+    SubscriptionStatus,
 };
 
 /// What we wrote to an object: names and texts.
-pub type Metadata = BTreeMap<String, String>;
+pub type ObjectMetadata = BTreeMap<String, String>;
 
 /// One page of a list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound = "T: Deserialize<'de>")]
-pub struct List<T> {
+pub struct ListPage<T> {
     /// The objects.
     #[serde(default, deserialize_with = "or_default")]
     pub data: Vec<T>,
@@ -53,7 +54,7 @@ pub struct List<T> {
 /// One page of what a search found.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound = "T: Deserialize<'de>")]
-pub struct Found<T> {
+pub struct SearchPage<T> {
     /// The objects.
     #[serde(default, deserialize_with = "or_default")]
     pub data: Vec<T>,
@@ -68,7 +69,7 @@ pub struct Found<T> {
 /// Another object: its id, or all of it where that was asked for.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Reference<T> {
+pub enum ExpandableObject<T> {
     /// Its id.
     Id(String),
     /// The object.
@@ -82,14 +83,14 @@ pub enum Reference<T> {
 pub struct ClientSecret(Zeroizing<String>);
 
 /// An object with an id.
-pub trait Identified {
+pub trait HasId {
     /// Its id.
     fn id(&self) -> &str;
 }
 
 macro_rules! identified {
     ($($name:ty),+) => {$(
-        impl Identified for $name {
+        impl HasId for $name {
             fn id(&self) -> &str {
                 &self.id
             }
@@ -98,28 +99,28 @@ macro_rules! identified {
 }
 
 identified!(
-    Customer,
+    ProcessorCustomer,
     PaymentMethod,
     PaymentIntent,
     SetupIntent,
     CheckoutSession,
-    Charge,
-    Refund,
-    Dispute,
-    Subscription,
+    CardCharge,
+    PaymentRefund,
+    PaymentDispute,
+    ProcessorSubscription,
     SubscriptionItem,
-    Price,
-    Product,
-    Invoice,
+    ProcessorPrice,
+    ProcessorProduct,
+    ProcessorInvoice,
     InvoiceLine,
     InvoiceItem,
     BalanceTransaction,
-    Discount,
-    Coupon,
-    Event
+    AppliedDiscount,
+    DiscountCoupon,
+    ProcessorEvent
 );
 
-impl<T: Identified> Reference<T> {
+impl<T: HasId> ExpandableObject<T> {
     /// Its id.
     pub fn id(&self) -> &str {
         match self {
@@ -137,16 +138,16 @@ impl<T: Identified> Reference<T> {
     }
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for ListPage<T> {
     fn default() -> Self {
         Self { data: Vec::new(), has_more: false }
     }
 }
 
-impl<T: Identified> List<T> {
+impl<T: HasId> ListPage<T> {
     /// What the next page comes after; none at the end.
     pub fn next(&self) -> Option<&str> {
-        self.data.last().filter(|_| self.has_more).map(Identified::id)
+        self.data.last().filter(|_| self.has_more).map(HasId::id)
     }
 }
 

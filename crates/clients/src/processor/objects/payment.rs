@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    Charge, ClientSecret, Customer, Invoice, Metadata, PaymentMethod, Reference, or_default, words,
+    CardCharge, ClientSecret, ExpandableObject, ObjectMetadata, PaymentMethod, ProcessorCustomer,
+    ProcessorInvoice, or_default, words,
 };
 
 words! {
@@ -45,10 +46,10 @@ pub struct PaymentIntent {
     pub status: IntentStatus,
     /// Who pays.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// The card.
     #[serde(default)]
-    pub payment_method: Option<Reference<PaymentMethod>>,
+    pub payment_method: Option<ExpandableObject<PaymentMethod>>,
     /// What the customer's browser needs to go on.
     #[serde(default)]
     pub client_secret: Option<ClientSecret>,
@@ -60,13 +61,13 @@ pub struct PaymentIntent {
     pub last_payment_error: Option<PaymentFault>,
     /// Its last charge.
     #[serde(default)]
-    pub latest_charge: Option<Reference<Charge>>,
+    pub latest_charge: Option<ExpandableObject<CardCharge>>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// The invoice it pays; only older versions say so.
     #[serde(default)]
-    pub invoice: Option<Reference<Invoice>>,
+    pub invoice: Option<ExpandableObject<ProcessorInvoice>>,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,
@@ -97,18 +98,18 @@ pub struct PaymentFault {
     pub message: Option<String>,
     /// The card that failed.
     #[serde(default)]
-    pub payment_method: Option<Reference<PaymentMethod>>,
+    pub payment_method: Option<ExpandableObject<PaymentMethod>>,
 }
 
 impl PaymentIntent {
     /// The customer's id.
     pub fn customer_id(&self) -> Option<&str> {
-        self.customer.as_ref().map(Reference::id)
+        self.customer.as_ref().map(ExpandableObject::id)
     }
 
     /// The card's id, also of the one that was declined last.
     pub fn payment_method_id(&self) -> Option<&str> {
         let declined = || self.last_payment_error.as_ref()?.payment_method.as_ref();
-        self.payment_method.as_ref().or_else(declined).map(Reference::id)
+        self.payment_method.as_ref().or_else(declined).map(ExpandableObject::id)
     }
 }

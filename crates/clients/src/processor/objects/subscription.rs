@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    Customer, Discount, Invoice, List, Metadata, PaymentMethod, Reference, or_default, words,
+    AppliedDiscount, ExpandableObject, ListPage, ObjectMetadata, PaymentMethod, ProcessorCustomer,
+    ProcessorInvoice, or_default, words,
 };
 
 words! {
@@ -30,7 +31,7 @@ words! {
 
 /// A subscription.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Subscription {
+pub struct ProcessorSubscription {
     /// `sub_…`
     pub id: String,
     /// Where it stands.
@@ -38,16 +39,16 @@ pub struct Subscription {
     pub status: SubscriptionStatus,
     /// Whose it is.
     #[serde(default)]
-    pub customer: Option<Reference<Customer>>,
+    pub customer: Option<ExpandableObject<ProcessorCustomer>>,
     /// What is in it.
     #[serde(default, deserialize_with = "or_default")]
-    pub items: List<SubscriptionItem>,
+    pub items: ListPage<SubscriptionItem>,
     /// The card its invoices are paid with, if it has one of its own.
     #[serde(default)]
-    pub default_payment_method: Option<Reference<PaymentMethod>>,
+    pub default_payment_method: Option<ExpandableObject<PaymentMethod>>,
     /// Its last invoice.
     #[serde(default)]
-    pub latest_invoice: Option<Reference<Invoice>>,
+    pub latest_invoice: Option<ExpandableObject<ProcessorInvoice>>,
     /// Whether it ends with its period.
     #[serde(default, deserialize_with = "or_default")]
     pub cancel_at_period_end: bool,
@@ -62,7 +63,7 @@ pub struct Subscription {
     pub ended_at: Option<i64>,
     /// The discounts of its invoices.
     #[serde(default, deserialize_with = "or_default")]
-    pub discounts: Vec<Reference<Discount>>,
+    pub discounts: Vec<ExpandableObject<AppliedDiscount>>,
     /// What its billing date is counted from.
     #[serde(default, deserialize_with = "or_default")]
     pub billing_cycle_anchor: i64,
@@ -71,7 +72,7 @@ pub struct Subscription {
     pub currency: String,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// When it was made.
     #[serde(default, deserialize_with = "or_default")]
     pub created: i64,
@@ -90,13 +91,13 @@ pub struct SubscriptionItem {
     /// `si_…`
     pub id: String,
     /// What it is.
-    pub price: Price,
+    pub price: ProcessorPrice,
     /// How many.
     #[serde(default, deserialize_with = "or_default")]
     pub quantity: i64,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     #[serde(default)]
     current_period_start: Option<i64>,
     #[serde(default)]
@@ -105,7 +106,7 @@ pub struct SubscriptionItem {
 
 /// A price.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Price {
+pub struct ProcessorPrice {
     /// `price_…`
     pub id: String,
     /// What one costs.
@@ -116,21 +117,21 @@ pub struct Price {
     pub currency: String,
     /// What it is the price of.
     #[serde(default)]
-    pub product: Option<Reference<Product>>,
+    pub product: Option<ExpandableObject<ProcessorProduct>>,
     /// How often it is paid; none: once.
     #[serde(default)]
-    pub recurring: Option<Recurring>,
+    pub recurring: Option<BillingInterval>,
     /// What it can be found by.
     #[serde(default)]
     pub lookup_key: Option<String>,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
 }
 
 /// How often something is paid.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Recurring {
+pub struct BillingInterval {
     /// `month` or `year`.
     #[serde(default, deserialize_with = "or_default")]
     pub interval: String,
@@ -138,7 +139,7 @@ pub struct Recurring {
 
 /// What a price is the price of.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Product {
+pub struct ProcessorProduct {
     /// `prod_…`, or the id that was asked for.
     pub id: String,
     /// For people.
@@ -146,13 +147,13 @@ pub struct Product {
     pub name: String,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
 }
 
-impl Subscription {
+impl ProcessorSubscription {
     /// The customer's id.
     pub fn customer_id(&self) -> Option<&str> {
-        self.customer.as_ref().map(Reference::id)
+        self.customer.as_ref().map(ExpandableObject::id)
     }
 
     /// When the period that is paid for began: of its items, and in older versions its own.
@@ -171,6 +172,6 @@ impl Subscription {
 impl SubscriptionItem {
     /// The product's id.
     pub fn product_id(&self) -> Option<&str> {
-        self.price.product.as_ref().map(Reference::id)
+        self.price.product.as_ref().map(ExpandableObject::id)
     }
 }

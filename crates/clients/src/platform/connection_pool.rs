@@ -16,72 +16,72 @@ use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::answer::{self, Answer};
-use super::body::{Progress, RequestBody};
+use super::answer::{self, PlatformResponse};
+use super::body::{RequestBody, SendProgress};
 use super::client::UpstreamSettings;
-use super::connect::{ConnectionSettings, Connector, Watch};
+use super::connect::{ConnectionSettings, ConnectionWatch, PlatformConnector};
 use super::fault;
-use super::link::{Link, Unanswered};
-use super::shared::SharedLink;
-use super::within::within;
+use super::http1::{Http1Connection, UnansweredRequest};
+use super::http2::Http2Connection;
+use super::timeout::within;
 use crate::error::ClientError;
 
-/// Connections to any number of places, made and kept alike. Cheap to clone; clones share them.
+/// Connections to any number of origins, made and kept alike. Cheap to clone; clones share them.
 #[derive(Clone)]
-pub(crate) struct Connections(Arc<Inner>);
+pub(crate) struct ConnectionPool(Arc<PoolInner>);
 
-struct Inner {
+struct PoolInner {
     settings: ConnectionSettings,
     kept: UpstreamSettings,
-    connector: Connector,
+    connector: PlatformConnector,
     /// One or two: a platform, and where its tokens come from.
-    places: Mutex<Vec<Arc<Place>>>,
+    origins: Mutex<Vec<Arc<ConnectionOrigin>>>,
 }
 
 /// Where connections lead, and those that wait for a next request.
-pub(super) struct Place {
+pub(super) struct ConnectionOrigin {
     scheme: Scheme,
     authority: Authority,
     /// What HTTP/1.1 calls it.
     host: HeaderValue,
     kept: UpstreamSettings,
     /// Longest idle first.
-    idle: Mutex<VecDeque<Idle>>,
-    /// The one that carries many requests, where the place speaks HTTP/2.
-    shared: Mutex<Option<SharedLink>>,
+    idle: Mutex<VecDeque<IdleConnection>>,
+    /// The one that carries many requests, where the origin speaks HTTP/2.
+    shared: Mutex<Option<Http2Connection>>,
 }
 
-struct Idle {
-    link: Box<Link>,
+struct IdleConnection {
+    connection: Box<Http1Connection>,
     since: Instant,
 }
 
 /// What a request goes out on.
-enum Carrier {
-    Own(Box<Link>),
-    Shared(SharedLink),
+enum OutgoingConnection {
+    Own(Box<Http1Connection>),
+    Shared(Http2Connection),
 }
 
 /// The connection of an answer whose body is still to come, and where it goes when all of it has.
-pub(super) struct Lease {
-    link: Box<Link>,
-    home: Arc<Place>,
+pub(super) struct ConnectionLease {
+    connection: Box<Http1Connection>,
+    home: Arc<ConnectionOrigin>,
 }
 
 /// Why an exchange brought no head.
 enum NoHead {
     Late,
-    Unanswered(Box<Unanswered>),
+    Unanswered(Box<UnansweredRequest>),
 }
 
-impl Connections {
+impl ConnectionPool {
     /// Makes no connection yet.
     pub(crate) fn new(settings: &ConnectionSettings, kept: &UpstreamSettings) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(PoolInner {
             settings: settings.clone(),
             kept: *kept,
-            connector: Connector::new(settings.clone()),
-            places: Mutex::default(),
+            connector: PlatformConnector::new(settings.clone()),
+            origins: Mutex::default(),
         }))
     }
 
@@ -101,43 +101,44 @@ impl Connections {
     pub(crate) fn send(
         &self,
         mut request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Answer, ClientError>> + Send {
+    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send {
         async move {
-            let place = self.place(request.uri())?;
+            let origin = self.origin(request.uri())?;
             let progress = request.body().progress();
             let timeouts = &self.0.settings.timeouts;
             loop {
-                let (mut carrier, is_old) = match place.kept().await {
-                    Some(carrier) => (carrier, true),
+                let (mut outgoing, is_old) = match origin.kept().await {
+                    Some(outgoing) => (outgoing, true),
                     // Boxed, so that a call on a kept connection does not carry the room of making one.
-                    None => (Box::pin(self.connect(&place)).await?, false),
+                    None => (Box::pin(self.connect(&origin)).await?, false),
                 };
-                place.address(&mut request, &carrier)?;
-                let waited = head(&mut carrier, &mut request, timeouts.first_byte, &progress).await;
+                origin.address(&mut request, &outgoing)?;
+                let waited =
+                    head(&mut outgoing, &mut request, timeouts.first_byte, &progress).await;
                 let unanswered = match waited {
                     Ok(response) => {
-                        let lease = place.checked(carrier, &response)?;
-                        return Ok(Answer::new(response, lease, timeouts.between_bytes));
+                        let lease = origin.checked(outgoing, &response)?;
+                        return Ok(PlatformResponse::new(response, lease, timeouts.between_bytes));
                     }
-                    Err(NoHead::Late) => return Err(fault::late(carrier.watch())),
+                    Err(NoHead::Late) => return Err(fault::late(outgoing.watch())),
                     Err(NoHead::Unanswered(unanswered)) => unanswered,
                 };
-                request = again(unanswered, carrier.watch(), is_old)?;
+                request = again(unanswered, outgoing.watch(), is_old)?;
             }
         }
     }
 
-    fn place(&self, uri: &Uri) -> Result<Arc<Place>, ClientError> {
+    fn origin(&self, uri: &Uri) -> Result<Arc<ConnectionOrigin>, ClientError> {
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
             return Err(ClientError::build("a request needs a whole address"));
         };
-        let mut places = locked(&self.0.places);
-        let known = places.iter().find(|place| place.is_at(scheme, authority));
-        if let Some(place) = known {
-            return Ok(Arc::clone(place));
+        let mut origins = locked(&self.0.origins);
+        let known = origins.iter().find(|origin| origin.is_at(scheme, authority));
+        if let Some(origin) = known {
+            return Ok(Arc::clone(origin));
         }
         let host = HeaderValue::from_str(authority.as_str()).map_err(ClientError::build)?;
-        let place = Arc::new(Place {
+        let origin = Arc::new(ConnectionOrigin {
             scheme: scheme.clone(),
             authority: authority.clone(),
             host,
@@ -145,76 +146,85 @@ impl Connections {
             idle: Mutex::default(),
             shared: Mutex::default(),
         });
-        places.push(Arc::clone(&place));
-        drop(places);
-        TokioExecutor::new().execute(sweep(Arc::downgrade(&place), self.0.kept.idle));
-        Ok(place)
+        origins.push(Arc::clone(&origin));
+        drop(origins);
+        TokioExecutor::new().execute(sweep(Arc::downgrade(&origin), self.0.kept.idle));
+        Ok(origin)
     }
 
-    async fn connect(&self, place: &Arc<Place>) -> Result<Carrier, ClientError> {
+    async fn connect(
+        &self,
+        origin: &Arc<ConnectionOrigin>,
+    ) -> Result<OutgoingConnection, ClientError> {
         let stream =
-            self.0.connector.clone().call(place.address_of("/")?).await.map_err(fault::connect)?;
+            self.0.connector.clone().call(origin.address_of("/")?).await.map_err(fault::connect)?;
         let watch = stream.inner().watch();
         let opened = if watch.is_h2() {
-            SharedLink::open(stream).await.map(|link| Carrier::Shared(place.share(link)))
+            Http2Connection::open(stream)
+                .await
+                .map(|connection| OutgoingConnection::Shared(origin.share(connection)))
         } else {
-            Link::open(stream).await.map(|link| Carrier::Own(Box::new(link)))
+            Http1Connection::open(stream)
+                .await
+                .map(|connection| OutgoingConnection::Own(Box::new(connection)))
         };
         opened.map_err(|error| fault::of(error, true, &watch))
     }
 }
 
-impl Carrier {
-    fn watch(&self) -> &Watch {
+impl OutgoingConnection {
+    fn watch(&self) -> &ConnectionWatch {
         match self {
-            Self::Own(link) => &link.watch,
-            Self::Shared(link) => &link.watch,
+            Self::Own(connection) => &connection.watch,
+            Self::Shared(connection) => &connection.watch,
         }
     }
 }
 
-impl Place {
+impl ConnectionOrigin {
     fn is_at(&self, scheme: &Scheme, authority: &Authority) -> bool {
         self.authority.as_str() == authority.as_str() && self.scheme == *scheme
     }
 
     /// Something that was used before and can be used again.
-    async fn kept(&self) -> Option<Carrier> {
-        let shared = locked(&self.shared).clone().filter(|link| !link.is_closed());
-        if let Some(link) = shared {
-            return Some(Carrier::Shared(link));
+    async fn kept(&self) -> Option<OutgoingConnection> {
+        let shared = locked(&self.shared).clone().filter(|connection| !connection.is_closed());
+        if let Some(connection) = shared {
+            return Some(OutgoingConnection::Shared(connection));
         }
-        poll_fn(|context| Poll::Ready(self.idle_link(context))).await.map(Carrier::Own)
+        poll_fn(|context| Poll::Ready(self.idle_connection(context)))
+            .await
+            .map(OutgoingConnection::Own)
     }
 
     /// The one that was used last and is as good as it was: looked at only now, it may turn out to be closed, or to
     /// have brought what nobody asked for.
-    fn idle_link(&self, context: &mut Context<'_>) -> Option<Box<Link>> {
+    fn idle_connection(&self, context: &mut Context<'_>) -> Option<Box<Http1Connection>> {
         loop {
-            let Idle { mut link, since } = locked(&self.idle).pop_back()?;
+            let IdleConnection { mut connection, since } = locked(&self.idle).pop_back()?;
             if since.elapsed() > self.kept.idle {
                 continue;
             }
-            if link.look(context) {
-                return Some(link);
+            if connection.look(context) {
+                return Some(connection);
             }
         }
     }
 
-    fn keep(&self, link: Box<Link>) {
-        link.rest();
+    fn keep(&self, connection: Box<Http1Connection>) {
+        connection.rest();
         let mut idle = locked(&self.idle);
         if idle.len() < self.kept.idle_connections_max {
-            idle.push_back(Idle { link, since: Instant::now() });
+            idle.push_back(IdleConnection { connection, since: Instant::now() });
         }
     }
 
     /// The connection that all share: this one, unless somebody was faster.
-    fn share(&self, link: SharedLink) -> SharedLink {
+    fn share(&self, connection: Http2Connection) -> Http2Connection {
         let mut shared = locked(&self.shared);
         match &*shared {
             Some(first) if !first.is_closed() => first.clone(),
-            _ => shared.insert(link).clone(),
+            _ => shared.insert(connection).clone(),
         }
     }
 
@@ -222,10 +232,10 @@ impl Place {
     fn address(
         &self,
         request: &mut Request<RequestBody>,
-        carrier: &Carrier,
+        outgoing: &OutgoingConnection,
     ) -> Result<(), ClientError> {
-        match carrier {
-            Carrier::Own(_) => {
+        match outgoing {
+            OutgoingConnection::Own(_) => {
                 if request.uri().authority().is_some() {
                     let mut parts = std::mem::take(request.uri_mut()).into_parts();
                     let target = parts.path_and_query.take();
@@ -234,7 +244,7 @@ impl Place {
                 }
                 request.headers_mut().insert(HOST, self.host.clone());
             }
-            Carrier::Shared(_) => {
+            OutgoingConnection::Shared(_) => {
                 if request.uri().authority().is_none() {
                     let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
                     *request.uri_mut() = self.address_of(target)?;
@@ -256,16 +266,18 @@ impl Place {
     /// Refuses a head that must not be passed on; its connection is not used again.
     fn checked(
         self: &Arc<Self>,
-        carrier: Carrier,
+        outgoing: OutgoingConnection,
         response: &Response<Incoming>,
-    ) -> Result<Option<Lease>, ClientError> {
+    ) -> Result<Option<ConnectionLease>, ClientError> {
         let checked = answer::check_head(response);
-        carrier.watch().note_answer();
-        match (carrier, checked) {
-            (Carrier::Own(link), Ok(())) => Ok(Some(Lease { link, home: Arc::clone(self) })),
-            (Carrier::Shared(_), Ok(())) => Ok(None),
-            (Carrier::Own(_), Err(what)) => Err(ClientError::bad_response(what)),
-            (Carrier::Shared(_), Err(what)) => {
+        outgoing.watch().note_answer();
+        match (outgoing, checked) {
+            (OutgoingConnection::Own(connection), Ok(())) => {
+                Ok(Some(ConnectionLease { connection, home: Arc::clone(self) }))
+            }
+            (OutgoingConnection::Shared(_), Ok(())) => Ok(None),
+            (OutgoingConnection::Own(_), Err(what)) => Err(ClientError::bad_response(what)),
+            (OutgoingConnection::Shared(_), Err(what)) => {
                 *locked(&self.shared) = None;
                 Err(ClientError::bad_response(what))
             }
@@ -273,30 +285,30 @@ impl Place {
     }
 }
 
-impl Lease {
+impl ConnectionLease {
     /// Polls the answer's body, and lets the connection read what it can of it.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
         poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        self.link.poll(context, poll)
+        self.connection.poll(context, poll)
     }
 
     /// All of the answer is here: the connection waits for a next request, if it can carry one.
     pub(super) fn end(self) {
-        if self.link.is_ready() {
-            self.home.keep(self.link);
+        if self.connection.is_ready() {
+            self.home.keep(self.connection);
         }
     }
 }
 
 /// Closes what has waited too long, also where no requests come by.
-async fn sweep(place: Weak<Place>, idle: Duration) {
+async fn sweep(origin: Weak<ConnectionOrigin>, idle: Duration) {
     loop {
         tokio::time::sleep(idle).await;
-        let Some(place) = place.upgrade() else { return };
-        let mut waiting = locked(&place.idle);
+        let Some(origin) = origin.upgrade() else { return };
+        let mut waiting = locked(&origin.idle);
         while waiting.front().is_some_and(|oldest| oldest.since.elapsed() > idle) {
             waiting.pop_front();
         }
@@ -306,27 +318,29 @@ async fn sweep(place: Weak<Place>, idle: Duration) {
 /// Sends the request, leaving an empty one in its place, and waits for the head of the answer; the time starts anew while
 /// parts of a spooled body leave.
 async fn head(
-    carrier: &mut Carrier,
+    outgoing: &mut OutgoingConnection,
     request: &mut Request<RequestBody>,
     wait: Duration,
-    progress: &Progress,
+    progress: &SendProgress,
 ) -> Result<Response<Incoming>, NoHead> {
     let request = std::mem::take(request);
-    let answered = match carrier {
-        Carrier::Own(link) => {
-            let mut answer = pin!(link.begin(request));
-            let work = poll_fn(|context| link.poll(context, |own| answer.as_mut().poll(own)));
+    let answered = match outgoing {
+        OutgoingConnection::Own(connection) => {
+            let mut answer = pin!(connection.begin(request));
+            let work = poll_fn(|context| connection.poll(context, |own| answer.as_mut().poll(own)));
             in_time(work, wait, progress).await?
         }
-        Carrier::Shared(link) => in_time(Box::pin(link.exchange(request)), wait, progress).await?,
+        OutgoingConnection::Shared(connection) => {
+            in_time(Box::pin(connection.exchange(request)), wait, progress).await?
+        }
     };
     answered.map_err(|unanswered| NoHead::Unanswered(Box::new(unanswered)))
 }
 
 /// The request again, where none of it was written and an old connection is the reason.
 fn again(
-    mut unanswered: Box<Unanswered>,
-    watch: &Watch,
+    mut unanswered: Box<UnansweredRequest>,
+    watch: &ConnectionWatch,
     is_old: bool,
 ) -> Result<Request<RequestBody>, ClientError> {
     match unanswered.take_message() {
@@ -338,7 +352,7 @@ fn again(
 async fn in_time<T>(
     mut work: impl Future<Output = T> + Unpin,
     wait: Duration,
-    progress: &Progress,
+    progress: &SendProgress,
 ) -> Result<T, NoHead> {
     loop {
         let left_before = progress.get();
@@ -354,13 +368,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl std::fmt::Debug for Connections {
+impl std::fmt::Debug for ConnectionPool {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Connections").field("kept", &self.0.kept).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Lease {
+impl std::fmt::Debug for ConnectionLease {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Lease")
     }

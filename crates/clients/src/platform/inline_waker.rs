@@ -19,19 +19,19 @@ const CALLED: u8 = 2;
 const ROUNDS_MAX: usize = 4;
 
 /// Polls what wakes itself.
-pub(super) struct OneTask {
-    signal: Arc<Signal>,
+pub(super) struct InlineWaker {
+    signal: Arc<WakeSignal>,
     /// What wakes the signal, made once.
     waker: Waker,
 }
 
 #[derive(Default)]
-struct Signal {
+struct WakeSignal {
     state: AtomicU8,
     task: AtomicWaker,
 }
 
-impl Wake for Signal {
+impl Wake for WakeSignal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -44,9 +44,9 @@ impl Wake for Signal {
     }
 }
 
-impl OneTask {
+impl InlineWaker {
     pub(super) fn new() -> Self {
-        let signal = Arc::new(Signal::default());
+        let signal = Arc::new(WakeSignal::default());
         Self { waker: Waker::from(Arc::clone(&signal)), signal }
     }
 
@@ -56,7 +56,7 @@ impl OneTask {
         context: &mut Context<'_>,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let Signal { state, task } = &*self.signal;
+        let WakeSignal { state, task } = &*self.signal;
         task.register(context.waker());
         let mut own = Context::from_waker(&self.waker);
         for _ in 0..ROUNDS_MAX {
@@ -91,29 +91,29 @@ mod tests {
 
     /// Counts how often a task is woken.
     #[derive(Default)]
-    struct Rung(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Rung {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn task() -> (Arc<Rung>, Waker) {
-        let rung = Arc::new(Rung::default());
-        (Arc::clone(&rung), Waker::from(rung))
+    fn task() -> (Arc<WakeCounter>, Waker) {
+        let woken = Arc::new(WakeCounter::default());
+        (Arc::clone(&woken), Waker::from(woken))
     }
 
-    fn count(rung: &Rung) -> usize {
-        rung.0.load(Ordering::SeqCst)
+    fn count(woken: &WakeCounter) -> usize {
+        woken.0.load(Ordering::SeqCst)
     }
 
     #[test]
     fn what_wakes_itself_is_polled_again_at_once_and_its_task_is_not_woken() {
-        let (rung, waker) = task();
+        let (woken, waker) = task();
         let mut polls = 0;
 
-        let polled = OneTask::new().poll(&mut Context::from_waker(&waker), |own| {
+        let polled = InlineWaker::new().poll(&mut Context::from_waker(&waker), |own| {
             polls += 1;
             if polls == 3 {
                 return Poll::Ready(polls);
@@ -122,30 +122,30 @@ mod tests {
             Poll::Pending
         });
 
-        assert_eq!((polled, count(&rung)), (Poll::Ready(3), 0));
+        assert_eq!((polled, count(&woken)), (Poll::Ready(3), 0));
     }
 
     #[test]
     fn what_wakes_itself_without_end_gives_others_their_turn() {
-        let (rung, waker) = task();
+        let (woken, waker) = task();
         let mut polls = 0;
 
-        let polled = OneTask::new().poll(&mut Context::from_waker(&waker), |own| {
+        let polled = InlineWaker::new().poll(&mut Context::from_waker(&waker), |own| {
             polls += 1;
             own.waker().wake_by_ref();
             Poll::<()>::Pending
         });
 
-        assert_eq!((polled, polls, count(&rung)), (Poll::Pending, ROUNDS_MAX, 1));
+        assert_eq!((polled, polls, count(&woken)), (Poll::Pending, ROUNDS_MAX, 1));
     }
 
     #[test]
     fn a_wake_from_elsewhere_wakes_the_task_that_polled_last_until_it_rests() {
         let ((first, first_waker), (last, last_waker)) = (task(), task());
-        let one_task = OneTask::new();
+        let inline_waker = InlineWaker::new();
         let mut inner = None;
         for waker in [&first_waker, &last_waker] {
-            let polled = one_task.poll(&mut Context::from_waker(waker), |own| {
+            let polled = inline_waker.poll(&mut Context::from_waker(waker), |own| {
                 inner = Some(own.waker().clone());
                 Poll::<()>::Pending
             });
@@ -156,8 +156,8 @@ mod tests {
         inner.wake_by_ref();
         assert_eq!((count(&first), count(&last)), (0, 1));
 
-        let _ = one_task.poll(&mut Context::from_waker(&last_waker), |_| Poll::<()>::Pending);
-        one_task.rest();
+        let _ = inline_waker.poll(&mut Context::from_waker(&last_waker), |_| Poll::<()>::Pending);
+        inline_waker.rest();
         inner.wake_by_ref();
         assert_eq!((count(&first), count(&last)), (0, 1));
     }
@@ -165,8 +165,8 @@ mod tests {
     /// A wake that comes while the task is at it, from another thread, is never lost: the task is polled again or woken.
     #[test]
     fn no_wake_from_another_thread_is_lost() {
-        let (rung, waker) = task();
-        let one_task = OneTask::new();
+        let (woken, waker) = task();
+        let inline_waker = InlineWaker::new();
         let (say, heard) = std::sync::mpsc::channel::<Waker>();
         let arrived = Arc::new(AtomicUsize::new(0));
         let other = Arc::clone(&arrived);
@@ -178,9 +178,9 @@ mod tests {
         });
 
         for number in 1..=10_000 {
-            let before = count(&rung);
+            let before = count(&woken);
             let mut is_said = false;
-            let polled = one_task.poll(&mut Context::from_waker(&waker), |own| {
+            let polled = inline_waker.poll(&mut Context::from_waker(&waker), |own| {
                 if arrived.load(Ordering::SeqCst) == number {
                     return Poll::Ready(());
                 }
@@ -190,7 +190,7 @@ mod tests {
                 }
                 Poll::Pending
             });
-            while polled.is_pending() && count(&rung) == before {
+            while polled.is_pending() && count(&woken) == before {
                 std::thread::yield_now();
             }
             // Woken or not, the other thread is done with this round before the next begins.

@@ -11,8 +11,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use super::body::RequestBody;
 use super::client::HEAD_BYTES_MAX;
-use super::connect::{Watch, Watched};
-use super::link::Unanswered;
+use super::connect::{ConnectionWatch, WatchedStream};
+use super::http1::UnansweredRequest;
 
 const STREAM_WINDOW_BYTES: u32 = 262_144;
 /// Room for 64 answers whose callers do not read on; more of them on one connection hold the others up.
@@ -22,13 +22,13 @@ const PING_WAIT: Duration = Duration::from_secs(10);
 
 /// A connection for many requests. Clones share it.
 #[derive(Clone)]
-pub(super) struct SharedLink {
+pub(super) struct Http2Connection {
     sender: SendRequest<RequestBody>,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<ConnectionWatch>,
 }
 
-impl SharedLink {
-    pub(super) async fn open(stream: TokioIo<Watched>) -> Result<Self, hyper::Error> {
+impl Http2Connection {
+    pub(super) async fn open(stream: TokioIo<WatchedStream>) -> Result<Self, hyper::Error> {
         let watch = stream.inner().watch();
         let executor = TokioExecutor::new();
         let mut builder = http2::Builder::new(executor.clone());
@@ -57,7 +57,7 @@ impl SharedLink {
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<Incoming>, UnansweredRequest> {
         self.sender.try_send_request(request).await
     }
 }

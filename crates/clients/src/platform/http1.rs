@@ -14,24 +14,24 @@ use hyper_util::rt::TokioIo;
 
 use super::body::RequestBody;
 use super::client::HEAD_BYTES_MAX;
-use super::connect::{Watch, Watched};
-use super::one_task::OneTask;
+use super::connect::{ConnectionWatch, WatchedStream};
+use super::inline_waker::InlineWaker;
 
 /// What a request that found no answer leaves behind.
-pub(super) type Unanswered = TrySendError<Request<RequestBody>>;
+pub(super) type UnansweredRequest = TrySendError<Request<RequestBody>>;
 
 /// A connection for one request at a time.
-pub(super) struct Link {
+pub(super) struct Http1Connection {
     sender: SendRequest<RequestBody>,
-    connection: Moving,
-    one_task: OneTask,
-    pub(super) watch: Arc<Watch>,
+    connection: Http1Driver,
+    inline_waker: InlineWaker,
+    pub(super) watch: Arc<ConnectionWatch>,
 }
 
 /// What reads and writes for the sender; none when it has ended.
-struct Moving(Option<http1::Connection<TokioIo<Watched>, RequestBody>>);
+struct Http1Driver(Option<http1::Connection<TokioIo<WatchedStream>, RequestBody>>);
 
-impl Moving {
+impl Http1Driver {
     /// Lets the connection read and write what it can.
     fn move_on(&mut self, context: &mut Context<'_>) {
         let connection = self.0.as_mut().map(Pin::new);
@@ -41,16 +41,16 @@ impl Moving {
     }
 }
 
-impl Link {
+impl Http1Connection {
     /// On a stream that is open. Nothing is sent.
-    pub(super) async fn open(stream: TokioIo<Watched>) -> Result<Self, hyper::Error> {
+    pub(super) async fn open(stream: TokioIo<WatchedStream>) -> Result<Self, hyper::Error> {
         let watch = stream.inner().watch();
         // More than a hundred headers are hyper's own limit for an answer.
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES_MAX).writev(false);
         let (sender, connection) = builder.handshake(stream).await?;
-        let connection = Moving(Some(connection));
-        Ok(Self { sender, connection, one_task: OneTask::new(), watch })
+        let connection = Http1Driver(Some(connection));
+        Ok(Self { sender, connection, inline_waker: InlineWaker::new(), watch })
     }
 
     /// Polls what this connection brings, and while that is not there lets it read and write what it can.
@@ -59,8 +59,8 @@ impl Link {
         context: &mut Context<'_>,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let Self { connection, one_task, .. } = self;
-        one_task.poll(context, |own| {
+        let Self { connection, inline_waker, .. } = self;
+        inline_waker.poll(context, |own| {
             let polled = poll(own);
             if polled.is_pending() {
                 // What it brings now wakes, and is polled again at once.
@@ -72,8 +72,8 @@ impl Link {
 
     /// Whether it can take a request, as far as can be seen now.
     pub(super) fn look(&mut self, context: &mut Context<'_>) -> bool {
-        let Self { connection, one_task, .. } = self;
-        let looked = one_task.poll(context, |own| {
+        let Self { connection, inline_waker, .. } = self;
+        let looked = inline_waker.poll(context, |own| {
             connection.move_on(own);
             Poll::Ready(())
         });
@@ -87,14 +87,14 @@ impl Link {
 
     /// Wakes nobody until it is used again.
     pub(super) fn rest(&self) {
-        self.one_task.rest();
+        self.inline_waker.rest();
     }
 
     /// Sends a request; gives the head of its answer, to be polled with the connection.
     pub(super) fn begin(
         &mut self,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<> {
+    ) -> impl Future<Output = Result<Response<Incoming>, UnansweredRequest>> + use<> {
         self.watch.expect_answer();
         // The task is about to poll it anyway.
         self.rest();
