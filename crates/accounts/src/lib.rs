@@ -11,7 +11,7 @@ use std::sync::Arc;
 use catalog::Catalog;
 use clients::platform::{PlatformClient, PlatformTarget};
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use failures::Failure;
 use foldhash::fast::RandomState;
 use runtime::cached::CachedEntries;
@@ -43,7 +43,7 @@ pub struct AccountsState {
     /// Seals credentials.
     pub vault: Arc<Vault>,
     /// How many accounts customers and plans have, besides what is paid for.
-    pub allowances: Arc<Allowances>,
+    pub allowances: Arc<AccountAllowances>,
     /// What this node remembers of accounts.
     pub cached: Arc<dyn CachedEntries>,
     /// Which platforms refuse everybody's credentials.

@@ -30,7 +30,7 @@ use ::billing::BillingState;
 use ::exports::ExportsState;
 use axum::extract::FromRef;
 use catalog::Catalog;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use identity::IdentityState;
 use jobs::JobQueue;
 use runtime::cached::CachedEntries;
@@ -61,7 +61,7 @@ pub struct ApiParts {
     /// Which routes exist.
     pub catalog: Arc<Catalog>,
     /// How many accounts customers and plans have, besides what is paid for.
-    pub allowances: Arc<Allowances>,
+    pub allowances: Arc<AccountAllowances>,
     /// What this node remembers of keys and accounts.
     pub cached: Arc<dyn CachedEntries>,
     /// Where work that follows a commit is queued.

@@ -6,7 +6,7 @@ use domain::account::CreatorId;
 use domain::id::{CallId, KeyId};
 use domain::method::Method;
 use domain::platform::Platform;
-use domain::time::{Day, MICROS_PER_SECOND, Timestamp};
+use domain::time::{MICROS_PER_SECOND, Timestamp, UtcDay};
 use store::calls::{Call, RecentCalls, StatusClass};
 use store::usage::{HotFailure, UsageOf};
 use utoipa_axum::router::OpenApiRouter;
@@ -76,7 +76,7 @@ pub(crate) struct DailyUsage {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct DayOut {
     #[schema(value_type = String, format = Date)]
-    day: Day,
+    day: UtcDay,
     /// Native calls; each is ok or an error.
     calls: i64,
     /// Charged exports, by the day on which they were asked for. They are no calls.

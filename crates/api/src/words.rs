@@ -1,7 +1,7 @@
 //! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
 
 use billing::decide::SLOTS_MAX;
-use catalog::column::{ColumnType, Unit};
+use catalog::column::{ColumnType, ColumnUnit};
 use domain::account::{AccountState, InactiveReason, WantedState};
 use domain::customer::TrialState;
 use domain::key::KeyScope;
@@ -108,7 +108,7 @@ pub fn column_type() -> Object {
 
 /// What the values of a column count, or how its times are written; null for others.
 pub fn column_unit() -> Schema {
-    let units = Unit::ALL.into_iter().map(|unit| json!(unit.as_str()));
+    let units = ColumnUnit::ALL.into_iter().map(|unit| json!(unit.as_str()));
     let words: Vec<Value> = units.chain([Value::Null]).collect();
     of(json!({
         "type": ["string", "null"], "enum": words,

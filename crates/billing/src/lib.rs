@@ -44,7 +44,7 @@ use std::sync::Arc;
 use ::jobs::JobQueue;
 use clients::processor::IdempotencyKey;
 use clients::processor::ProcessorClient;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use failures::Failure;
 use failures::PaymentProblem;
 use runtime::cached::CachedEntries;
@@ -73,7 +73,7 @@ pub struct BillingParts {
     /// Packs, plans and how they are sold.
     pub config: Arc<Config>,
     /// How many accounts customers and plans have, besides what is paid for.
-    pub allowances: Arc<Allowances>,
+    pub allowances: Arc<AccountAllowances>,
     /// The payment processor, if one is configured.
     pub processor: Option<ProcessorClient>,
     /// Customers whose balance has just become low.

@@ -140,7 +140,7 @@ pub(super) const fn seconds(unix: i64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use domain::platform::Platform;
-    use domain::slot::Accounts;
+    use domain::slot::AccountCounts;
 
     use super::*;
 
@@ -150,7 +150,7 @@ mod tests {
             plan_id: "pro".to_owned(),
             price_cents: 100,
             monthly_credits: 1,
-            accounts: Accounts::default(),
+            accounts: AccountCounts::default(),
         };
         PeriodLine { bought: SoldItem::Plan(version), cents }
     }

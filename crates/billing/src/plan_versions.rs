@@ -8,7 +8,7 @@ use clients::processor::objects::{ExpandableObject, ProcessorPrice};
 use clients::processor::{ProcessorClient, ProcessorError};
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
-use domain::slot::Accounts;
+use domain::slot::AccountCounts;
 use domain::time::Timestamp;
 use failures::Failure;
 use settings::billing::Plan;
@@ -109,8 +109,8 @@ pub(super) async fn write_down_sold(
 }
 
 /// The accounts of a configured plan.
-pub(super) fn accounts(plan: &Plan) -> Accounts {
-    Accounts::each(|platform| plan.platforms.of(platform))
+pub(super) fn accounts(plan: &Plan) -> AccountCounts {
+    AccountCounts::each(|platform| plan.platforms.of(platform))
 }
 
 /// What keeps the service from starting: configured prices that were first seen with other terms, and subscriptions to

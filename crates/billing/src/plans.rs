@@ -7,7 +7,7 @@
 
 use clients::processor::{NewPrice, NewProduct, ProcessorClient, ProcessorError};
 use domain::platform::Platform;
-use domain::slot::{Accounts, Allowances};
+use domain::slot::{AccountAllowances, AccountCounts};
 use failures::Failure;
 
 use super::plan_versions;
@@ -36,8 +36,10 @@ pub enum OfferedItem<'a> {
 }
 
 /// How many accounts customers have for good.
-pub fn allowances(config: &Config) -> Allowances {
-    Allowances { included: Accounts::each(|platform| config.slots.included_on(platform)) }
+pub fn allowances(config: &Config) -> AccountAllowances {
+    AccountAllowances {
+        included: AccountCounts::each(|platform| config.slots.included_on(platform)),
+    }
 }
 
 /// The plans that are sold.

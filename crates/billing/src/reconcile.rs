@@ -13,7 +13,7 @@ use clients::processor::objects::{IntentStatus, ListPage, PaymentIntent, Process
 use clients::processor::{EventListing, ListFilter, ProcessorClient, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{Mismatch, OrderState, PaymentSource};
-use domain::time::Day;
+use domain::time::UtcDay;
 use failures::Failure;
 use runtime::metrics;
 use store::payments::{self, RecordedPayment};
@@ -106,7 +106,7 @@ pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationRep
 }
 
 /// Compares what was booked on a day with what the processor has of it; gives how many payments differ. Each is told of.
-pub async fn compare(billing: &BillingState, day: Day) -> Result<u64, Failure> {
+pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure> {
     let processor = billing.processor()?;
     let mut differing = 0;
     for booked in payments::list_booked(&billing.store, day).await? {
@@ -122,7 +122,7 @@ pub async fn compare(billing: &BillingState, day: Day) -> Result<u64, Failure> {
     Ok(differing)
 }
 
-async fn round(billing: &BillingState, day: Option<Day>) {
+async fn round(billing: &BillingState, day: Option<UtcDay>) {
     match run(billing, HOURS).await {
         Ok(report) if report.granted > 0 => {
             tracing::warn!(?report, "payments were found that no event had told of");

@@ -6,7 +6,7 @@ use clients::processor::objects::{
 use clients::processor::{ListFilter, ProcessorError};
 use domain::id::EntryId;
 use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
-use domain::sales::Withdrawal;
+use domain::sales::CreditWithdrawal;
 use emails::EmailRequest;
 use failures::Failure;
 use runtime::metrics;
@@ -187,7 +187,7 @@ fn following(
     money: &ReturnedMoney<'_>,
     change: &ReversalChange,
 ) -> Vec<NewJob> {
-    let of_credit = |withdrawal: &Withdrawal| {
+    let of_credit = |withdrawal: &CreditWithdrawal| {
         let customer = change.customer;
         adjust_credit::job(billing, &adjust_credit::CreditAdjustment::of(customer, withdrawal))
     };

@@ -66,7 +66,7 @@ pub(crate) fn check(
     fields: &[AuthField],
     auth: &Map<String, Value>,
 ) -> Result<AuthValues, Vec<FieldProblem>> {
-    let mut checked = Checked::default();
+    let mut checked = CheckedAuthFields::default();
     for field in fields {
         match auth.get(&field.name) {
             None | Some(Value::Null) if field.required => {
@@ -92,12 +92,12 @@ pub(crate) fn check(
 }
 
 #[derive(Default)]
-struct Checked {
+struct CheckedAuthFields {
     values: AuthValues,
     problems: Vec<FieldProblem>,
 }
 
-impl Checked {
+impl CheckedAuthFields {
     fn problem(&mut self, below_auth: &[&str], kind: FieldErrorKind, message: String) {
         let mut location = vec!["body".to_owned(), "auth".to_owned()];
         location.extend(below_auth.iter().map(|name| (*name).to_owned()));

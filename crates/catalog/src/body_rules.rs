@@ -71,14 +71,14 @@ pub(crate) fn check(rule: &BodyRule, body: &Value) -> Result<(), FieldProblem> {
 }
 
 /// An object or list of a body, and how it is reached.
-struct Place<'a> {
+struct BodyNode<'a> {
     value: &'a Value,
     /// The place it lies in and its name there; nothing for the body itself.
-    parent: Option<(usize, Name<'a>)>,
+    parent: Option<(usize, MemberName<'a>)>,
 }
 
 #[derive(Clone, Copy)]
-enum Name<'a> {
+enum MemberName<'a> {
     Member(&'a str),
     Index(usize),
 }
@@ -86,7 +86,7 @@ enum Name<'a> {
 /// Walks the body without recursion and writes the way to a place only when it is needed, so that neither
 /// depth nor breadth makes a small body expensive.
 fn absent_anywhere(field: &str, body: &Value) -> Result<(), FieldProblem> {
-    let mut places = vec![Place { value: body, parent: None }];
+    let mut places = vec![BodyNode { value: body, parent: None }];
     let mut next = 0;
     while let Some(value) = places.get(next).map(|place| place.value) {
         match value {
@@ -99,16 +99,16 @@ fn absent_anywhere(field: &str, body: &Value) -> Result<(), FieldProblem> {
                     });
                 }
                 let nested = members.iter().filter(|(_, member)| is_nested(member));
-                places.extend(nested.map(|(name, member)| Place {
+                places.extend(nested.map(|(name, member)| BodyNode {
                     value: member,
-                    parent: Some((next, Name::Member(name))),
+                    parent: Some((next, MemberName::Member(name))),
                 }));
             }
             Value::Array(elements) => {
                 let nested = elements.iter().enumerate().filter(|(_, element)| is_nested(element));
-                places.extend(nested.map(|(index, element)| Place {
+                places.extend(nested.map(|(index, element)| BodyNode {
                     value: element,
-                    parent: Some((next, Name::Index(index))),
+                    parent: Some((next, MemberName::Index(index))),
                 }));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -119,13 +119,13 @@ fn absent_anywhere(field: &str, body: &Value) -> Result<(), FieldProblem> {
 }
 
 /// The way from the body to a field of a place.
-fn location(places: &[Place<'_>], place: usize, field: &str) -> Vec<String> {
+fn location(places: &[BodyNode<'_>], place: usize, field: &str) -> Vec<String> {
     let mut inside_out = vec![field.to_owned()];
     let mut parent = places.get(place).and_then(|found| found.parent);
     while let Some((above, name)) = parent {
         inside_out.push(match name {
-            Name::Member(member) => member.to_owned(),
-            Name::Index(index) => index.to_string(),
+            MemberName::Member(member) => member.to_owned(),
+            MemberName::Index(index) => index.to_string(),
         });
         parent = places.get(above).and_then(|found| found.parent);
     }

@@ -2,14 +2,14 @@
 
 /// A column of a dataset: one field of its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct DatasetColumn {
     /// Its name: the names of the members that lead to the field, with a dot between them. A dot or a backslash inside a
     /// member's name has a backslash before it.
     pub name: String,
     /// What its cells hold. Each of them may be empty as well.
     pub kind: ColumnType,
     /// What its values count, or how they are written.
-    pub unit: Option<Unit>,
+    pub unit: Option<ColumnUnit>,
 }
 
 /// What the cells of a column hold.
@@ -31,7 +31,7 @@ pub enum ColumnType {
 
 /// What the values of a column count, or how its times are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum ColumnUnit {
     /// Thousandths of a US dollar.
     Mills,
     /// Hundredths of a US dollar.
@@ -55,7 +55,7 @@ pub const COLUMNS_MAX: usize = 200;
 /// The longest name of a declared column, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 
-impl Column {
+impl DatasetColumn {
     /// The name of the column of a field, by the names of the members that lead to it.
     pub fn name_of(path: &[String]) -> String {
         let mut name = String::new();
@@ -92,7 +92,7 @@ impl ColumnType {
     }
 }
 
-impl Unit {
+impl ColumnUnit {
     /// Every unit.
     pub const ALL: [Self; 8] = [
         Self::Mills,

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::column::{COLUMNS_MAX, Column, ColumnType, NAME_BYTES_MAX, Unit};
-use crate::dataset::{Pointer, TimeField};
+use crate::column::{COLUMNS_MAX, ColumnType, ColumnUnit, DatasetColumn, NAME_BYTES_MAX};
+use crate::dataset::{JsonPointer, TimeField};
 use crate::file::quoted;
 
 /// One entry of `columns`.
@@ -21,15 +21,15 @@ pub(crate) struct ColumnText {
 /// Reads the columns of a dataset, whose rows have their id and their time there. A dataset may declare none.
 pub(crate) fn read(
     texts: Vec<ColumnText>,
-    id: &Pointer,
+    id: &JsonPointer,
     time: &TimeField,
-) -> Result<Vec<Column>, String> {
+) -> Result<Vec<DatasetColumn>, String> {
     if texts.len() > COLUMNS_MAX {
         return Err(format!("columns are at most {COLUMNS_MAX}"));
     }
-    let columns: Vec<Column> = texts.into_iter().map(one).collect::<Result<_, _>>()?;
+    let columns: Vec<DatasetColumn> = texts.into_iter().map(one).collect::<Result<_, _>>()?;
     let mut names = HashSet::new();
-    for Column { name, .. } in &columns {
+    for DatasetColumn { name, .. } in &columns {
         if !names.insert(name) {
             return Err(format!("two columns are called {name}"));
         }
@@ -41,7 +41,7 @@ pub(crate) fn read(
     Ok(columns)
 }
 
-fn one(text: ColumnText) -> Result<Column, String> {
+fn one(text: ColumnText) -> Result<DatasetColumn, String> {
     let ColumnText { name, kind, unit } = text;
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
         return Err(format!("the name of a column has 1 to {NAME_BYTES_MAX} bytes"));
@@ -52,8 +52,8 @@ fn one(text: ColumnText) -> Result<Column, String> {
             format!("column {name}: the type {kind} is not one of {words}")
         })?;
     let unit = unit.map(|unit| {
-        Unit::ALL.into_iter().find(|known| known.as_str() == unit).ok_or_else(|| {
-            let words = Unit::ALL.map(Unit::as_str).join(", ");
+        ColumnUnit::ALL.into_iter().find(|known| known.as_str() == unit).ok_or_else(|| {
+            let words = ColumnUnit::ALL.map(ColumnUnit::as_str).join(", ");
             format!("column {name}: the unit {unit} is not one of {words}")
         })
     });
@@ -66,36 +66,40 @@ fn one(text: ColumnText) -> Result<Column, String> {
             let (unit, kind) = (unit.as_str(), kind.as_str());
             Err(format!("column {name}: the unit {unit} does not fit the type {kind}"))
         }
-        _ => Ok(Column { name, kind, unit }),
+        _ => Ok(DatasetColumn { name, kind, unit }),
     }
 }
 
-fn check_id(columns: &[Column], id: &Pointer) -> Result<(), String> {
+fn check_id(columns: &[DatasetColumn], id: &JsonPointer) -> Result<(), String> {
     match of(columns, id, "id")?.kind {
         ColumnType::Text | ColumnType::Integer => Ok(()),
         _ => Err("the column of the id has the type text or integer".to_owned()),
     }
 }
 
-fn check_time(columns: &[Column], time: &TimeField) -> Result<(), String> {
+fn check_time(columns: &[DatasetColumn], time: &TimeField) -> Result<(), String> {
     let column = of(columns, &time.field, "time")?;
     let unit = time.unit.as_str();
-    if column.unit.map(Unit::as_str) == Some(unit) {
+    if column.unit.map(ColumnUnit::as_str) == Some(unit) {
         return Ok(());
     }
     Err(format!("the column of the time has the type time and the unit {unit}"))
 }
 
 /// The column of the field that has the row's id or time.
-fn of<'c>(columns: &'c [Column], field: &Pointer, what: &str) -> Result<&'c Column, String> {
-    let name = Column::name_of(field.names());
+fn of<'c>(
+    columns: &'c [DatasetColumn],
+    field: &JsonPointer,
+    what: &str,
+) -> Result<&'c DatasetColumn, String> {
+    let name = DatasetColumn::name_of(field.names());
     let found = columns.iter().find(|column| column.name == name);
     found.ok_or_else(|| format!("columns lack {name}, the {what} of a row"))
 }
 
 /// The entries as they stand in a file.
-pub(crate) fn text(columns: &[Column]) -> String {
-    let entry = |column: &Column| {
+pub(crate) fn text(columns: &[DatasetColumn]) -> String {
+    let entry = |column: &DatasetColumn| {
         let unit = column.unit.map(|unit| format!(", unit = \"{}\"", unit.as_str()));
         format!(
             "    {{ name = {}, type = \"{}\"{} }},\n",

@@ -5,7 +5,7 @@
 
 use domain::dataset::DatasetName;
 
-use crate::column::Column;
+use crate::column::DatasetColumn;
 use crate::shorthand;
 
 /// A list of a platform that can be exported.
@@ -23,11 +23,11 @@ pub struct Dataset {
     /// Query parameters of every page, in the same form; not encoded.
     pub query: Vec<(String, String)>,
     /// How pages are turned.
-    pub paging: Paging,
+    pub paging: PagingRules,
     /// Where the rows of a page are.
-    pub rows: Pointer,
+    pub rows: JsonPointer,
     /// Where a row's identity is, in the row: text or a whole number.
-    pub id: Pointer,
+    pub id: JsonPointer,
     /// Where a row's time is, in the row.
     pub time: TimeField,
     /// Days by which the platform itself can narrow the list.
@@ -36,7 +36,7 @@ pub struct Dataset {
     pub chat: Option<ChatParameter>,
     /// The columns that its files have, with and without rows, in their order: the id, the time, then the rest. Rows may
     /// have other fields besides. Empty where an operator's file declares none.
-    pub columns: Vec<Column>,
+    pub columns: Vec<DatasetColumn>,
     /// OAuth scopes that its routes need; empty where a platform has none.
     pub scopes: Vec<String>,
     /// The path to call, with braces where parameters stand.
@@ -47,7 +47,7 @@ pub struct Dataset {
 
 /// How the pages of a list are turned, and how its end is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paging {
+pub struct PagingRules {
     /// What says which page is wanted.
     pub style: PagingStyle,
     /// The query parameter for that.
@@ -58,11 +58,11 @@ pub struct Paging {
     pub size: u32,
     /// Where a page says whether there is more. Without it, and without a cursor, a page with fewer rows than
     /// were asked for is the last.
-    pub more: Option<Pointer>,
+    pub more: Option<JsonPointer>,
     /// Where a page tells the next cursor; null or an empty text after the last page.
-    pub next: Option<Pointer>,
+    pub next: Option<JsonPointer>,
     /// Where a page tells how many rows the whole list has.
-    pub total: Option<Pointer>,
+    pub total: Option<JsonPointer>,
     /// Whether a list without rows is answered with no body at all.
     pub empty_body: bool,
 }
@@ -82,7 +82,7 @@ pub enum PagingStyle {
 
 /// Where a value stands in JSON: names of objects inwards (RFC 6901, without arrays).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pointer {
+pub struct JsonPointer {
     names: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ pub struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeField {
     /// Where it is, in the row.
-    pub field: Pointer,
+    pub field: JsonPointer,
     /// How it is written.
     pub unit: TimeUnit,
     /// Whether rows without a time are right; none of them lies in any window.
@@ -144,9 +144,9 @@ pub struct ChatLookup {
     /// The dataset of the list, on the same platform.
     pub dataset: DatasetName,
     /// Where a row has the fan's account id.
-    pub fan: Pointer,
+    pub fan: JsonPointer,
     /// Where a row has the conversation's id.
-    pub chat: Pointer,
+    pub chat: JsonPointer,
 }
 
 /// Why there are no archives of media.
@@ -162,7 +162,7 @@ pub enum MediaArchive {
 
 /// Where the pages of a dataset are, without the parameters that turn them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DatasetLocation {
     /// The native path, percent-encoded.
     pub path: String,
     /// The raw query; may be empty.
@@ -175,7 +175,7 @@ pub const ID_BYTES_MAX: usize = 64;
 impl Dataset {
     /// Where its pages are, for a creator with this id on the platform and, if it is of one, this conversation.
     /// Nothing when an id is needed that is unknown or cannot stand in a path.
-    pub fn place(&self, own_id: &str, chat: &str) -> Option<Place> {
+    pub fn place(&self, own_id: &str, chat: &str) -> Option<DatasetLocation> {
         let filled = |text: &str| -> Option<String> {
             let needs = |mark: &str, id: &str| text.contains(mark) && !is_usable(id);
             let is_filled = !needs(OWN, own_id) && !needs(CHAT, chat);
@@ -201,7 +201,7 @@ impl Dataset {
         for (name, value) in self.query.iter().chain(&self.fills) {
             add(&mut query, name, &filled(value)?);
         }
-        Some(Place { path, query })
+        Some(DatasetLocation { path, query })
     }
 
     /// The parameters that a caller may or must give, for one that is of a conversation.
@@ -266,7 +266,7 @@ impl IdForm {
     }
 }
 
-impl Pointer {
+impl JsonPointer {
     /// Reads a pointer such as `/pagination/hasMore`; the empty text is the whole value.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -292,7 +292,7 @@ impl Pointer {
 /// No platform nests deeper.
 const POINTER_NAMES_MAX: usize = 8;
 
-impl std::fmt::Display for Pointer {
+impl std::fmt::Display for JsonPointer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.names.iter().try_for_each(|name| write!(formatter, "/{name}"))
     }

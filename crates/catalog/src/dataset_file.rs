@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::column_file::{self, ColumnText};
 use crate::dataset::{
-    CHAT, ChatLookup, ChatParameter, Dataset, DayFilter, IdForm, MediaArchive, OWN, Paging,
-    PagingStyle, Pointer, TimeField, TimeUnit, parameter_of,
+    CHAT, ChatLookup, ChatParameter, Dataset, DayFilter, IdForm, JsonPointer, MediaArchive, OWN,
+    PagingRules, PagingStyle, TimeField, TimeUnit, parameter_of,
 };
 use crate::file::{PairText, line, pairs, pairs_text, quoted};
 use crate::route::Route;
@@ -143,12 +143,12 @@ impl DatasetText {
         if chat.is_some() != (self.name == DatasetName::ChatMessages) {
             return Err("chat_messages has `chat`, and no other dataset".to_owned());
         }
-        let id = Pointer::parse(&self.id)?;
+        let id = JsonPointer::parse(&self.id)?;
         if id.names().is_empty() {
             return Err("id is a field of the row".to_owned());
         }
         let time = TimeField {
-            field: Pointer::parse(&self.time.field)?,
+            field: JsonPointer::parse(&self.time.field)?,
             unit: self.time.unit.value(),
             optional: self.time.optional,
             newest_first: self.time.newest_first,
@@ -161,7 +161,7 @@ impl DatasetText {
             path: pairs(self.path),
             query: pairs(self.query),
             paging: self.paging.read()?,
-            rows: Pointer::parse(&self.rows)?,
+            rows: JsonPointer::parse(&self.rows)?,
             id,
             time,
             days: self.days.map(|days| DayFilter { from: days.from, to: days.to }),
@@ -175,8 +175,8 @@ impl DatasetText {
 }
 
 impl PagingText {
-    fn read(self) -> Result<Paging, String> {
-        let pointer = |text: Option<String>| text.as_deref().map(Pointer::parse).transpose();
+    fn read(self) -> Result<PagingRules, String> {
+        let pointer = |text: Option<String>| text.as_deref().map(JsonPointer::parse).transpose();
         let style = match self.style {
             StyleText::Offset => PagingStyle::Offset,
             StyleText::Page => PagingStyle::Page,
@@ -195,7 +195,7 @@ impl PagingText {
         if style == PagingStyle::Page && self.more.is_none() {
             return Err("the style page needs paging.more".to_owned());
         }
-        Ok(Paging {
+        Ok(PagingRules {
             style,
             parameter: self.parameter,
             size_parameter: self.size_parameter,
@@ -217,8 +217,8 @@ impl ChatText {
         let lookup = self.lookup.map(|lookup| {
             Ok::<_, String>(ChatLookup {
                 dataset: lookup.dataset,
-                fan: Pointer::parse(&lookup.fan)?,
-                chat: Pointer::parse(&lookup.chat)?,
+                fan: JsonPointer::parse(&lookup.fan)?,
+                chat: JsonPointer::parse(&lookup.chat)?,
             })
         });
         Ok(ChatParameter { form, lookup: lookup.transpose()? })
@@ -349,7 +349,7 @@ pub(crate) fn write(text: &mut String, dataset: &Dataset) {
     }
 }
 
-fn paging_text(paging: &Paging) -> String {
+fn paging_text(paging: &PagingRules) -> String {
     let mut text = format!(
         "{{ style = \"{}\", parameter = {}, size_parameter = {}, size = {}",
         paging.style.as_str(),

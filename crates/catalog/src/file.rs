@@ -14,7 +14,7 @@ use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file::{self, DatasetText, MediaArchiveText};
 use crate::route::{QueryParameter, Route, RouteKind};
 use crate::shorthand::Shorthand;
-use crate::template::{Segment, Template};
+use crate::template::{PathTemplate, TemplateSegment};
 
 /// The longest text of an entry, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -164,7 +164,7 @@ impl RouteText {
     fn check(self) -> Result<Route, String> {
         let entry = format!("{} {}", self.method, self.template);
         let in_entry = |problem: String| format!("{entry}: {problem}");
-        let parsed = Template::parse(&self.template).map_err(in_entry)?;
+        let parsed = PathTemplate::parse(&self.template).map_err(in_entry)?;
         let kind = self.kind(&parsed).map_err(in_entry)?;
         for text in [&self.group, &self.description, &self.notes] {
             if text.len() > TEXT_BYTES_MAX {
@@ -199,7 +199,7 @@ impl RouteText {
         })
     }
 
-    fn kind(&self, template: &Template) -> Result<RouteKind, String> {
+    fn kind(&self, template: &PathTemplate) -> Result<RouteKind, String> {
         let Some(shorthand) = &self.shorthand else {
             return Ok(match self.kind {
                 None => RouteKind::Native,
@@ -213,8 +213,8 @@ impl RouteText {
         if template.names().next().is_some() {
             return Err("the path of a shorthand has no parameters".to_owned());
         }
-        let target = Template::parse(&shorthand.target)?;
-        if target.segments.iter().any(|segment| matches!(segment, Segment::Rest(_)))
+        let target = PathTemplate::parse(&shorthand.target)?;
+        if target.segments.iter().any(|segment| matches!(segment, TemplateSegment::Rest(_)))
             || target.names().any(|name| name != "id")
         {
             return Err("the target of a shorthand has no parameter but {id}".to_owned());

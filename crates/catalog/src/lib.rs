@@ -24,7 +24,7 @@ use domain::platform::Platform;
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
-pub use platform::{Match, PlatformCatalog};
+pub use platform::{MatchedRoute, PlatformCatalog};
 pub use route::{QueryParameter, Route, RouteKind};
 pub use shorthand::Shorthand;
 

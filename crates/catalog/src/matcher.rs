@@ -9,24 +9,24 @@ use std::collections::HashMap;
 use domain::method::Method;
 
 use crate::route::{Route, RouteKind};
-use crate::template::Segment;
+use crate::template::TemplateSegment;
 
 /// The trees of one platform.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Matcher {
-    trees: HashMap<Method, Node>,
+pub(crate) struct RouteMatcher {
+    trees: HashMap<Method, TreeNode>,
 }
 
 /// What may follow at one depth. Numbers are indexes into the platform's routes.
 #[derive(Debug, Clone, Default)]
-struct Node {
-    literals: HashMap<String, Node>,
-    parameter: Option<Box<Node>>,
+struct TreeNode {
+    literals: HashMap<String, TreeNode>,
+    parameter: Option<Box<TreeNode>>,
     rest: Option<usize>,
     route: Option<usize>,
 }
 
-impl Matcher {
+impl RouteMatcher {
     /// Builds the trees over the routes that a native path can mean.
     pub(crate) fn new(routes: &[Route]) -> Self {
         let mut matcher = Self::default();
@@ -48,9 +48,9 @@ impl Matcher {
         let mut node = self.trees.entry(route.method).or_default();
         for segment in &route.parsed.segments {
             node = match segment {
-                Segment::Literal(text) => node.literals.entry(text.clone()).or_default(),
-                Segment::Parameter(_) => node.parameter.get_or_insert_default(),
-                Segment::Rest(_) => {
+                TemplateSegment::Literal(text) => node.literals.entry(text.clone()).or_default(),
+                TemplateSegment::Parameter(_) => node.parameter.get_or_insert_default(),
+                TemplateSegment::Rest(_) => {
                     node.rest = Some(index);
                     return;
                 }
@@ -67,9 +67,9 @@ pub(crate) fn parameters<'a>(route: &'a Route, raw_path: &'a str) -> Vec<(&'a st
     for segment in &route.parsed.segments {
         let (value, after) = rest.split_once('/').unwrap_or((rest, ""));
         match segment {
-            Segment::Literal(_) => {}
-            Segment::Parameter(name) => values.push((name.as_str(), value)),
-            Segment::Rest(name) => values.push((name.as_str(), rest)),
+            TemplateSegment::Literal(_) => {}
+            TemplateSegment::Parameter(name) => values.push((name.as_str(), value)),
+            TemplateSegment::Rest(name) => values.push((name.as_str(), rest)),
         }
         rest = after;
     }
@@ -77,10 +77,10 @@ pub(crate) fn parameters<'a>(route: &'a Route, raw_path: &'a str) -> Vec<(&'a st
 }
 
 /// Recursion ends with the tree, whose depth is that of the longest template.
-fn descend(node: &Node, path: &str) -> Option<usize> {
+fn descend(node: &TreeNode, path: &str) -> Option<usize> {
     let (segment, after) =
         path.split_once('/').map_or((path, None), |(segment, after)| (segment, Some(after)));
-    let follow = |next: &Node| match after {
+    let follow = |next: &TreeNode| match after {
         None => next.route,
         Some(after) => descend(next, after),
     };

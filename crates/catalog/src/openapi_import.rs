@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::CatalogError;
 use crate::file;
 use crate::route::{QueryParameter, Route, RouteKind};
-use crate::template::Template;
+use crate::template::PathTemplate;
 
 /// Descriptions are one line of at most this many characters.
 const DESCRIPTION_CHARS_MAX: usize = 200;
@@ -25,8 +25,12 @@ pub fn import(document: &Value, prefix: &str) -> Result<String, CatalogError> {
     let Some(Value::Object(paths)) = document.get("paths") else {
         return Err(CatalogError::Document("it has no object `paths`".to_owned()));
     };
-    let mut import =
-        Import { document, routes: Vec::new(), left_out: Vec::new(), shapes: HashSet::new() };
+    let mut import = OpenapiImport {
+        document,
+        routes: Vec::new(),
+        left_out: Vec::new(),
+        shapes: HashSet::new(),
+    };
     for (path, item) in paths {
         import.path(path, item, prefix.trim_end_matches('/'));
     }
@@ -54,7 +58,7 @@ fn check_version(document: &Value) -> Result<(), CatalogError> {
     Err(CatalogError::Document(problem))
 }
 
-fn header(document: &Value, import: &Import<'_>) -> String {
+fn header(document: &Value, import: &OpenapiImport<'_>) -> String {
     let info = |name: &str| {
         let text = document.pointer(&format!("/info/{name}")).and_then(Value::as_str);
         one_line(text.unwrap_or_default())
@@ -70,20 +74,20 @@ fn header(document: &Value, import: &Import<'_>) -> String {
     text
 }
 
-struct Import<'a> {
+struct OpenapiImport<'a> {
     document: &'a Value,
     routes: Vec<Route>,
     left_out: Vec<String>,
     shapes: HashSet<(Method, String)>,
 }
 
-impl<'a> Import<'a> {
+impl<'a> OpenapiImport<'a> {
     fn path(&mut self, path: &str, item: &'a Value, prefix: &str) {
         let below = path.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
         let Some(below) = below else {
             return self.leave_out(path, "it does not lie below the prefix");
         };
-        let template = match Template::parse(below) {
+        let template = match PathTemplate::parse(below) {
             Ok(template) => template,
             Err(problem) => return self.leave_out(path, &problem),
         };
@@ -100,7 +104,7 @@ impl<'a> Import<'a> {
     fn operation(
         &mut self,
         method: Method,
-        template: &Template,
+        template: &PathTemplate,
         place: (&'a Map<String, Value>, &'a Value),
     ) {
         let (item, operation) = place;

@@ -11,7 +11,7 @@ use crate::auth_fields::{self, AuthField, AuthValues};
 use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file;
 use crate::file::{self, CatalogFile};
-use crate::matcher::{self, Matcher};
+use crate::matcher::{self, RouteMatcher};
 use crate::route::{Route, RouteKind};
 use crate::{CatalogError, FieldProblem, shorthand};
 
@@ -26,19 +26,19 @@ pub struct PlatformCatalog {
     auth_fields: Vec<AuthField>,
     datasets: Vec<Dataset>,
     media_archive: Option<MediaArchive>,
-    matcher: Matcher,
+    matcher: RouteMatcher,
 }
 
 /// A route that a path belongs to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Match<'a> {
+pub struct MatchedRoute<'a> {
     /// The route.
     pub route: &'a Route,
     /// The template's parameters: name, and value as the caller sent it (still percent-encoded).
     pub parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl Match<'_> {
+impl MatchedRoute<'_> {
     /// The values of parameters that are text of the creator's own: slashes may stand in them, percent-encoded.
     pub fn free_text(&self) -> impl Iterator<Item = &str> {
         let names = &self.route.free_text;
@@ -56,7 +56,7 @@ impl PlatformCatalog {
             .map_err(refused)?;
         let (internal, routes): (Vec<Route>, Vec<Route>) =
             file.routes.into_iter().partition(|route| route.kind == RouteKind::Internal);
-        let matcher = Matcher::new(&routes);
+        let matcher = RouteMatcher::new(&routes);
         let (auth_fields, media_archive) = (file.auth_fields, file.media_archive);
         Ok(Self { platform, routes, internal, auth_fields, datasets, media_archive, matcher })
     }
@@ -105,9 +105,9 @@ impl PlatformCatalog {
 
     /// The route of a native call: a path after `/native/`, percent-encoded as the caller sent it and without
     /// its query. Nothing when no entry is for it; the upload and internal entries are never found.
-    pub fn find<'a>(&'a self, method: Method, raw_path: &'a str) -> Option<Match<'a>> {
+    pub fn find<'a>(&'a self, method: Method, raw_path: &'a str) -> Option<MatchedRoute<'a>> {
         let route = self.routes.get(self.matcher.find(method, raw_path)?)?;
-        Some(Match { route, parameters: matcher::parameters(route, raw_path) })
+        Some(MatchedRoute { route, parameters: matcher::parameters(route, raw_path) })
     }
 
     /// The entry of the upload, on the platform that has one.
@@ -188,13 +188,13 @@ impl CatalogFile {
 /// What tells routes apart: where they are looked for, the method, and which paths they match.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RouteKey {
-    place: Place,
+    place: RoutePlane,
     method: Method,
     shape: String,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum RoutePlane {
     Native,
     Upload,
     Internal,
@@ -203,9 +203,9 @@ enum Place {
 impl Route {
     fn key(&self) -> RouteKey {
         let place = match self.kind {
-            RouteKind::Native | RouteKind::Shorthand(_) => Place::Native,
-            RouteKind::Upload => Place::Upload,
-            RouteKind::Internal => Place::Internal,
+            RouteKind::Native | RouteKind::Shorthand(_) => RoutePlane::Native,
+            RouteKind::Upload => RoutePlane::Upload,
+            RouteKind::Internal => RoutePlane::Internal,
         };
         RouteKey { place, method: self.method, shape: self.parsed.shape() }
     }

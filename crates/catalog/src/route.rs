@@ -1,12 +1,12 @@
 //! One route of a platform: what it is called, what it costs and what it needs.
 
-use domain::credits::{Costs, Credits};
+use domain::credits::{Credits, MeteringCosts};
 use domain::method::Method;
 use serde_json::Value;
 
 use crate::body_rules::BodyRule;
 use crate::shorthand::Shorthand;
-use crate::template::Template;
+use crate::template::PathTemplate;
 use crate::{FieldProblem, body_rules};
 
 /// An entry of a platform's catalogue.
@@ -42,7 +42,7 @@ pub struct Route {
     /// What is checked of a body before the call costs anything.
     pub body_rules: Vec<BodyRule>,
     /// The template in its parts, for the matcher.
-    pub(crate) parsed: Template,
+    pub(crate) parsed: PathTemplate,
 }
 
 /// What becomes of a call to a route.
@@ -71,7 +71,7 @@ pub struct QueryParameter {
 
 impl Route {
     /// What one call costs.
-    pub const fn cost(&self, costs: &Costs) -> Credits {
+    pub const fn cost(&self, costs: &MeteringCosts) -> Credits {
         costs.of(self.method)
     }
 

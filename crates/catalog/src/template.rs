@@ -5,13 +5,13 @@
 
 /// A template in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Template {
-    pub(crate) segments: Vec<Segment>,
+pub(crate) struct PathTemplate {
+    pub(crate) segments: Vec<TemplateSegment>,
 }
 
 /// What stands between two slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Segment {
+pub(crate) enum TemplateSegment {
     /// These bytes; empty only at the end, for a trailing slash.
     Literal(String),
     /// Any one segment that is not empty.
@@ -23,13 +23,14 @@ pub(crate) enum Segment {
 /// Longer templates are refused: no platform has them, and the matcher's depth is bounded by it.
 const SEGMENTS_MAX: usize = 24;
 
-impl Template {
+impl PathTemplate {
     /// Reads a template. The error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() || text.starts_with('/') {
             return Err("a template is a path without a slash at its beginning".to_owned());
         }
-        let segments: Vec<Segment> = text.split('/').map(segment).collect::<Result<_, _>>()?;
+        let segments: Vec<TemplateSegment> =
+            text.split('/').map(segment).collect::<Result<_, _>>()?;
         if segments.len() > SEGMENTS_MAX {
             return Err(format!("a template has at most {SEGMENTS_MAX} segments"));
         }
@@ -38,13 +39,13 @@ impl Template {
         };
         for segment in before_last {
             match segment {
-                Segment::Literal(literal) if literal.is_empty() => {
+                TemplateSegment::Literal(literal) if literal.is_empty() => {
                     return Err("a segment is empty".to_owned());
                 }
-                Segment::Rest(name) => {
+                TemplateSegment::Rest(name) => {
                     return Err(format!("{{{name}*}} must be the last segment"));
                 }
-                Segment::Literal(_) | Segment::Parameter(_) => {}
+                TemplateSegment::Literal(_) | TemplateSegment::Parameter(_) => {}
             }
         }
         let template = Self { segments };
@@ -57,8 +58,8 @@ impl Template {
     /// The names of the parameters, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
-            Segment::Literal(_) => None,
-            Segment::Parameter(name) | Segment::Rest(name) => Some(name.as_str()),
+            TemplateSegment::Literal(_) => None,
+            TemplateSegment::Parameter(name) | TemplateSegment::Rest(name) => Some(name.as_str()),
         })
     }
 
@@ -66,7 +67,7 @@ impl Template {
     pub(crate) fn has_parameter(&self, name: &str) -> bool {
         self.segments
             .iter()
-            .any(|segment| matches!(segment, Segment::Parameter(other) if other == name))
+            .any(|segment| matches!(segment, TemplateSegment::Parameter(other) if other == name))
     }
 
     /// The template without the names of its parameters: two templates of one shape match the same paths.
@@ -75,9 +76,9 @@ impl Template {
             .segments
             .iter()
             .map(|segment| match segment {
-                Segment::Literal(text) => text.as_str(),
-                Segment::Parameter(_) => "{}",
-                Segment::Rest(_) => "{*}",
+                TemplateSegment::Literal(text) => text.as_str(),
+                TemplateSegment::Parameter(_) => "{}",
+                TemplateSegment::Rest(_) => "{*}",
             })
             .collect();
         words.join("/")
@@ -98,9 +99,11 @@ impl Template {
             .segments
             .iter()
             .map(|segment| match segment {
-                Segment::Literal(text) => text.clone(),
-                Segment::Rest(name) if marks => format!("{{{name}*}}"),
-                Segment::Parameter(name) | Segment::Rest(name) => format!("{{{name}}}"),
+                TemplateSegment::Literal(text) => text.clone(),
+                TemplateSegment::Rest(name) if marks => format!("{{{name}*}}"),
+                TemplateSegment::Parameter(name) | TemplateSegment::Rest(name) => {
+                    format!("{{{name}}}")
+                }
             })
             .collect();
         words.join("/")
@@ -118,7 +121,7 @@ impl Template {
     }
 }
 
-fn segment(text: &str) -> Result<Segment, String> {
+fn segment(text: &str) -> Result<TemplateSegment, String> {
     if let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
         let (name, rest) = inner.strip_suffix('*').map_or((inner, false), |name| (name, true));
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
@@ -126,7 +129,11 @@ fn segment(text: &str) -> Result<Segment, String> {
             return Err(format!("{text:?} is not a parameter: use letters, digits, _ - ."));
         }
         let name = name.to_owned();
-        return Ok(if rest { Segment::Rest(name) } else { Segment::Parameter(name) });
+        return Ok(if rest {
+            TemplateSegment::Rest(name)
+        } else {
+            TemplateSegment::Parameter(name)
+        });
     }
     if text == "." || text == ".." {
         return Err("a segment of dots is not a path that can be sent".to_owned());
@@ -134,7 +141,7 @@ fn segment(text: &str) -> Result<Segment, String> {
     if !text.bytes().all(is_path_byte) {
         return Err(format!("{text:?} is neither a literal segment nor a parameter"));
     }
-    Ok(Segment::Literal(text.to_owned()))
+    Ok(TemplateSegment::Literal(text.to_owned()))
 }
 
 /// The bytes that RFC 3986 allows in a segment, the percent sign included.
@@ -150,14 +157,14 @@ mod tests {
     fn a_template_is_written_as_it_was_read() {
         for text in ["me", "chats/{chat_id}/messages", "user/{selfId}/chat/mass-message/", "a/{b*}"]
         {
-            assert_eq!(Template::parse(text).unwrap().as_in_file(), text);
+            assert_eq!(PathTemplate::parse(text).unwrap().as_in_file(), text);
         }
-        assert_eq!(Template::parse("a/{b*}").unwrap().readable(), "a/{b}");
+        assert_eq!(PathTemplate::parse("a/{b*}").unwrap().readable(), "a/{b}");
     }
 
     #[test]
     fn templates_that_differ_in_names_only_have_one_shape() {
-        let shape = |text| Template::parse(text).unwrap().shape();
+        let shape = |text| PathTemplate::parse(text).unwrap().shape();
 
         assert_eq!(shape("user/{a}/x"), shape("user/{b}/x"));
         assert_ne!(shape("user/{a}/x"), shape("user/{a}/x/"));
@@ -170,8 +177,8 @@ mod tests {
             "", "/", "/me", "a//b", "{a*}/b", "{a}/{a}", "{}", "{*}", "a{b}", "{a}.json", "{a b}",
             "a b", "a?b", "a#b", "a\\b", ".", "a/../b", "ä", "a\nb", "{a",
         ] {
-            assert!(Template::parse(text).is_err(), "{text:?}");
+            assert!(PathTemplate::parse(text).is_err(), "{text:?}");
         }
-        assert!(Template::parse(&"a/".repeat(SEGMENTS_MAX)).is_err());
+        assert!(PathTemplate::parse(&"a/".repeat(SEGMENTS_MAX)).is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clients::storage::PutOutcome;
 
-use bucket_storage::{TestBucket, MEBIBYTE, SECONDS, bucket_at, content, name};
+use bucket_storage::{MEBIBYTE, SECONDS, TestBucket, bucket_at, content, name};
 
 #[path = "it/bucket_storage.rs"]
 mod bucket_storage;

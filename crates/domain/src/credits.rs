@@ -56,7 +56,7 @@ impl std::fmt::Display for Credits {
 
 /// What metered work costs (specification 8; configurable by the operator).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Costs {
+pub struct MeteringCosts {
     /// A native GET.
     pub read: Credits,
     /// Any other native method, and the upload.
@@ -65,7 +65,7 @@ pub struct Costs {
     pub export: Credits,
 }
 
-impl Costs {
+impl MeteringCosts {
     /// What one native request of this method costs.
     pub const fn of(&self, method: crate::method::Method) -> Credits {
         if method.is_read() { self.read } else { self.write }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_read_costs_less_than_a_write() {
-        let costs = Costs {
+        let costs = MeteringCosts {
             read: Credits::from_whole(1),
             write: Credits::from_whole(2),
             export: Credits::from_whole(10),

@@ -1,7 +1,7 @@
 //! Versions of plans: what was sold at one price of the processor. A version never changes, so subscribers keep what
 //! they bought when the offer changes.
 
-use crate::slot::Accounts;
+use crate::slot::AccountCounts;
 
 /// What one price of the processor sells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct PlanVersion {
     /// The credits of each paid period.
     pub monthly_credits: i64,
     /// Accounts on top of those that every customer has.
-    pub accounts: Accounts,
+    pub accounts: AccountCounts,
 }
 
 impl PlanVersion {
@@ -54,7 +54,7 @@ mod tests {
             plan_id: "pro".to_owned(),
             price_cents,
             monthly_credits,
-            accounts: Accounts::default(),
+            accounts: AccountCounts::default(),
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
     fn two_prices_of_the_same_terms_are_one_offer() {
         let one = version(4_900, 30_000);
         let same = PlanVersion { price_id: "price_2".to_owned(), ..one.clone() };
-        let more = PlanVersion { accounts: Accounts::each(|_| 1), ..one.clone() };
+        let more = PlanVersion { accounts: AccountCounts::each(|_| 1), ..one.clone() };
         let other = PlanVersion { plan_id: "team".to_owned(), ..one.clone() };
 
         assert!(one.is_same_offer(&same));

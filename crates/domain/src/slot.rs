@@ -59,7 +59,7 @@ text_enum! {
 
 /// Numbers of accounts, one for each platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Accounts {
+pub struct AccountCounts {
     alpha: i64,
     beta: i64,
     gamma: i64,
@@ -68,9 +68,9 @@ pub struct Accounts {
 
 /// How many accounts a customer may have in use without paying for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Allowances {
+pub struct AccountAllowances {
     /// What every customer has for good.
-    pub included: Accounts,
+    pub included: AccountCounts,
 }
 
 impl Platform {
@@ -83,7 +83,7 @@ impl Platform {
     }
 }
 
-impl Accounts {
+impl AccountCounts {
     /// The numbers that a function gives.
     pub fn each(mut number: impl FnMut(Platform) -> i64) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl Accounts {
     }
 }
 
-impl fmt::Display for Accounts {
+impl fmt::Display for AccountCounts {
     /// Every platform with its number: `platform_alpha=2,platform_beta=0,…`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, platform) in Platform::ALL.iter().enumerate() {
@@ -138,7 +138,7 @@ impl fmt::Display for Accounts {
     }
 }
 
-impl FromStr for Accounts {
+impl FromStr for AccountCounts {
     type Err = UnknownWord;
 
     /// Reads the same text. A platform that is not named has none; an unknown one is refused.
@@ -155,10 +155,10 @@ impl FromStr for Accounts {
     }
 }
 
-impl Allowances {
+impl AccountAllowances {
     /// The same number for good on every platform.
     pub fn of_each(number: i64) -> Self {
-        Self { included: Accounts::each(|_| number) }
+        Self { included: AccountCounts::each(|_| number) }
     }
 }
 
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn numbers_are_added_and_compared_for_each_platform() {
-        let mut one = Accounts::each(|platform| i64::from(platform == Platform::Beta));
-        let other = Accounts::each(|_| 2);
+        let mut one = AccountCounts::each(|platform| i64::from(platform == Platform::Beta));
+        let other = AccountCounts::each(|_| 2);
         *one.on_mut(Platform::Delta) = 5;
 
         let (sum, least) = (one.plus(&other), one.least(&other));
@@ -187,15 +187,15 @@ mod tests {
 
     #[test]
     fn numbers_are_written_and_read_as_one_text() {
-        let mut numbers = Accounts::each(|_| 2);
+        let mut numbers = AccountCounts::each(|_| 2);
         *numbers.on_mut(Platform::Delta) = 7;
         let text = "platform_alpha=2,platform_beta=2,platform_gamma=2,platform_delta=7";
 
         assert_eq!(numbers.to_string(), text);
         assert_eq!(text.parse(), Ok(numbers));
-        assert_eq!("".parse(), Ok(Accounts::default()));
+        assert_eq!("".parse(), Ok(AccountCounts::default()));
         for wrong in ["platform_alpha", "platform_alpha=-1", "platform_omega=1", "1", "a=b=c"] {
-            assert!(wrong.parse::<Accounts>().is_err(), "{wrong}");
+            assert!(wrong.parse::<AccountCounts>().is_err(), "{wrong}");
         }
     }
 }

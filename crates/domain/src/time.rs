@@ -6,7 +6,7 @@ pub struct Timestamp(i64);
 
 /// A UTC day: days since 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Day(i64);
+pub struct UtcDay(i64);
 
 /// Microseconds in a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -54,8 +54,8 @@ impl Timestamp {
     }
 
     /// The UTC day it lies in.
-    pub const fn day(self) -> Day {
-        Day(self.0.div_euclid(MICROS_PER_DAY))
+    pub const fn day(self) -> UtcDay {
+        UtcDay(self.0.div_euclid(MICROS_PER_DAY))
     }
 
     /// RFC 3339 in UTC with microseconds, such as `2026-11-21T04:13:42.000000Z`.
@@ -87,7 +87,7 @@ impl Timestamp {
     }
 }
 
-impl Day {
+impl UtcDay {
     /// From days since 1970-01-01.
     pub const fn from_number(days: i64) -> Self {
         Self(days)
@@ -143,7 +143,7 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
-impl std::fmt::Display for Day {
+impl std::fmt::Display for UtcDay {
     /// `YYYY-MM-DD`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = self.start().to_rfc3339();
@@ -164,7 +164,7 @@ impl<'de> serde::Deserialize<'de> for Timestamp {
     }
 }
 
-impl serde::Serialize for Day {
+impl serde::Serialize for UtcDay {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -221,6 +221,6 @@ mod tests {
         assert_eq!(midnight.day().to_string(), "2026-11-21");
         assert_eq!(midnight.plus_micros(-1).day().to_string(), "2026-11-20");
         assert_eq!(midnight.day().start(), midnight);
-        assert_eq!(Timestamp::from_unix_micros(-1).day(), Day::from_number(-1));
+        assert_eq!(Timestamp::from_unix_micros(-1).day(), UtcDay::from_number(-1));
     }
 }

@@ -11,7 +11,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const TOKEN_CHARS: usize = 43;
 
 /// The secret text. It has no `Debug` and no `Display`, and is wiped when dropped.
-pub struct Token(Zeroizing<String>);
+pub struct SecretToken(Zeroizing<String>);
 
 /// What is stored of a token: SHA-256 of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub struct TokenHash([u8; 32]);
 #[error("not a token of this service")]
 pub struct MalformedToken;
 
-impl Token {
+impl SecretToken {
     /// Writes random bytes as a token.
     pub fn new(random: [u8; 32]) -> Self {
         let mut text = Zeroizing::new(String::with_capacity(TOKEN_CHARS));
@@ -78,20 +78,20 @@ mod tests {
         let mut bytes = [0; 32];
         bytes[..6].copy_from_slice(&[0xFB, 0xEF, 0xFF, 0x00, 0x10, 0x83]);
 
-        let token = Token::new(bytes);
+        let token = SecretToken::new(bytes);
 
         assert_eq!(&token.expose()[..8], "--__ABCD");
         assert_eq!(token.expose().len(), TOKEN_CHARS);
-        assert_eq!(Token::parse(token.expose()).unwrap().hash(), token.hash());
+        assert_eq!(SecretToken::parse(token.expose()).unwrap().hash(), token.hash());
     }
 
     #[test]
     fn every_bit_decides() {
-        let zero = Token::new([0; 32]);
+        let zero = SecretToken::new([0; 32]);
         for bit in 0..256 {
             let mut bytes = [0; 32];
             bytes[bit / 8] = 1 << (bit % 8);
-            let other = Token::new(bytes);
+            let other = SecretToken::new(bytes);
             assert_ne!(other.expose(), zero.expose(), "bit {bit}");
             assert_ne!(other.hash(), zero.hash(), "bit {bit}");
         }
@@ -100,14 +100,14 @@ mod tests {
     /// One wrong character, wherever it stands, makes an unrelated hash: a look-up cannot be approached.
     #[test]
     fn a_token_that_is_right_but_for_one_character_has_another_hash() {
-        let token = Token::new([7; 32]);
+        let token = SecretToken::new([7; 32]);
         let right = token.hash();
         for place in 0..TOKEN_CHARS {
             let mut wrong = token.expose().to_owned();
             let other = if wrong.as_bytes()[place] == b'A' { "B" } else { "A" };
             wrong.replace_range(place..=place, other);
 
-            let hash = Token::parse(&wrong).unwrap().hash();
+            let hash = SecretToken::parse(&wrong).unwrap().hash();
 
             let same = hash.as_bytes().iter().zip(right.as_bytes()).filter(|(a, b)| a == b);
             assert!(same.count() < 16, "place {place}");
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn texts_of_another_form_are_refused() {
-        let token = Token::new([1; 32]).expose().to_owned();
+        let token = SecretToken::new([1; 32]).expose().to_owned();
         for text in ["", &token[1..], &format!("{token}A"), &token.replace('A', "+"), "é"] {
-            assert!(Token::parse(text).is_err(), "{text:?}");
+            assert!(SecretToken::parse(text).is_err(), "{text:?}");
         }
     }
 }

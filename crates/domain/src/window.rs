@@ -3,14 +3,14 @@
 //! A day alone is a whole UTC day, at the start as at the end; a timestamp is an instant, and the end is exclusive.
 
 use crate::field_error::FieldErrorKind;
-use crate::time::{Day, Timestamp};
+use crate::time::{Timestamp, UtcDay};
 
 /// The years that dates may be of: all that a platform can have seen, and no number that a calendar cannot add to.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=2999;
 
 /// From `start` on, up to but not including `end`. What is absent is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct DateWindow {
     /// The first instant that is in it.
     pub start: Option<Timestamp>,
     /// The first instant that is not in it any more.
@@ -28,13 +28,13 @@ pub struct WindowProblem {
     pub kind: FieldErrorKind,
 }
 
-impl Window {
+impl DateWindow {
     /// Reads `start_date` and `end_date`: `YYYY-MM-DD`, or a timestamp of RFC 3339 with its zone.
     pub fn parse(start: Option<&str>, end: Option<&str>) -> Result<Self, WindowProblem> {
         let refused = |field| move |(kind, message)| WindowProblem { field, message, kind };
         let from = start.map(read).transpose().map_err(refused("start_date"))?;
         let to = end.map(read).transpose().map_err(refused("end_date"))?;
-        let window = Self { start: from.map(Bound::first), end: to.map(Bound::after) };
+        let window = Self { start: from.map(WindowBound::first), end: to.map(WindowBound::after) };
         match (window.start, window.end) {
             (Some(first), Some(after)) if first >= after => Err(WindowProblem {
                 field: "end_date",
@@ -61,24 +61,24 @@ impl Window {
     }
 
     /// The UTC day of its first instant.
-    pub fn first_day(&self) -> Option<Day> {
+    pub fn first_day(&self) -> Option<UtcDay> {
         self.start.map(Timestamp::day)
     }
 
     /// The UTC day of its last instant.
-    pub fn last_day(&self) -> Option<Day> {
+    pub fn last_day(&self) -> Option<UtcDay> {
         self.end.map(|end| end.plus_micros(-1).day())
     }
 }
 
 /// What a caller wrote.
 #[derive(Clone, Copy)]
-enum Bound {
-    Day(Day),
+enum WindowBound {
+    Day(UtcDay),
     Instant(Timestamp),
 }
 
-impl Bound {
+impl WindowBound {
     const fn first(self) -> Timestamp {
         match self {
             Self::Day(day) => day.start(),
@@ -94,25 +94,25 @@ impl Bound {
     }
 }
 
-type Refusal = (FieldErrorKind, &'static str);
+type WindowRefusal = (FieldErrorKind, &'static str);
 
-const NOT_A_DATE: Refusal = (
+const NOT_A_DATE: WindowRefusal = (
     FieldErrorKind::BadFormat,
     "must be a day such as 2026-01-31 or a timestamp with a zone such as 2026-01-31T12:00:00Z",
 );
-const NO_SUCH_DAY: Refusal =
+const NO_SUCH_DAY: WindowRefusal =
     (FieldErrorKind::BadFormat, "is a day or a time that the calendar does not have");
-const NO_ZONE: Refusal = (
+const NO_ZONE: WindowRefusal = (
     FieldErrorKind::BadFormat,
     "is a timestamp without a zone: end it with Z or with an offset such as +01:00",
 );
-const LEAP_SECOND: Refusal = (
+const LEAP_SECOND: WindowRefusal = (
     FieldErrorKind::BadFormat,
     "is a leap second, which no platform writes; use the second before",
 );
-const YEAR: Refusal = (FieldErrorKind::OutOfRange, "must be in the years 1970 to 2999");
+const YEAR: WindowRefusal = (FieldErrorKind::OutOfRange, "must be in the years 1970 to 2999");
 
-fn read(text: &str) -> Result<Bound, Refusal> {
+fn read(text: &str) -> Result<WindowBound, WindowRefusal> {
     let (date, time) = text.split_at_checked("YYYY-MM-DD".len()).ok_or(NOT_A_DATE)?;
     if !has_shape(date, "0000-00-00") {
         return Err(NOT_A_DATE);
@@ -123,18 +123,18 @@ fn read(text: &str) -> Result<Bound, Refusal> {
     }
     let bound = if time.is_empty() {
         let start = Timestamp::from_rfc3339(&format!("{date}T00:00:00Z")).ok_or(NO_SUCH_DAY)?;
-        Bound::Day(start.day())
+        WindowBound::Day(start.day())
     } else {
         check_time(time)?;
-        Bound::Instant(Timestamp::from_rfc3339(text).ok_or(NO_SUCH_DAY)?)
+        WindowBound::Instant(Timestamp::from_rfc3339(text).ok_or(NO_SUCH_DAY)?)
     };
     // A zone can carry an instant over the edge of the years.
-    let is_within = bound.first() >= Day::from_number(0).start();
+    let is_within = bound.first() >= UtcDay::from_number(0).start();
     if is_within { Ok(bound) } else { Err(YEAR) }
 }
 
 /// Checks the form of `THH:MM:SS`, a fraction and the zone (RFC 3339, section 5.6).
-fn check_time(text: &str) -> Result<(), Refusal> {
+fn check_time(text: &str) -> Result<(), WindowRefusal> {
     let (clock, rest) = text.split_at_checked("T00:00:00".len()).ok_or(NOT_A_DATE)?;
     if !has_shape(clock, "T00:00:00") && !has_shape(clock, "t00:00:00") {
         return Err(NOT_A_DATE);
@@ -185,15 +185,16 @@ mod tests {
     fn refused(start: &str, end: &str) -> (&'static str, FieldErrorKind) {
         let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
         let leak = |text: &str| given(Box::leak(text.to_owned().into_boxed_str()));
-        let problem = Window::parse(leak(start), leak(end)).unwrap_err();
+        let problem = DateWindow::parse(leak(start), leak(end)).unwrap_err();
         (problem.field, problem.kind)
     }
 
     #[test]
     fn a_day_as_end_is_included_and_a_timestamp_as_end_is_not() {
-        let days = Window::parse(Some("2024-02-28"), Some("2024-02-29")).unwrap();
+        let days = DateWindow::parse(Some("2024-02-28"), Some("2024-02-29")).unwrap();
         let instants =
-            Window::parse(Some("2024-02-28T00:00:00Z"), Some("2024-02-29T00:00:00+00:00")).unwrap();
+            DateWindow::parse(Some("2024-02-28T00:00:00Z"), Some("2024-02-29T00:00:00+00:00"))
+                .unwrap();
 
         assert!(days.contains(at("2024-02-28T00:00:00Z")));
         assert!(days.contains(at("2024-02-29T23:59:59.999999Z")));
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn one_day_is_a_window_and_an_instant_alone_is_none() {
-        let day = Window::parse(Some("2024-05-05"), Some("2024-05-05")).unwrap();
+        let day = DateWindow::parse(Some("2024-05-05"), Some("2024-05-05")).unwrap();
 
         assert_eq!((day.first_day(), day.last_day()), (day.last_day(), day.first_day()));
         assert_eq!(day.last_day().unwrap().to_string(), "2024-05-05");
@@ -215,11 +216,11 @@ mod tests {
 
     #[test]
     fn zones_are_understood() {
-        let window = Window::parse(Some("2024-05-05T23:30:00.5-02:00"), None).unwrap();
+        let window = DateWindow::parse(Some("2024-05-05T23:30:00.5-02:00"), None).unwrap();
 
         assert_eq!(window.start, Some(at("2024-05-06T01:30:00.500000Z")));
-        assert_eq!(Window::parse(None, None), Ok(Window::default()));
-        assert!(Window::default().contains(at("1970-01-01T00:00:00Z")));
+        assert_eq!(DateWindow::parse(None, None), Ok(DateWindow::default()));
+        assert!(DateWindow::default().contains(at("1970-01-01T00:00:00Z")));
     }
 
     #[test]
@@ -259,7 +260,7 @@ mod tests {
             assert_eq!(refused(text, ""), ("start_date", kind), "{text}");
             assert_eq!(refused("", text), ("end_date", kind), "{text}");
         }
-        assert_eq!(Window::parse(Some(""), None).unwrap_err().kind, FieldErrorKind::BadFormat);
+        assert_eq!(DateWindow::parse(Some(""), None).unwrap_err().kind, FieldErrorKind::BadFormat);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use domain::job::JobKind;
 use domain::mail::LinkPurpose;
 use domain::payment::ReversalKind;
 use domain::time::Timestamp;
-use domain::token::Token;
+use domain::token::SecretToken;
 use domain::top_up::{TopUpState, WAIT_S};
 use jobs::{JobError, JobQueue};
 use runtime::Vault;
@@ -270,7 +270,7 @@ async fn link(
     purpose: LinkPurpose,
     email: &Email,
 ) -> Result<Option<String>, JobError> {
-    let token = Token::new(emails.random.bytes());
+    let token = SecretToken::new(emails.random.bytes());
     let link = NewEmailLink {
         hash: token.hash(),
         customer,

@@ -1,36 +1,39 @@
 //! The columns of an export's file: those that its dataset declares and whatever comes besides, or those that were chosen.
 
-use catalog::column::{Column, ColumnType, Unit};
+use catalog::column::{ColumnType, ColumnUnit, DatasetColumn};
 use store::exports::Export;
-use tabular::{Columns, DeclaredColumn, TabularError};
+use tabular::{DeclaredColumn, FileColumns, TabularError};
 
 use crate::ExportsState;
 
 /// The columns before the first row.
-pub(super) fn of(exports: &ExportsState, export: &Export) -> Result<Columns, TabularError> {
+pub(super) fn of(exports: &ExportsState, export: &Export) -> Result<FileColumns, TabularError> {
     let dataset = exports.catalog.platform(export.platform).dataset(export.dataset);
     let declared = dataset.map(|dataset| dataset.columns.as_slice()).unwrap_or_default();
     columns(declared, export.columns.as_deref())
 }
 
 /// A chosen name that is not declared has no type; the manifest says what its cells hold.
-fn columns(declared: &[Column], chosen: Option<&[String]>) -> Result<Columns, TabularError> {
+fn columns(
+    declared: &[DatasetColumn],
+    chosen: Option<&[String]>,
+) -> Result<FileColumns, TabularError> {
     let Some(chosen) = chosen else {
-        return Columns::declared(
+        return FileColumns::declared(
             declared.iter().map(|column| described(&column.name, Some(column))),
         );
     };
-    Columns::chosen(chosen.iter().map(|name| {
+    FileColumns::chosen(chosen.iter().map(|name| {
         let known = declared.iter().find(|column| column.name == *name);
         described(name, known)
     }))
 }
 
-fn described(name: &str, column: Option<&Column>) -> DeclaredColumn {
+fn described(name: &str, column: Option<&DatasetColumn>) -> DeclaredColumn {
     DeclaredColumn {
         name: name.to_owned(),
         kind: column.map(|column| column.kind).map(ColumnType::as_str),
-        unit: column.and_then(|column| column.unit).map(Unit::as_str),
+        unit: column.and_then(|column| column.unit).map(ColumnUnit::as_str),
     }
 }
 
@@ -38,15 +41,15 @@ fn described(name: &str, column: Option<&Column>) -> DeclaredColumn {
 mod tests {
     use super::*;
 
-    fn declared() -> [Column; 2] {
-        let column = |name: &str, kind, unit| Column { name: name.to_owned(), kind, unit };
+    fn declared() -> [DatasetColumn; 2] {
+        let column = |name: &str, kind, unit| DatasetColumn { name: name.to_owned(), kind, unit };
         [
             column("id", ColumnType::Text, None),
-            column("price", ColumnType::Integer, Some(Unit::Mills)),
+            column("price", ColumnType::Integer, Some(ColumnUnit::Mills)),
         ]
     }
 
-    fn of_all(columns: &Columns) -> Vec<(&str, Option<&str>, Option<&str>)> {
+    fn of_all(columns: &FileColumns) -> Vec<(&str, Option<&str>, Option<&str>)> {
         let all = columns.declarations().iter();
         all.map(|column| (column.name.as_str(), column.kind, column.unit)).collect()
     }

@@ -15,12 +15,13 @@ use clients::storage::{
 };
 use domain::dataset::DatasetName;
 use domain::export::ExportPhase;
-use domain::window::Window;
+use domain::window::DateWindow;
 use failures::Failure;
 use runtime::metrics;
 use store::exports::{self, Export, ExportFailure, ExportLease, ExportOutput};
 use tabular::{
-    Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
+    FileFormat, FileLayout, FileRendering, ManifestFacts, RenderedFile, SpoolReader, SpoolWriter,
+    SpooledPages, TabularError,
 };
 
 use super::columns;
@@ -57,7 +58,7 @@ struct ExportJob<'a> {
 struct KeptPages {
     /// In the order of the claims that wrote them.
     segments: Vec<OpenSegment>,
-    spooled: Spooled,
+    spooled: SpooledPages,
     drafting: FileDraft,
 }
 
@@ -94,7 +95,7 @@ impl ExportJob<'_> {
 
     fn wanted(&self) -> Step<WantedList> {
         let (export, settings) = (&self.export, &self.exports.config.exports);
-        let window = Window::parse(export.start_date.as_deref(), export.end_date.as_deref())
+        let window = DateWindow::parse(export.start_date.as_deref(), export.end_date.as_deref())
             .map_err(|problem| lasting("broken_job", problem.message))?;
         let params: serde_json::Value = serde_json::from_str(&export.params).unwrap_or_default();
         let ends_at = (export.dataset == DatasetName::ChatMessages).then(|| {
@@ -128,7 +129,10 @@ impl ExportJob<'_> {
         }
         let mut drafting = self.drafting()?;
         if segments.is_empty() {
-            return Ok((reader, KeptPages { segments, spooled: Spooled::default(), drafting }));
+            return Ok((
+                reader,
+                KeptPages { segments, spooled: SpooledPages::default(), drafting },
+            ));
         }
         let (shared, storage) = (Arc::clone(self.shared), Arc::clone(&self.exports.storage));
         let frames = frames(&segments)?;
@@ -160,7 +164,7 @@ impl ExportJob<'_> {
         tracing::warn!(export, "the kept pages of an export cannot be read, and it begins anew");
         metrics::export_begun_anew();
         let reader = PageReader::new(self.exports, self.wanted()?).await?;
-        let (spooled, drafting) = (Spooled::default(), self.drafting()?);
+        let (spooled, drafting) = (SpooledPages::default(), self.drafting()?);
         Ok((reader, KeptPages { segments: Vec::new(), spooled, drafting }))
     }
 
@@ -173,7 +177,7 @@ impl ExportJob<'_> {
         FileDraft::begin(work, (layout_of(&self.export), columns), bytes_max)
     }
 
-    fn note(&self, spooled: &Spooled) {
+    fn note(&self, spooled: &SpooledPages) {
         let pages = count(spooled.pages);
         let is_news = pages > self.export.pages;
         self.shared.set(pages, count(spooled.rows));
@@ -226,7 +230,7 @@ impl ExportJob<'_> {
     }
 
     /// Ends the file, in a file for work.
-    async fn render(&self, kept: KeptPages) -> Step<(WorkFile, Rendered)> {
+    async fn render(&self, kept: KeptPages) -> Step<(WorkFile, RenderedFile)> {
         let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
         let bytes_max = self.exports.config.exports.bytes_max;
         blocking(move || {
@@ -236,14 +240,14 @@ impl ExportJob<'_> {
             };
             let id = export.id.to_string();
             let (layout, facts) = (layout_of(&export), facts(&export, &id));
-            let rendering = Rendering { layout, facts, bytes_max, is_stopped: &is_stopped };
+            let rendering = FileRendering { layout, facts, bytes_max, is_stopped: &is_stopped };
             kept.drafting.finish(&rendering, &kept.spooled, &kept.segments)
         })
         .await
     }
 
     /// Stores the file and makes it downloadable. False when the lease is lost.
-    async fn publish(&self, work: WorkFile, rendered: Rendered) -> Step<bool> {
+    async fn publish(&self, work: WorkFile, rendered: RenderedFile) -> Step<bool> {
         let ExportLease { export, token, .. } = self.lease;
         let name: ObjectName = place::output(export, token, self.export.format)?;
         if self.exports.storage.put_file(&name, work).await? == PutOutcome::Exists {
@@ -277,9 +281,9 @@ fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn layout_of(export: &Export) -> Layout {
-    let format = Format::parse(export.format.as_str()).unwrap_or(Format::Csv);
-    Layout { format, csv_bom: export.csv_bom }
+fn layout_of(export: &Export) -> FileLayout {
+    let format = FileFormat::parse(export.format.as_str()).unwrap_or(FileFormat::Csv);
+    FileLayout { format, csv_bom: export.csv_bom }
 }
 
 /// The frames of these segments.
@@ -289,8 +293,8 @@ pub(super) fn frames(
     segments.iter().map(|segment| segment.reader().map(BufReader::new)).collect()
 }
 
-fn facts<'a>(export: &'a Export, id: &'a str) -> Facts<'a> {
-    Facts {
+fn facts<'a>(export: &'a Export, id: &'a str) -> ManifestFacts<'a> {
+    ManifestFacts {
         job: id,
         account: export.account.as_str(),
         platform: export.platform.as_str(),

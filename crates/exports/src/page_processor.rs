@@ -6,7 +6,8 @@ use std::io::Sink;
 
 use clients::storage::{OpenSegment, Storage, UnsentFrame, WorkFile};
 use tabular::{
-    Columns, Draft, Drafted, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled,
+    DraftOutcome, FileColumns, FileLayout, FileRendering, RenderedFile, SpoolReader, SpoolWriter,
+    SpooledPages, TabularDraft,
 };
 use tokio::task::JoinHandle;
 
@@ -40,7 +41,7 @@ impl PageProcessor {
 /// The file while its rows come.
 pub(super) struct FileDraft {
     work: WorkFile,
-    draft: Draft<File>,
+    draft: TabularDraft<File>,
     /// So much of it the disk has or is taking.
     flushed_bytes: u64,
     flush: Option<JoinHandle<()>>,
@@ -50,10 +51,11 @@ impl FileDraft {
     /// Nothing yet, in an empty file of at most so many bytes, behind these columns.
     pub(super) fn begin(
         work: WorkFile,
-        (layout, columns): (Layout, Columns),
+        (layout, columns): (FileLayout, FileColumns),
         bytes_max: u64,
     ) -> Step<Self> {
-        let draft = Draft::new(layout, work.file().try_clone()?, bytes_max).with_columns(columns);
+        let draft =
+            TabularDraft::new(layout, work.file().try_clone()?, bytes_max).with_columns(columns);
         Ok(Self { work, draft, flushed_bytes: 0, flush: None })
     }
 
@@ -74,14 +76,14 @@ impl FileDraft {
     /// The whole file: as it was written on the way, or made from the spool now.
     pub(super) fn finish(
         self,
-        rendering: &Rendering<'_>,
-        spooled: &Spooled,
+        rendering: &FileRendering<'_>,
+        spooled: &SpooledPages,
         segments: &[OpenSegment],
-    ) -> Step<(WorkFile, Rendered)> {
+    ) -> Step<(WorkFile, RenderedFile)> {
         let Self { work, draft, .. } = self;
         let columns = match draft.finish(&rendering.facts, spooled)? {
-            Drafted::File(rendered) => return Ok((work, rendered)),
-            Drafted::Columns(columns) => columns,
+            DraftOutcome::File(rendered) => return Ok((work, rendered)),
+            DraftOutcome::Columns(columns) => columns,
         };
         work.empty()?;
         let pages = SpoolReader::new(frames(segments)?)?;

@@ -17,7 +17,7 @@ use failures::AccountProblem;
 use failures::Failure;
 use runtime::clock::Random;
 use runtime::sealing::DataKey;
-use transport::Load;
+use transport::LoadCounter;
 
 use super::token_pauses::TokenPauses;
 use crate::state::GatewayState;
@@ -50,7 +50,7 @@ pub struct AccountEntry {
     /// What the gateway learnt about reaching it; shared by all versions of the entry.
     pub health: Arc<AccountHealth>,
     /// Its calls that are going on; shared likewise.
-    pub load: Arc<Load>,
+    pub load: Arc<LoadCounter>,
 }
 
 /// What is learnt from calls of one account, beyond a single call.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catalog::{Match, Route};
+use catalog::{MatchedRoute, Route};
 use clients::platform::path::{self, PathProblem};
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -221,7 +221,7 @@ pub(super) fn plan(
             let path = arrival.native_path();
             let found = gateway.catalog.platform(platform).find(arrival.method, path);
             check_slashes(path, found.as_ref())?;
-            found.map(|Match { route, .. }| route)
+            found.map(|MatchedRoute { route, .. }| route)
         }
     };
     let Some(route) = route else {
@@ -252,7 +252,7 @@ pub(super) fn plan(
 }
 
 /// An encoded slash belongs to a name that the route takes, or is refused: platforms disagree about what it means.
-fn check_slashes(path: &str, found: Option<&Match<'_>>) -> Result<(), ApiError> {
+fn check_slashes(path: &str, found: Option<&MatchedRoute<'_>>) -> Result<(), ApiError> {
     let slashes = path::encoded_slashes(path);
     if slashes == 0 {
         return Ok(());

@@ -14,7 +14,7 @@ use failures::Failure;
 use parking_lot::Mutex;
 use quick_cache::Equivalent;
 use runtime::cached::CachedEntries;
-use transport::Load;
+use transport::LoadCounter;
 
 use super::account_entry::AccountEntry;
 use super::balance::ShownBalance;
@@ -45,7 +45,7 @@ pub struct KeyEntry {
     /// Whether what it may spend in a month is limited: then only the hold's transaction knows.
     pub has_budget: bool,
     /// The customer's calls that are going on.
-    pub load: Arc<Load>,
+    pub load: Arc<LoadCounter>,
     /// What the customer holds of the room for bodies and responses.
     pub buffers: BuffersOf,
     /// The balance that was shown last.

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use transport::{Counted, Load, Loads};
+use transport::{LoadCounter, LoadGuard, LoadMap};
 
 /// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,46 +32,51 @@ pub enum TooMany {
 #[derive(Debug)]
 pub struct InFlight<C, A> {
     limits: InFlightLimits,
-    process: Arc<Load>,
-    customers: Loads<C>,
-    accounts: Loads<A>,
+    process: Arc<LoadCounter>,
+    customers: LoadMap<C>,
+    accounts: LoadMap<A>,
 }
 
 /// One call's places; dropping it frees them.
 #[derive(Debug)]
 pub struct InFlightPermit {
-    _process: Counted,
-    _customer: Counted,
-    _account: Counted,
+    _process: LoadGuard,
+    _customer: LoadGuard,
+    _account: LoadGuard,
 }
 
 impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
     /// Nothing in flight so far.
     pub fn new(limits: InFlightLimits) -> Self {
-        Self { limits, process: Arc::default(), customers: Loads::new(), accounts: Loads::new() }
+        Self {
+            limits,
+            process: Arc::default(),
+            customers: LoadMap::new(),
+            accounts: LoadMap::new(),
+        }
     }
 
     /// The load of a customer: the same for all who ask while somebody has it.
-    pub fn of_customer(&self, customer: C) -> Arc<Load> {
+    pub fn of_customer(&self, customer: C) -> Arc<LoadCounter> {
         self.customers.of(customer)
     }
 
     /// The load of a connected account.
-    pub fn of_account(&self, account: A) -> Arc<Load> {
+    pub fn of_account(&self, account: A) -> Arc<LoadCounter> {
         self.accounts.of(account)
     }
 
     /// Takes a call in, or says which limit is reached; then nothing is counted.
     pub fn take(
         &self,
-        customer: &Arc<Load>,
-        account: &Arc<Load>,
+        customer: &Arc<LoadCounter>,
+        account: &Arc<LoadCounter>,
     ) -> Result<InFlightPermit, TooMany> {
         let InFlightLimits { process_max, customer_max, account_max } = self.limits;
         Ok(InFlightPermit {
-            _process: Counted::enter(&self.process, process_max).ok_or(TooMany::Process)?,
-            _customer: Counted::enter(customer, customer_max).ok_or(TooMany::Customer)?,
-            _account: Counted::enter(account, account_max).ok_or(TooMany::Account)?,
+            _process: LoadGuard::enter(&self.process, process_max).ok_or(TooMany::Process)?,
+            _customer: LoadGuard::enter(customer, customer_max).ok_or(TooMany::Customer)?,
+            _account: LoadGuard::enter(account, account_max).ok_or(TooMany::Account)?,
         })
     }
 

@@ -18,7 +18,7 @@ use runtime::vault::Vault;
 use settings::Config;
 use store::Store;
 use store::metering::Meter;
-use transport::{Load, Loads};
+use transport::{LoadCounter, LoadMap};
 use web::WebState;
 use web::middleware::budget::MemoryBudget;
 use web::middleware::rate_limit::{RateLimiter, RateQuota};
@@ -116,7 +116,7 @@ pub struct SharedGateway {
     /// Bytes of responses buffered for their envelope.
     pub(crate) envelopes: MemoryBudget,
     /// Who holds responses that are buffered for their envelope.
-    envelope_holders: Loads<CustomerId>,
+    envelope_holders: LoadMap<CustomerId>,
     /// Every task.
     pub tasks: Tasks,
     /// Routes with which a call has succeeded at the start.
@@ -127,9 +127,9 @@ pub struct SharedGateway {
 #[derive(Debug)]
 pub struct BuffersOf {
     /// Of that for request bodies.
-    pub bodies: Arc<Load>,
+    pub bodies: Arc<LoadCounter>,
     /// Of that for answers that are buffered for their envelope.
-    pub envelopes: Arc<Load>,
+    pub envelopes: Arc<LoadCounter>,
 }
 
 impl SharedGateway {
@@ -154,7 +154,7 @@ impl SharedGateway {
                 limits.envelopes_bytes_max,
                 limits.envelopes_per_customer_bytes_max,
             ),
-            envelope_holders: Loads::new(),
+            envelope_holders: LoadMap::new(),
             store: parts.store,
             meter: parts.meter,
             catalog: parts.catalog,

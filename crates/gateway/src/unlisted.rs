@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use domain::id::CustomerId;
 use domain::method::Method;
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 use parking_lot::Mutex;
 
 use super::routes::KnownRoute;
@@ -32,7 +32,7 @@ pub struct UnlistedShapes {
 }
 
 struct ShapesOfDay {
-    day: Day,
+    day: UtcDay,
     routes: HashMap<String, Arc<KnownRoute>>,
 }
 
@@ -70,7 +70,7 @@ impl UnlistedShapes {
         route
     }
 
-    fn of(&self, customer: CustomerId, day: Day) -> Arc<Mutex<ShapesOfDay>> {
+    fn of(&self, customer: CustomerId, day: UtcDay) -> Arc<Mutex<ShapesOfDay>> {
         let fresh =
             || Ok::<_, std::convert::Infallible>(Arc::new(Mutex::new(ShapesOfDay::new(day))));
         match self.customers.get_or_insert_with(&customer, fresh) {
@@ -81,7 +81,7 @@ impl UnlistedShapes {
 }
 
 impl ShapesOfDay {
-    fn new(day: Day) -> Self {
+    fn new(day: UtcDay) -> Self {
         Self { day, routes: HashMap::new() }
     }
 }

@@ -11,7 +11,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
 use domain::job::{AddressChange, JobKind};
 use domain::mail::LinkPurpose;
-use domain::token::Token;
+use domain::token::SecretToken;
 use emails::EmailRequest;
 use failures::Failure;
 use runtime::audit::{self, AuditRecord};
@@ -41,13 +41,13 @@ pub struct ConfirmedAddress {
 
 /// The link that has this token, if there is one. Looking at it uses nothing.
 pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<EmailLink>, Failure> {
-    let Ok(token) = Token::parse(token) else { return Ok(None) };
+    let Ok(token) = SecretToken::parse(token) else { return Ok(None) };
     Ok(store::mail_links::find(&identity.store, &token.hash(), identity.clock.now()).await?)
 }
 
 /// Uses a link to confirm an address, and grants the trial that waits for it.
 pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedAddress, Failure> {
-    let token = Token::parse(token).map_err(|_| Failure::UnknownLink)?;
+    let token = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?;
     let (hash, now) = (token.hash(), identity.clock.now());
     let link = store::mail_links::find(&identity.store, &hash, now).await?;
     let jobs = link.as_ref().map(|link| notices(identity, link)).unwrap_or_default();
@@ -132,7 +132,7 @@ pub async fn reset_password(
     if let Some(problem) = web::fields::problem_of_new("new_password", &password) {
         return Err(problem.into());
     }
-    let token = Token::parse(token).map_err(|_| Failure::UnknownLink)?;
+    let token = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?;
     let (hash, now) = (token.hash(), identity.clock.now());
     // Hashing takes long: who has no link to use does not get that far.
     let link = store::mail_links::find(&identity.store, &hash, now).await?;

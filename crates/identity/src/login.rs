@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use domain::customer::Email;
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
-use domain::token::Token;
+use domain::token::SecretToken;
 use failures::Failure;
 use runtime::audit::{self, AuditRecord};
 use serde_json::json;
@@ -66,7 +66,7 @@ pub struct NewLogin {
     /// The session as it was stored.
     pub session: NewSession,
     /// Its token.
-    pub token: Token,
+    pub token: SecretToken,
 }
 
 /// Begins a session for whoever knows the password. The session that the device held before ends.
@@ -250,8 +250,8 @@ fn new_session(
     identity: &IdentityState,
     customer: CustomerId,
     device: &SessionDevice,
-) -> (NewSession, Token) {
-    let token = Token::new(identity.random.bytes());
+) -> (NewSession, SecretToken) {
+    let token = SecretToken::new(identity.random.bytes());
     let now = identity.clock.now();
     let session = NewSession {
         id: SessionId::new(now, identity.random.bytes()),

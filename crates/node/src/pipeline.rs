@@ -12,7 +12,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use runtime::metrics;
 use tower::ServiceExt;
-use transport::{Arrived, Peer};
+use transport::{ArrivedRequest, ConnectionPeer};
 use web::auth;
 use web::error::render::{render, written};
 use web::error::{ApiError, HarmlessFailure, PendingFailure};
@@ -25,8 +25,8 @@ use web::request_log::LineOnDrop;
 use crate::state::{CoreState, NodeState};
 
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
-pub(crate) async fn serve(core: CoreState, control: Router, arrived: Arrived) -> Response {
-    let Arrived { peer, request } = arrived;
+pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequest) -> Response {
+    let ArrivedRequest { peer, request } = arrived;
     let mut request = request.map(body);
     let label = RequestLabel::of(request.headers(), || {
         RequestId::new(core.node.clock.now(), core.node.random.bytes())
@@ -70,7 +70,11 @@ fn body(incoming: Incoming) -> Body {
 
 /// What is responded, behind the status line, to a head that hyper refused with this status. It never became a request;
 /// its log line has neither method nor route.
-pub(crate) fn unread(node: &NodeState, peer: Peer, refused_with: StatusCode) -> Option<Bytes> {
+pub(crate) fn unread(
+    node: &NodeState,
+    peer: ConnectionPeer,
+    refused_with: StatusCode,
+) -> Option<Bytes> {
     let problem = node.frame_rules.refused_unread(refused_with)?;
     let id = RequestId::new(node.clock.now(), node.random.bytes()).to_string();
     let (status, mut headers, body) = written(&ApiError::from(problem), &id, true);
@@ -95,8 +99,8 @@ pub(crate) fn unread(node: &NodeState, peer: Peer, refused_with: StatusCode) -> 
 }
 
 /// Whether a key came through a trusted proxy that does not say that its caller's connection is encrypted.
-fn is_key_bare(node: &NodeState, peer: Peer, headers: &HeaderMap) -> bool {
-    let Peer { ip, tls } = peer;
+fn is_key_bare(node: &NodeState, peer: ConnectionPeer, headers: &HeaderMap) -> bool {
+    let ConnectionPeer { ip, tls } = peer;
     real_ip::came_in_the_clear(ip, tls, headers, &node.trusted_proxies)
         && auth::carries_key(headers)
 }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use failures::Failure;
 use http::HeaderMap;
-use transport::{Answers, Explaining};
+use transport::{ExplainingHandler, RequestHandler};
 use web::control_limits::ReportedLimits;
 use web::error::ApiError;
 use web::extract::NoQuery;
@@ -20,9 +20,9 @@ use crate::{openapi, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
-pub(crate) fn service(core: CoreState) -> impl Answers {
+pub(crate) fn service(core: CoreState) -> impl RequestHandler {
     let (control, explaining) = (control(&core), core.node.clone());
-    Explaining {
+    ExplainingHandler {
         serve: move |arrived| pipeline::serve(core.clone(), control.clone(), arrived),
         explain: move |peer, status| pipeline::unread(&explaining, peer, status),
     }

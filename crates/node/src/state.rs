@@ -18,7 +18,7 @@ use clients::processor::ProcessorClient;
 use clients::storage::Storage;
 use console::ConsoleState;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use emails::EmailsState;
 use exports::worker::AtWork;
 use exports::{ExportsParts, ExportsState};
@@ -37,7 +37,7 @@ use settings::Config;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::Notify;
-use transport::Network;
+use transport::IpNetwork;
 use web::middleware::framing::FrameRules;
 use web::middleware::network_limit::NetworkLimiter;
 use web::middleware::rate_limit::RateQuota;
@@ -76,7 +76,7 @@ pub(crate) struct NodeParts {
     /// The configuration in force.
     pub(crate) config: Arc<Config>,
     /// How many accounts customers and plans have, besides what is paid for.
-    allowances: Arc<Allowances>,
+    allowances: Arc<AccountAllowances>,
     /// The time.
     pub(crate) clock: Clock,
     /// Makes ids and secrets.
@@ -116,7 +116,7 @@ pub(crate) struct NodeParts {
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
     /// Proxies that are believed.
-    pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) trusted_proxies: Vec<IpNetwork>,
     /// Whether a key that comes through one of them must have come by https.
     pub(crate) keys_need_https: bool,
     stopping: AtomicBool,
@@ -152,7 +152,7 @@ struct Foundation {
     config: Arc<Config>,
     catalog: Arc<Catalog>,
     vault: Arc<Vault>,
-    allowances: Arc<Allowances>,
+    allowances: Arc<AccountAllowances>,
     cache: Arc<EntryCaches>,
     jobs: JobQueue,
 }

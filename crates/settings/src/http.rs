@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use transport::Network;
+use transport::IpNetwork;
 use transport::TlsFiles;
 
 use super::ConfigProblem;
@@ -191,7 +191,7 @@ impl HttpSection {
             ));
         }
         for (index, proxy) in self.trusted_proxies.iter().enumerate() {
-            if let Err(malformed) = proxy.parse::<Network>() {
+            if let Err(malformed) = proxy.parse::<IpNetwork>() {
                 let key = format!("http.trusted_proxies[{index}]");
                 problems.push(ConfigProblem::new(key, malformed.to_string()));
             }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::credits::{Costs, Credits};
+use domain::credits::{Credits, MeteringCosts};
 use domain::platform::Platform;
 use secrecy::SecretString;
 
@@ -233,8 +233,8 @@ impl UploadsSection {
 
 impl CreditsSection {
     /// What metered work costs.
-    pub const fn costs(&self) -> Costs {
-        Costs {
+    pub const fn costs(&self) -> MeteringCosts {
+        MeteringCosts {
             read: Credits::from_whole(self.read),
             write: Credits::from_whole(self.write),
             export: Credits::from_whole(self.export),

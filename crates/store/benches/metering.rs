@@ -23,7 +23,7 @@ use domain::key::{KeyHash, KeyScope};
 use domain::lots::LotSource;
 use domain::method::Method;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use domain::time::Timestamp;
 use store::accounts::{ConnectionOutcome, NewAccount, SealedCredentials};
 use store::audit::AuditEntry;
@@ -133,7 +133,7 @@ impl BenchCaller {
                 token_expires_at: None,
             },
             at: NOON,
-            allowances: Arc::new(Allowances::of_each(1_000)),
+            allowances: Arc::new(AccountAllowances::of_each(1_000)),
             entry: entry(customer),
         };
         let connected = store::accounts::connect(store, &account).await.unwrap();

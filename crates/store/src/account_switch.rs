@@ -3,7 +3,7 @@
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 
 use crate::accounts::{self, Account};
 use crate::audit::{self, AuditEntry};
@@ -23,7 +23,7 @@ pub struct AccountSwitch<'s> {
     /// Whether it is to be in use.
     pub on: bool,
     /// What plans and customers have.
-    pub allowances: &'s Allowances,
+    pub allowances: &'s AccountAllowances,
     /// What the audit list says if anything changes; its time is the time of the change.
     pub entry: &'s AuditEntry,
     /// What it says of other accounts that get the slot.

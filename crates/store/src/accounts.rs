@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::account::{AccountState, CreatorId, InactiveReason};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
@@ -90,7 +90,7 @@ pub struct NewAccount {
     /// Now, when the platform has just confirmed the credentials.
     pub at: Timestamp,
     /// What plans and customers have: with the subscription they say how many accounts may be in use at once.
-    pub allowances: Arc<Allowances>,
+    pub allowances: Arc<AccountAllowances>,
     /// What the audit list is told.
     pub entry: AuditEntry,
 }
@@ -123,7 +123,7 @@ pub struct AccountRemoval<'r> {
     /// The id the customer chose.
     pub creator_id: &'r CreatorId,
     /// What plans and customers have.
-    pub allowances: &'r Allowances,
+    pub allowances: &'r AccountAllowances,
 }
 
 /// How many accounts of a platform a customer has.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 
 use crate::keys::{self, ApiKey};
 use crate::tx::Tx;
@@ -32,7 +32,7 @@ pub struct ListedKey {
 pub async fn list(
     store: &Store,
     customer: CustomerId,
-    today: Day,
+    today: UtcDay,
 ) -> Result<Vec<ListedKey>, StoreError> {
     let mut tx = store.snapshot().await?;
     listed_in(&mut tx, customer, None, today).await
@@ -43,7 +43,7 @@ pub async fn find(
     store: &Store,
     customer: CustomerId,
     key: KeyId,
-    today: Day,
+    today: UtcDay,
 ) -> Result<Option<ListedKey>, StoreError> {
     let mut tx = store.snapshot().await?;
     Ok(listed_in(&mut tx, customer, Some(key), today).await?.pop())
@@ -53,7 +53,7 @@ async fn listed_in(
     tx: &mut Tx,
     customer: CustomerId,
     only: Option<KeyId>,
-    today: Day,
+    today: UtcDay,
 ) -> Result<Vec<ListedKey>, StoreError> {
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
@@ -104,7 +104,7 @@ async fn accounts_of_all(
 async fn used_by_all(
     tx: &mut Tx,
     customer: CustomerId,
-    today: Day,
+    today: UtcDay,
 ) -> Result<HashMap<KeyId, i64>, StoreError> {
     // As for one key's budget, open calls are looked through by their own index.
     const SQL: &str = "

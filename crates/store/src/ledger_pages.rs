@@ -5,8 +5,8 @@
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, LotId};
-use domain::ledger::{self, Booked, DayUsage, LedgerLine, Line, SumKind};
-use domain::time::{Day, Timestamp};
+use domain::ledger::{self, BookedEntry, DayUsage, LedgerLine, SumKind, TimedLine};
+use domain::time::{Timestamp, UtcDay};
 
 use crate::tx::Tx;
 use crate::usage::UsageOf;
@@ -90,8 +90,8 @@ struct EntryDetails {
     lot: Option<LotId>,
 }
 
-fn shown(line: &Line, details: &mut impl Iterator<Item = EntryDetails>) -> LedgerEntry {
-    let sum = |kind: SumKind, day: Day| EntryDetails {
+fn shown(line: &TimedLine, details: &mut impl Iterator<Item = EntryDetails>) -> LedgerEntry {
+    let sum = |kind: SumKind, day: UtcDay| EntryDetails {
         kind: kind.as_str().to_owned(),
         reference: Some(day.to_string()),
         lot: None,
@@ -118,13 +118,13 @@ fn shown(line: &Line, details: &mut impl Iterator<Item = EntryDetails>) -> Ledge
 async fn booked(
     tx: &mut Tx,
     customer: CustomerId,
-) -> Result<(Vec<Booked>, Vec<EntryDetails>), StoreError> {
+) -> Result<(Vec<BookedEntry>, Vec<EntryDetails>), StoreError> {
     const SQL: &str = "
         select id, at, amount, balance_after, coalesce(debt_after, 0), kind, reference, lot_id
         from ledger where customer_id = $1 order by coalesce(place, 0), at, id";
     let (mut entries, mut details) = (Vec::new(), Vec::new());
     for row in tx.rows(SQL, &[customer.into()]).await? {
-        entries.push(Booked {
+        entries.push(BookedEntry {
             id: row.parse(0, "ledger")?,
             at: row.time(1)?,
             amount: row.int(2)?,
@@ -153,7 +153,7 @@ async fn days(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<DayUsage>, Sto
     let rows = tx.rows(SQL, &[query.of.customer.into(), key.as_deref().into()]).await?;
     rows.iter()
         .map(|row| {
-            let day = Day::from_number(row.int(0)?);
+            let day = UtcDay::from_number(row.int(0)?);
             Ok(DayUsage { day, exports: row.int(1)?, all: row.int(2)? })
         })
         .collect()

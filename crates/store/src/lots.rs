@@ -2,7 +2,7 @@
 //! with one entry of the ledger for each change of the balance.
 
 use domain::id::{CustomerId, EntryId, LotId};
-use domain::lots::{Lot, Lots, Movement};
+use domain::lots::{CustomerLots, Lot, LotMovement};
 use domain::time::Timestamp;
 
 use crate::balance::{self, LockedBalances};
@@ -19,7 +19,7 @@ const COLUMNS: &str = "
 /// A customer's balance and lots while a transaction changes them. Nobody else changes them meanwhile.
 pub(crate) struct CreditHoldings {
     pub(crate) customer: CustomerId,
-    pub(crate) lots: Lots,
+    pub(crate) lots: CustomerLots,
     before: Vec<Lot>,
     balances: LockedBalances,
     at: Timestamp,
@@ -65,7 +65,7 @@ pub(crate) async fn open(
 ) -> Result<Option<CreditHoldings>, StoreError> {
     let balances = balance::lock(tx, std::iter::once(customer)).await?;
     let Some((_, balance)) = balances.current().next() else { return Ok(None) };
-    let mut lots = Lots::new(read_left(tx, customer).await?, balance.debt);
+    let mut lots = CustomerLots::new(read_left(tx, customer).await?, balance.debt);
     lots.know(read_wanted(tx, customer, wanted).await?);
     if lots.left() < balance.available {
         // A hold was released that had been attributed.
@@ -114,7 +114,7 @@ impl CreditHoldings {
     async fn write_entry(
         &mut self,
         tx: &mut Tx,
-        (place, movement): (u64, &Movement),
+        (place, movement): (u64, &LotMovement),
         label: EntryLabel<'_>,
     ) -> Result<bool, StoreError> {
         const INSERT: &str = "
@@ -191,7 +191,7 @@ pub async fn list(
     let mut tx = store.snapshot().await?;
     let row = tx.row(AVAILABLE, &[customer.into()]).await?;
     let available = row.map_or(Ok(0), |row| row.int(0))?;
-    let mut lots = Lots::new(read_left(&mut tx, customer).await?, 0);
+    let mut lots = CustomerLots::new(read_left(&mut tx, customer).await?, 0);
     if lots.left() < available {
         lots.know(read_spent(&mut tx, customer).await?);
     }

@@ -9,8 +9,8 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, LotId, OrderId};
 use domain::lots::{LATE_LIFE_S, Lot, LotSource};
 use domain::payment::{Mismatch, OrderChannel, PaymentSource};
-use domain::sales::{Part, PartKind, Sale, pot_of_period, pot_of_sale};
-use domain::time::{Day, Timestamp};
+use domain::sales::{PartKind, Sale, SalePart, pot_of_period, pot_of_sale};
+use domain::time::{Timestamp, UtcDay};
 
 use crate::lots::{self, CreditHoldings, EntryLabel, LotSelection};
 use crate::orders::{self, Order};
@@ -138,7 +138,7 @@ struct PaymentGrantee {
 
 /// What is granted for one thing that was sold.
 struct SoldGoods {
-    part: Part,
+    part: SalePart,
     source: LotSource,
     expires_at: Option<Timestamp>,
     reference: String,
@@ -224,7 +224,7 @@ pub async fn is_granted(store: &Store, payment: &str) -> Result<bool, StoreError
 }
 
 /// Every payment that was booked on this UTC day.
-pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<RecordedPayment>, StoreError> {
+pub async fn list_booked(store: &Store, day: UtcDay) -> Result<Vec<RecordedPayment>, StoreError> {
     const SQL: &str = "
         select id, source, amount_cents, currency from sales
         where at >= $1 and at < $2 order by at, id";
@@ -301,7 +301,7 @@ fn of_order(
         let details = format!("{} was paid by {} before", order.id, payment.unwrap_or("nothing"));
         return differ(Mismatch::OtherPayment, details);
     }
-    let part = Part {
+    let part = SalePart {
         kind: PartKind::Pack,
         pot: pot_of_sale(paid.payment),
         money: paid.amount_cents.saturating_sub(paid.tax_cents),
@@ -342,7 +342,7 @@ impl SoldPart {
         // What is paid after its period can be spent for a while at least.
         let late = (now > self.period_end).then(|| now.plus_seconds(LATE_LIFE_S));
         let expires_at = self.expires_at.map(|end| late.map_or(end, |late| end.max(late)));
-        let part = Part {
+        let part = SalePart {
             kind: self.kind,
             pot: pot_of_period(self.kind, subscription, self.period_end),
             money: self.money_cents,
@@ -428,7 +428,7 @@ async fn grant(
 async fn write(
     tx: &mut Tx,
     holdings: &mut CreditHoldings,
-    parts: Vec<Part>,
+    parts: Vec<SalePart>,
     paid: &NewPayment<'_>,
 ) -> Result<(), StoreError> {
     let (scope, lines, number, sold_at) = match paid.what {

@@ -1,7 +1,7 @@
 //! Versions of plans: what each price of the processor sells, written down when it is first seen and never changed.
 
 use domain::plan::PlanVersion;
-use domain::slot::Accounts;
+use domain::slot::AccountCounts;
 use domain::time::Timestamp;
 
 use crate::sql::SqlRow;
@@ -81,6 +81,6 @@ fn version(row: &SqlRow) -> Result<PlanVersion, StoreError> {
         plan_id: row.text(1)?,
         price_cents: row.int(2)?,
         monthly_credits: row.int(3)?,
-        accounts: row.parse::<Accounts>(4, "plan_versions")?,
+        accounts: row.parse::<AccountCounts>(4, "plan_versions")?,
     })
 }

@@ -1,7 +1,7 @@
 //! Registration: a customer, its first key, its trial and its first mail, together or not at all.
 
 use domain::customer::TrialState;
-use domain::time::Day;
+use domain::time::UtcDay;
 
 use crate::customers::{self, NewCustomer};
 use crate::jobs::{self, NewJob};
@@ -64,7 +64,7 @@ pub async fn register(
 }
 
 /// Forgets the counts of the days before `day`.
-pub async fn delete_trial_counts(store: &Store, day: Day) -> Result<u64, StoreError> {
+pub async fn delete_trial_counts(store: &Store, day: UtcDay) -> Result<u64, StoreError> {
     const SQL: &str = "delete from trial_starts where day < $1";
     let mut tx = store.write().await?;
     let deleted = tx.execute(SQL, &[day.into()]).await?;
@@ -73,7 +73,7 @@ pub async fn delete_trial_counts(store: &Store, day: Day) -> Result<u64, StoreEr
 }
 
 /// Counts the trial under every limit, or under none; false when one of them is reached.
-async fn begin_trial(tx: &mut Tx, limits: &[TrialLimit], day: Day) -> Result<bool, StoreError> {
+async fn begin_trial(tx: &mut Tx, limits: &[TrialLimit], day: UtcDay) -> Result<bool, StoreError> {
     const COUNT: &str = "
         insert into trial_starts (scope, day, trials) values ($1, $2, 1)
         on conflict (scope, day) do update set trials = trial_starts.trials + 1

@@ -6,7 +6,7 @@
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, OrderId};
 use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
-use domain::sales::Withdrawal;
+use domain::sales::CreditWithdrawal;
 use domain::time::Timestamp;
 
 use crate::jobs::{self, NewJob};
@@ -65,7 +65,7 @@ pub struct ReversalChange {
     /// Whether automatic top-up was on until this turned it off.
     pub stops_top_up: bool,
     /// What is to be changed of the customer's credit at the processor.
-    pub withdrawals: Vec<Withdrawal>,
+    pub withdrawals: Vec<CreditWithdrawal>,
     /// The order that was paid for, where it was a pack.
     pub order: Option<OrderId>,
 }

@@ -1,8 +1,8 @@
 //! Sales in the database: what paid invoices and packs sold, read and written as `domain::sales` needs them.
 
 use domain::id::CustomerId;
-use domain::lots::Lots;
-use domain::sales::{Part, PartKind, Sale, Sales, Transfer, pot_of_period};
+use domain::lots::CustomerLots;
+use domain::sales::{CustomerSales, PartKind, PotTransfer, Sale, SalePart, pot_of_period};
 use domain::time::Timestamp;
 
 use crate::sql::SqlRow;
@@ -111,9 +111,9 @@ pub async fn note_slot_credit(
 pub(crate) async fn read(
     tx: &mut Tx,
     scope: SaleScope<'_>,
-    lots: Lots,
+    lots: CustomerLots,
     (credit_cents, now): (i64, Timestamp),
-) -> Result<Sales, StoreError> {
+) -> Result<CustomerSales, StoreError> {
     const SALES: &str = "
         select id, sold_at, number, amount_cents, tax_cents, reversed_cents, withdrawn_cents from sales where";
     const PARTS: &str = "
@@ -143,12 +143,12 @@ pub(crate) async fn read(
         }
     }
     for row in tx.rows(text(TRANSFERS, "t.sale_id, t.pot"), &value).await? {
-        let (id, transfer) = (row.text(0)?, Transfer { pot: row.text(1)?, cents: row.int(2)? });
+        let (id, transfer) = (row.text(0)?, PotTransfer { pot: row.text(1)?, cents: row.int(2)? });
         if let Some(sale) = sales.iter_mut().find(|sale| sale.id == id) {
             sale.transfers.push(transfer);
         }
     }
-    Ok(Sales::new(sales, lots, credit_cents, now))
+    Ok(CustomerSales::new(sales, lots, credit_cents, now))
 }
 
 /// Writes what changed of sales that were read before.
@@ -266,8 +266,8 @@ fn sale(row: &SqlRow) -> Result<Sale, StoreError> {
     })
 }
 
-fn part(row: &SqlRow) -> Result<Part, StoreError> {
-    Ok(Part {
+fn part(row: &SqlRow) -> Result<SalePart, StoreError> {
+    Ok(SalePart {
         kind: row.parse(1, "sale_parts")?,
         pot: row.text(2)?,
         money: row.int(3)?,

@@ -3,7 +3,7 @@
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
 use domain::platform::Platform;
-use domain::slot::Accounts;
+use domain::slot::AccountCounts;
 
 use crate::audit::AuditEntry;
 use crate::subscriptions::DisplacedAccount;
@@ -56,8 +56,8 @@ impl SlotCandidate {
 pub(crate) async fn occupied(
     tx: &mut Tx,
     customer: CustomerId,
-    before: &Accounts,
-    after: &Accounts,
+    before: &AccountCounts,
+    after: &AccountCounts,
 ) -> Result<Option<OccupiedSlots>, StoreError> {
     let accounts = oldest_first(tx, customer).await?;
     let lowered = Platform::ALL.iter().filter(|it| after.on(**it) < before.on(**it));
@@ -83,7 +83,7 @@ pub(crate) async fn occupied(
 pub(crate) async fn fit(
     tx: &mut Tx,
     customer: CustomerId,
-    limits: &Accounts,
+    limits: &AccountCounts,
     first: Option<&CreatorId>,
 ) -> Result<Vec<SlotShift>, StoreError> {
     let mut shifts = fill(tx, customer, limits, first).await?;
@@ -103,7 +103,7 @@ pub(crate) async fn fit(
 pub(crate) async fn over(
     tx: &mut Tx,
     customer: CustomerId,
-    limits: &Accounts,
+    limits: &AccountCounts,
 ) -> Result<Vec<DisplacedAccount>, StoreError> {
     let accounts = oldest_first(tx, customer).await?;
     let mut over = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) async fn over(
 pub(crate) async fn fill(
     tx: &mut Tx,
     customer: CustomerId,
-    limits: &Accounts,
+    limits: &AccountCounts,
     first: Option<&CreatorId>,
 ) -> Result<Vec<SlotShift>, StoreError> {
     let mut accounts = oldest_first(tx, customer).await?;

@@ -5,7 +5,9 @@
 use domain::account::CreatorId;
 use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
-use domain::slot::{Allowances, ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
+use domain::slot::{
+    AccountAllowances, ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState,
+};
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
@@ -166,7 +168,7 @@ impl SlotChange {
 pub async fn start(
     store: &Store,
     new: &NewSlotChange,
-    allowances: &Allowances,
+    allowances: &AccountAllowances,
 ) -> Result<SlotChangeStart, StoreError> {
     let mut tx = store.write().await?;
     customers::lock(&mut tx, new.customer).await?;
@@ -296,7 +298,7 @@ pub async fn fail(
     store: &Store,
     change: &SlotChange,
     failure: SlotChangeFailure<'_>,
-    allowances: &Allowances,
+    allowances: &AccountAllowances,
     note: &(dyn Fn(&[SlotShift]) -> Option<AuditEntry> + Send + Sync),
 ) -> Result<Option<Vec<SlotShift>>, StoreError> {
     const SQL: &str = "

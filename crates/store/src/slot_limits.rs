@@ -4,7 +4,7 @@
 
 use domain::id::CustomerId;
 use domain::platform::Platform;
-use domain::slot::{Accounts, Allowances};
+use domain::slot::{AccountAllowances, AccountCounts};
 use domain::subscription::SubscriptionStatus;
 
 use crate::slot_changes::{self, SlotChange};
@@ -16,11 +16,11 @@ use crate::{Store, StoreError, accounts, slot_assignment};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotLimits {
     /// What the plan in force adds.
-    pub plan: Accounts,
+    pub plan: AccountCounts,
     /// The extra slots of the processor's subscription.
-    pub extra: Accounts,
+    pub extra: AccountCounts,
     /// How many accounts may be in use. What a change under way gives up is no longer counted.
-    pub limit: Accounts,
+    pub limit: AccountCounts,
 }
 
 /// Everything about a customer's places at one instant.
@@ -31,9 +31,9 @@ pub struct SlotUsage {
     /// The limits.
     pub limits: SlotLimits,
     /// Accounts that are connected, in use or not.
-    pub connected: Accounts,
+    pub connected: AccountCounts,
     /// Accounts in use: active, or waiting to be connected again.
-    pub active: Accounts,
+    pub active: AccountCounts,
     /// The change that is under way.
     pub open: Option<SlotChange>,
 }
@@ -42,11 +42,11 @@ pub struct SlotUsage {
 pub async fn usage(
     store: &Store,
     customer: CustomerId,
-    allowances: &Allowances,
+    allowances: &AccountAllowances,
 ) -> Result<SlotUsage, StoreError> {
     let mut tx = store.snapshot().await?;
-    let mut connected = Accounts::default();
-    let mut active = Accounts::default();
+    let mut connected = AccountCounts::default();
+    let mut active = AccountCounts::default();
     for platform in Platform::ALL {
         let count = accounts::count_in(&mut tx, customer, *platform).await?;
         *connected.on_mut(*platform) = count.in_use.saturating_add(count.inactive);
@@ -65,7 +65,7 @@ pub async fn usage(
 pub async fn over(
     store: &Store,
     customer: CustomerId,
-    limits: &Accounts,
+    limits: &AccountCounts,
 ) -> Result<Vec<DisplacedAccount>, StoreError> {
     slot_assignment::over(&mut store.snapshot().await?, customer, limits).await
 }
@@ -74,7 +74,7 @@ pub async fn over(
 pub(crate) async fn of(
     tx: &mut Tx,
     customer: CustomerId,
-    allowances: &Allowances,
+    allowances: &AccountAllowances,
 ) -> Result<SlotLimits, StoreError> {
     const OPEN: &str = "
         select i.platform, i.count_after
@@ -92,7 +92,7 @@ pub(crate) async fn of(
 }
 
 /// The accounts of the version that is paid for; where that is not known, of the one that the subscription holds.
-async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<Accounts, StoreError> {
+async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, StoreError> {
     const SQL: &str = "
         select s.status, v.accounts
         from subscriptions s join plan_versions v on v.price_id = coalesce(s.paid_price_id, (
@@ -100,19 +100,19 @@ async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<Accounts, StoreErr
             where i.customer_id = s.customer_id and i.kind = 'plan' and i.quantity > 0))
         where s.customer_id = $1";
     let Some(row) = tx.row(SQL, &[customer.into()]).await? else {
-        return Ok(Accounts::default());
+        return Ok(AccountCounts::default());
     };
     let entitles = row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles();
-    if entitles { row.parse(1, "plan_versions") } else { Ok(Accounts::default()) }
+    if entitles { row.parse(1, "plan_versions") } else { Ok(AccountCounts::default()) }
 }
 
 /// The extra slots of a subscription that counts.
-async fn of_slots(tx: &mut Tx, customer: CustomerId) -> Result<Accounts, StoreError> {
+async fn of_slots(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, StoreError> {
     const SQL: &str = "
         select s.status, i.platform, i.quantity
         from subscriptions s join subscription_items i on i.customer_id = s.customer_id
         where s.customer_id = $1 and i.kind = 'slot' and i.platform is not null";
-    let mut extra = Accounts::default();
+    let mut extra = AccountCounts::default();
     for row in tx.rows(SQL, &[customer.into()]).await? {
         if row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles() {
             *extra.on_mut(row.parse(1, "subscription_items")?) += row.int(2)?;

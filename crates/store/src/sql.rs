@@ -10,7 +10,7 @@ use domain::id::{
     CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, LotId, NodeId,
     OfferId, OrderId, RunId, SessionId,
 };
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 use domain::token::TokenHash;
 use rusqlite::types::FromSql;
 use sqlx::Row as _;
@@ -139,8 +139,8 @@ impl From<Credits> for SqlValue<'_> {
     }
 }
 
-impl From<Day> for SqlValue<'_> {
-    fn from(day: Day) -> Self {
+impl From<UtcDay> for SqlValue<'_> {
+    fn from(day: UtcDay) -> Self {
         Self::Int(Some(day.number()))
     }
 }

@@ -7,7 +7,7 @@ use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 
@@ -86,7 +86,7 @@ pub struct SubscriptionReading<'a> {
     /// What the processor showed.
     pub view: &'a SubscriptionView,
     /// What plans and customers have.
-    pub allowances: &'a Allowances,
+    pub allowances: &'a AccountAllowances,
     /// Now.
     pub at: Timestamp,
     /// What follows from it, written down with it.

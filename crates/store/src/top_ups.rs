@@ -7,7 +7,7 @@
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::payment::OrderChannel;
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState};
 
 use crate::orders::NewOrder;
@@ -204,7 +204,7 @@ pub async fn find(store: &Store, order: OrderId) -> Result<Option<TopUp>, StoreE
 }
 
 /// The cents that charges of this day have taken or may still take.
-pub async fn spent_on(store: &Store, customer: CustomerId, day: Day) -> Result<i64, StoreError> {
+pub async fn spent_on(store: &Store, customer: CustomerId, day: UtcDay) -> Result<i64, StoreError> {
     spent_in(&mut store.read().await?, customer, day).await
 }
 
@@ -409,7 +409,7 @@ async fn note_intent_in(tx: &mut Tx, order: OrderId, intent: &str) -> Result<(),
     Ok(())
 }
 
-async fn spent_in(tx: &mut Tx, customer: CustomerId, day: Day) -> Result<i64, StoreError> {
+async fn spent_in(tx: &mut Tx, customer: CustomerId, day: UtcDay) -> Result<i64, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(cents), 0) as bigint) from top_ups
         where customer_id = $1 and day = $2 and state <> 'failed'";

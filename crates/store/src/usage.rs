@@ -5,7 +5,7 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
 use domain::method::Method;
 use domain::platform::Platform;
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 
 use crate::sql::SqlRow;
 use crate::tx::Tx;
@@ -54,7 +54,7 @@ pub struct UsageOf {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayUsage {
     /// The day.
-    pub day: Day,
+    pub day: UtcDay,
     /// How many calls.
     pub calls: i64,
     /// How many exports were charged; they are no calls.
@@ -101,7 +101,7 @@ pub async fn balance(
 pub async fn overview(
     store: &Store,
     of: UsageOf,
-    today: Day,
+    today: UtcDay,
 ) -> Result<Option<(CreditBalance, CreditSpend)>, StoreError> {
     let mut tx = store.snapshot().await?;
     let Some(balance) = balance_in(&mut tx, of.customer).await? else { return Ok(None) };
@@ -133,13 +133,13 @@ async fn balance_in(
 pub async fn spend(
     store: &Store,
     customer: CustomerId,
-    today: Day,
+    today: UtcDay,
 ) -> Result<CreditSpend, StoreError> {
     spend_in(&mut store.read().await?, UsageOf { customer, key: None, only_allowed: false }, today)
         .await
 }
 
-async fn spend_in(tx: &mut Tx, of: UsageOf, today: Day) -> Result<CreditSpend, StoreError> {
+async fn spend_in(tx: &mut Tx, of: UsageOf, today: UtcDay) -> Result<CreditSpend, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
@@ -169,7 +169,7 @@ async fn spend_in(tx: &mut Tx, of: UsageOf, today: Day) -> Result<CreditSpend, S
 pub async fn daily(
     store: &Store,
     of: UsageOf,
-    today: Day,
+    today: UtcDay,
     days: i64,
 ) -> Result<Vec<DayUsage>, StoreError> {
     const SQL: &str = "
@@ -199,7 +199,7 @@ pub async fn daily(
     let counted = rows.iter().map(day_usage).collect::<Result<Vec<DayUsage>, StoreError>>()?;
     Ok((first.number()..=today.number())
         .map(|number| {
-            let day = Day::from_number(number);
+            let day = UtcDay::from_number(number);
             counted.iter().find(|usage| usage.day == day).copied().unwrap_or(DayUsage {
                 day,
                 calls: 0,
@@ -217,7 +217,7 @@ pub async fn daily(
 pub async fn hot_failure(
     store: &Store,
     of: UsageOf,
-    today: Day,
+    today: UtcDay,
 ) -> Result<Option<HotFailure>, StoreError> {
     const WORST: &str = "
         select creator_id, platform, method, route, cast(sum(calls) as bigint),
@@ -272,7 +272,7 @@ pub async fn hot_failure(
 
 fn day_usage(row: &SqlRow) -> Result<DayUsage, StoreError> {
     Ok(DayUsage {
-        day: Day::from_number(row.int(0)?),
+        day: UtcDay::from_number(row.int(0)?),
         calls: row.int(1)?,
         exports: row.int(2)?,
         credits: row.credits(3)?,

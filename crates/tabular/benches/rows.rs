@@ -6,13 +6,13 @@ use std::io::Cursor;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use tabular::{
-    Columns, Draft, Facts, Flattener, Format, Rendering, SpoolReader, SpoolWriter, Spooled,
-    TabularError,
+    FileColumns, FileFormat, FileRendering, ManifestFacts, RowFlattener, SpoolReader, SpoolWriter,
+    SpooledPages, TabularDraft, TabularError,
 };
 
 const PAGES: u64 = 20;
 const PAGE_ROWS: u64 = 1_000;
-const FACTS: Facts<'_> = Facts {
+const FACTS: ManifestFacts<'_> = ManifestFacts {
     job: "exp_1",
     account: "ada",
     platform: "platform_alpha",
@@ -34,8 +34,8 @@ fn row(id: u64) -> String {
     )
 }
 
-fn spool(pages: &[Vec<String>]) -> Result<(Vec<u8>, Spooled), TabularError> {
-    let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+fn spool(pages: &[Vec<String>]) -> Result<(Vec<u8>, SpooledPages), TabularError> {
+    let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
     for page in pages {
         writer.append(b"1000", page.iter().map(String::as_str))?;
     }
@@ -43,17 +43,17 @@ fn spool(pages: &[Vec<String>]) -> Result<(Vec<u8>, Spooled), TabularError> {
 }
 
 fn rendered(
-    format: Format,
+    format: FileFormat,
     bytes: &[u8],
-    known: (&Spooled, &Columns),
+    known: (&SpooledPages, &FileColumns),
 ) -> Result<u64, TabularError> {
     let frames = SpoolReader::new([bytes])?;
     let file = Cursor::new(Vec::new());
-    Ok(tabular::render(&Rendering::new(format, FACTS), known, frames, file)?.bytes)
+    Ok(tabular::render(&FileRendering::new(format, FACTS), known, frames, file)?.bytes)
 }
 
-fn drafted(format: Format, pages: &[String]) -> Result<(), TabularError> {
-    let mut draft = Draft::new(format, Cursor::new(Vec::new()), u64::MAX);
+fn drafted(format: FileFormat, pages: &[String]) -> Result<(), TabularError> {
+    let mut draft = TabularDraft::new(format, Cursor::new(Vec::new()), u64::MAX);
     pages.iter().try_for_each(|page| draft.page(page))
 }
 
@@ -62,7 +62,7 @@ fn main() -> Result<(), TabularError> {
     let page = |page| (0..PAGE_ROWS).map(|number| row(page * PAGE_ROWS + number)).collect();
     let pages: Vec<Vec<String>> = (0..PAGES).map(page).collect();
     let (bytes, spooled) = spool(&pages)?;
-    let mut collecting = Flattener::collecting(Columns::new());
+    let mut collecting = RowFlattener::collecting(FileColumns::new());
     pages.iter().flatten().try_for_each(|row| collecting.read(row))?;
     let known = (&spooled, collecting.columns());
     let texts: Vec<String> = pages.iter().map(|rows| rows.join("\n") + "\n").collect();
@@ -71,13 +71,13 @@ fn main() -> Result<(), TabularError> {
     group.throughput(Throughput::Elements(PAGES * PAGE_ROWS));
     group.bench_function("flatten", |bencher| {
         bencher.iter_batched_ref(
-            || Flattener::collecting(Columns::new()),
+            || RowFlattener::collecting(FileColumns::new()),
             |flattener| pages.iter().flatten().all(|row| flattener.read(black_box(row)).is_ok()),
             BatchSize::LargeInput,
         );
     });
     group.bench_function("spool", |bencher| bencher.iter(|| spool(black_box(&pages)).is_ok()));
-    for format in Format::ALL {
+    for format in FileFormat::ALL {
         rendered(format, &bytes, known)?;
         group.bench_function(format.as_str(), |bencher| {
             bencher.iter(|| rendered(format, black_box(&bytes), known).is_ok());

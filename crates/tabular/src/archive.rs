@@ -7,9 +7,9 @@ use std::io::{Seek, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::capped::Digesting;
-use crate::columns::Columns;
-use crate::{DeclaredColumn, Facts, Spooled, TabularError};
+use crate::capped::DigestingWriter;
+use crate::columns::FileColumns;
+use crate::{DeclaredColumn, ManifestFacts, SpooledPages, TabularError};
 
 /// The name of the rows in an archive.
 pub const DATA_NAME: &str = "data.csv";
@@ -20,31 +20,31 @@ pub const MANIFEST_NAME: &str = "manifest.json";
 const COMPRESSION_LEVEL: i64 = 4;
 
 /// An entry that is being written, or the archive between two entries.
-pub(crate) type Archive<W> = ZipWriter<W>;
+pub(crate) type ArchiveWriter<W> = ZipWriter<W>;
 
 #[derive(serde::Serialize)]
-struct Manifest<'a> {
+struct ArchiveManifest<'a> {
     job: &'a str,
     account: &'a str,
     platform: &'a str,
     dataset: &'a str,
-    window: Window<'a>,
+    window: ManifestWindow<'a>,
     rows: u64,
     pages: u64,
     bytes: u64,
     sha256: &'a str,
-    columns: Vec<Column<'a>>,
+    columns: Vec<ManifestColumn<'a>>,
     tool_version: &'a str,
 }
 
 #[derive(serde::Serialize)]
-struct Window<'a> {
+struct ManifestWindow<'a> {
     start_date: Option<&'a str>,
     end_date: Option<&'a str>,
 }
 
 #[derive(serde::Serialize)]
-struct Column<'a> {
+struct ManifestColumn<'a> {
     name: &'a str,
     /// As it is declared; what its cells hold, where nothing is.
     #[serde(rename = "type")]
@@ -57,7 +57,7 @@ struct Column<'a> {
 /// Begins an entry. Readers of small archives need not know of 64-bit lengths, so those are used only where
 /// `bytes_max` says that they may be needed.
 pub(crate) fn begin<W: Write + Seek>(
-    archive: &mut Archive<W>,
+    archive: &mut ArchiveWriter<W>,
     name: &str,
     bytes_max: u64,
 ) -> Result<(), TabularError> {
@@ -71,25 +71,27 @@ pub(crate) fn begin<W: Write + Seek>(
 }
 
 /// Begins the entry of the rows; what is written to it is counted and digested.
-pub(crate) fn begin_data<W: Write + Seek>(out: W) -> Result<Digesting<Archive<W>>, TabularError> {
+pub(crate) fn begin_data<W: Write + Seek>(
+    out: W,
+) -> Result<DigestingWriter<ArchiveWriter<W>>, TabularError> {
     let mut archive = ZipWriter::new(out);
     begin(&mut archive, DATA_NAME, u64::MAX)?;
-    Ok(Digesting::new(archive))
+    Ok(DigestingWriter::new(archive))
 }
 
 /// Ends the entry of the rows, adds the manifest, and gives the output back.
 pub(crate) fn finish_data<W: Write + Seek>(
-    data: Digesting<Archive<W>>,
-    facts: &Facts<'_>,
-    (spooled, columns): (&Spooled, &Columns),
+    data: DigestingWriter<ArchiveWriter<W>>,
+    facts: &ManifestFacts<'_>,
+    (spooled, columns): (&SpooledPages, &FileColumns),
 ) -> Result<W, TabularError> {
     let (mut archive, bytes, sha256) = data.finish();
-    let manifest = Manifest {
+    let manifest = ArchiveManifest {
         job: facts.job,
         account: facts.account,
         platform: facts.platform,
         dataset: facts.dataset,
-        window: Window { start_date: facts.start_date, end_date: facts.end_date },
+        window: ManifestWindow { start_date: facts.start_date, end_date: facts.end_date },
         rows: spooled.rows,
         pages: spooled.pages,
         bytes,
@@ -104,17 +106,19 @@ pub(crate) fn finish_data<W: Write + Seek>(
 }
 
 /// Ends an archive.
-pub(crate) fn finish<W: Write + Seek>(archive: Archive<W>) -> Result<W, TabularError> {
+pub(crate) fn finish<W: Write + Seek>(archive: ArchiveWriter<W>) -> Result<W, TabularError> {
     archive.finish().map_err(failure)
 }
 
-fn described(columns: &Columns) -> Vec<Column<'_>> {
+fn described(columns: &FileColumns) -> Vec<ManifestColumn<'_>> {
     let declarations = columns.declarations().iter().map(Some).chain(std::iter::repeat(None));
     let found = columns.names().iter().zip(columns.kinds()).zip(declarations);
-    found.map(|((name, found), declared)| Column::of(name, found.as_str(), declared)).collect()
+    found
+        .map(|((name, found), declared)| ManifestColumn::of(name, found.as_str(), declared))
+        .collect()
 }
 
-impl<'a> Column<'a> {
+impl<'a> ManifestColumn<'a> {
     fn of(name: &'a str, values: &'static str, declared: Option<&DeclaredColumn>) -> Self {
         let kind = declared.and_then(|column| column.kind).unwrap_or(values);
         Self { name, kind, unit: declared.and_then(|column| column.unit), values }

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 /// Passes writes on up to a length; beyond it they fail with [`ErrorKind::FileTooLarge`].
 #[derive(Debug)]
-pub(crate) struct Capped<W> {
+pub(crate) struct CappedWriter<W> {
     inner: W,
     position: u64,
     bytes_max: u64,
@@ -14,13 +14,13 @@ pub(crate) struct Capped<W> {
 
 /// Passes writes on and knows their number and their SHA-256.
 #[derive(Debug)]
-pub(crate) struct Digesting<W> {
+pub(crate) struct DigestingWriter<W> {
     inner: W,
     bytes: u64,
     digest: Sha256,
 }
 
-impl<W> Capped<W> {
+impl<W> CappedWriter<W> {
     /// Stands at the beginning of an output.
     pub(crate) const fn new(inner: W, bytes_max: u64) -> Self {
         Self { inner, position: 0, bytes_max }
@@ -31,7 +31,7 @@ impl<W> Capped<W> {
     }
 }
 
-impl<W: Write> Write for Capped<W> {
+impl<W: Write> Write for CappedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.position.saturating_add(bytes.len() as u64) > self.bytes_max {
             return Err(Error::from(ErrorKind::FileTooLarge));
@@ -46,14 +46,14 @@ impl<W: Write> Write for Capped<W> {
     }
 }
 
-impl<W: Seek> Seek for Capped<W> {
+impl<W: Seek> Seek for CappedWriter<W> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.position = self.inner.seek(to)?;
         Ok(self.position)
     }
 }
 
-impl<W> Digesting<W> {
+impl<W> DigestingWriter<W> {
     pub(crate) fn new(inner: W) -> Self {
         Self { inner, bytes: 0, digest: Sha256::new() }
     }
@@ -64,7 +64,7 @@ impl<W> Digesting<W> {
     }
 }
 
-impl<W: Write> Write for Digesting<W> {
+impl<W: Write> Write for DigestingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.bytes += written as u64;
@@ -80,7 +80,7 @@ impl<W: Write> Write for Digesting<W> {
 /// The length and the SHA-256 of a whole file, read from its beginning.
 pub(crate) fn digest_of(file: &mut (impl Read + Seek)) -> io::Result<(u64, String)> {
     file.rewind()?;
-    let mut digesting = Digesting::new(io::sink());
+    let mut digesting = DigestingWriter::new(io::sink());
     let mut block = vec![0; 64 * 1024];
     loop {
         let length = file.read(&mut block)?;

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::declared::{self, DeclaredColumn};
-use crate::scan::{Scanner, Span, StringSpan};
+use crate::scan::{JsonScanner, StringSpan, TextSpan};
 use crate::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, TabularError, check_length};
 
 /// How many objects deep fields become columns of their own.
@@ -26,9 +26,9 @@ const MEMBERS_KEPT_MAX: usize = 4096;
 
 /// The columns of a file: those that are declared, then the others in the order in which their fields were first seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Columns {
+pub struct FileColumns {
     names: Vec<String>,
-    kinds: Vec<Kinds>,
+    kinds: Vec<CellKinds>,
     positions: HashMap<String, usize>,
     /// What stands first, whatever comes.
     declared: Vec<DeclaredColumn>,
@@ -57,7 +57,7 @@ pub enum ColumnKind {
 
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell<'a> {
+pub enum CellValue<'a> {
     /// `null`, or no such field.
     Empty,
     /// A text.
@@ -72,21 +72,21 @@ pub enum Cell<'a> {
 
 /// The set of kinds that a column's cells have, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Kinds(u8);
+struct CellKinds(u8);
 
 /// Takes rows apart, one after the other, and keeps what it learns of their shape.
 #[derive(Debug)]
-pub struct Flattener {
-    columns: Columns,
-    rule: Rule,
-    root: Node,
+pub struct RowFlattener {
+    columns: FileColumns,
+    rule: FieldRule,
+    root: ObjectNode,
     members: usize,
-    cells: Vec<Found>,
+    cells: Vec<FoundCell>,
 }
 
 /// What happens to a field that none of the columns is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum FieldRule {
     /// It becomes one.
     Collect,
     /// It is an error.
@@ -95,24 +95,24 @@ enum Rule {
 
 /// The members that objects at one place of a row have, in the order in which they were first seen.
 #[derive(Debug, Default)]
-struct Node {
-    members: Vec<Member>,
+struct ObjectNode {
+    members: Vec<ObjectMember>,
     places: HashMap<Box<str>, usize>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct ObjectMember {
     /// Its name as it stands in the JSON text.
     spelling: Box<str>,
     /// The name of its column.
     name: String,
-    slot: Slot,
-    object: Option<Box<Node>>,
+    slot: MemberSlot,
+    object: Option<Box<ObjectNode>>,
 }
 
 /// Where values of a member go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slot {
+enum MemberSlot {
     /// None has come.
     Unknown,
     /// Into a column.
@@ -125,15 +125,15 @@ enum Slot {
 
 /// What was found for a column in the current row.
 #[derive(Debug, Clone, Copy)]
-enum Found {
+enum FoundCell {
     Nothing,
     Text(StringSpan),
-    Number(Span),
+    Number(TextSpan),
     Boolean(bool),
-    Json(Span),
+    Json(TextSpan),
 }
 
-impl Columns {
+impl FileColumns {
     /// No columns yet.
     pub fn new() -> Self {
         Self::default()
@@ -198,7 +198,7 @@ impl Columns {
         let position = self.names.len();
         self.positions.insert(name.to_owned(), position);
         self.names.push(name.to_owned());
-        self.kinds.push(Kinds::default());
+        self.kinds.push(CellKinds::default());
         Ok(position)
     }
 }
@@ -217,7 +217,7 @@ impl ColumnKind {
     }
 }
 
-impl Kinds {
+impl CellKinds {
     const TEXT: u8 = 1;
     const NUMBER: u8 = 2;
     const BOOLEAN: u8 = 4;
@@ -235,35 +235,35 @@ impl Kinds {
     }
 }
 
-impl Flattener {
+impl RowFlattener {
     /// Collects columns behind those that are there already.
-    pub fn collecting(columns: Columns) -> Self {
-        Self::with(columns, Rule::Collect)
+    pub fn collecting(columns: FileColumns) -> Self {
+        Self::with(columns, FieldRule::Collect)
     }
 
     /// Reads rows whose columns were all collected before: a field that is none of them is an error.
-    pub fn arranging(columns: Columns) -> Self {
-        Self::with(columns, Rule::Refuse)
+    pub fn arranging(columns: FileColumns) -> Self {
+        Self::with(columns, FieldRule::Refuse)
     }
 
-    fn with(columns: Columns, rule: Rule) -> Self {
-        Self { columns, rule, root: Node::default(), members: 0, cells: Vec::new() }
+    fn with(columns: FileColumns, rule: FieldRule) -> Self {
+        Self { columns, rule, root: ObjectNode::default(), members: 0, cells: Vec::new() }
     }
 
     /// Takes a row apart: the text of one JSON object, at most [`crate::ROW_BYTES_MAX`] long.
     pub fn read(&mut self, row: &str) -> Result<(), TabularError> {
         check_length(row)?;
         if self.members > MEMBERS_KEPT_MAX {
-            self.root = Node::default();
+            self.root = ObjectNode::default();
             self.members = 0;
         }
         self.cells.clear();
-        self.cells.resize(self.columns.names.len(), Found::Nothing);
-        let mut scanner = Scanner::new(row);
+        self.cells.resize(self.columns.names.len(), FoundCell::Nothing);
+        let mut scanner = JsonScanner::new(row);
         if scanner.peek() != Some(b'{') {
             return Err(TabularError::NotAnObject);
         }
-        let mut pass = Pass {
+        let mut pass = RowPass {
             row,
             columns: &mut self.columns,
             rule: self.rule,
@@ -272,7 +272,7 @@ impl Flattener {
         };
         pass.object(&mut scanner, &mut self.root, "", 1)?;
         scanner.finish()?;
-        if self.rule == Rule::Collect {
+        if self.rule == FieldRule::Collect {
             for (kinds, found) in self.columns.kinds.iter_mut().zip(&self.cells) {
                 kinds.0 |= found.kind();
             }
@@ -281,7 +281,7 @@ impl Flattener {
     }
 
     /// The cells of the row that was read last, in the order of the columns; `row` is its text.
-    pub fn cells<'a>(&self, row: &'a str) -> impl Iterator<Item = Cell<'a>> {
+    pub fn cells<'a>(&self, row: &'a str) -> impl Iterator<Item = CellValue<'a>> {
         self.cells.iter().map(move |found| found.cell(row))
     }
 
@@ -291,31 +291,31 @@ impl Flattener {
     }
 
     /// The columns.
-    pub const fn columns(&self) -> &Columns {
+    pub const fn columns(&self) -> &FileColumns {
         &self.columns
     }
 
     /// Ends it and gives the columns back.
-    pub fn into_columns(self) -> Columns {
+    pub fn into_columns(self) -> FileColumns {
         self.columns
     }
 }
 
 /// One row on its way through the tree.
-struct Pass<'p> {
+struct RowPass<'p> {
     row: &'p str,
-    columns: &'p mut Columns,
-    rule: Rule,
+    columns: &'p mut FileColumns,
+    rule: FieldRule,
     members: &'p mut usize,
-    cells: &'p mut Vec<Found>,
+    cells: &'p mut Vec<FoundCell>,
 }
 
-impl Pass<'_> {
+impl RowPass<'_> {
     /// The depth is at most [`DEPTH_MAX`]; what is nested deeper is not taken apart.
     fn object(
         &mut self,
-        scanner: &mut Scanner<'_>,
-        node: &mut Node,
+        scanner: &mut JsonScanner<'_>,
+        node: &mut ObjectNode,
         parent: &str,
         depth: usize,
     ) -> Result<(), TabularError> {
@@ -343,8 +343,8 @@ impl Pass<'_> {
 
     fn value(
         &mut self,
-        scanner: &mut Scanner<'_>,
-        member: &mut Member,
+        scanner: &mut JsonScanner<'_>,
+        member: &mut ObjectMember,
         depth: usize,
     ) -> Result<(), TabularError> {
         let found = match scanner.peek() {
@@ -352,18 +352,18 @@ impl Pass<'_> {
                 let node = member.object.get_or_insert_default();
                 return self.object(scanner, node, &member.name, depth + 1);
             }
-            Some(b'{' | b'[') => Found::Json(scanner.nested()?),
-            Some(b'"') => Found::Text(scanner.string()?),
-            Some(b't') => scanner.word(b"true").map(|()| Found::Boolean(true))?,
-            Some(b'f') => scanner.word(b"false").map(|()| Found::Boolean(false))?,
-            Some(b'n') => scanner.word(b"null").map(|()| Found::Nothing)?,
-            _ => Found::Number(scanner.number()?),
+            Some(b'{' | b'[') => FoundCell::Json(scanner.nested()?),
+            Some(b'"') => FoundCell::Text(scanner.string()?),
+            Some(b't') => scanner.word(b"true").map(|()| FoundCell::Boolean(true))?,
+            Some(b'f') => scanner.word(b"false").map(|()| FoundCell::Boolean(false))?,
+            Some(b'n') => scanner.word(b"null").map(|()| FoundCell::Nothing)?,
+            _ => FoundCell::Number(scanner.number()?),
         };
-        let is_null = matches!(found, Found::Nothing);
-        if member.slot == Slot::Unknown || (member.slot == Slot::Null && !is_null) {
+        let is_null = matches!(found, FoundCell::Nothing);
+        if member.slot == MemberSlot::Unknown || (member.slot == MemberSlot::Null && !is_null) {
             member.slot = self.slot(&member.name, is_null)?;
         }
-        if let Slot::Column(column) = member.slot
+        if let MemberSlot::Column(column) = member.slot
             && let Some(cell) = self.cells.get_mut(column)
         {
             *cell = found;
@@ -373,7 +373,7 @@ impl Pass<'_> {
 
     fn add_member(
         &mut self,
-        node: &mut Node,
+        node: &mut ObjectNode,
         (parent, depth): (&str, usize),
         spelling: StringSpan,
     ) -> Result<usize, TabularError> {
@@ -390,27 +390,27 @@ impl Pass<'_> {
         Ok(node.push(spelling.span.of(self.row), name))
     }
 
-    fn slot(&mut self, name: &str, is_null: bool) -> Result<Slot, TabularError> {
+    fn slot(&mut self, name: &str, is_null: bool) -> Result<MemberSlot, TabularError> {
         if let Some(known) = self.columns.position(name) {
-            return Ok(Slot::Column(known));
+            return Ok(MemberSlot::Column(known));
         }
         if self.columns.is_closed {
-            return Ok(Slot::LeftOut);
+            return Ok(MemberSlot::LeftOut);
         }
         if is_null && self.columns.objects.contains(name) {
-            return Ok(Slot::Null);
+            return Ok(MemberSlot::Null);
         }
         match self.rule {
-            Rule::Refuse => Err(TabularError::UnknownColumn(name.to_owned())),
-            Rule::Collect => {
-                self.cells.push(Found::Nothing);
-                self.columns.push(name).map(Slot::Column)
+            FieldRule::Refuse => Err(TabularError::UnknownColumn(name.to_owned())),
+            FieldRule::Collect => {
+                self.cells.push(FoundCell::Nothing);
+                self.columns.push(name).map(MemberSlot::Column)
             }
         }
     }
 }
 
-impl Node {
+impl ObjectNode {
     fn find(&self, expected: usize, spelling: &str) -> Option<usize> {
         if self.members.get(expected).is_some_and(|member| &*member.spelling == spelling) {
             return Some(expected);
@@ -421,32 +421,32 @@ impl Node {
     fn push(&mut self, spelling: &str, name: String) -> usize {
         let place = self.members.len();
         self.places.insert(spelling.into(), place);
-        self.members.push(Member {
+        self.members.push(ObjectMember {
             spelling: spelling.into(),
             name,
-            slot: Slot::Unknown,
+            slot: MemberSlot::Unknown,
             object: None,
         });
         place
     }
 }
 
-impl Found {
-    fn cell(self, row: &str) -> Cell<'_> {
+impl FoundCell {
+    fn cell(self, row: &str) -> CellValue<'_> {
         match self {
-            Self::Nothing => Cell::Empty,
-            Self::Text(string) => Cell::Text(string.text(row)),
-            Self::Number(span) => Cell::Number(span.of(row)),
-            Self::Boolean(value) => Cell::Boolean(value),
-            Self::Json(span) => Cell::Json(span.of(row)),
+            Self::Nothing => CellValue::Empty,
+            Self::Text(string) => CellValue::Text(string.text(row)),
+            Self::Number(span) => CellValue::Number(span.of(row)),
+            Self::Boolean(value) => CellValue::Boolean(value),
+            Self::Json(span) => CellValue::Json(span.of(row)),
         }
     }
 
     fn value(self, row: &str) -> &str {
         match self {
             Self::Nothing => "null",
-            Self::Text(StringSpan { span: Span { start, end }, .. }) => {
-                Span { start: start.saturating_sub(1), end: end.saturating_add(1) }.of(row)
+            Self::Text(StringSpan { span: TextSpan { start, end }, .. }) => {
+                TextSpan { start: start.saturating_sub(1), end: end.saturating_add(1) }.of(row)
             }
             Self::Number(span) | Self::Json(span) => span.of(row),
             Self::Boolean(true) => "true",
@@ -457,10 +457,10 @@ impl Found {
     const fn kind(self) -> u8 {
         match self {
             Self::Nothing => 0,
-            Self::Text(_) => Kinds::TEXT,
-            Self::Number(_) => Kinds::NUMBER,
-            Self::Boolean(_) => Kinds::BOOLEAN,
-            Self::Json(_) => Kinds::JSON,
+            Self::Text(_) => CellKinds::TEXT,
+            Self::Number(_) => CellKinds::NUMBER,
+            Self::Boolean(_) => CellKinds::BOOLEAN,
+            Self::Json(_) => CellKinds::JSON,
         }
     }
 }
@@ -482,14 +482,17 @@ mod tests {
     use super::*;
     use crate::ROW_BYTES_MAX;
 
-    fn collected(rows: &[&str]) -> Result<Columns, TabularError> {
-        let mut flattener = Flattener::collecting(Columns::new());
+    fn collected(rows: &[&str]) -> Result<FileColumns, TabularError> {
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
         rows.iter().try_for_each(|row| flattener.read(row))?;
         Ok(flattener.into_columns())
     }
 
-    fn arranged<'a>(columns: &Columns, row: &'a str) -> Result<Vec<Cell<'a>>, TabularError> {
-        let mut flattener = Flattener::arranging(columns.clone());
+    fn arranged<'a>(
+        columns: &FileColumns,
+        row: &'a str,
+    ) -> Result<Vec<CellValue<'a>>, TabularError> {
+        let mut flattener = RowFlattener::arranging(columns.clone());
         flattener.read(row)?;
         Ok(flattener.cells(row).collect())
     }
@@ -526,15 +529,15 @@ mod tests {
         assert_eq!(
             cells,
             [
-                Cell::Number("123456789012345678901234567890"),
-                Cell::Number("1.10"),
-                Cell::Number("1E+5"),
-                Cell::Number("-0"),
-                Cell::Json(r#"[1, {"a": "b"}]"#),
-                Cell::Text("aA\n".into()),
-                Cell::Boolean(true),
-                Cell::Boolean(false),
-                Cell::Empty,
+                CellValue::Number("123456789012345678901234567890"),
+                CellValue::Number("1.10"),
+                CellValue::Number("1E+5"),
+                CellValue::Number("-0"),
+                CellValue::Json(r#"[1, {"a": "b"}]"#),
+                CellValue::Text("aA\n".into()),
+                CellValue::Boolean(true),
+                CellValue::Boolean(false),
+                CellValue::Empty,
             ]
         );
     }
@@ -558,7 +561,7 @@ mod tests {
 
         let cells = arranged(&collected(&[row]).unwrap(), row).unwrap();
 
-        assert_eq!(cells, [Cell::Number("2")]);
+        assert_eq!(cells, [CellValue::Number("2")]);
     }
 
     #[test]
@@ -570,9 +573,9 @@ mod tests {
         let far = nest(1_000);
 
         let cell = |row| arranged(&collected(&[row]).unwrap(), row).unwrap().remove(0);
-        assert_eq!(cell(&within), Cell::Number("1"));
-        assert_eq!(cell(&beyond), Cell::Json(r#"{"a":{"a":1}}"#));
-        assert!(matches!(cell(&far), Cell::Json(_)));
+        assert_eq!(cell(&within), CellValue::Number("1"));
+        assert_eq!(cell(&beyond), CellValue::Json(r#"{"a":{"a":1}}"#));
+        assert!(matches!(cell(&far), CellValue::Json(_)));
         assert_eq!(names(&[&far]), [["a"; DEPTH_MAX].join(".")]);
     }
 
@@ -583,7 +586,7 @@ mod tests {
         let columns = collected(&[row]).unwrap();
 
         assert!(columns.names()[0].starts_with("a\u{fffd}"));
-        let Cell::Text(text) = arranged(&columns, row).unwrap().remove(0) else {
+        let CellValue::Text(text) = arranged(&columns, row).unwrap().remove(0) else {
             panic!("no text")
         };
         assert!(text.starts_with("x\u{fffd}"));
@@ -643,11 +646,11 @@ mod tests {
             r#"{"\u0061": 8, "b": {"\u0063": 9, "c": 10}, "a": {}}"#,
             r#"{"b": 11}"#,
         ];
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
 
-        let cells = |state: &Flattener, row| -> Vec<String> {
+        let cells = |state: &RowFlattener, row| -> Vec<String> {
             let written = |cell| match cell {
-                Cell::Number(text) => text.to_owned(),
+                CellValue::Number(text) => text.to_owned(),
                 _ => String::new(),
             };
             state.cells(row).map(written).collect()
@@ -664,7 +667,7 @@ mod tests {
 
     #[test]
     fn names_that_never_come_again_do_not_pile_up() {
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
         for row in 0..3 * MEMBERS_KEPT_MAX {
             flattener.read(&format!("{{\"by_id\": {{\"{row}\": {{}}}}}}")).unwrap();
         }
@@ -687,35 +690,35 @@ mod tests {
     }
 
     /// What is collected from rows behind these columns.
-    fn behind(columns: Columns, rows: &[&str]) -> Columns {
-        let mut flattener = Flattener::collecting(columns);
+    fn behind(columns: FileColumns, rows: &[&str]) -> FileColumns {
+        let mut flattener = RowFlattener::collecting(columns);
         rows.iter().try_for_each(|row| flattener.read(row)).unwrap();
         flattener.into_columns()
     }
 
     #[test]
     fn declared_columns_stand_first_and_others_follow_as_they_come() {
-        let declared = Columns::declared(["id", "user.name", "at"].map(named)).unwrap();
+        let declared = FileColumns::declared(["id", "user.name", "at"].map(named)).unwrap();
 
         let columns = behind(declared.clone(), &[r#"{"x": 1, "user": {"age": 2, "name": "a"}}"#]);
 
         assert_eq!(behind(declared, &[]).names(), ["id", "user.name", "at"]);
         assert_eq!(columns.names(), ["id", "user.name", "at", "x", "user.age"]);
         let cells = arranged(&columns, r#"{"user": {"name": "b"}, "id": 7}"#).unwrap();
-        assert_eq!(cells[..2], [Cell::Number("7"), Cell::Text("b".into())]);
-        assert_eq!(cells[2..], [const { Cell::Empty }; 3]);
+        assert_eq!(cells[..2], [CellValue::Number("7"), CellValue::Text("b".into())]);
+        assert_eq!(cells[2..], [const { CellValue::Empty }; 3]);
     }
 
     #[test]
     fn null_in_the_place_of_an_object_with_declared_columns_is_no_column() {
-        let declared = Columns::declared(["last.user.name", "a\\.b.c"].map(named)).unwrap();
+        let declared = FileColumns::declared(["last.user.name", "a\\.b.c"].map(named)).unwrap();
         let nulls = [r#"{"last": null, "a.b": null}"#, r#"{"last": {"user": null}, "a": null}"#];
 
         let columns = behind(declared.clone(), &nulls);
         let plain = behind(declared, &[nulls[0], r#"{"last": 5}"#, nulls[0], r#"{"last": null}"#]);
 
         assert_eq!(columns.names(), ["last.user.name", "a\\.b.c", "a"]);
-        assert_eq!(arranged(&columns, nulls[0]).unwrap(), [const { Cell::Empty }; 3]);
+        assert_eq!(arranged(&columns, nulls[0]).unwrap(), [const { CellValue::Empty }; 3]);
         assert_eq!(plain.names(), ["last.user.name", "a\\.b.c", "last"]);
         let refused = arranged(&columns, r#"{"last": 5}"#);
         assert!(matches!(refused, Err(TabularError::UnknownColumn(name)) if name == "last"));
@@ -723,7 +726,7 @@ mod tests {
 
     #[test]
     fn where_columns_are_chosen_other_fields_are_left_out_however_many_they_are() {
-        let chosen = Columns::chosen(["b", "none", "user.name"].map(named)).unwrap();
+        let chosen = FileColumns::chosen(["b", "none", "user.name"].map(named)).unwrap();
         let many: Vec<String> = (0..2 * COLUMNS_MAX).map(|at| format!("\"x{at}\":1")).collect();
         let many = many.join(",");
         let row = format!("{{{many},\"user\":{{\"id\":1,\"name\":\"n\"}},\"b\":[]}}");
@@ -732,30 +735,30 @@ mod tests {
 
         assert_eq!(columns.names(), ["b", "none", "user.name"]);
         let cells = arranged(&columns, &row).unwrap();
-        assert_eq!(cells, [Cell::Json("[]"), Cell::Empty, Cell::Text("n".into())]);
+        assert_eq!(cells, [CellValue::Json("[]"), CellValue::Empty, CellValue::Text("n".into())]);
     }
 
     #[test]
     fn a_declared_name_counts_once_and_has_the_length_that_names_have() {
-        let twice = Columns::declared(["a", "b", "a"].map(named)).unwrap();
+        let twice = FileColumns::declared(["a", "b", "a"].map(named)).unwrap();
         let name = |length| [named(&"x".repeat(length))];
         let many = |count: usize| (0..count).map(|at| named(&at.to_string()));
 
         assert_eq!(twice.names(), ["a", "b"]);
         assert_eq!(twice.declarations().len(), 2);
-        assert!(Columns::declared(name(COLUMN_NAME_BYTES_MAX)).is_ok());
-        let long = Columns::chosen(name(COLUMN_NAME_BYTES_MAX + 1));
+        assert!(FileColumns::declared(name(COLUMN_NAME_BYTES_MAX)).is_ok());
+        let long = FileColumns::chosen(name(COLUMN_NAME_BYTES_MAX + 1));
         assert!(matches!(long, Err(TabularError::ColumnNameTooLong)));
-        assert!(Columns::declared(many(COLUMNS_MAX)).is_ok());
-        let more = Columns::declared(many(COLUMNS_MAX + 1));
+        assert!(FileColumns::declared(many(COLUMNS_MAX)).is_ok());
+        let more = FileColumns::declared(many(COLUMNS_MAX + 1));
         assert!(matches!(more, Err(TabularError::TooManyColumns)));
     }
 
     #[test]
     fn the_json_text_of_cells_is_as_it_was_written() {
-        let columns = Columns::chosen(["a", "b", "c", "d", "e", "f", "g"].map(named)).unwrap();
+        let columns = FileColumns::chosen(["a", "b", "c", "d", "e", "f", "g"].map(named)).unwrap();
         let row = r#"{"a":"\u0041\"", "b":1.10, "c":true, "d":false, "e": [1, {}], "f":null}"#;
-        let mut flattener = Flattener::arranging(columns);
+        let mut flattener = RowFlattener::arranging(columns);
         flattener.read(row).unwrap();
 
         let values: Vec<&str> = flattener.values(row).collect();
@@ -781,7 +784,7 @@ mod tests {
     }
 
     /// Puts an arranged row together again, by taking the names apart.
-    fn rebuilt(columns: &Columns, cells: &[Cell<'_>]) -> Value {
+    fn rebuilt(columns: &FileColumns, cells: &[CellValue<'_>]) -> Value {
         let mut root = json!({});
         for (name, cell) in columns.names().iter().zip(cells) {
             let mut path = vec![String::new()];
@@ -794,10 +797,12 @@ mod tests {
                 }
             }
             let value = match cell {
-                Cell::Empty => Value::Null,
-                Cell::Text(text) => json!(text),
-                Cell::Boolean(value) => json!(value),
-                Cell::Number(text) | Cell::Json(text) => serde_json::from_str(text).unwrap(),
+                CellValue::Empty => Value::Null,
+                CellValue::Text(text) => json!(text),
+                CellValue::Boolean(value) => json!(value),
+                CellValue::Number(text) | CellValue::Json(text) => {
+                    serde_json::from_str(text).unwrap()
+                }
             };
             let mut place = &mut root;
             for step in path {

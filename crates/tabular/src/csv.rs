@@ -10,7 +10,7 @@
 use std::io::Write;
 
 use crate::TabularError;
-use crate::columns::{Cell, Columns};
+use crate::columns::{CellValue, FileColumns};
 use crate::safety;
 
 const LINE_END: &[u8] = b"\r\n";
@@ -30,7 +30,7 @@ pub struct CsvWriter<W> {
 
 impl<W: Write> CsvWriter<W> {
     /// Begins a file with the line of names. Without any column nothing is written, now or for any row.
-    pub fn new(out: W, columns: &Columns) -> Result<Self, TabularError> {
+    pub fn new(out: W, columns: &FileColumns) -> Result<Self, TabularError> {
         let names = columns.names();
         let mut writer = Self { out, width: names.len(), line: Vec::new() };
         for (index, name) in names.iter().enumerate() {
@@ -42,7 +42,7 @@ impl<W: Write> CsvWriter<W> {
     }
 
     /// Begins a file as [`Self::new`] does, behind a byte order mark, which stands there without any column too.
-    pub fn with_byte_order_mark(mut out: W, columns: &Columns) -> Result<Self, TabularError> {
+    pub fn with_byte_order_mark(mut out: W, columns: &FileColumns) -> Result<Self, TabularError> {
         out.write_all(BYTE_ORDER_MARK.encode_utf8(&mut [0; 4]).as_bytes())?;
         Self::new(out, columns)
     }
@@ -55,17 +55,17 @@ impl<W: Write> CsvWriter<W> {
     /// Writes one row: its cells, one for each column. After an error the file is of no use.
     pub fn row<'c>(
         &mut self,
-        cells: impl IntoIterator<Item = Cell<'c>>,
+        cells: impl IntoIterator<Item = CellValue<'c>>,
     ) -> Result<(), TabularError> {
         for (index, cell) in cells.into_iter().enumerate() {
             self.begin_field(index);
             match cell {
-                Cell::Empty if self.width == 1 => self.line.extend_from_slice(QUOTED_EMPTY),
-                Cell::Empty => {}
-                Cell::Text(text) => self.text(&text),
-                Cell::Number(text) | Cell::Json(text) => push_field(&mut self.line, text),
-                Cell::Boolean(true) => self.line.extend_from_slice(b"true"),
-                Cell::Boolean(false) => self.line.extend_from_slice(b"false"),
+                CellValue::Empty if self.width == 1 => self.line.extend_from_slice(QUOTED_EMPTY),
+                CellValue::Empty => {}
+                CellValue::Text(text) => self.text(&text),
+                CellValue::Number(text) | CellValue::Json(text) => push_field(&mut self.line, text),
+                CellValue::Boolean(true) => self.line.extend_from_slice(b"true"),
+                CellValue::Boolean(false) => self.line.extend_from_slice(b"false"),
             }
         }
         self.end_line()
@@ -135,10 +135,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::columns::Flattener;
+    use crate::columns::RowFlattener;
 
     fn written(rows: &[String]) -> String {
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
         for row in rows {
             flattener.read(row).unwrap();
         }
@@ -208,13 +208,13 @@ mod tests {
     #[test]
     fn a_byte_order_mark_stands_at_the_front_when_it_is_asked_for() {
         let row = "{\"\u{feff}a\": 1}";
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
         flattener.read(row).unwrap();
         let columns = flattener.columns();
 
         let plain = CsvWriter::new(Vec::new(), columns).unwrap().finish().unwrap();
         let marked = CsvWriter::with_byte_order_mark(Vec::new(), columns).unwrap();
-        let empty = CsvWriter::with_byte_order_mark(Vec::new(), &Columns::new()).unwrap();
+        let empty = CsvWriter::with_byte_order_mark(Vec::new(), &FileColumns::new()).unwrap();
 
         assert_eq!(plain, "\"\u{feff}a\"\r\n".as_bytes());
         assert_eq!(marked.finish().unwrap(), "\u{feff}\"\u{feff}a\"\r\n".as_bytes());
@@ -229,13 +229,13 @@ mod tests {
 
     #[test]
     fn an_output_that_takes_no_more_is_an_error() {
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
         flattener.read(r#"{"a": 1}"#).unwrap();
         let mut space = [0_u8; 5];
 
         let mut writer = CsvWriter::new(&mut space[..], flattener.columns()).unwrap();
 
-        assert!(matches!(writer.row([Cell::Number("12345")]), Err(TabularError::Io(_))));
+        assert!(matches!(writer.row([CellValue::Number("12345")]), Err(TabularError::Io(_))));
     }
 
     fn cell() -> impl Strategy<Value = Value> {
@@ -251,16 +251,16 @@ mod tests {
 
     /// A field as it stands in the file: its text, and whether it has quotes around it.
     #[derive(Debug, Default, PartialEq)]
-    struct Field {
+    struct CsvField {
         text: String,
         is_quoted: bool,
     }
 
     /// Reads a file by the grammar of RFC 4180; anything that the grammar does not allow ends the test.
-    fn read_strictly(file: &str) -> Vec<Vec<Field>> {
+    fn read_strictly(file: &str) -> Vec<Vec<CsvField>> {
         let (mut lines, mut line, mut rest) = (Vec::new(), Vec::new(), file);
         while !rest.is_empty() {
-            let mut field = Field::default();
+            let mut field = CsvField::default();
             if let Some(mut inside) = rest.strip_prefix('"') {
                 field.is_quoted = true;
                 loop {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     /// The value of a field by the documented rule.
-    fn undone(field: &Field, width: usize) -> Option<String> {
+    fn undone(field: &CsvField, width: usize) -> Option<String> {
         let is_null = field.text.is_empty() && (width == 1 || !field.is_quoted);
         (!is_null).then(|| field.text.strip_prefix('\'').unwrap_or(&field.text).to_owned())
     }

@@ -7,58 +7,61 @@
 
 use std::io::{Read, Seek, Write};
 
-use crate::render::{Writing, too_large};
-use crate::{Columns, Facts, Flattener, Format, Layout, Rendered, Spooled, TabularError};
+use crate::render::{FileWriter, too_large};
+use crate::{
+    FileColumns, FileFormat, FileLayout, ManifestFacts, RenderedFile, RowFlattener, SpooledPages,
+    TabularError,
+};
 
 /// A file on its way, and the columns of all rows so far.
-pub struct Draft<W: Read + Write + Seek> {
-    layout: Layout,
+pub struct TabularDraft<W: Read + Write + Seek> {
+    layout: FileLayout,
     bytes_max: u64,
-    flattener: Flattener,
-    file: File<W>,
+    flattener: RowFlattener,
+    file: DraftFile<W>,
     pages: u64,
     rows: u64,
 }
 
-enum File<W: Read + Write + Seek> {
+enum DraftFile<W: Read + Write + Seek> {
     /// No row has come.
     Waiting(W),
     /// It has all rows so far and all of their columns.
-    Begun(Box<Writing<W>>),
+    Begun(Box<FileWriter<W>>),
     /// It is rendered when all rows are there.
     GivenUp,
 }
 
 /// What a draft has become.
 #[derive(Debug)]
-pub enum Drafted {
+pub enum DraftOutcome {
     /// The whole file.
-    File(Rendered),
+    File(RenderedFile),
     /// Only the columns of all rows; the file is to be rendered.
-    Columns(Columns),
+    Columns(FileColumns),
 }
 
-impl<W: Read + Write + Seek> Draft<W> {
+impl<W: Read + Write + Seek> TabularDraft<W> {
     /// Nothing yet. `out` stands at its beginning and may become `bytes_max` long.
-    pub fn new(layout: impl Into<Layout>, out: W, bytes_max: u64) -> Self {
+    pub fn new(layout: impl Into<FileLayout>, out: W, bytes_max: u64) -> Self {
         let layout = layout.into();
-        let is_begun = layout.format != Format::Xlsx;
-        let file = if is_begun { File::Waiting(out) } else { File::GivenUp };
-        let flattener = Flattener::collecting(Columns::new());
+        let is_begun = layout.format != FileFormat::Xlsx;
+        let file = if is_begun { DraftFile::Waiting(out) } else { DraftFile::GivenUp };
+        let flattener = RowFlattener::collecting(FileColumns::new());
         Self { layout, bytes_max, flattener, file, pages: 0, rows: 0 }
     }
 
     /// The same with columns that are declared or chosen. It has taken no page.
     #[must_use]
-    pub fn with_columns(self, columns: Columns) -> Self {
-        Self { flattener: Flattener::collecting(columns), ..self }
+    pub fn with_columns(self, columns: FileColumns) -> Self {
+        Self { flattener: RowFlattener::collecting(columns), ..self }
     }
 
     /// Takes the next page: its rows, each the text of a JSON object with a line break behind it. After an error the
     /// draft is of no use.
     pub fn page(&mut self, text: &str) -> Result<(), TabularError> {
         self.pages += 1;
-        if let File::Waiting(_) = self.file
+        if let DraftFile::Waiting(_) = self.file
             && !text.is_empty()
         {
             self.begin(text)?;
@@ -73,13 +76,13 @@ impl<W: Read + Write + Seek> Draft<W> {
         if !columns.is_closed() && !self.layout.keeps_rows(columns) {
             text.split_terminator('\n').try_for_each(|row| self.flattener.read(row))?;
         }
-        let File::Waiting(out) = std::mem::replace(&mut self.file, File::GivenUp) else {
+        let DraftFile::Waiting(out) = std::mem::replace(&mut self.file, DraftFile::GivenUp) else {
             return Ok(());
         };
-        let known = (&Spooled::default(), self.flattener.columns());
-        let begun = Writing::begin(self.layout, (out, self.bytes_max), known);
+        let known = (&SpooledPages::default(), self.flattener.columns());
+        let begun = FileWriter::begin(self.layout, (out, self.bytes_max), known);
         let begun = begun.map_err(|error| too_large(error, self.bytes_max))?;
-        self.file = File::Begun(Box::new(begun));
+        self.file = DraftFile::Begun(Box::new(begun));
         Ok(())
     }
 
@@ -91,19 +94,23 @@ impl<W: Read + Write + Seek> Draft<W> {
             self.rows += 1;
             let is_wider = self.flattener.columns().names().len() > width;
             match &mut self.file {
-                File::Begun(_) if is_table && is_wider => self.file = File::GivenUp,
-                File::Begun(file) if is_table => file.row(&self.flattener, row)?,
-                File::Begun(_) | File::Waiting(_) | File::GivenUp => {}
+                DraftFile::Begun(_) if is_table && is_wider => self.file = DraftFile::GivenUp,
+                DraftFile::Begun(file) if is_table => file.row(&self.flattener, row)?,
+                DraftFile::Begun(_) | DraftFile::Waiting(_) | DraftFile::GivenUp => {}
             }
         }
         match &mut self.file {
-            File::Begun(file) => file.lines(text),
-            File::Waiting(_) | File::GivenUp => Ok(()),
+            DraftFile::Begun(file) => file.lines(text),
+            DraftFile::Waiting(_) | DraftFile::GivenUp => Ok(()),
         }
     }
 
     /// Ends it when all pages of the spool were taken.
-    pub fn finish(self, facts: &Facts<'_>, spooled: &Spooled) -> Result<Drafted, TabularError> {
+    pub fn finish(
+        self,
+        facts: &ManifestFacts<'_>,
+        spooled: &SpooledPages,
+    ) -> Result<DraftOutcome, TabularError> {
         if (self.pages, self.rows) != (spooled.pages, spooled.rows) {
             return Err(TabularError::Incomplete {
                 pages: self.pages,
@@ -116,14 +123,14 @@ impl<W: Read + Write + Seek> Draft<W> {
         let limit = |error| too_large(error, bytes_max);
         let all = (spooled, &columns);
         let file = match self.file {
-            File::GivenUp => return Ok(Drafted::Columns(columns)),
-            File::Begun(file) => *file,
-            File::Waiting(out) => {
-                Writing::begin(self.layout, (out, bytes_max), all).map_err(limit)?
+            DraftFile::GivenUp => return Ok(DraftOutcome::Columns(columns)),
+            DraftFile::Begun(file) => *file,
+            DraftFile::Waiting(out) => {
+                FileWriter::begin(self.layout, (out, bytes_max), all).map_err(limit)?
             }
         };
         let (bytes, sha256) = file.finish(facts, all).map_err(limit)?;
-        Ok(Drafted::File(Rendered { rows: spooled.rows, bytes, sha256 }))
+        Ok(DraftOutcome::File(RenderedFile { rows: spooled.rows, bytes, sha256 }))
     }
 }
 
@@ -134,9 +141,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{DeclaredColumn, OUTPUT_BYTES_MAX, Rendering, SpoolReader, SpoolWriter, render};
+    use crate::{
+        DeclaredColumn, FileRendering, OUTPUT_BYTES_MAX, SpoolReader, SpoolWriter, render,
+    };
 
-    const FACTS: Facts<'_> = Facts {
+    const FACTS: ManifestFacts<'_> = ManifestFacts {
         job: "exp_1",
         account: "ada",
         platform: "platform_alpha",
@@ -148,22 +157,22 @@ mod tests {
 
     /// What a draft makes of pages, what is rendered from their spool with its columns if it makes none, and the file
     /// that is rendered from the spool in any case.
-    fn both(layout: impl Into<Layout>, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
-        both_behind(&Columns::new(), layout, pages)
+    fn both(layout: impl Into<FileLayout>, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
+        both_behind(&FileColumns::new(), layout, pages)
     }
 
     /// The same, behind these columns.
     fn both_behind(
-        known: &Columns,
-        layout: impl Into<Layout>,
+        known: &FileColumns,
+        layout: impl Into<FileLayout>,
         pages: &[Vec<&str>],
     ) -> (Option<Vec<u8>>, Vec<u8>) {
         let layout = layout.into();
         let mut file = Cursor::new(Vec::new());
-        let draft = Draft::new(layout, &mut file, OUTPUT_BYTES_MAX);
+        let draft = TabularDraft::new(layout, &mut file, OUTPUT_BYTES_MAX);
         let mut draft = draft.with_columns(known.clone());
-        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
-        let mut flattener = Flattener::collecting(known.clone());
+        let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
+        let mut flattener = RowFlattener::collecting(known.clone());
         let mut text = String::new();
         for page in pages {
             writer.append(b"", page.iter().copied()).unwrap();
@@ -178,15 +187,15 @@ mod tests {
 
         let mut whole = Cursor::new(Vec::new());
         let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
-        let rendering = Rendering::new(layout, FACTS);
+        let rendering = FileRendering::new(layout, FACTS);
         let rendered =
             render(&rendering, (&spooled, flattener.columns()), frames, &mut whole).unwrap();
         let drafted = match drafted {
-            Drafted::File(drafted) => {
+            DraftOutcome::File(drafted) => {
                 assert_eq!(drafted, rendered);
                 Some(file.into_inner())
             }
-            Drafted::Columns(columns) => {
+            DraftOutcome::Columns(columns) => {
                 assert_eq!(&columns, flattener.columns());
                 None
             }
@@ -202,7 +211,7 @@ mod tests {
             vec![],
             vec![r#"{"b":{},"a":null}"#],
         ];
-        for format in [Format::Csv, Format::Jsonl, Format::Zip] {
+        for format in [FileFormat::Csv, FileFormat::Jsonl, FileFormat::Zip] {
             let (drafted, rendered) = both(format, &pages);
 
             assert!(drafted.is_some_and(|drafted| drafted == rendered), "{format:?}");
@@ -211,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_draft_begins_with_a_byte_order_mark_when_one_is_asked_for() {
-        let layout = Layout { format: Format::Csv, csv_bom: true };
+        let layout = FileLayout { format: FileFormat::Csv, csv_bom: true };
         for (pages, whole) in
             [(vec![vec![r#"{"a":1}"#]], "\u{feff}a\r\n1\r\n"), (vec![], "\u{feff}")]
         {
@@ -228,24 +237,24 @@ mod tests {
         // A row without columns needs a line as soon as another row has one.
         let later = [vec!["{}"], vec![r#"{"a":1}"#]];
         for pages in [&wider, &later] {
-            for format in [Format::Csv, Format::Zip] {
+            for format in [FileFormat::Csv, FileFormat::Zip] {
                 assert!(both(format, pages).0.is_none(), "{format:?}");
             }
-            assert!(both(Format::Jsonl, pages).0.is_some());
+            assert!(both(FileFormat::Jsonl, pages).0.is_some());
         }
-        assert!(both(Format::Xlsx, &[vec![r#"{"a":1}"#]]).0.is_none());
+        assert!(both(FileFormat::Xlsx, &[vec![r#"{"a":1}"#]]).0.is_none());
     }
 
     fn named(name: &str) -> DeclaredColumn {
         DeclaredColumn { name: name.to_owned(), kind: None, unit: None }
     }
 
-    fn declared_ab() -> Columns {
-        Columns::declared(["a", "b"].map(named)).unwrap()
+    fn declared_ab() -> FileColumns {
+        FileColumns::declared(["a", "b"].map(named)).unwrap()
     }
 
-    fn chosen_ab() -> Columns {
-        Columns::chosen(["a", "b"].map(named)).unwrap()
+    fn chosen_ab() -> FileColumns {
+        FileColumns::chosen(["a", "b"].map(named)).unwrap()
     }
 
     #[test]
@@ -257,12 +266,12 @@ mod tests {
             (&other, false, "a,b,c\r\n1,,\r\n,,1\r\n"),
             (&[], true, "a,b\r\n"),
         ] {
-            let (drafted, rendered) = both_behind(&declared_ab(), Format::Csv, pages);
+            let (drafted, rendered) = both_behind(&declared_ab(), FileFormat::Csv, pages);
 
             assert_eq!(drafted.is_some(), is_drafted, "{pages:?}");
             assert!(drafted.is_none_or(|drafted| drafted == rendered));
             assert_eq!(String::from_utf8(rendered).unwrap(), whole);
-            assert_eq!(both_behind(&declared_ab(), Format::Zip, pages).0.is_some(), is_drafted);
+            assert_eq!(both_behind(&declared_ab(), FileFormat::Zip, pages).0.is_some(), is_drafted);
         }
     }
 
@@ -270,10 +279,10 @@ mod tests {
     fn a_draft_of_chosen_columns_is_never_given_up() {
         let pages = [vec![r#"{"c":1}"#, r#"{"a":"x"}"#], vec![r#"{"d":1,"b":2}"#]];
 
-        let csv = both_behind(&chosen_ab(), Format::Csv, &pages);
-        let lines = both_behind(&chosen_ab(), Format::Jsonl, &pages);
-        let archive = both_behind(&chosen_ab(), Format::Zip, &pages);
-        let nothing = both_behind(&chosen_ab(), Format::Jsonl, &[]);
+        let csv = both_behind(&chosen_ab(), FileFormat::Csv, &pages);
+        let lines = both_behind(&chosen_ab(), FileFormat::Jsonl, &pages);
+        let archive = both_behind(&chosen_ab(), FileFormat::Zip, &pages);
+        let nothing = both_behind(&chosen_ab(), FileFormat::Jsonl, &[]);
 
         assert_eq!(csv.0.unwrap(), b"a,b\r\n,\r\nx,\r\n,2\r\n");
         let objects = [r#"{"a":null,"b":null}"#, r#"{"a":"x","b":null}"#, r#"{"a":null,"b":2}"#];
@@ -286,10 +295,11 @@ mod tests {
     #[test]
     fn a_draft_that_lacks_a_page_or_a_row_is_no_file() {
         for (pages, rows) in [(2, 1), (1, 2)] {
-            let mut draft = Draft::new(Format::Jsonl, Cursor::new(Vec::new()), OUTPUT_BYTES_MAX);
+            let mut draft =
+                TabularDraft::new(FileFormat::Jsonl, Cursor::new(Vec::new()), OUTPUT_BYTES_MAX);
             draft.page("{}\n").unwrap();
 
-            let spooled = Spooled { pages, rows, ..Spooled::default() };
+            let spooled = SpooledPages { pages, rows, ..SpooledPages::default() };
 
             let refused = draft.finish(&FACTS, &spooled);
             assert!(matches!(refused, Err(TabularError::Incomplete { pages: 1, rows: 1, .. })));
@@ -298,8 +308,8 @@ mod tests {
 
     #[test]
     fn a_draft_beyond_the_limit_is_an_error() {
-        for format in [Format::Csv, Format::Jsonl, Format::Zip] {
-            let mut draft = Draft::new(format, Cursor::new(Vec::new()), 50);
+        for format in [FileFormat::Csv, FileFormat::Jsonl, FileFormat::Zip] {
+            let mut draft = TabularDraft::new(format, Cursor::new(Vec::new()), 50);
             let row = "{\"a\":\"xxxxxxxxxxxxxxxx\"}\n";
             let taken = (0..9_000).try_for_each(|_| draft.page(row));
             assert!(
@@ -323,8 +333,8 @@ mod tests {
         ) {
             let pages: Vec<Vec<&str>> =
                 pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
-            for format in Format::ALL {
-                for columns in [Columns::new(), declared_ab(), chosen_ab()] {
+            for format in FileFormat::ALL {
+                for columns in [FileColumns::new(), declared_ab(), chosen_ab()] {
                     let (drafted, rendered) = both_behind(&columns, format, &pages);
                     prop_assert!(drafted.is_none_or(|drafted| drafted == rendered));
                 }

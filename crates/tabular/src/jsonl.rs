@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use crate::{Columns, Flattener, TabularError};
+use crate::{FileColumns, RowFlattener, TabularError};
 
 /// Writes rows as objects of the chosen columns. It buffers one line: give it an output that buffers more.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct ObjectsWriter<W> {
 
 impl<W: Write> ObjectsWriter<W> {
     /// Begins a file, which has nothing before its first row.
-    pub(crate) fn new(out: W, columns: &Columns) -> Self {
+    pub(crate) fn new(out: W, columns: &FileColumns) -> Self {
         let head = |(index, name): (usize, &String)| {
             let opening = if index == 0 { '{' } else { ',' };
             format!("{opening}{}:", serde_json::Value::from(name.as_str()))
@@ -29,7 +29,7 @@ impl<W: Write> ObjectsWriter<W> {
     }
 
     /// Writes one row, which is the one that was read last.
-    pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
+    pub(crate) fn row(&mut self, flattener: &RowFlattener, row: &str) -> Result<(), TabularError> {
         if self.heads.is_empty() {
             self.line.push(b'{');
         }

@@ -1,9 +1,9 @@
 //! How rows become a data file, in constant memory.
 //!
 //! A row is the text of one JSON object, as a platform gave it. Pages of rows are kept in a [`spool`] of checked frames
-//! while they arrive. A [`Draft`] takes each page as well: it collects the columns of all rows and, where it can, writes
-//! the file on the way. Where it cannot, [`render()`] makes the file in one pass over the spool. Nothing keeps more than
-//! one page. The same rows give the same bytes, always.
+//! while they arrive. A [`TabularDraft`] takes each page as well: it collects the columns of all rows and, where it can,
+//! writes the file on the way. Where it cannot, [`render()`] makes the file in one pass over the spool. Nothing keeps
+//! more than one page. The same rows give the same bytes, always.
 
 pub mod archive;
 mod capped;
@@ -19,12 +19,12 @@ pub mod scan;
 pub mod spool;
 pub mod xlsx;
 
-pub use columns::{Cell, ColumnKind, Columns, Flattener};
+pub use columns::{CellValue, ColumnKind, FileColumns, RowFlattener};
 pub use csv::CsvWriter;
 pub use declared::DeclaredColumn;
-pub use draft::{Draft, Drafted};
-pub use render::{Facts, Format, Layout, Rendered, Rendering, render};
-pub use spool::{SpoolReader, SpoolWriter, Spooled};
+pub use draft::{DraftOutcome, TabularDraft};
+pub use render::{FileFormat, FileLayout, FileRendering, ManifestFacts, RenderedFile, render};
+pub use spool::{SpoolReader, SpoolWriter, SpooledPages};
 
 /// The longest row, in bytes of its JSON text.
 pub const ROW_BYTES_MAX: usize = 1024 * 1024;

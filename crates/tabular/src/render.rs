@@ -2,18 +2,20 @@
 
 use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 
-use crate::archive::{self, Archive};
-use crate::capped::{self, Capped, Digesting};
+use crate::archive::{self, ArchiveWriter};
+use crate::capped::{self, CappedWriter, DigestingWriter};
 use crate::jsonl::ObjectsWriter;
 use crate::xlsx::XlsxWriter;
-use crate::{Columns, CsvWriter, Flattener, OUTPUT_BYTES_MAX, SpoolReader, Spooled, TabularError};
+use crate::{
+    CsvWriter, FileColumns, OUTPUT_BYTES_MAX, RowFlattener, SpoolReader, SpooledPages, TabularError,
+};
 
 /// How much of a file is kept before it is written.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// What kind of file rows become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// [`crate::csv`].
     Csv,
     /// [`crate::jsonl`].
@@ -24,19 +26,19 @@ pub enum Format {
     Zip,
 }
 
-/// What rows become, and how it is written. A [`Format`] alone is a layout without options.
+/// What rows become, and how it is written. A [`FileFormat`] alone is a layout without options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct FileLayout {
     /// What kind of file.
-    pub format: Format,
-    /// Whether [`Format::Csv`] begins with a byte order mark. Other formats have none.
+    pub format: FileFormat,
+    /// Whether [`FileFormat::Csv`] begins with a byte order mark. Other formats have none.
     pub csv_bom: bool,
 }
 
 /// What the manifest of an archive says besides what is in the rows. Bytes depend on these and on the rows alone, so
 /// nothing here may change between two attempts at a job.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct ManifestFacts<'a> {
     /// The job's id.
     pub job: &'a str,
     /// The connected account.
@@ -55,11 +57,11 @@ pub struct Facts<'a> {
 
 /// How a file is made.
 #[derive(Clone, Copy)]
-pub struct Rendering<'a> {
+pub struct FileRendering<'a> {
     /// What kind of file.
-    pub layout: Layout,
+    pub layout: FileLayout,
     /// For the manifest.
-    pub facts: Facts<'a>,
+    pub facts: ManifestFacts<'a>,
     /// The largest file, in bytes; also the most data in an archive. Usually [`OUTPUT_BYTES_MAX`].
     pub bytes_max: u64,
     /// Asked at each page; `true` ends it with [`TabularError::Stopped`].
@@ -68,7 +70,7 @@ pub struct Rendering<'a> {
 
 /// A file that is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedFile {
     /// Its rows.
     pub rows: u64,
     /// Its length.
@@ -77,7 +79,7 @@ pub struct Rendered {
     pub sha256: String,
 }
 
-impl Format {
+impl FileFormat {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Csv, Self::Jsonl, Self::Xlsx, Self::Zip];
 
@@ -107,22 +109,22 @@ impl Format {
     }
 }
 
-impl From<Format> for Layout {
-    fn from(format: Format) -> Self {
+impl From<FileFormat> for FileLayout {
+    fn from(format: FileFormat) -> Self {
         Self { format, csv_bom: false }
     }
 }
 
-impl Layout {
+impl FileLayout {
     /// Whether rows stay as they are: in JSON lines, unless columns are chosen.
-    pub(crate) fn keeps_rows(self, columns: &Columns) -> bool {
-        self.format == Format::Jsonl && !columns.is_closed()
+    pub(crate) fn keeps_rows(self, columns: &FileColumns) -> bool {
+        self.format == FileFormat::Jsonl && !columns.is_closed()
     }
 }
 
-impl<'a> Rendering<'a> {
+impl<'a> FileRendering<'a> {
     /// A file of at most [`OUTPUT_BYTES_MAX`] that is made to its end.
-    pub fn new(layout: impl Into<Layout>, facts: Facts<'a>) -> Self {
+    pub fn new(layout: impl Into<FileLayout>, facts: ManifestFacts<'a>) -> Self {
         Self { layout: layout.into(), facts, bytes_max: OUTPUT_BYTES_MAX, is_stopped: &|| false }
     }
 }
@@ -130,15 +132,16 @@ impl<'a> Rendering<'a> {
 /// Makes the file from the spool's frames, `spooled` being what was put into them and `columns` those of all rows. It is
 /// written from where `out` stands, which must be its beginning. After an error what is in `out` is of no use.
 pub fn render<R: Read, W: Read + Write + Seek>(
-    rendering: &Rendering<'_>,
-    (spooled, columns): (&Spooled, &Columns),
+    rendering: &FileRendering<'_>,
+    (spooled, columns): (&SpooledPages, &FileColumns),
     mut frames: SpoolReader<R>,
     out: W,
-) -> Result<Rendered, TabularError> {
+) -> Result<RenderedFile, TabularError> {
     let limit = |error| too_large(error, rendering.bytes_max);
     let (layout, bytes_max) = (rendering.layout, rendering.bytes_max);
-    let mut file = Writing::begin(layout, (out, bytes_max), (spooled, columns)).map_err(limit)?;
-    let mut flattener = Flattener::arranging(columns.clone());
+    let mut file =
+        FileWriter::begin(layout, (out, bytes_max), (spooled, columns)).map_err(limit)?;
+    let mut flattener = RowFlattener::arranging(columns.clone());
     each_frame(rendering, spooled, &mut frames, |text| {
         if layout.keeps_rows(columns) {
             return file.lines(text);
@@ -150,13 +153,13 @@ pub fn render<R: Read, W: Read + Write + Seek>(
     })
     .map_err(limit)?;
     let (bytes, sha256) = file.finish(&rendering.facts, (spooled, columns)).map_err(limit)?;
-    Ok(Rendered { rows: spooled.rows, bytes, sha256 })
+    Ok(RenderedFile { rows: spooled.rows, bytes, sha256 })
 }
 
 /// Hands the text of each frame over, and makes sure that it were all.
 fn each_frame<R: Read>(
-    rendering: &Rendering<'_>,
-    spooled: &Spooled,
+    rendering: &FileRendering<'_>,
+    spooled: &SpooledPages,
     frames: &mut SpoolReader<R>,
     mut write: impl FnMut(&str) -> Result<(), TabularError>,
 ) -> Result<(), TabularError> {
@@ -181,45 +184,47 @@ fn each_frame<R: Read>(
 }
 
 /// What is written to an archive's data.
-type ArchivedData<W> = Capped<Digesting<Archive<Capped<W>>>>;
+type ArchivedData<W> = CappedWriter<DigestingWriter<ArchiveWriter<CappedWriter<W>>>>;
 
 /// A file of any format that is being written.
-pub(crate) enum Writing<W: Read + Write + Seek> {
+pub(crate) enum FileWriter<W: Read + Write + Seek> {
     /// JSON lines, which are written as they are.
-    Lines(Digesting<Capped<W>>),
+    Lines(DigestingWriter<CappedWriter<W>>),
     /// JSON lines of chosen columns.
-    Objects(ObjectsWriter<BufWriter<Digesting<Capped<W>>>>),
+    Objects(ObjectsWriter<BufWriter<DigestingWriter<CappedWriter<W>>>>),
     /// CSV.
-    Csv(CsvWriter<BufWriter<Digesting<Capped<W>>>>),
+    Csv(CsvWriter<BufWriter<DigestingWriter<CappedWriter<W>>>>),
     /// CSV in an archive.
     Zip(CsvWriter<BufWriter<ArchivedData<W>>>),
     /// A workbook.
-    Xlsx(XlsxWriter<Capped<W>>),
+    Xlsx(XlsxWriter<CappedWriter<W>>),
 }
 
-impl<W: Read + Write + Seek> Writing<W> {
+impl<W: Read + Write + Seek> FileWriter<W> {
     /// Begins a file of at most so many bytes. Only a workbook reads `spooled`: it names its size at the front.
     pub(crate) fn begin(
-        layout: Layout,
+        layout: FileLayout,
         (out, bytes_max): (W, u64),
-        (spooled, columns): (&Spooled, &Columns),
+        (spooled, columns): (&SpooledPages, &FileColumns),
     ) -> Result<Self, TabularError> {
-        let out = Capped::new(out, bytes_max);
+        let out = CappedWriter::new(out, bytes_max);
         Ok(match layout.format {
-            Format::Jsonl if layout.keeps_rows(columns) => Self::Lines(Digesting::new(out)),
-            Format::Jsonl => {
-                let buffer = BufWriter::with_capacity(BUFFER_BYTES, Digesting::new(out));
+            FileFormat::Jsonl if layout.keeps_rows(columns) => {
+                Self::Lines(DigestingWriter::new(out))
+            }
+            FileFormat::Jsonl => {
+                let buffer = BufWriter::with_capacity(BUFFER_BYTES, DigestingWriter::new(out));
                 Self::Objects(ObjectsWriter::new(buffer, columns))
             }
-            Format::Csv => {
-                let buffer = BufWriter::with_capacity(BUFFER_BYTES, Digesting::new(out));
+            FileFormat::Csv => {
+                let buffer = BufWriter::with_capacity(BUFFER_BYTES, DigestingWriter::new(out));
                 let begin =
                     if layout.csv_bom { CsvWriter::with_byte_order_mark } else { CsvWriter::new };
                 Self::Csv(begin(buffer, columns)?)
             }
-            Format::Xlsx => Self::Xlsx(XlsxWriter::new(out, spooled, columns)?),
-            Format::Zip => {
-                let data = Capped::new(archive::begin_data(out)?, bytes_max);
+            FileFormat::Xlsx => Self::Xlsx(XlsxWriter::new(out, spooled, columns)?),
+            FileFormat::Zip => {
+                let data = CappedWriter::new(archive::begin_data(out)?, bytes_max);
                 let buffer = BufWriter::with_capacity(BUFFER_BYTES, data);
                 Self::Zip(CsvWriter::new(buffer, columns)?)
             }
@@ -235,7 +240,7 @@ impl<W: Read + Write + Seek> Writing<W> {
     }
 
     /// Writes a row, which is the one that was read last. JSON lines take them together.
-    pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
+    pub(crate) fn row(&mut self, flattener: &RowFlattener, row: &str) -> Result<(), TabularError> {
         match self {
             Self::Lines(_) => Ok(()),
             Self::Objects(writer) => writer.row(flattener, row),
@@ -249,8 +254,8 @@ impl<W: Read + Write + Seek> Writing<W> {
     /// what was written here and there is read again.
     pub(crate) fn finish(
         self,
-        facts: &Facts<'_>,
-        (spooled, columns): (&Spooled, &Columns),
+        facts: &ManifestFacts<'_>,
+        (spooled, columns): (&SpooledPages, &FileColumns),
     ) -> Result<(u64, String), TabularError> {
         let archive = match self {
             Self::Lines(out) => return Ok(digested(out)?),
@@ -274,7 +279,7 @@ impl<W: Read + Write + Seek> Writing<W> {
     }
 }
 
-fn digested<W: Write>(mut out: Digesting<Capped<W>>) -> std::io::Result<(u64, String)> {
+fn digested<W: Write>(mut out: DigestingWriter<CappedWriter<W>>) -> std::io::Result<(u64, String)> {
     out.flush()?;
     let (_, bytes, sha256) = out.finish();
     Ok((bytes, sha256))
@@ -301,7 +306,7 @@ mod tests {
     use super::*;
     use crate::{DeclaredColumn, OUTPUT_BYTES_MAX, SpoolWriter};
 
-    const FACTS: Facts<'_> = Facts {
+    const FACTS: ManifestFacts<'_> = ManifestFacts {
         job: "exp_1",
         account: "ada",
         platform: "platform_alpha",
@@ -312,10 +317,10 @@ mod tests {
     };
 
     /// A spool with these pages, in as many segments as there are pages, and the columns of all rows.
-    fn spool(pages: &[Vec<String>]) -> (Vec<Vec<u8>>, (Spooled, Columns)) {
+    fn spool(pages: &[Vec<String>]) -> (Vec<Vec<u8>>, (SpooledPages, FileColumns)) {
         let mut segments = Vec::new();
-        let mut spooled = Spooled::default();
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut spooled = SpooledPages::default();
+        let mut flattener = RowFlattener::collecting(FileColumns::new());
         for page in pages {
             let mut writer = SpoolWriter::new(Vec::new(), spooled);
             writer.append(b"next", page.iter().map(String::as_str)).unwrap();
@@ -329,17 +334,20 @@ mod tests {
         (segments, (spooled, flattener.into_columns()))
     }
 
-    fn try_file(format: Format, rows: &[&str]) -> Result<(Vec<u8>, Rendered), TabularError> {
+    fn try_file(
+        format: FileFormat,
+        rows: &[&str],
+    ) -> Result<(Vec<u8>, RenderedFile), TabularError> {
         let rows: Vec<String> = rows.iter().map(|row| (*row).to_owned()).collect();
         let (segments, spooled) = spool(&[rows]);
-        rendered(&Rendering::new(format, FACTS), &segments, &spooled)
+        rendered(&FileRendering::new(format, FACTS), &segments, &spooled)
     }
 
     fn rendered(
-        rendering: &Rendering<'_>,
+        rendering: &FileRendering<'_>,
         segments: &[Vec<u8>],
-        (spooled, columns): &(Spooled, Columns),
-    ) -> Result<(Vec<u8>, Rendered), TabularError> {
+        (spooled, columns): &(SpooledPages, FileColumns),
+    ) -> Result<(Vec<u8>, RenderedFile), TabularError> {
         let frames = SpoolReader::new(segments.iter().map(Vec::as_slice)).unwrap();
         let mut file = Cursor::new(Vec::new());
         let rendered = render(rendering, (spooled, columns), frames, &mut file)?;
@@ -356,7 +364,7 @@ mod tests {
     }
 
     fn sheet(rows: &[&str]) -> String {
-        let (file, _) = try_file(Format::Xlsx, rows).unwrap();
+        let (file, _) = try_file(FileFormat::Xlsx, rows).unwrap();
         entry(&file, "xl/worksheets/sheet1.xml")
     }
 
@@ -364,11 +372,11 @@ mod tests {
     fn json_lines_are_the_rows_byte_for_byte() {
         let rows = [r#"{"b":1.10,  "a":"\u0041=\n", "a":2}"#, "{}", r#"{"x":"＝😀"}"#];
 
-        let (file, rendered) = try_file(Format::Jsonl, &rows).unwrap();
+        let (file, rendered) = try_file(FileFormat::Jsonl, &rows).unwrap();
 
         assert_eq!(String::from_utf8(file).unwrap(), rows.map(|row| format!("{row}\n")).concat());
         assert_eq!(rendered.rows, 3);
-        assert_eq!(try_file(Format::Jsonl, &[]).unwrap().1.bytes, 0);
+        assert_eq!(try_file(FileFormat::Jsonl, &[]).unwrap().1.bytes, 0);
     }
 
     #[test]
@@ -376,10 +384,10 @@ mod tests {
         let rows =
             [r#"{"id":7,"user":{"name":"=1"},"tags":[]}"#, r#"{"id":"x","user":{"on":true}}"#];
 
-        let (file, _) = try_file(Format::Zip, &rows).unwrap();
+        let (file, _) = try_file(FileFormat::Zip, &rows).unwrap();
 
         let data = entry(&file, "data.csv");
-        assert_eq!(data.as_bytes(), try_file(Format::Csv, &rows).unwrap().0);
+        assert_eq!(data.as_bytes(), try_file(FileFormat::Csv, &rows).unwrap().0);
         let manifest: Value = serde_json::from_str(&entry(&file, "manifest.json")).unwrap();
         let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "unit": null, "values": kind});
         assert_eq!(
@@ -403,21 +411,21 @@ mod tests {
     }
 
     /// Columns of an id, a price and tags.
-    fn three() -> Columns {
+    fn three() -> FileColumns {
         let price = declared("price", "integer", Some("cents"));
         let all = [declared("=id", "text", None), price, declared("tags", "json", None)];
-        Columns::declared(all).unwrap()
+        FileColumns::declared(all).unwrap()
     }
 
     /// The file of rows behind these columns.
-    fn file_of(format: Format, columns: Columns, rows: &[&str]) -> Vec<u8> {
-        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+    fn file_of(format: FileFormat, columns: FileColumns, rows: &[&str]) -> Vec<u8> {
+        let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
         writer.append(b"", rows.iter().copied()).unwrap();
         let (segment, spooled) = writer.finish();
-        let mut flattener = Flattener::collecting(columns);
+        let mut flattener = RowFlattener::collecting(columns);
         rows.iter().try_for_each(|row| flattener.read(row)).unwrap();
         let known = (spooled, flattener.into_columns());
-        rendered(&Rendering::new(format, FACTS), &[segment], &known).unwrap().0
+        rendered(&FileRendering::new(format, FACTS), &[segment], &known).unwrap().0
     }
 
     fn manifest_columns(archive: &[u8]) -> Value {
@@ -427,10 +435,10 @@ mod tests {
 
     #[test]
     fn a_file_without_rows_names_the_declared_columns() {
-        let csv = file_of(Format::Csv, three(), &[]);
-        let workbook = file_of(Format::Xlsx, three(), &[]);
-        let archive = file_of(Format::Zip, three(), &[]);
-        let lines = file_of(Format::Jsonl, three(), &[]);
+        let csv = file_of(FileFormat::Csv, three(), &[]);
+        let workbook = file_of(FileFormat::Xlsx, three(), &[]);
+        let archive = file_of(FileFormat::Zip, three(), &[]);
+        let lines = file_of(FileFormat::Jsonl, three(), &[]);
 
         assert_eq!(String::from_utf8(csv).unwrap(), "'=id,price,tags\r\n");
         assert_eq!(entry(&archive, "data.csv"), "'=id,price,tags\r\n");
@@ -450,10 +458,10 @@ mod tests {
     fn declared_columns_stand_first_and_extra_ones_behind_them() {
         let rows = [r#"{"more":true,"tags":[1],"=id":"a"}"#, r#"{"price":1.5,"more":null}"#];
 
-        let csv = file_of(Format::Csv, three(), &rows);
-        let workbook = file_of(Format::Xlsx, three(), &rows);
-        let archive = file_of(Format::Zip, three(), &rows);
-        let lines = file_of(Format::Jsonl, three(), &rows);
+        let csv = file_of(FileFormat::Csv, three(), &rows);
+        let workbook = file_of(FileFormat::Xlsx, three(), &rows);
+        let archive = file_of(FileFormat::Zip, three(), &rows);
+        let lines = file_of(FileFormat::Jsonl, three(), &rows);
 
         let table = "'=id,price,tags,more\r\na,,[1],true\r\n,1.5,,\r\n";
         assert_eq!(String::from_utf8(csv).unwrap(), table);
@@ -478,12 +486,12 @@ mod tests {
         let rows = [r#"{"a":{"b":"=\u0041"},"x":1,"l":[1, 2]}"#, r#"{"a":null,"l":1.10}"#, "{}"];
         let unknown = DeclaredColumn { name: "a.b".to_owned(), kind: None, unit: None };
         let list = declared("l", "json", None);
-        let columns = || Columns::chosen([list.clone(), unknown.clone()]).unwrap();
+        let columns = || FileColumns::chosen([list.clone(), unknown.clone()]).unwrap();
 
-        let csv = file_of(Format::Csv, columns(), &rows);
-        let workbook = file_of(Format::Xlsx, columns(), &rows);
-        let archive = file_of(Format::Zip, columns(), &rows);
-        let lines = file_of(Format::Jsonl, columns(), &rows);
+        let csv = file_of(FileFormat::Csv, columns(), &rows);
+        let workbook = file_of(FileFormat::Xlsx, columns(), &rows);
+        let archive = file_of(FileFormat::Zip, columns(), &rows);
+        let lines = file_of(FileFormat::Jsonl, columns(), &rows);
 
         let table = "l,a.b\r\n\"[1, 2]\",'=A\r\n1.10,\r\n,\r\n";
         assert_eq!(String::from_utf8(csv).unwrap(), table);
@@ -572,8 +580,8 @@ mod tests {
 
     #[test]
     fn the_names_of_a_sheet_are_bold_stay_in_sight_and_filter_its_rows() {
-        let (file, _) = try_file(Format::Xlsx, &[r#"{"a":1,"b":2}"#, "{}"]).unwrap();
-        let (bare, _) = try_file(Format::Xlsx, &[]).unwrap();
+        let (file, _) = try_file(FileFormat::Xlsx, &[r#"{"a":1,"b":2}"#, "{}"]).unwrap();
+        let (bare, _) = try_file(FileFormat::Xlsx, &[]).unwrap();
 
         let sheet = entry(&file, "xl/worksheets/sheet1.xml");
         assert!(sheet.contains("<pane ySplit=\"1\" topLeftCell=\"A2\""), "{sheet}");
@@ -593,14 +601,14 @@ mod tests {
         let row = |length: usize| format!("{{\"id\":1,\"a\":\"{}\"}}", "é".repeat(length));
         let rows = [row(32_767), row(32_768)];
 
-        assert!(try_file(Format::Xlsx, &[&rows[0]]).is_ok());
-        let refused = try_file(Format::Xlsx, &[&rows[0], &rows[1]]).unwrap_err();
+        assert!(try_file(FileFormat::Xlsx, &[&rows[0]]).is_ok());
+        let refused = try_file(FileFormat::Xlsx, &[&rows[0], &rows[1]]).unwrap_err();
 
         assert_eq!(
             refused.to_string(),
             "row 2 has a text of 32768 characters in the column \"a\"; a cell of a workbook holds 32767"
         );
-        assert!(try_file(Format::Csv, &[&rows[1]]).is_ok());
+        assert!(try_file(FileFormat::Csv, &[&rows[1]]).is_ok());
     }
 
     #[test]
@@ -618,8 +626,8 @@ mod tests {
         let (in_segments, spooled) = spool(&pages);
         let in_one = [in_segments.concat()];
 
-        for format in Format::ALL {
-            let rendering = Rendering::new(format, FACTS);
+        for format in FileFormat::ALL {
+            let rendering = FileRendering::new(format, FACTS);
 
             let (first, _) = rendered(&rendering, &in_segments, &spooled).unwrap();
             let (second, _) = rendered(&rendering, &in_one, &spooled).unwrap();
@@ -634,8 +642,8 @@ mod tests {
         let (mut segments, spooled) = spool(&pages);
         segments[1].pop();
 
-        for format in Format::ALL {
-            let refused = rendered(&Rendering::new(format, FACTS), &segments, &spooled);
+        for format in FileFormat::ALL {
+            let refused = rendered(&FileRendering::new(format, FACTS), &segments, &spooled);
 
             assert!(
                 matches!(
@@ -658,15 +666,15 @@ mod tests {
             (0..2_000).map(|id| format!("{{\"id\":\"{}\"}}", id * 7919)).collect();
         let (segments, spooled) = spool(&[rows]);
 
-        for format in Format::ALL {
-            let rendering = Rendering { bytes_max: 4_000, ..Rendering::new(format, FACTS) };
+        for format in FileFormat::ALL {
+            let rendering = FileRendering { bytes_max: 4_000, ..FileRendering::new(format, FACTS) };
             let refused = rendered(&rendering, &segments, &spooled);
             assert!(
                 matches!(refused, Err(TabularError::TooLarge { bytes_max: 4_000 })),
                 "{format:?}: {refused:?}"
             );
 
-            let rendering = Rendering { bytes_max: OUTPUT_BYTES_MAX, ..rendering };
+            let rendering = FileRendering { bytes_max: OUTPUT_BYTES_MAX, ..rendering };
             assert!(rendered(&rendering, &segments, &spooled).is_ok());
         }
     }
@@ -674,7 +682,8 @@ mod tests {
     #[test]
     fn a_file_that_nobody_wants_any_more_is_given_up() {
         let (segments, spooled) = spool(&[vec!["{}".to_owned()]]);
-        let rendering = Rendering { is_stopped: &|| true, ..Rendering::new(Format::Csv, FACTS) };
+        let rendering =
+            FileRendering { is_stopped: &|| true, ..FileRendering::new(FileFormat::Csv, FACTS) };
 
         assert!(matches!(rendered(&rendering, &segments, &spooled), Err(TabularError::Stopped)));
     }
@@ -702,7 +711,7 @@ mod tests {
                 values.iter().map(|value| serde_json::to_string_pretty(value).unwrap()).collect();
             let pretty: Vec<&str> = pretty.iter().map(String::as_str).collect();
 
-            let (file, _) = try_file(Format::Jsonl, &pretty).unwrap();
+            let (file, _) = try_file(FileFormat::Jsonl, &pretty).unwrap();
 
             let text = String::from_utf8(file).unwrap();
             let read: Vec<Value> = text.split_terminator('\n').map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -8,14 +8,14 @@ use crate::TabularError;
 
 /// Reads one JSON text from its beginning to its end.
 #[derive(Debug, Clone)]
-pub struct Scanner<'a> {
+pub struct JsonScanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 /// A part of the text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct TextSpan {
     /// Where it begins.
     pub start: u32,
     /// Where it has ended.
@@ -26,20 +26,20 @@ pub struct Span {
 #[derive(Debug, Clone, Copy)]
 pub struct StringSpan {
     /// Without the quotes.
-    pub span: Span,
+    pub span: TextSpan,
     /// Whether its text differs from how it is written.
     pub escaped: bool,
 }
 
 /// What closes each value that is open, the innermost last: a bit for each, of which the last 64 are at hand.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenValues {
     depth: usize,
     last: u64,
     before: Vec<u64>,
 }
 
-impl Open {
+impl OpenValues {
     fn push(&mut self, close: u8) {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.before.push(self.last);
@@ -65,7 +65,7 @@ impl Open {
     }
 }
 
-impl Span {
+impl TextSpan {
     /// The part of the text that it was found in.
     pub fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
@@ -80,7 +80,7 @@ impl StringSpan {
     }
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     /// Stands before the first token. No text that is read has 4 GiB, so places fit 32 bits.
     pub fn new(text: &'a str) -> Self {
         let mut scanner = Self { bytes: text.as_bytes(), at: 0 };
@@ -142,14 +142,14 @@ impl<'a> Scanner<'a> {
                 _ => return Err(self.error()),
             }
         }
-        let span = Span { start, end: self.place() };
+        let span = TextSpan { start, end: self.place() };
         self.at += 1;
         self.skip_space();
         Ok(StringSpan { span, escaped })
     }
 
     /// Takes a number.
-    pub fn number(&mut self) -> Result<Span, TabularError> {
+    pub fn number(&mut self) -> Result<TextSpan, TabularError> {
         let start = self.place();
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -170,7 +170,7 @@ impl<'a> Scanner<'a> {
             }
             self.digits()?;
         }
-        let span = Span { start, end: self.place() };
+        let span = TextSpan { start, end: self.place() };
         self.skip_space();
         Ok(span)
     }
@@ -186,25 +186,25 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the next value, whatever it is.
-    pub fn value(&mut self) -> Result<Span, TabularError> {
+    pub fn value(&mut self) -> Result<TextSpan, TabularError> {
         if matches!(self.peek(), Some(b'{' | b'[')) { self.nested() } else { self.plain() }
     }
 
     /// Takes an array or an object with all that is in it.
-    pub fn nested(&mut self) -> Result<Span, TabularError> {
+    pub fn nested(&mut self) -> Result<TextSpan, TabularError> {
         let start = self.place();
-        let mut open = Open::default();
+        let mut open = OpenValues::default();
         loop {
             self.open_values(&mut open)?;
             let end = self.close_values(&mut open)?;
             if open.depth == 0 {
-                return Ok(Span { start, end });
+                return Ok(TextSpan { start, end });
             }
         }
     }
 
     /// Takes the beginnings of values until one is whole: a plain one, or an empty array or object.
-    fn open_values(&mut self, open: &mut Open) -> Result<(), TabularError> {
+    fn open_values(&mut self, open: &mut OpenValues) -> Result<(), TabularError> {
         loop {
             let close = match self.peek() {
                 Some(b'{') => b'}',
@@ -224,7 +224,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the ends of values up to the next member of one that stays open. Returns where the last one ended.
-    fn close_values(&mut self, open: &mut Open) -> Result<u32, TabularError> {
+    fn close_values(&mut self, open: &mut OpenValues) -> Result<u32, TabularError> {
         loop {
             let Some(close) = open.last() else { return Err(self.error()) };
             if self.peek() == Some(close) {
@@ -250,11 +250,11 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    fn plain(&mut self) -> Result<Span, TabularError> {
+    fn plain(&mut self) -> Result<TextSpan, TabularError> {
         let word = match self.peek() {
             Some(b'"') => {
-                let Span { start, end } = self.string()?.span;
-                return Ok(Span { start: start - 1, end: end + 1 });
+                let TextSpan { start, end } = self.string()?.span;
+                return Ok(TextSpan { start: start - 1, end: end + 1 });
             }
             Some(b't') => "true",
             Some(b'f') => "false",
@@ -263,7 +263,7 @@ impl<'a> Scanner<'a> {
         };
         let start = self.place();
         self.word(word.as_bytes())?;
-        Ok(Span { start, end: start + if word == "false" { 5 } else { 4 } })
+        Ok(TextSpan { start, end: start + if word == "false" { 5 } else { 4 } })
     }
 
     fn escape(&mut self) -> Result<(), TabularError> {
@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     fn accepts(text: &str) -> bool {
-        let mut scanner = Scanner::new(text);
+        let mut scanner = JsonScanner::new(text);
         let value = match scanner.peek() {
             Some(b'{' | b'[') => scanner.nested().map(|_| ()),
             _ => scanner.plain().map(|_| ()),
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn a_nested_value_ends_at_its_own_bracket() {
         let text = r#" { "a" : [ 1 , { "b" : [ ] } ] , "c" : { } } , "#;
-        let mut scanner = Scanner::new(text);
+        let mut scanner = JsonScanner::new(text);
 
         let span = scanner.nested().unwrap();
 
@@ -405,7 +405,7 @@ mod tests {
     fn any_value_is_taken_as_it_is_written() {
         for value in ["{ \"a\": [] }", "[ ]", "\"a\\n\"", "-1.5e3", "true", "false", "null"] {
             let text = format!(" {value} ,");
-            let mut scanner = Scanner::new(&text);
+            let mut scanner = JsonScanner::new(&text);
 
             assert_eq!(scanner.value().unwrap().of(&text), value);
             assert_eq!(scanner.peek(), Some(b','));
@@ -471,7 +471,7 @@ mod tests {
     }
 
     fn text_of(json: &str) -> String {
-        Scanner::new(json).string().unwrap().text(json).into_owned()
+        JsonScanner::new(json).string().unwrap().text(json).into_owned()
     }
 
     #[test]

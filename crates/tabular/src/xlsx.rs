@@ -15,9 +15,9 @@ use std::io::{Seek, Write};
 
 use zip::ZipWriter;
 
-use crate::archive::{self, Archive};
-use crate::columns::{Cell, Columns, Flattener};
-use crate::{Spooled, TabularError, dates, safety};
+use crate::archive::{self, ArchiveWriter};
+use crate::columns::{CellValue, FileColumns, RowFlattener};
+use crate::{SpooledPages, TabularError, dates, safety};
 
 /// The longest text of a cell, in UTF-16 units.
 pub const CELL_LENGTH_MAX: usize = 32_767;
@@ -58,7 +58,7 @@ const VIEW: &str = "<sheetViews><sheetView tabSelected=\"1\" workbookViewId=\"0\
 
 /// Writes rows as rows of a sheet.
 pub(crate) struct XlsxWriter<W: Write + Seek> {
-    archive: Archive<W>,
+    archive: ArchiveWriter<W>,
     /// `A`, `B` … for each column.
     letters: Vec<String>,
     rows: u64,
@@ -69,7 +69,11 @@ pub(crate) struct XlsxWriter<W: Write + Seek> {
 
 impl<W: Write + Seek> XlsxWriter<W> {
     /// Begins a workbook with the row of names.
-    pub(crate) fn new(out: W, spooled: &Spooled, columns: &Columns) -> Result<Self, TabularError> {
+    pub(crate) fn new(
+        out: W,
+        spooled: &SpooledPages,
+        columns: &FileColumns,
+    ) -> Result<Self, TabularError> {
         let mut archive = ZipWriter::new(out);
         let range = range(spooled, columns);
         for (name, text) in parts(range.as_ref()) {
@@ -91,31 +95,31 @@ impl<W: Write + Seek> XlsxWriter<W> {
     }
 
     /// Writes one row, which is the one that was read last.
-    pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
+    pub(crate) fn row(&mut self, flattener: &RowFlattener, row: &str) -> Result<(), TabularError> {
         self.rows += 1;
         // The first row of the sheet is the names'.
         let number = (self.rows + 1).to_string();
-        let mut line = Line::begin(&mut self.sheet, &number);
+        let mut line = SheetRow::begin(&mut self.sheet, &number);
         let cells = self.letters.iter().zip(flattener.cells(row));
         for (index, (letters, cell)) in cells.enumerate() {
             let text: Cow<'_, str> = match cell {
-                Cell::Empty => continue,
-                Cell::Number(digits) if is_kept(digits) => {
+                CellValue::Empty => continue,
+                CellValue::Number(digits) if is_kept(digits) => {
                     line.number(letters, digits);
                     continue;
                 }
-                Cell::Boolean(value) => {
+                CellValue::Boolean(value) => {
                     line.boolean(letters, value);
                     continue;
                 }
-                Cell::Text(text) => match dates::serial(&text) {
+                CellValue::Text(text) => match dates::serial(&text) {
                     Some(serial) => {
                         line.date(letters, serial);
                         continue;
                     }
                     None => text,
                 },
-                Cell::Number(text) | Cell::Json(text) => text.into(),
+                CellValue::Number(text) | CellValue::Json(text) => text.into(),
             };
             line.text((letters, ""), &text).map_err(|TooLong { length }| {
                 TabularError::CellTooLong {
@@ -136,11 +140,11 @@ impl<W: Write + Seek> XlsxWriter<W> {
         archive::finish(self.archive)
     }
 
-    fn names(&mut self, columns: &Columns) -> Result<(), TabularError> {
+    fn names(&mut self, columns: &FileColumns) -> Result<(), TabularError> {
         if columns.names().is_empty() {
             return Ok(());
         }
-        let mut line = Line::begin(&mut self.sheet, "1");
+        let mut line = SheetRow::begin(&mut self.sheet, "1");
         for (letters, name) in self.letters.iter().zip(columns.names()) {
             // Names are shorter than a cell may be.
             line.text((letters, NAME_STYLE), name).map_err(|_| TabularError::ColumnNameTooLong)?;
@@ -160,7 +164,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
 }
 
 /// A row of the sheet that is being written.
-struct Line<'s> {
+struct SheetRow<'s> {
     sheet: &'s mut Vec<u8>,
     number: &'s str,
 }
@@ -169,7 +173,7 @@ struct TooLong {
     length: usize,
 }
 
-impl<'s> Line<'s> {
+impl<'s> SheetRow<'s> {
     fn begin(sheet: &'s mut Vec<u8>, number: &'s str) -> Self {
         push(sheet, &["<row r=\"", number, "\">"]);
         Self { sheet, number }
@@ -274,24 +278,24 @@ fn is_kept(number: &str) -> bool {
 }
 
 /// More than the sheet will have.
-fn sheet_bytes_max(spooled: &Spooled, columns: &Columns) -> u64 {
+fn sheet_bytes_max(spooled: &SpooledPages, columns: &FileColumns) -> u64 {
     let cells = (spooled.rows + 1) * columns.names().len() as u64;
     spooled.text_bytes * ESCAPE_FACTOR_MAX + cells * CELL_MARKUP_BYTES_MAX + SHEET_MARKUP_BYTES_MAX
 }
 
 /// The cells of names and rows, from the first to the last.
-struct Range {
+struct CellRange {
     last_column: String,
     last_row: u64,
 }
 
 /// None where there is no column.
-fn range(spooled: &Spooled, columns: &Columns) -> Option<Range> {
+fn range(spooled: &SpooledPages, columns: &FileColumns) -> Option<CellRange> {
     let last = columns.names().len().checked_sub(1)?;
-    Some(Range { last_column: letters(last), last_row: spooled.rows + 1 })
+    Some(CellRange { last_column: letters(last), last_row: spooled.rows + 1 })
 }
 
-impl Range {
+impl CellRange {
     fn filter(&self) -> String {
         format!("<autoFilter ref=\"A1:{}{}\"/>", self.last_column, self.last_row)
     }
@@ -319,7 +323,7 @@ fn letters(index: usize) -> String {
 }
 
 /// What a workbook has besides its sheet.
-fn parts(range: Option<&Range>) -> [(&'static str, String); 5] {
+fn parts(range: Option<&CellRange>) -> [(&'static str, String); 5] {
     let document = "application/vnd.openxmlformats-officedocument.spreadsheetml";
     let types = format!(
         "{HEAD}<Types xmlns=\"{PACKAGE}/content-types\">\
@@ -343,7 +347,7 @@ fn parts(range: Option<&Range>) -> [(&'static str, String); 5] {
         "{HEAD}<workbook xmlns=\"{MAIN}\" xmlns:r=\"{RELATIONS}\">\
          <bookViews><workbookView/></bookViews>\
          <sheets><sheet name=\"data\" sheetId=\"1\" r:id=\"rId1\"/></sheets>{}</workbook>",
-        range.map(Range::name).unwrap_or_default()
+        range.map(CellRange::name).unwrap_or_default()
     );
     let styles = format!("{HEAD}<styleSheet xmlns=\"{MAIN}\">{STYLES}</styleSheet>");
     let sheet_and_styles = [("worksheet", "worksheets/sheet1.xml"), ("styles", "styles.xml")];

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use tabular::{
-    Columns, Facts, Flattener, Format, Layout, Rendering, SpoolReader, SpoolWriter, Spooled,
+    FileColumns, FileFormat, FileLayout, FileRendering, ManifestFacts, RowFlattener, SpoolReader,
+    SpoolWriter, SpooledPages,
 };
 
 const FOLDER: &str = "CREATOR_GATEWAY_TEST_FILES";
 const PAGE_ROWS: usize = 500;
 
-const FACTS: Facts<'_> = Facts {
+const FACTS: ManifestFacts<'_> = ManifestFacts {
     job: "exp_1",
     account: "ada",
     platform: "platform_alpha",
@@ -27,25 +28,25 @@ fn rows_of_a_file_become_files_of_every_format() {
     let text = std::fs::read_to_string(folder.join("rows.jsonl")).unwrap();
     let rows: Vec<&str> = text.split_terminator('\n').collect();
 
-    let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+    let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
     for page in rows.chunks(PAGE_ROWS) {
         writer.append(b"", page.iter().copied()).unwrap();
     }
     let (bytes, spooled) = writer.finish();
-    let mut flattener = Flattener::collecting(Columns::new());
+    let mut flattener = RowFlattener::collecting(FileColumns::new());
     for row in &rows {
         flattener.read(row).unwrap();
     }
 
-    let plain =
-        Format::ALL.map(|format| (format!("data.{}", format.as_str()), Layout::from(format)));
-    let marked = Layout { format: Format::Csv, csv_bom: true };
+    let plain = FileFormat::ALL
+        .map(|format| (format!("data.{}", format.as_str()), FileLayout::from(format)));
+    let marked = FileLayout { format: FileFormat::Csv, csv_bom: true };
     for (name, layout) in plain.into_iter().chain([("data-bom.csv".to_owned(), marked)]) {
         let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
         let path = folder.join(name);
         let out = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         tabular::render(
-            &Rendering::new(layout, FACTS),
+            &FileRendering::new(layout, FACTS),
             (&spooled, flattener.columns()),
             frames,
             out,

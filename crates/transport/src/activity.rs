@@ -22,7 +22,7 @@ const HOUSEKEEPING_BYTES_MAX: usize = 64;
 
 /// How long each state may last.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Allowances {
+pub(crate) struct ActivityTimeouts {
     /// Without a request.
     pub(crate) head: Duration,
     /// With bytes that the peer does not take.
@@ -33,7 +33,7 @@ pub(crate) struct Allowances {
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ConnectionEnding {
     /// By either side, in order or by a failure.
     Closed,
     /// No whole request head came in time.
@@ -46,18 +46,18 @@ pub(crate) enum Ending {
 
 /// Whether the connection may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ActivityVerdict {
     /// Nothing can be wrong before this moment.
     Until(Instant),
     /// It is over.
-    Close(Ending),
+    Close(ConnectionEnding),
 }
 
 /// What one connection is doing. Moments are milliseconds since it began, plus one; 0 is "not so".
 #[derive(Debug)]
-pub(crate) struct Activity {
+pub(crate) struct ConnectionActivity {
     began: Instant,
-    allowances: Allowances,
+    allowances: ActivityTimeouts,
     /// Requests between their head and the end of their answer's body.
     requests: AtomicU32,
     /// When the last request ended or the last bytes of an answer were taken.
@@ -76,8 +76,8 @@ pub(crate) struct Activity {
     draining_since: AtomicU64,
 }
 
-impl Activity {
-    pub(crate) fn new(allowances: Allowances) -> Self {
+impl ConnectionActivity {
+    pub(crate) fn new(allowances: ActivityTimeouts) -> Self {
         Self {
             began: Instant::now(),
             allowances,
@@ -135,41 +135,50 @@ impl Activity {
 
     /// Judges the connection at `now`. Whatever begins later has its own time ahead of it, so nothing is
     /// found too late by looking again at the moment that is returned.
-    pub(crate) fn judge(&self, now: Instant) -> Verdict {
+    pub(crate) fn judge(&self, now: Instant) -> ActivityVerdict {
         let (deadline, ending) = self.deadline(now);
-        if deadline <= now { Verdict::Close(ending) } else { Verdict::Until(deadline) }
+        if deadline <= now {
+            ActivityVerdict::Close(ending)
+        } else {
+            ActivityVerdict::Until(deadline)
+        }
     }
 
-    fn deadline(&self, now: Instant) -> (Instant, Ending) {
-        let Allowances { head, stall, drain } = self.allowances;
+    fn deadline(&self, now: Instant) -> (Instant, ConnectionEnding) {
+        let ActivityTimeouts { head, stall, drain } = self.allowances;
         let own = self.own_deadline(now, head, stall);
         let Some(draining_since) = self.since(&self.draining_since) else {
             return own;
         };
         let in_use = self.requests.load(Ordering::Relaxed) > 0 || self.is_blocked();
         let allowed = if in_use { drain } else { drain.min(DRAIN_IDLE) };
-        let drained = (draining_since + allowed, Ending::Drained);
+        let drained = (draining_since + allowed, ConnectionEnding::Drained);
         if drained.0 < own.0 { drained } else { own }
     }
 
-    fn own_deadline(&self, now: Instant, head: Duration, stall: Duration) -> (Instant, Ending) {
+    fn own_deadline(
+        &self,
+        now: Instant,
+        head: Duration,
+        stall: Duration,
+    ) -> (Instant, ConnectionEnding) {
         if let Some(since) = self.since(&self.lingering_since) {
-            return (since + LINGER, Ending::Closed);
+            return (since + LINGER, ConnectionEnding::Closed);
         }
         if let Some(since) = self.since(&self.blocked_since) {
-            return (since + stall, Ending::Stalled);
+            return (since + stall, ConnectionEnding::Stalled);
         }
         if self.waiting_bodies.load(Ordering::Relaxed) > 0
             && let Some(since) = self.since(&self.handed_out)
         {
-            return (since + stall, Ending::Stalled);
+            return (since + stall, ConnectionEnding::Stalled);
         }
         if self.requests.load(Ordering::Relaxed) == 0
             && let Some(since) = self.since(&self.idle_since)
         {
-            return (since + head, Ending::Idle);
+            return (since + head, ConnectionEnding::Idle);
         }
-        (now + self.first_look(), Ending::Idle)
+        (now + self.first_look(), ConnectionEnding::Idle)
     }
 
     fn is_blocked(&self) -> bool {
@@ -196,7 +205,7 @@ impl Activity {
 /// One request of a connection, from its head to the end of its answer.
 #[derive(Debug)]
 pub(crate) struct RunningRequest {
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
     waiting: bool,
 }
 
@@ -233,19 +242,20 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn activity() -> Arc<Activity> {
-        let allowances = Allowances { head: 30 * SECOND, stall: 20 * SECOND, drain: 10 * SECOND };
-        Arc::new(Activity::new(allowances))
+    fn activity() -> Arc<ConnectionActivity> {
+        let allowances =
+            ActivityTimeouts { head: 30 * SECOND, stall: 20 * SECOND, drain: 10 * SECOND };
+        Arc::new(ConnectionActivity::new(allowances))
     }
 
-    fn seconds_left(activity: &Activity) -> u64 {
+    fn seconds_left(activity: &ConnectionActivity) -> u64 {
         match activity.judge(Instant::now()) {
-            Verdict::Until(moment) => (moment - Instant::now()).as_secs(),
-            Verdict::Close(_) => 0,
+            ActivityVerdict::Until(moment) => (moment - Instant::now()).as_secs(),
+            ActivityVerdict::Close(_) => 0,
         }
     }
 
-    fn verdict(activity: &Activity) -> Verdict {
+    fn verdict(activity: &ConnectionActivity) -> ActivityVerdict {
         activity.judge(Instant::now())
     }
 
@@ -258,7 +268,7 @@ mod tests {
         assert_eq!(seconds_left(&activity), 1);
         tokio::time::advance(SECOND).await;
 
-        assert_eq!(verdict(&activity), Verdict::Close(Ending::Idle));
+        assert_eq!(verdict(&activity), ActivityVerdict::Close(ConnectionEnding::Idle));
     }
 
     #[tokio::test(start_paused = true)]
@@ -287,7 +297,7 @@ mod tests {
         activity.blocked();
         tokio::time::advance(SECOND).await;
 
-        assert_eq!(verdict(&activity), Verdict::Close(Ending::Stalled));
+        assert_eq!(verdict(&activity), ActivityVerdict::Close(ConnectionEnding::Stalled));
     }
 
     #[tokio::test(start_paused = true)]
@@ -302,7 +312,7 @@ mod tests {
         request.handed_out();
         tokio::time::advance(20 * SECOND).await;
 
-        assert_eq!(verdict(&activity), Verdict::Close(Ending::Stalled));
+        assert_eq!(verdict(&activity), ActivityVerdict::Close(ConnectionEnding::Stalled));
     }
 
     #[tokio::test(start_paused = true)]
@@ -329,7 +339,7 @@ mod tests {
 
         assert_eq!((seconds_left(&busy), seconds_left(&idle)), (10, 2));
         tokio::time::advance(10 * SECOND).await;
-        assert_eq!(verdict(&busy), Verdict::Close(Ending::Drained));
+        assert_eq!(verdict(&busy), ActivityVerdict::Close(ConnectionEnding::Drained));
     }
 
     #[tokio::test(start_paused = true)]
@@ -341,6 +351,6 @@ mod tests {
 
         assert_eq!(seconds_left(&activity), 2);
         tokio::time::advance(2 * SECOND).await;
-        assert_eq!(verdict(&activity), Verdict::Close(Ending::Closed));
+        assert_eq!(verdict(&activity), ActivityVerdict::Close(ConnectionEnding::Closed));
     }
 }

@@ -17,40 +17,40 @@ const CONNECTIONS_PER_DIFFERENCE: usize = 64;
 
 /// The cores of a listener, and how many connections each of them has.
 #[derive(Debug)]
-pub(crate) struct ConnectionBalancer(Vec<Arc<Core>>);
+pub(crate) struct ConnectionBalancer(Vec<Arc<BalancedCore>>);
 
 #[derive(Debug)]
-struct Core {
+struct BalancedCore {
     index: usize,
     open: AtomicUsize,
-    inbox: mpsc::UnboundedSender<Accepted>,
+    inbox: mpsc::UnboundedSender<AcceptedConnection>,
 }
 
 /// What the other cores have accepted for one.
-pub(crate) type Inbox = mpsc::UnboundedReceiver<Accepted>;
+pub(crate) type CoreInbox = mpsc::UnboundedReceiver<AcceptedConnection>;
 
 /// A connection that is open and within the limits.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedConnection {
     pub(crate) stream: TcpStream,
     pub(crate) ip: IpAddr,
-    pub(crate) assignment: Assignment,
+    pub(crate) assignment: CoreAssignment,
 }
 
 /// The core that serves a connection, and the connection's permit; dropping it frees both.
 #[derive(Debug)]
-pub(crate) struct Assignment {
-    core: Arc<Core>,
+pub(crate) struct CoreAssignment {
+    core: Arc<BalancedCore>,
     _permit: ConnectionPermit,
 }
 
 impl ConnectionBalancer {
     /// Over so many cores; gives each one's inbox, in their order.
-    pub(crate) fn over(cores: usize) -> (Self, Vec<Inbox>) {
+    pub(crate) fn over(cores: usize) -> (Self, Vec<CoreInbox>) {
         let (cores, inboxes) = (0..cores)
             .map(|index| {
                 let (inbox, accepted) = mpsc::unbounded_channel();
-                (Arc::new(Core { index, open: AtomicUsize::new(0), inbox }), accepted)
+                (Arc::new(BalancedCore { index, open: AtomicUsize::new(0), inbox }), accepted)
             })
             .unzip();
         (Self(cores), inboxes)
@@ -58,12 +58,12 @@ impl ConnectionBalancer {
 
     /// The core for a connection that core `own` has accepted: there, unless another has fewer. Nothing where there is no
     /// such core.
-    pub(crate) fn assign(&self, own: usize, permit: ConnectionPermit) -> Option<Assignment> {
+    pub(crate) fn assign(&self, own: usize, permit: ConnectionPermit) -> Option<CoreAssignment> {
         let own = self.0.get(own)?;
         let fewest = self.0.iter().min_by_key(|core| core.open())?;
         let core = if own.open() > bearable(fewest.open()) { fewest } else { own };
         core.open.fetch_add(1, Ordering::Relaxed);
-        Some(Assignment { core: Arc::clone(core), _permit: permit })
+        Some(CoreAssignment { core: Arc::clone(core), _permit: permit })
     }
 }
 
@@ -72,20 +72,20 @@ const fn bearable(fewest: usize) -> usize {
     fewest + fewest / CONNECTIONS_PER_DIFFERENCE
 }
 
-impl Core {
+impl BalancedCore {
     fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 }
 
-impl Assignment {
+impl CoreAssignment {
     /// Whether its connection is to be served by this core.
     pub(crate) fn is_at(&self, core: usize) -> bool {
         self.core.index == core
     }
 }
 
-impl Accepted {
+impl AcceptedConnection {
     /// Passes it on to its core; gives it back if that core takes no connections any more.
     pub(crate) fn pass_on(self) -> Result<(), Self> {
         let core = Arc::clone(&self.assignment.core);
@@ -93,7 +93,7 @@ impl Accepted {
     }
 }
 
-impl Drop for Assignment {
+impl Drop for CoreAssignment {
     fn drop(&mut self) {
         self.core.open.fetch_sub(1, Ordering::Relaxed);
     }

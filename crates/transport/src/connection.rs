@@ -19,15 +19,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::activity::{Activity, Allowances, Ending, RunningRequest, Verdict};
-use super::balancer::Assignment;
+use super::activity::{
+    ActivityTimeouts, ActivityVerdict, ConnectionActivity, ConnectionEnding, RunningRequest,
+};
+use super::balancer::CoreAssignment;
 use super::connection_limits::ConnectionLimits;
-use super::core_thread::Shared;
-use super::malformed::Explained;
-use super::running::Stop;
-use super::tls::Tls;
-use super::watched::Watched;
-use super::{Answers, Arrived, ListenerSettings, Peer};
+use super::core_thread::SharedCores;
+use super::malformed::ExplainedStream;
+use super::running::StopCommand;
+use super::tls::TlsServing;
+use super::watched::WatchedSocket;
+use super::{ArrivedRequest, ConnectionPeer, ListenerSettings, RequestHandler};
 
 /// The smallest buffer that hyper takes.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
@@ -44,23 +46,23 @@ const PENDING_RESETS_MAX: usize = 20;
 const LOCAL_RESETS_MAX: usize = 100;
 
 /// How every connection of a core is served.
-pub(crate) struct Http<S> {
+pub(crate) struct HttpServing<S> {
     builder: Builder<TokioExecutor>,
     service: S,
-    tls: Option<Tls>,
-    allowances: Allowances,
-    stop: Arc<Stop>,
+    tls: Option<TlsServing>,
+    allowances: ActivityTimeouts,
+    stop: Arc<StopCommand>,
     limits: Arc<ConnectionLimits>,
 }
 
-impl<S: Answers> Http<S> {
-    pub(crate) fn new(shared: &Shared, service: S) -> Self {
+impl<S: RequestHandler> HttpServing<S> {
+    pub(crate) fn new(shared: &SharedCores, service: S) -> Self {
         let settings = &shared.settings;
         Self {
             builder: builder(settings),
             service,
             tls: shared.tls.clone(),
-            allowances: Allowances {
+            allowances: ActivityTimeouts {
                 head: settings.head_timeout,
                 stall: settings.write_stall_timeout,
                 drain: settings.drain_timeout,
@@ -94,28 +96,30 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
 }
 
 /// Serves one connection to its end.
-pub(crate) async fn run<S: Answers>(
-    http: Arc<Http<S>>,
+pub(crate) async fn run<S: RequestHandler>(
+    http: Arc<HttpServing<S>>,
     stream: TcpStream,
     ip: IpAddr,
-    assignment: Assignment,
+    assignment: CoreAssignment,
 ) {
-    let activity = Arc::new(Activity::new(http.allowances));
-    let watched = Watched::new(stream, Arc::clone(&activity));
+    let activity = Arc::new(ConnectionActivity::new(http.allowances));
+    let watched = WatchedSocket::new(stream, Arc::clone(&activity));
     let ending = match &http.tls {
-        None => speak(&http, watched, Peer { ip, tls: false }, &activity).await,
+        None => speak(&http, watched, ConnectionPeer { ip, tls: false }, &activity).await,
         Some(tls) => {
             let shaken = tokio::select! {
                 shaken = tokio::time::timeout(http.allowances.head, tls.accept(watched)) => shaken,
                 () = http.stop.given() => return,
             };
             match shaken {
-                Ok(Ok(secured)) => speak(&http, secured, Peer { ip, tls: true }, &activity).await,
+                Ok(Ok(secured)) => {
+                    speak(&http, secured, ConnectionPeer { ip, tls: true }, &activity).await
+                }
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a TLS handshake failed");
-                    Ending::Closed
+                    ConnectionEnding::Closed
                 }
-                Err(_) => Ending::Idle,
+                Err(_) => ConnectionEnding::Idle,
             }
         }
     };
@@ -124,25 +128,34 @@ pub(crate) async fn run<S: Answers>(
 }
 
 /// Speaks HTTP on an open stream.
-async fn speak<S, T>(http: &Arc<Http<S>>, stream: T, peer: Peer, activity: &Arc<Activity>) -> Ending
+async fn speak<S, T>(
+    http: &Arc<HttpServing<S>>,
+    stream: T,
+    peer: ConnectionPeer,
+    activity: &Arc<ConnectionActivity>,
+) -> ConnectionEnding
 where
-    S: Answers,
+    S: RequestHandler,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let service = service_fn(|request: Request<Incoming>| {
         let running = activity.begin_request(!request.body().is_end_stream());
-        let answer = http.service.answer(Arrived { peer, request });
-        answer.map(|answer| Ok::<_, Infallible>(answer.map(|body| Relayed::new(body, running))))
+        let answer = http.service.answer(ArrivedRequest { peer, request });
+        answer.map(|answer| Ok::<_, Infallible>(answer.map(|body| TrackedBody::new(body, running))))
     });
     let explaining = Arc::clone(http);
     let explain = move |status| explaining.service.unread(peer, status);
-    let stream = TokioIo::new(Explained::new(stream, explain));
+    let stream = TokioIo::new(ExplainedStream::new(stream, explain));
     let connection = http.builder.serve_connection(stream, service);
     drive(connection, activity, &http.stop).await
 }
 
 /// Drives a connection until it ends, is told to, or must.
-async fn drive<C>(connection: C, activity: &Activity, stop: &Stop) -> Ending
+async fn drive<C>(
+    connection: C,
+    activity: &ConnectionActivity,
+    stop: &StopCommand,
+) -> ConnectionEnding
 where
     C: GracefulConnection,
 {
@@ -163,7 +176,7 @@ where
             timer.as_mut().reset(Instant::now());
         }
         if connection.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Ending::Closed);
+            return Poll::Ready(ConnectionEnding::Closed);
         }
         if !is_lingering && activity.is_lingering() {
             is_lingering = true;
@@ -171,8 +184,8 @@ where
         }
         while timer.as_mut().poll(context).is_ready() {
             match activity.judge(Instant::now()) {
-                Verdict::Until(moment) => timer.as_mut().reset(moment),
-                Verdict::Close(ending) => {
+                ActivityVerdict::Until(moment) => timer.as_mut().reset(moment),
+                ActivityVerdict::Close(ending) => {
                     part(connection.as_mut(), context);
                     return Poll::Ready(ending);
                 }
@@ -190,12 +203,12 @@ fn part<C: GracefulConnection>(mut connection: Pin<&mut C>, context: &mut Contex
 }
 
 /// An answer's body that notes whose turn it is, and whose end is the end of its request.
-struct Relayed<B> {
+struct TrackedBody<B> {
     body: B,
     running: RunningRequest,
 }
 
-impl<B: HttpBody> Relayed<B> {
+impl<B: HttpBody> TrackedBody<B> {
     /// hyper may not ask for the first part before the peer makes room for it, so the peer has the turn.
     fn new(body: B, mut running: RunningRequest) -> Self {
         if !body.is_end_stream() {
@@ -205,7 +218,7 @@ impl<B: HttpBody> Relayed<B> {
     }
 }
 
-impl<B: HttpBody + Unpin> HttpBody for Relayed<B> {
+impl<B: HttpBody + Unpin> HttpBody for TrackedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -4,26 +4,26 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::loads::{Counted, Loads};
-use crate::networks::{Network, is_trusted, network_of, site_of};
+use crate::loads::{LoadGuard, LoadMap};
+use crate::networks::{IpNetwork, is_trusted, network_of, site_of};
 
 use super::ListenerSettings;
-use super::activity::Ending;
+use super::activity::ConnectionEnding;
 
 /// The limits of a listener and what it has counted, shared by its cores.
 #[derive(Debug)]
 pub struct ConnectionLimits {
     total_max: usize,
     per_ip_max: usize,
-    trusted_proxies: Vec<Network>,
+    trusted_proxies: Vec<IpNetwork>,
     open: AtomicUsize,
-    by_ip: Loads<IpAddr>,
-    by_site: Loads<IpAddr>,
-    counts: Counts,
+    by_ip: LoadMap<IpAddr>,
+    by_site: LoadMap<IpAddr>,
+    counts: PermitCounts,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct PermitCounts {
     accepted: AtomicU64,
     refused: AtomicU64,
     refused_by_ip: AtomicU64,
@@ -52,7 +52,7 @@ pub struct ConnectionCounts {
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
-    _counted: Option<(Counted, Option<Counted>)>,
+    _counted: Option<(LoadGuard, Option<LoadGuard>)>,
 }
 
 /// An IPv6 site may have so many times the connections of one of its networks.
@@ -65,9 +65,9 @@ impl ConnectionLimits {
             per_ip_max: settings.connections_per_ip_max,
             trusted_proxies: settings.trusted_proxies.clone(),
             open: AtomicUsize::new(0),
-            by_ip: Loads::new(),
-            by_site: Loads::new(),
-            counts: Counts::default(),
+            by_ip: LoadMap::new(),
+            by_site: LoadMap::new(),
+            counts: PermitCounts::default(),
         }
     }
 
@@ -93,19 +93,19 @@ impl ConnectionLimits {
     }
 
     /// Counts a connection of an address, and of its IPv6 site if it is in one.
-    fn count(&self, ip: IpAddr) -> Option<(Counted, Option<Counted>)> {
-        let of_ip = Counted::enter(&self.by_ip.of(network_of(ip)), self.per_ip_max)?;
+    fn count(&self, ip: IpAddr) -> Option<(LoadGuard, Option<LoadGuard>)> {
+        let of_ip = LoadGuard::enter(&self.by_ip.of(network_of(ip)), self.per_ip_max)?;
         let Some(site) = site_of(ip) else { return Some((of_ip, None)) };
         let site_max = self.per_ip_max.saturating_mul(SITE_FACTOR);
-        Some((of_ip, Some(Counted::enter(&self.by_site.of(site), site_max)?)))
+        Some((of_ip, Some(LoadGuard::enter(&self.by_site.of(site), site_max)?)))
     }
 
     /// Notes how a connection ended.
-    pub(crate) fn ended(&self, ending: Ending) {
+    pub(crate) fn ended(&self, ending: ConnectionEnding) {
         match ending {
-            Ending::Idle => self.counts.idle.fetch_add(1, Ordering::Relaxed),
-            Ending::Stalled => self.counts.stalled.fetch_add(1, Ordering::Relaxed),
-            Ending::Closed | Ending::Drained => 0,
+            ConnectionEnding::Idle => self.counts.idle.fetch_add(1, Ordering::Relaxed),
+            ConnectionEnding::Stalled => self.counts.stalled.fetch_add(1, Ordering::Relaxed),
+            ConnectionEnding::Closed | ConnectionEnding::Drained => 0,
         };
     }
 

@@ -11,12 +11,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-use super::balancer::{Accepted, Assignment, ConnectionBalancer, Inbox};
-use super::connection::{self, Http};
+use super::balancer::{AcceptedConnection, ConnectionBalancer, CoreAssignment, CoreInbox};
+use super::connection::{self, HttpServing};
 use super::connection_limits::ConnectionLimits;
-use super::running::{CoreThread, Stop};
-use super::tls::Tls;
-use super::{Answers, ListenerSettings};
+use super::running::{CoreThread, StopCommand};
+use super::tls::TlsServing;
+use super::{ListenerSettings, RequestHandler};
 
 /// How long no connection is accepted after the system had no room for one. The loop would spin otherwise:
 /// the connection that cannot be accepted stays in the queue.
@@ -27,27 +27,31 @@ const BLOCKING_END: Duration = Duration::from_secs(1);
 
 /// What the cores of a listener have in common.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedCores {
     pub(crate) settings: ListenerSettings,
-    pub(crate) tls: Option<Tls>,
-    pub(crate) stop: Arc<Stop>,
+    pub(crate) tls: Option<TlsServing>,
+    pub(crate) stop: Arc<StopCommand>,
     pub(crate) limits: Arc<ConnectionLimits>,
     pub(crate) balancer: Arc<ConnectionBalancer>,
 }
 
 /// Where the connections of one core come from.
 #[derive(Debug)]
-pub(crate) struct Sources {
+pub(crate) struct ConnectionSources {
     /// The core's number.
     pub(crate) core: usize,
     pub(crate) socket: StdListener,
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: CoreInbox,
 }
 
 /// Starts the thread of a core. The runtime is made here, so that a failure is seen by the caller.
-pub(crate) fn start<S, M>(sources: Sources, shared: Shared, make: M) -> io::Result<CoreThread>
+pub(crate) fn start<S, M>(
+    sources: ConnectionSources,
+    shared: SharedCores,
+    make: M,
+) -> io::Result<CoreThread>
 where
-    S: Answers,
+    S: RequestHandler,
     M: FnOnce(usize) -> S + Send + 'static,
 {
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -76,11 +80,17 @@ fn shut(runtime: Runtime) {
 }
 
 /// Serves what comes until the word to stop is given and no connection is left.
-async fn serve<S: Answers>(sources: Sources, shared: Shared, service: S) -> io::Result<()> {
-    let Sources { core, socket, mut inbox } = sources;
+async fn serve<S: RequestHandler>(
+    sources: ConnectionSources,
+    shared: SharedCores,
+    service: S,
+) -> io::Result<()> {
+    let ConnectionSources { core, socket, mut inbox } = sources;
     let listener = TcpListener::from_std(socket)?;
-    let served =
-        Served { connections: TaskTracker::new(), http: Arc::new(Http::new(&shared, service)) };
+    let served = ServedConnections {
+        connections: TaskTracker::new(),
+        http: Arc::new(HttpServing::new(&shared, service)),
+    };
     let stopped = shared.stop.given();
     tokio::pin!(stopped);
     loop {
@@ -112,10 +122,10 @@ async fn serve<S: Answers>(sources: Sources, shared: Shared, service: S) -> io::
 }
 
 /// Takes a connection in, for this core or for another, or closes it at once if there are too many.
-fn admit<S: Answers>(
-    shared: &Shared,
+fn admit<S: RequestHandler>(
+    shared: &SharedCores,
     core: usize,
-    served: &Served<S>,
+    served: &ServedConnections<S>,
     (stream, peer): (TcpStream, SocketAddr),
 ) {
     let ip = peer.ip().to_canonical();
@@ -128,7 +138,7 @@ fn admit<S: Answers>(
     }
     match stream.into_std() {
         Ok(stream) => {
-            let passed_on = Accepted { stream, ip, assignment }.pass_on();
+            let passed_on = AcceptedConnection { stream, ip, assignment }.pass_on();
             passed_on.unwrap_or_else(|accepted| served.take(accepted));
         }
         Err(error) => tracing::error!(%error, "a connection cannot be passed on"),
@@ -136,22 +146,22 @@ fn admit<S: Answers>(
 }
 
 /// The connections of a core, and how they are served.
-struct Served<S> {
+struct ServedConnections<S> {
     connections: TaskTracker,
-    http: Arc<Http<S>>,
+    http: Arc<HttpServing<S>>,
 }
 
-impl<S: Answers> Served<S> {
+impl<S: RequestHandler> ServedConnections<S> {
     /// Serves a connection that another core has accepted.
-    fn take(&self, accepted: Accepted) {
-        let Accepted { stream, ip, assignment } = accepted;
+    fn take(&self, accepted: AcceptedConnection) {
+        let AcceptedConnection { stream, ip, assignment } = accepted;
         match TcpStream::from_std(stream) {
             Ok(stream) => self.begin(stream, ip, assignment),
             Err(error) => tracing::error!(%error, "a connection cannot be taken over"),
         }
     }
 
-    fn begin(&self, stream: TcpStream, ip: IpAddr, assignment: Assignment) {
+    fn begin(&self, stream: TcpStream, ip: IpAddr, assignment: CoreAssignment) {
         let connection = connection::run(Arc::clone(&self.http), stream, ip, assignment);
         drop(self.connections.spawn(connection));
     }

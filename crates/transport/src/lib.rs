@@ -32,18 +32,18 @@ use hyper::body::Incoming;
 
 use self::balancer::ConnectionBalancer;
 pub use self::connection_limits::{ConnectionCounts, ConnectionLimits};
-use self::core_thread::{Shared, Sources};
-pub use self::loads::{Counted, Load, Loads};
+use self::core_thread::{ConnectionSources, SharedCores};
+pub use self::loads::{LoadCounter, LoadGuard, LoadMap};
 pub use self::networks::{
-    MalformedNetwork, Network, is_trusted, neighbourhood_of, neighbourhood_text, network_of,
+    IpNetwork, MalformedNetwork, is_trusted, neighbourhood_of, neighbourhood_text, network_of,
     site_of,
 };
 pub use self::pair_files::TlsFiles;
-pub use self::running::Running;
-use self::running::Stop;
-use self::tls::Tls;
-pub use self::tls::{Certificates, Renewal};
-pub use self::validity::Validity;
+pub use self::running::RunningListener;
+use self::running::StopCommand;
+use self::tls::TlsServing;
+pub use self::tls::{CertificateRenewal, CertificateSource};
+pub use self::validity::CertificateValidity;
 
 /// Where to listen, and what a connection may do.
 #[derive(Debug, Clone)]
@@ -69,12 +69,12 @@ pub struct ListenerSettings {
     /// Open connections of one address (IPv6: of one /64), loopback and trusted proxies excepted.
     pub connections_per_ip_max: usize,
     /// Proxies, which bring the connections of many.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
 }
 
 /// Who is at the other end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
+pub struct ConnectionPeer {
     /// The address, in its IPv4 form where it has one.
     pub ip: IpAddr,
     /// Whether the connection is encrypted up to this process.
@@ -83,9 +83,9 @@ pub struct Peer {
 
 /// A request, and who sent it.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ArrivedRequest {
     /// Who sent it.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// Its head, and its body as it comes.
     pub request: Request<Incoming>,
 }
@@ -94,79 +94,79 @@ pub struct Arrived {
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What answers requests: a function that is always ready for one more.
-pub trait Answers: Clone + Send + Sync + 'static {
+pub trait RequestHandler: Clone + Send + Sync + 'static {
     /// The body of a response.
-    type Body: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static;
+    type ResponseBody: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static;
 
     /// The work for one request. It is moved into its connection, so the smaller the better.
-    type Answer: Future<Output = Response<Self::Body>> + Send;
+    type ResponseFuture: Future<Output = Response<Self::ResponseBody>> + Send;
 
     /// Begins to answer a request.
-    fn answer(&self, arrived: Arrived) -> Self::Answer;
+    fn answer(&self, arrived: ArrivedRequest) -> Self::ResponseFuture;
 
     /// What is responded, behind the status line, to a head that the HTTP library refused with this status: header
     /// lines, an empty line and a body. Nothing: the library's own response, which has neither.
-    fn unread(&self, _: Peer, _: StatusCode) -> Option<Bytes> {
+    fn unread(&self, _: ConnectionPeer, _: StatusCode) -> Option<Bytes> {
         None
     }
 }
 
 /// What answers requests, and says what is wrong with those that cannot be read.
 #[derive(Clone)]
-pub struct Explaining<S, E> {
+pub struct ExplainingHandler<S, E> {
     /// Answers a request.
     pub serve: S,
-    /// Answers a head that could not be read, as [`Answers::unread`] says.
+    /// Answers a head that could not be read, as [`RequestHandler::unread`] says.
     pub explain: E,
 }
 
-impl<S, F, B, E> Answers for Explaining<S, E>
+impl<S, F, B, E> RequestHandler for ExplainingHandler<S, E>
 where
-    S: Fn(Arrived) -> F + Clone + Send + Sync + 'static,
+    S: Fn(ArrivedRequest) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static,
-    E: Fn(Peer, StatusCode) -> Option<Bytes> + Clone + Send + Sync + 'static,
+    E: Fn(ConnectionPeer, StatusCode) -> Option<Bytes> + Clone + Send + Sync + 'static,
 {
-    type Body = B;
-    type Answer = F;
+    type ResponseBody = B;
+    type ResponseFuture = F;
 
-    fn answer(&self, arrived: Arrived) -> F {
+    fn answer(&self, arrived: ArrivedRequest) -> F {
         (self.serve)(arrived)
     }
 
-    fn unread(&self, peer: Peer, status: StatusCode) -> Option<Bytes> {
+    fn unread(&self, peer: ConnectionPeer, status: StatusCode) -> Option<Bytes> {
         (self.explain)(peer, status)
     }
 }
 
-impl<S, F, B> Answers for S
+impl<S, F, B> RequestHandler for S
 where
-    S: Fn(Arrived) -> F + Clone + Send + Sync + 'static,
+    S: Fn(ArrivedRequest) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static,
 {
-    type Body = B;
-    type Answer = F;
+    type ResponseBody = B;
+    type ResponseFuture = F;
 
-    fn answer(&self, arrived: Arrived) -> F {
+    fn answer(&self, arrived: ArrivedRequest) -> F {
         self(arrived)
     }
 }
 
 /// Bound sockets, not served yet: connections wait in the kernel's queue.
 #[derive(Debug)]
-pub struct Listener {
+pub struct BoundListener {
     address: SocketAddr,
     sockets: Vec<std::net::TcpListener>,
-    tls: Option<Tls>,
+    tls: Option<TlsServing>,
     settings: ListenerSettings,
 }
 
-impl Listener {
+impl BoundListener {
     /// Binds one socket for each core. Fails when the address is in use, also by another instance of
     /// this program, or when the certificate or its key cannot be read.
     pub fn bind(settings: &ListenerSettings) -> io::Result<Self> {
-        let tls = settings.tls.as_ref().map(Tls::load).transpose()?;
+        let tls = settings.tls.as_ref().map(TlsServing::load).transpose()?;
         let (address, sockets) = bind::bind(settings.listen, settings.cores.max(1))?;
         Ok(Self { address, sockets, tls, settings: settings.clone() })
     }
@@ -177,31 +177,32 @@ impl Listener {
     }
 
     /// The certificate that it shows; none where it speaks plain HTTP.
-    pub fn certificates(&self) -> Option<Arc<Certificates>> {
-        self.tls.as_ref().map(Tls::certificates)
+    pub fn certificates(&self) -> Option<Arc<CertificateSource>> {
+        self.tls.as_ref().map(TlsServing::certificates)
     }
 
     /// Serves until told to stop. `make` is called once for each core, on that core's runtime and with
     /// its number, so that what it creates belongs to that runtime. Fails when a thread cannot start.
-    pub fn run<S, M>(self, make: M) -> io::Result<Running>
+    pub fn run<S, M>(self, make: M) -> io::Result<RunningListener>
     where
-        S: Answers,
+        S: RequestHandler,
         M: Fn(usize) -> S + Send + Sync + Clone + 'static,
     {
-        let stop = Arc::new(Stop::new());
+        let stop = Arc::new(StopCommand::new());
         let limits = Arc::new(ConnectionLimits::new(&self.settings));
-        let mut running = Running::new(self.address, Arc::clone(&stop), Arc::clone(&limits));
+        let mut running =
+            RunningListener::new(self.address, Arc::clone(&stop), Arc::clone(&limits));
         let (balancer, inboxes) = ConnectionBalancer::over(self.sockets.len());
         let balancer = Arc::new(balancer);
         for (core, (socket, inbox)) in self.sockets.into_iter().zip(inboxes).enumerate() {
-            let shared = Shared {
+            let shared = SharedCores {
                 settings: self.settings.clone(),
                 tls: self.tls.clone(),
                 stop: Arc::clone(&stop),
                 limits: Arc::clone(&limits),
                 balancer: Arc::clone(&balancer),
             };
-            let sources = Sources { core, socket, inbox };
+            let sources = ConnectionSources { core, socket, inbox };
             running.add(core_thread::start(sources, shared, make.clone())?);
         }
         Ok(running)

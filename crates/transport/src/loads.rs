@@ -1,6 +1,6 @@
 //! Counts of what is in progress, by owner: calls, connections, bytes. Many threads may count; no limit is exceeded.
 //!
-//! A caller that counts often looks its [`Load`] up once and keeps it.
+//! A caller that counts often looks its [`LoadCounter`] up once and keeps it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,9 +14,9 @@ const REMEMBERED_MIN: usize = 1_024;
 
 /// What is going on at present, of one customer, one account or one address: how many, or how many bytes.
 #[derive(Debug, Default)]
-pub struct Load(AtomicUsize);
+pub struct LoadCounter(AtomicUsize);
 
-impl Load {
+impl LoadCounter {
     /// Adds `amount`, if that makes `max` at most.
     pub fn take(&self, amount: usize, max: usize) -> bool {
         let more = |load: usize| load.checked_add(amount).filter(|load| *load <= max);
@@ -29,7 +29,7 @@ impl Load {
     }
 }
 
-impl Load {
+impl LoadCounter {
     /// How much it is.
     pub fn amount(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -38,46 +38,46 @@ impl Load {
 
 /// One that is counted until it is dropped.
 #[derive(Debug)]
-pub struct Counted(Arc<Load>);
+pub struct LoadGuard(Arc<LoadCounter>);
 
 /// The loads that somebody has, by whom they are of.
 #[derive(Debug)]
-pub struct Loads<K>(Mutex<Remembered<K>>);
+pub struct LoadMap<K>(Mutex<RememberedLoads<K>>);
 
 #[derive(Debug)]
-struct Remembered<K> {
-    by_key: HashMap<K, Weak<Load>>,
+struct RememberedLoads<K> {
+    by_key: HashMap<K, Weak<LoadCounter>>,
     /// At so many those that nobody has any more are forgotten.
     full_at: usize,
 }
 
-impl Counted {
+impl LoadGuard {
     /// Counts one more, unless there are `max` already.
-    pub fn enter(load: &Arc<Load>, max: usize) -> Option<Self> {
+    pub fn enter(load: &Arc<LoadCounter>, max: usize) -> Option<Self> {
         load.take(1, max).then(|| Self(Arc::clone(load)))
     }
 }
 
-impl Drop for Counted {
+impl Drop for LoadGuard {
     fn drop(&mut self) {
         self.0.give_back(1);
     }
 }
 
-impl<K: Hash + Eq> Default for Loads<K> {
+impl<K: Hash + Eq> Default for LoadMap<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Hash + Eq> Loads<K> {
+impl<K: Hash + Eq> LoadMap<K> {
     /// Nobody has any yet.
     pub fn new() -> Self {
-        Self(Mutex::new(Remembered { by_key: HashMap::new(), full_at: REMEMBERED_MIN }))
+        Self(Mutex::new(RememberedLoads { by_key: HashMap::new(), full_at: REMEMBERED_MIN }))
     }
 
     /// The load of this key: the same for all who ask while somebody has it.
-    pub fn of(&self, key: K) -> Arc<Load> {
+    pub fn of(&self, key: K) -> Arc<LoadCounter> {
         let mut remembered = self.0.lock();
         if remembered.by_key.len() >= remembered.full_at {
             remembered.forget_unused();
@@ -91,7 +91,7 @@ impl<K: Hash + Eq> Loads<K> {
     }
 }
 
-impl<K: Hash + Eq> Remembered<K> {
+impl<K: Hash + Eq> RememberedLoads<K> {
     fn forget_unused(&mut self) {
         self.by_key.retain(|_, load| load.strong_count() > 0);
         self.by_key.shrink_to_fit();
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_load_is_the_same_for_all_as_long_as_somebody_has_it() {
-        let loads = Loads::new();
+        let loads = LoadMap::new();
         let first = loads.of("a");
 
         assert!(Arc::ptr_eq(&first, &loads.of("a")));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn loads_that_nobody_has_take_no_memory_for_long() {
-        let loads = Loads::new();
+        let loads = LoadMap::new();
         let kept = loads.of(0);
 
         for key in 1..100_000 {
@@ -134,7 +134,7 @@ mod tests {
                 .map(|_| {
                     scope.spawn(|| {
                         let held: Vec<_> =
-                            (0..100).filter_map(|_| Counted::enter(&load, 50)).collect();
+                            (0..100).filter_map(|_| LoadGuard::enter(&load, 50)).collect();
                         let held_count = held.len();
                         // Held until every thread is done, so that no place is used twice.
                         std::mem::forget(held);

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const OURS: &[u8] = b"x-request-id:";
 
 /// A stream that writes an explanation in place of a bare refusal. `E` writes it for a status.
-pub(crate) struct Explained<T, E> {
+pub(crate) struct ExplainedStream<T, E> {
     stream: T,
     explain: E,
     /// Nothing was written yet.
@@ -29,7 +29,7 @@ pub(crate) struct Explained<T, E> {
     replaced: usize,
 }
 
-impl<T, E: Fn(StatusCode) -> Option<Bytes>> Explained<T, E> {
+impl<T, E: Fn(StatusCode) -> Option<Bytes>> ExplainedStream<T, E> {
     pub(crate) const fn new(stream: T, explain: E) -> Self {
         Self { stream, explain, is_fresh: true, rest: Bytes::new(), replaced: 0 }
     }
@@ -49,7 +49,7 @@ impl<T, E: Fn(StatusCode) -> Option<Bytes>> Explained<T, E> {
     }
 }
 
-impl<T: AsyncWrite + Unpin, E> Explained<T, E> {
+impl<T: AsyncWrite + Unpin, E> ExplainedStream<T, E> {
     /// Writes the explanation to its end; then the bytes that it replaces count as written.
     fn poll_explain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         while self.rest.has_remaining() {
@@ -63,7 +63,7 @@ impl<T: AsyncWrite + Unpin, E> Explained<T, E> {
     }
 }
 
-impl<T: AsyncRead + Unpin, E: Unpin> AsyncRead for Explained<T, E> {
+impl<T: AsyncRead + Unpin, E: Unpin> AsyncRead for ExplainedStream<T, E> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -73,7 +73,7 @@ impl<T: AsyncRead + Unpin, E: Unpin> AsyncRead for Explained<T, E> {
     }
 }
 
-impl<T, E> AsyncWrite for Explained<T, E>
+impl<T, E> AsyncWrite for ExplainedStream<T, E>
 where
     T: AsyncWrite + Unpin,
     E: Fn(StatusCode) -> Option<Bytes> + Unpin,
@@ -144,7 +144,7 @@ mod tests {
     /// What arrives of these bytes, through a pipe that takes few at a time.
     async fn arrives(bytes: &[u8]) -> String {
         let (near, mut far) = tokio::io::duplex(7);
-        let mut explained = Explained::new(near, explain);
+        let mut explained = ExplainedStream::new(near, explain);
         let writing = async {
             explained.write_all(bytes).await.unwrap();
             explained.shutdown().await.unwrap();
@@ -188,7 +188,7 @@ mod tests {
         let bare = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bare.len());
         let (near, mut far) = tokio::io::duplex(4096);
-        let mut explained = Explained::new(near, explain);
+        let mut explained = ExplainedStream::new(near, explain);
 
         explained.write_all(head.as_bytes()).await.unwrap();
         explained.write_all(bare).await.unwrap();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A network such as `10.0.0.0/8`, or one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     base: IpAddr,
     prefix_bits: u32,
 }
@@ -16,7 +16,7 @@ pub struct Network {
 pub struct MalformedNetwork;
 
 /// Whether the address lies in one of the networks.
-pub fn is_trusted(ip: IpAddr, networks: &[Network]) -> bool {
+pub fn is_trusted(ip: IpAddr, networks: &[IpNetwork]) -> bool {
     networks.iter().any(|network| network.contains(ip))
 }
 
@@ -40,7 +40,7 @@ pub fn neighbourhood_text(ip: IpAddr) -> String {
     format!("{network}/{}", if network.is_ipv4() { 24 } else { 64 })
 }
 
-impl Network {
+impl IpNetwork {
     /// Whether the address lies in it. An IPv4 address and its form in IPv6 are the same.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.base, ip.to_canonical()) {
@@ -57,7 +57,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for IpNetwork {
     type Err = MalformedNetwork;
 
     fn from_str(text: &str) -> Result<Self, MalformedNetwork> {
@@ -123,7 +123,7 @@ mod tests {
             ("2001:db8::/33", "2001:db8:8000::1", false),
         ];
         for (network, address, expected) in cases {
-            let network: Network = network.parse().unwrap();
+            let network: IpNetwork = network.parse().unwrap();
             assert_eq!(network.contains(ip(address)), expected, "{network:?} {address}");
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_names_no_network_is_refused() {
         for text in ["", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0/8", "proxy", "10.0.0.0/-1"] {
-            assert_eq!(text.parse::<Network>(), Err(MalformedNetwork), "{text}");
+            assert_eq!(text.parse::<IpNetwork>(), Err(MalformedNetwork), "{text}");
         }
     }
 }

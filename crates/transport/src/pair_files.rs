@@ -91,7 +91,7 @@ impl PairReader {
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let late = |()| unusable(&self.files.certificate_file, "its disk does not respond");
-        let stuck = Guard::begin(&self.stuck).ok_or(()).map_err(late)?;
+        let stuck = ReadGuard::begin(&self.stuck).ok_or(()).map_err(late)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         std::thread::Builder::new().name("certificate".to_owned()).spawn(move || {
             let done = work();
@@ -104,16 +104,16 @@ impl PairReader {
 }
 
 /// Counts a read until it ends.
-struct Guard(Arc<AtomicUsize>);
+struct ReadGuard(Arc<AtomicUsize>);
 
-impl Guard {
+impl ReadGuard {
     fn begin(count: &Arc<AtomicUsize>) -> Option<Self> {
         let begun = Self(Arc::clone(count));
         (count.fetch_add(1, Ordering::SeqCst) < STUCK_MAX).then_some(begun)
     }
 }
 
-impl Drop for Guard {
+impl Drop for ReadGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -12,12 +12,12 @@ use super::connection_limits::ConnectionLimits;
 
 /// The word to stop, given once.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct StopCommand {
     is_given: AtomicBool,
     notify: Notify,
 }
 
-impl Stop {
+impl StopCommand {
     pub(crate) const fn new() -> Self {
         Self { is_given: AtomicBool::new(false), notify: Notify::const_new() }
     }
@@ -32,7 +32,7 @@ impl Stop {
         self.is_given.load(Ordering::Acquire)
     }
 
-    /// Wakes whoever waits when the word is given; to be asked for [`Stop::is_given`] after its first poll.
+    /// Wakes whoever waits when the word is given; to be asked for [`StopCommand::is_given`] after its first poll.
     pub(crate) fn notified(&self) -> Notified<'_> {
         self.notify.notified()
     }
@@ -59,17 +59,17 @@ pub(crate) struct CoreThread {
 
 /// A listener that is serving. Dropping it stops it without waiting.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningListener {
     address: SocketAddr,
-    stop: Arc<Stop>,
+    stop: Arc<StopCommand>,
     limits: Arc<ConnectionLimits>,
     cores: Vec<CoreThread>,
 }
 
-impl Running {
+impl RunningListener {
     pub(crate) const fn new(
         address: SocketAddr,
-        stop: Arc<Stop>,
+        stop: Arc<StopCommand>,
         limits: Arc<ConnectionLimits>,
     ) -> Self {
         Self { address, stop, limits, cores: Vec::new() }
@@ -91,7 +91,7 @@ impl Running {
 
     /// Stops accepting, lets running requests finish for as long as the drain timeout allows, and returns
     /// when no connection is left. The cores' runtimes still run what was spawned on them, so that calls
-    /// which outlive their connection can be settled before [`Running::stop`].
+    /// which outlive their connection can be settled before [`RunningListener::stop`].
     pub async fn drain(&mut self) {
         self.stop.give();
         for core in &mut self.cores {
@@ -120,7 +120,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningListener {
     fn drop(&mut self) {
         self.stop.give();
     }

@@ -16,47 +16,47 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::pair_files::{PairBytes, PairReader, TlsFiles, unusable};
-use super::validity::Validity;
+use super::validity::CertificateValidity;
 
 /// How new connections shake hands.
 #[derive(Clone)]
-pub(crate) struct Tls {
+pub(crate) struct TlsServing {
     acceptor: TlsAcceptor,
-    certificates: Arc<Certificates>,
+    certificates: Arc<CertificateSource>,
 }
 
 /// The certificate that new connections are shown, and the files that it came from. Connections that are open keep the
 /// one that they were shown.
-pub struct Certificates {
+pub struct CertificateSource {
     reader: PairReader,
     provider: Arc<CryptoProvider>,
-    current: RwLock<Loaded>,
+    current: RwLock<LoadedCertificate>,
 }
 
 /// A certificate with its key, as both were read.
-struct Loaded {
+struct LoadedCertificate {
     key: Arc<CertifiedKey>,
-    validity: Validity,
+    validity: CertificateValidity,
     /// Of the bytes of both files.
     digest: [u8; 32],
 }
 
 /// What reading the files again led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
+pub enum CertificateRenewal {
     /// They are as they were.
     Unchanged,
     /// Another certificate is shown from now on.
     Renewed,
 }
 
-impl std::fmt::Debug for Tls {
+impl std::fmt::Debug for TlsServing {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Tls")
     }
 }
 
-impl std::fmt::Debug for Certificates {
+impl std::fmt::Debug for CertificateSource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Certificates")
@@ -65,18 +65,18 @@ impl std::fmt::Debug for Certificates {
     }
 }
 
-impl Tls {
+impl TlsServing {
     /// Reads both files. The error names the file, never its content. Blocks, for ten seconds at most.
     pub(crate) fn load(files: &TlsFiles) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let reader = PairReader::new(files);
-        let loaded = Loaded::parse(files, &reader.read()?, &provider)?;
-        let certificates = Arc::new(Certificates {
+        let loaded = LoadedCertificate::parse(files, &reader.read()?, &provider)?;
+        let certificates = Arc::new(CertificateSource {
             reader,
             provider: Arc::clone(&provider),
             current: RwLock::new(loaded),
         });
-        let shown: Arc<dyn ResolvesServerCert> = Arc::<Certificates>::clone(&certificates);
+        let shown: Arc<dyn ResolvesServerCert> = Arc::<CertificateSource>::clone(&certificates);
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
@@ -87,7 +87,7 @@ impl Tls {
     }
 
     /// The certificate that it shows.
-    pub(crate) fn certificates(&self) -> Arc<Certificates> {
+    pub(crate) fn certificates(&self) -> Arc<CertificateSource> {
         Arc::clone(&self.certificates)
     }
 
@@ -100,44 +100,44 @@ impl Tls {
     }
 }
 
-impl Certificates {
+impl CertificateSource {
     /// Reads the files again. A pair that differs is looked at as a whole (both files are readable, the key is the
     /// certificate's, it is valid now) before it takes the place of the one in use. Blocks, for ten seconds at most.
-    pub fn renew(&self, now: Timestamp) -> io::Result<Renewal> {
+    pub fn renew(&self, now: Timestamp) -> io::Result<CertificateRenewal> {
         let bytes = self.reader.read()?;
         let digest = bytes.digest();
         if self.current.read().digest == digest {
-            return Ok(Renewal::Unchanged);
+            return Ok(CertificateRenewal::Unchanged);
         }
-        let loaded = Loaded::parse(&self.reader.files, &bytes, &self.provider)?;
+        let loaded = LoadedCertificate::parse(&self.reader.files, &bytes, &self.provider)?;
         if !loaded.validity.holds_at(now) {
-            let Validity { begins, ends } = loaded.validity;
+            let CertificateValidity { begins, ends } = loaded.validity;
             let problem = format!("it is valid from {begins} to {ends} only");
             return Err(unusable(&self.reader.files.certificate_file, problem));
         }
         *self.current.write() = loaded;
-        Ok(Renewal::Renewed)
+        Ok(CertificateRenewal::Renewed)
     }
 
     /// When the certificate in use is valid.
-    pub fn validity(&self) -> Validity {
+    pub fn validity(&self) -> CertificateValidity {
         self.current.read().validity
     }
 }
 
-impl ResolvesServerCert for Certificates {
+impl ResolvesServerCert for CertificateSource {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.current.read().key))
     }
 }
 
-impl Loaded {
+impl LoadedCertificate {
     fn parse(files: &TlsFiles, bytes: &PairBytes, provider: &CryptoProvider) -> io::Result<Self> {
         let in_certificate = |error: String| unusable(&files.certificate_file, error);
         let chain = CertificateDer::pem_slice_iter(&bytes.certificate)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| in_certificate(error.to_string()))?;
-        let validity = chain.first().and_then(|own| Validity::of(own));
+        let validity = chain.first().and_then(|own| CertificateValidity::of(own));
         let validity =
             validity.ok_or_else(|| in_certificate("it has no certificate".to_owned()))?;
         let key = PrivateKeyDer::from_pem_slice(&bytes.key)

@@ -10,14 +10,14 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// The moments between which a certificate may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Validity {
+pub struct CertificateValidity {
     /// Not before this one.
     pub begins: Timestamp,
     /// Not after this one.
     pub ends: Timestamp,
 }
 
-impl Validity {
+impl CertificateValidity {
     /// Reads it from a certificate in DER; nothing where it is not where it must be.
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let (certificate, _) = contents(certificate, SEQUENCE)?;
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn both_ends_are_read_in_both_forms() {
         // From 2050 on the other form is prescribed.
-        let short = Validity::of(&made((1999, 12, 31), (2049, 12, 31))).unwrap();
-        let long = Validity::of(&made((2026, 2, 3), (2050, 1, 1))).unwrap();
+        let short = CertificateValidity::of(&made((1999, 12, 31), (2049, 12, 31))).unwrap();
+        let long = CertificateValidity::of(&made((2026, 2, 3), (2050, 1, 1))).unwrap();
 
         assert_eq!(short.begins, at("1999-12-31T00:00:00Z"));
         assert_eq!(short.ends, at("2049-12-31T00:00:00Z"));
@@ -116,13 +116,13 @@ mod tests {
     fn what_is_cut_or_changed_anywhere_is_read_without_a_panic() {
         let whole = made((2026, 1, 1), (2027, 1, 1));
         for length in 0..whole.len() {
-            assert_eq!(Validity::of(&whole[..length]), None, "{length} bytes");
+            assert_eq!(CertificateValidity::of(&whole[..length]), None, "{length} bytes");
         }
         for place in 0..whole.len() {
             for byte in [0x00, 0x7f, 0x80, 0x84, 0xff] {
                 let mut changed = whole.clone();
                 changed[place] = byte;
-                let _read = Validity::of(&changed);
+                let _read = CertificateValidity::of(&changed);
             }
         }
     }

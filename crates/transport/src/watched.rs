@@ -7,22 +7,22 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::activity::Activity;
+use super::activity::ConnectionActivity;
 
 /// Bytes thrown away in one read while a connection closes.
 const DISCARD_BYTES: usize = 4096;
 
-/// A socket that tells [`Activity`] when its peer takes bytes and when not, and that closes in a way
+/// A socket that tells [`ConnectionActivity`] when its peer takes bytes and when not, and that closes in a way
 /// which lets the peer read the last answer.
 #[derive(Debug)]
-pub(crate) struct Watched<T> {
+pub(crate) struct WatchedSocket<T> {
     socket: T,
-    activity: Arc<Activity>,
-    closing: Closing,
+    activity: Arc<ConnectionActivity>,
+    closing: ClosingState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Closing {
+enum ClosingState {
     /// Not closing.
     No,
     /// The write side is closed; the peer sent all it has, as far as is known.
@@ -31,9 +31,9 @@ enum Closing {
     PeerSends,
 }
 
-impl<T> Watched<T> {
-    pub(crate) const fn new(socket: T, activity: Arc<Activity>) -> Self {
-        Self { socket, activity, closing: Closing::No }
+impl<T> WatchedSocket<T> {
+    pub(crate) const fn new(socket: T, activity: Arc<ConnectionActivity>) -> Self {
+        Self { socket, activity, closing: ClosingState::No }
     }
 
     fn note(&self, written: &Poll<io::Result<usize>>) {
@@ -45,7 +45,7 @@ impl<T> Watched<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> Watched<T> {
+impl<T: AsyncRead + Unpin> WatchedSocket<T> {
     /// Reads and drops what the peer still sends. A socket that is closed with unread bytes is reset by
     /// the kernel, which throws away the answer on its way.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -54,16 +54,16 @@ impl<T: AsyncRead + Unpin> Watched<T> {
             let mut buffer = ReadBuf::new(&mut space);
             match Pin::new(&mut self.socket).poll_read(context, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
-                    self.closing = Closing::PeerSends;
+                    self.closing = ClosingState::PeerSends;
                 }
-                Poll::Pending if self.closing == Closing::PeerSends => return Poll::Pending,
+                Poll::Pending if self.closing == ClosingState::PeerSends => return Poll::Pending,
                 Poll::Pending | Poll::Ready(_) => return Poll::Ready(()),
             }
         }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WatchedSocket<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -73,7 +73,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -103,10 +103,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.closing == Closing::No {
+        if self.closing == ClosingState::No {
             ready!(Pin::new(&mut self.socket).poll_shutdown(context))?;
             let sends = self.activity.linger();
-            self.closing = if sends { Closing::PeerSends } else { Closing::Quiet };
+            self.closing = if sends { ClosingState::PeerSends } else { ClosingState::Quiet };
         }
         self.poll_discard(context).map(Ok)
     }

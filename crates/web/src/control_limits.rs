@@ -20,7 +20,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use parking_lot::Mutex;
 use settings::RateLimitsSection;
-use transport::{Network, is_trusted};
+use transport::{IpNetwork, is_trusted};
 
 use crate::auth::PresentedCredential;
 use crate::error::ApiError;
@@ -42,7 +42,7 @@ pub struct ControlLimits {
     payments: RateLimiter<CustomerId>,
     previews: RateLimiter<CustomerId>,
     keyed: RateLimiter<Share>,
-    trusted_proxies: Vec<Network>,
+    trusted_proxies: Vec<IpNetwork>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ impl ReportedLimits {
 
 impl ControlLimits {
     /// The limits of these rates; requests through these proxies count for who is behind them.
-    pub fn new(rates: &RateLimitsSection, trusted_proxies: Vec<Network>) -> Self {
+    pub fn new(rates: &RateLimitsSection, trusted_proxies: Vec<IpNetwork>) -> Self {
         let of_key =
             RateQuota::per_second(rates.control_per_key_per_second, rates.control_per_key_burst);
         let of_network = RateQuota::per_second(

@@ -28,7 +28,7 @@ use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use settings::Config;
 use store::Store;
-use transport::{Load, Loads, Network, site_of};
+use transport::{IpNetwork, LoadCounter, LoadMap, site_of};
 
 use crate::auth::cookie::CookiePolicy;
 use crate::auth::csrf::OwnPages;
@@ -61,7 +61,7 @@ pub struct WebParts {
     /// What fields of requests are checked against.
     pub catalog: Arc<Catalog>,
     /// Proxies that are believed.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
 }
 
 /// The parts of [`WebState`].
@@ -89,7 +89,7 @@ pub struct EdgeParts {
     /// The same for requests without a known caller, on open routes.
     pub open_bodies: MemoryBudget,
     /// Who holds buffered bodies.
-    body_holders: Loads<BodyHolder>,
+    body_holders: LoadMap<BodyHolder>,
 }
 
 /// Who holds buffered request bodies: an IPv4 address or an IPv6 /48 where no customer is known.
@@ -120,7 +120,7 @@ impl WebState {
                 limits.open_bodies_bytes_max,
                 limits.open_bodies_per_network_bytes_max,
             ),
-            body_holders: Loads::new(),
+            body_holders: LoadMap::new(),
             store,
             clock,
             random,
@@ -133,7 +133,7 @@ impl WebState {
     }
 
     /// What a customer holds of the room for request bodies.
-    pub fn bodies_of(&self, customer: CustomerId) -> Arc<Load> {
+    pub fn bodies_of(&self, customer: CustomerId) -> Arc<LoadCounter> {
         self.body_holders.of(BodyHolder::Customer(customer))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ::exports::COLUMN_NAME_BYTES_MAX;
-use catalog::column::{Column, Unit};
+use catalog::column::{ColumnUnit, DatasetColumn};
 use domain::field_error::FieldErrorKind;
 use failures::FieldProblem;
 use serde_json::Value;
@@ -25,12 +25,12 @@ pub(super) struct ColumnOut {
     unit: Option<&'static str>,
 }
 
-impl From<&Column> for ColumnOut {
-    fn from(column: &Column) -> Self {
+impl From<&DatasetColumn> for ColumnOut {
+    fn from(column: &DatasetColumn) -> Self {
         Self {
             name: column.name.clone(),
             kind: column.kind.as_str(),
-            unit: column.unit.map(Unit::as_str),
+            unit: column.unit.map(ColumnUnit::as_str),
         }
     }
 }

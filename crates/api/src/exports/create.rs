@@ -11,7 +11,7 @@ use domain::export::{ExportCredits, ExportFormat, ExportState};
 use domain::field_error::FieldErrorKind;
 use domain::id::ExportId;
 use domain::platform::Platform;
-use domain::window::Window;
+use domain::window::DateWindow;
 use failures::AccountProblem;
 use failures::ExportProblem;
 use failures::Failure;
@@ -211,7 +211,7 @@ fn check(
         return Err(ExportProblem::MediaArchive { field, why }.into());
     }
     if let (Some(start), Some(end)) = (fields.text("start_date"), fields.text("end_date"))
-        && let Err(problem) = Window::parse(Some(start), Some(end))
+        && let Err(problem) = DateWindow::parse(Some(start), Some(end))
     {
         problems.body(problem.field, problem.kind, problem.message);
     }

@@ -4,7 +4,7 @@ use ::jobs::{JobError, chain, payload};
 use clients::processor::{NewBalanceTransaction, ProcessorError};
 use domain::id::CustomerId;
 use domain::job::JobKind;
-use domain::sales::Withdrawal;
+use domain::sales::CreditWithdrawal;
 use settings::billing::CURRENCY;
 use store::jobs::{Job, NewJob};
 
@@ -23,7 +23,7 @@ pub struct CreditAdjustment {
 
 impl CreditAdjustment {
     /// A withdrawal, or the return of one.
-    pub fn of(customer: CustomerId, withdrawal: &Withdrawal) -> Self {
+    pub fn of(customer: CustomerId, withdrawal: &CreditWithdrawal) -> Self {
         Self { customer, sale: withdrawal.sale.clone(), cents: withdrawal.cents }
     }
 }

@@ -1,6 +1,6 @@
 //! What can be exported: which datasets each platform has, and that each says all that reading it takes.
 
-use catalog::column::{Column, ColumnType, Unit};
+use catalog::column::{ColumnType, ColumnUnit, DatasetColumn};
 use catalog::dataset::{IdForm, MediaArchive, PagingStyle};
 use catalog::{Catalog, Dataset};
 use domain::dataset::DatasetName::{self, ChatMessages, Following, Subscribers, Transactions};
@@ -200,8 +200,8 @@ fn every_dataset_declares_its_columns_the_id_and_the_time_before_the_rest() {
             let names: Vec<&str> =
                 dataset.columns.iter().map(|column| column.name.as_str()).collect();
 
-            let id = Column::name_of(dataset.id.names());
-            let time = Column::name_of(dataset.time.field.names());
+            let id = DatasetColumn::name_of(dataset.id.names());
+            let time = DatasetColumn::name_of(dataset.time.field.names());
             assert_eq!(names.get(..2), Some(&[&*id, &*time][..]), "{place}");
         }
     }
@@ -216,13 +216,13 @@ fn money_is_in_the_unit_of_its_platform_and_times_say_how_they_are_written() {
     };
 
     for (platform, name, column, kind, expected) in [
-        (Platform::Alpha, Transactions, "amount", ColumnType::Number, Unit::Dollars),
-        (Platform::Beta, Subscribers, "price", ColumnType::Integer, Unit::Mills),
-        (Platform::Beta, Subscribers, "billingCycle", ColumnType::Integer, Unit::Days),
-        (Platform::Gamma, Transactions, "amount", ColumnType::Integer, Unit::MinorUnits),
-        (Platform::Delta, Transactions, "gross", ColumnType::Integer, Unit::Cents),
-        (Platform::Alpha, Transactions, "createdAt", ColumnType::Time, Unit::Rfc3339),
-        (Platform::Beta, Following, "createdAt", ColumnType::Time, Unit::UnixMillis),
+        (Platform::Alpha, Transactions, "amount", ColumnType::Number, ColumnUnit::Dollars),
+        (Platform::Beta, Subscribers, "price", ColumnType::Integer, ColumnUnit::Mills),
+        (Platform::Beta, Subscribers, "billingCycle", ColumnType::Integer, ColumnUnit::Days),
+        (Platform::Gamma, Transactions, "amount", ColumnType::Integer, ColumnUnit::MinorUnits),
+        (Platform::Delta, Transactions, "gross", ColumnType::Integer, ColumnUnit::Cents),
+        (Platform::Alpha, Transactions, "createdAt", ColumnType::Time, ColumnUnit::Rfc3339),
+        (Platform::Beta, Following, "createdAt", ColumnType::Time, ColumnUnit::UnixMillis),
     ] {
         assert_eq!(unit(platform, name, column), (kind, Some(expected)), "{platform} {column}");
     }

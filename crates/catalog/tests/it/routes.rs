@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use catalog::{Catalog, PlatformCatalog, Route, RouteKind};
-use domain::credits::{Costs, Credits};
+use domain::credits::{Credits, MeteringCosts};
 use domain::method::Method;
 use domain::platform::Platform;
 
@@ -168,7 +168,7 @@ fn names_are_stable_and_tell_routes_apart() {
 #[test]
 fn a_read_costs_as_a_read_and_every_other_method_as_a_write() {
     let catalog = catalog();
-    let costs = Costs {
+    let costs = MeteringCosts {
         read: Credits::from_whole(1),
         write: Credits::from_whole(2),
         export: Credits::from_whole(10),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use catalog::{Catalog, Route};
-use domain::credits::Costs;
+use domain::credits::MeteringCosts;
 use domain::platform::Platform;
 use settings::Config;
 
@@ -103,7 +103,7 @@ fn show(catalog: &Catalog, platform: Platform, path: &str) -> anyhow::Result<Opt
 }
 
 /// One fact a line; what a route does not have is left out.
-fn describe(text: &mut String, route: &Route, costs: &Costs) -> std::fmt::Result {
+fn describe(text: &mut String, route: &Route, costs: &MeteringCosts) -> std::fmt::Result {
     writeln!(text, "{} {}", route.method, route.template)?;
     let pairs: Vec<String> =
         route.default_query.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -7,11 +7,11 @@
 
 use super::{LedgerLine, SumKind};
 use crate::id::EntryId;
-use crate::time::{Day, Timestamp};
+use crate::time::{Timestamp, UtcDay};
 
 /// An entry, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booked {
+pub struct BookedEntry {
     /// Its id.
     pub id: EntryId,
     /// When.
@@ -28,7 +28,7 @@ pub struct Booked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayUsage {
     /// The day.
-    pub day: Day,
+    pub day: UtcDay,
     /// What exports were charged that were asked for on the day.
     pub exports: i64,
     /// What calls and exports were charged.
@@ -37,7 +37,7 @@ pub struct DayUsage {
 
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct TimedLine {
     /// Which one.
     pub line: LedgerLine,
     /// When; of a sum when it ended.
@@ -53,8 +53,13 @@ pub struct Line {
 /// The lines of a ledger, the oldest first: `entries` the oldest first, `days` in their order, and what is available less
 /// what is owed now. What was charged between two entries is the difference of their balances, told day by day as the days
 /// charged it; the last day takes what the others leave.
-pub fn lines(entries: &[Booked], days: &[DayUsage], net_now: i64, now: Timestamp) -> Vec<Line> {
-    let mut lines = Lines { days, all: Vec::new(), net: 0, used: 0, last: None };
+pub fn lines(
+    entries: &[BookedEntry],
+    days: &[DayUsage],
+    net_now: i64,
+    now: Timestamp,
+) -> Vec<TimedLine> {
+    let mut lines = LedgerLines { days, all: Vec::new(), net: 0, used: 0, last: None };
     for entry in entries {
         let net_after = entry.balance_after - entry.debt_after;
         lines.charge(lines.net - (net_after - entry.amount), entry.at);
@@ -67,9 +72,9 @@ pub fn lines(entries: &[Booked], days: &[DayUsage], net_now: i64, now: Timestamp
     lines.all
 }
 
-struct Lines<'a> {
+struct LedgerLines<'a> {
     days: &'a [DayUsage],
-    all: Vec<Line>,
+    all: Vec<TimedLine>,
     /// What is available less what is owed.
     net: i64,
     /// What was charged so far.
@@ -77,7 +82,7 @@ struct Lines<'a> {
     last: Option<(EntryId, Timestamp)>,
 }
 
-impl Lines<'_> {
+impl LedgerLines<'_> {
     /// Tells what was charged until `until`, day by day.
     fn charge(&mut self, amount: i64, until: Timestamp) {
         let mut rest = amount;
@@ -100,12 +105,12 @@ impl Lines<'_> {
     }
 
     /// Tells what was charged on a day: exports, and above them calls.
-    fn tell(&mut self, amount: i64, day: Day, at: Timestamp) {
+    fn tell(&mut self, amount: i64, day: UtcDay, at: Timestamp) {
         if amount == 0 {
             return;
         }
         self.used += amount;
-        let is_of_day = |line: &&Line| match line.line {
+        let is_of_day = |line: &&TimedLine| match line.line {
             LedgerLine::Sum(SumKind::Export, of) | LedgerLine::SumAfter(SumKind::Export, of, _) => {
                 of == day
             }
@@ -128,7 +133,7 @@ impl Lines<'_> {
 
     fn push(&mut self, line: LedgerLine, at: Timestamp, amount: i64) {
         let (balance_after, debt_after) = (self.net.max(0), (-self.net).max(0));
-        self.all.push(Line { line, at, amount, balance_after, debt_after });
+        self.all.push(TimedLine { line, at, amount, balance_after, debt_after });
     }
 }
 
@@ -139,18 +144,18 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
     const DAY_S: i64 = 86_400;
 
-    fn entry(number: u8, at: Timestamp, amount: i64, net_after: i64) -> Booked {
+    fn entry(number: u8, at: Timestamp, amount: i64, net_after: i64) -> BookedEntry {
         let id = EntryId::new(at, [number; 10]);
         let (balance_after, debt_after) = (net_after.max(0), (-net_after).max(0));
-        Booked { id, at, amount, balance_after, debt_after }
+        BookedEntry { id, at, amount, balance_after, debt_after }
     }
 
     fn day(after: i64, exports: i64, all: i64) -> DayUsage {
         DayUsage { day: NOON.day().plus_days(after), exports, all }
     }
 
-    fn shown(lines: &[Line]) -> Vec<(&'static str, i64, i64)> {
-        let kind = |line: &Line| match line.line {
+    fn shown(lines: &[TimedLine]) -> Vec<(&'static str, i64, i64)> {
+        let kind = |line: &TimedLine| match line.line {
             LedgerLine::Entry(_) => "entry",
             LedgerLine::Sum(kind, _) | LedgerLine::SumAfter(kind, ..) => kind.as_str(),
         };

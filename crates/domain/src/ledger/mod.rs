@@ -2,10 +2,10 @@
 
 mod lines;
 
-pub use lines::{Booked, DayUsage, Line, lines};
+pub use lines::{BookedEntry, DayUsage, TimedLine, lines};
 
 use crate::id::EntryId;
-use crate::time::{Day, Timestamp};
+use crate::time::{Timestamp, UtcDay};
 
 /// What a line of the ledger can be.
 pub const KINDS: [&str; 9] =
@@ -36,9 +36,9 @@ pub enum LedgerLine {
     /// An entry.
     Entry(EntryId),
     /// The sum of what was charged on a day.
-    Sum(SumKind, Day),
+    Sum(SumKind, UtcDay),
     /// The sum of what was charged on a day after this entry and before the next one.
-    SumAfter(SumKind, Day, EntryId),
+    SumAfter(SumKind, UtcDay, EntryId),
 }
 
 /// Text that names no line of a ledger.
@@ -92,7 +92,7 @@ impl serde::Serialize for LedgerLine {
 }
 
 /// `YYYY-MM-DD` and no other spelling.
-fn read_day(text: &str) -> Option<Day> {
+fn read_day(text: &str) -> Option<UtcDay> {
     let day = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"))?.day();
     (day.to_string() == text).then_some(day)
 }

@@ -20,7 +20,7 @@ pub const LATE_LIFE_S: i64 = 30 * 86_400;
 
 /// A change of the balance by one lot: one entry of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Movement {
+pub struct LotMovement {
     /// The lot.
     pub lot: LotId,
     /// Which of the lot's entries it is, from 1.
@@ -35,14 +35,14 @@ pub struct Movement {
 
 /// The lots of a customer that a change is about, and all of which something is left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lots {
+pub struct CustomerLots {
     all: Vec<Lot>,
     /// Credits that were taken back after they had been spent, and that the next credits pay.
     debt: i64,
-    movements: Vec<Movement>,
+    movements: Vec<LotMovement>,
 }
 
-impl Lots {
+impl CustomerLots {
     /// Lots as they were read, all with something left among them, and what is owed.
     pub const fn new(all: Vec<Lot>, debt: i64) -> Self {
         Self { all, debt, movements: Vec::new() }
@@ -75,12 +75,12 @@ impl Lots {
     }
 
     /// The changes of the balance so far, in their order. What is attributed is none: it was spent before.
-    pub fn movements(&self) -> &[Movement] {
+    pub fn movements(&self) -> &[LotMovement] {
         &self.movements
     }
 
     /// The same, which are none afterwards.
-    pub fn take_movements(&mut self) -> Vec<Movement> {
+    pub fn take_movements(&mut self) -> Vec<LotMovement> {
         std::mem::take(&mut self.movements)
     }
 
@@ -223,7 +223,7 @@ impl Lots {
         lot.entries += 1;
         let number = lot.entries;
         let (balance_after, debt_after) = (self.left(), self.debt);
-        self.movements.push(Movement { lot: id, number, amount, balance_after, debt_after });
+        self.movements.push(LotMovement { lot: id, number, amount, balance_after, debt_after });
     }
 
     fn get_mut(&mut self, id: LotId) -> Option<&mut Lot> {

@@ -16,13 +16,13 @@ fn lot(number: u8, granted: i64, ends: Option<i64>) -> Lot {
     Lot::new(id(number), LotSource::Pack, granted, ends.map(at), at(i64::from(number)))
 }
 
-fn left(lots: &Lots, number: u8) -> i64 {
+fn left(lots: &CustomerLots, number: u8) -> i64 {
     lots.get(id(number)).unwrap().left
 }
 
 #[test]
 fn what_expires_soonest_is_spent_first_and_what_never_expires_last() {
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     for lot in [lot(1, 10, None), lot(2, 10, Some(60)), lot(3, 10, Some(30)), lot(4, 10, None)] {
         lots.add(lot);
     }
@@ -34,7 +34,7 @@ fn what_expires_soonest_is_spent_first_and_what_never_expires_last() {
 
 #[test]
 fn spending_is_attributed_before_a_lot_expires() {
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, Some(30)));
     lots.add(lot(2, 10, None));
 
@@ -49,7 +49,7 @@ fn spending_is_attributed_before_a_lot_expires() {
 
 #[test]
 fn a_hold_that_is_released_after_its_lot_expired_comes_back() {
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, Some(30)));
     lots.attribute(8, at(30));
     lots.expire(at(30));
@@ -63,7 +63,7 @@ fn a_hold_that_is_released_after_its_lot_expired_comes_back() {
 
 #[test]
 fn what_was_spent_of_a_lot_is_taken_from_others_and_then_owed() {
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     lots.add(lot(1, 100, Some(30)));
     lots.add(lot(2, 20, None));
     lots.attribute(40, at(1));
@@ -78,7 +78,7 @@ fn what_was_spent_of_a_lot_is_taken_from_others_and_then_owed() {
 
 #[test]
 fn what_expired_is_out_of_the_balance_already() {
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, Some(30)));
     lots.expire(at(30));
 
@@ -93,7 +93,7 @@ fn what_expired_is_out_of_the_balance_already() {
 
 #[test]
 fn staff_take_what_is_left_and_then_what_was_spent_but_never_more_than_was_granted() {
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, None));
     lots.attribute(6, at(1));
 
@@ -104,7 +104,7 @@ fn staff_take_what_is_left_and_then_what_was_spent_but_never_more_than_was_grant
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum LotStep {
     Add(i64, Option<i64>),
     Spend(i64),
     Release(i64),
@@ -114,16 +114,16 @@ enum Step {
     Wait(i64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<LotStep>> {
     let step = prop_oneof![
         (1_i64..100, prop::option::of(0_i64..90))
-            .prop_map(|(credits, end)| Step::Add(credits, end)),
-        (0_i64..80).prop_map(Step::Spend),
-        (0_i64..10).prop_map(Step::Release),
-        (0_usize..8, 0_i64..120).prop_map(|(place, credits)| Step::Take(place, credits)),
-        (0_usize..8, 0_i64..120).prop_map(|(place, credits)| Step::Give(place, credits)),
-        (0_i64..50).prop_map(Step::TakeAny),
-        (0_i64..20).prop_map(Step::Wait),
+            .prop_map(|(credits, end)| LotStep::Add(credits, end)),
+        (0_i64..80).prop_map(LotStep::Spend),
+        (0_i64..10).prop_map(LotStep::Release),
+        (0_usize..8, 0_i64..120).prop_map(|(place, credits)| LotStep::Take(place, credits)),
+        (0_usize..8, 0_i64..120).prop_map(|(place, credits)| LotStep::Give(place, credits)),
+        (0_i64..50).prop_map(LotStep::TakeAny),
+        (0_i64..20).prop_map(LotStep::Wait),
     ];
     prop::collection::vec(step, 0..60)
 }
@@ -131,20 +131,20 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn lots_the_balance_the_debt_and_the_ledger_agree_whatever_happens(steps in steps()) {
-        let (mut lots, mut available, mut usage, mut now) = (Lots::default(), 0_i64, 0_i64, 0);
+        let (mut lots, mut available, mut usage, mut now) = (CustomerLots::default(), 0_i64, 0_i64, 0);
         for (number, step) in (0_u8..).zip(steps) {
-            if let Step::Wait(days) = step {
+            if let LotStep::Wait(days) = step {
                 now += days;
             }
             match step {
-                Step::Spend(credits) => {
+                LotStep::Spend(credits) => {
                     let spent = credits.min(available);
                     available -= spent;
                     usage += spent;
                     continue;
                 }
                 // As `Balance::refund`: what comes back pays the debt first.
-                Step::Release(credits) => {
+                LotStep::Release(credits) => {
                     let released = credits.min(usage);
                     prop_assume!(lots.debt() == 0 || released == 0);
                     usage -= released;
@@ -156,17 +156,17 @@ proptest! {
             lots.expire(at(now));
             let ids: Vec<LotId> = lots.all().iter().map(|lot| lot.id).collect();
             match step {
-                Step::Add(credits, end) => lots.add(lot(number, credits, end.map(|end| now + end))),
-                Step::Take(place, credits) => {
+                LotStep::Add(credits, end) => lots.add(lot(number, credits, end.map(|end| now + end))),
+                LotStep::Take(place, credits) => {
                     ids.get(place).map(|id| lots.take(*id, credits));
                 }
-                Step::Give(place, credits) => {
+                LotStep::Give(place, credits) => {
                     ids.get(place).map(|id| lots.give(*id, credits, at(now)));
                 }
-                Step::TakeAny(credits) => {
+                LotStep::TakeAny(credits) => {
                     lots.take_any(credits);
                 }
-                Step::Spend(_) | Step::Release(_) | Step::Wait(_) => {}
+                LotStep::Spend(_) | LotStep::Release(_) | LotStep::Wait(_) => {}
             }
             available = lots.left();
             let mut spent = 0;

@@ -12,7 +12,7 @@ mod reverse;
 mod tests;
 
 use crate::id::LotId;
-use crate::lots::Lots;
+use crate::lots::CustomerLots;
 use crate::time::Timestamp;
 use crate::wire::text_enum;
 
@@ -48,14 +48,14 @@ pub struct Sale {
     /// Cents of the customer's credit at the processor that were withdrawn because their money went back.
     pub withdrawn: i64,
     /// What was sold, in the order of the invoice's lines.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SalePart>,
     /// Money of this sale that went back after it had been credited, and was taken from plan months that the credit paid.
-    pub transfers: Vec<Transfer>,
+    pub transfers: Vec<PotTransfer>,
 }
 
 /// What a sale sold of one thing: prorations of the same thing are one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct SalePart {
     /// What it is.
     pub kind: PartKind,
     /// What shares the fate of its money: one pack, or everything sold for one period of a plan.
@@ -74,7 +74,7 @@ pub struct Part {
 
 /// Money that went back a second time and was taken from another pot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transfer {
+pub struct PotTransfer {
     /// The pot.
     pub pot: String,
     /// Cents.
@@ -93,7 +93,7 @@ pub fn pot_of_period(kind: PartKind, subscription: &str, period_end: Timestamp) 
 
 /// A change of what the processor holds for the customer: above zero the customer owes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withdrawal {
+pub struct CreditWithdrawal {
     /// The sale whose money it is.
     pub sale: String,
     /// Cents.
@@ -102,17 +102,17 @@ pub struct Withdrawal {
 
 /// The sales that a change is about, with the lots of their credits.
 #[derive(Debug)]
-pub struct Sales {
+pub struct CustomerSales {
     all: Vec<Sale>,
     /// The lots.
-    pub lots: Lots,
+    pub lots: CustomerLots,
     /// What the processor holds for the customer as credit, in cents.
     credit: i64,
-    withdrawals: Vec<Withdrawal>,
+    withdrawals: Vec<CreditWithdrawal>,
     now: Timestamp,
 }
 
-impl Part {
+impl SalePart {
     /// Whether it is a purchase of credits: slots are none, and neither is something of the operator's or what cost nothing and brought nothing.
     pub const fn is_purchase(&self) -> bool {
         matches!(self.kind, PartKind::Plan | PartKind::Pack) && (self.credits > 0 || self.money > 0)
@@ -133,15 +133,15 @@ impl Sale {
     fn transfer(&mut self, pot: &str, cents: i64) {
         match self.transfers.iter_mut().find(|one| one.pot == pot) {
             Some(known) => known.cents += cents,
-            None => self.transfers.push(Transfer { pot: pot.to_owned(), cents }),
+            None => self.transfers.push(PotTransfer { pot: pot.to_owned(), cents }),
         }
     }
 }
 
-impl Sales {
+impl CustomerSales {
     /// What was read of a customer: the sales of the pots that are concerned and all of plans, their lots, and what the
     /// processor holds as credit, in cents.
-    pub fn new(mut sales: Vec<Sale>, lots: Lots, credit: i64, now: Timestamp) -> Self {
+    pub fn new(mut sales: Vec<Sale>, lots: CustomerLots, credit: i64, now: Timestamp) -> Self {
         sales.sort_by(|one, other| one.place().cmp(&other.place()));
         Self { all: sales, lots, credit: credit.max(0), withdrawals: Vec::new(), now }
     }
@@ -152,7 +152,7 @@ impl Sales {
     }
 
     /// What is to be changed of the customer's credit at the processor.
-    pub fn withdrawals(&self) -> &[Withdrawal] {
+    pub fn withdrawals(&self) -> &[CreditWithdrawal] {
         &self.withdrawals
     }
 

@@ -1,6 +1,6 @@
 //! Money that goes back: how a refund is divided, and what happens to money that was credited before.
 
-use super::{PartKind, Sale, Sales, Withdrawal};
+use super::{CreditWithdrawal, CustomerSales, PartKind, Sale};
 use crate::split::split;
 
 impl Sale {
@@ -23,12 +23,12 @@ impl Sale {
             return 0;
         }
         let (divided, _) = self.divided(reversed);
-        let of_pot = |(part, cents): (&super::Part, i64)| (part.pot == pot).then_some(cents);
+        let of_pot = |(part, cents): (&super::SalePart, i64)| (part.pot == pot).then_some(cents);
         self.parts.iter().zip(divided).filter_map(of_pot).sum()
     }
 }
 
-impl Sales {
+impl CustomerSales {
     /// Brings everything in line with the money of a sale that has gone back in all, in cents. More than was charged
     /// counts as all of it. Nothing when the sale is not among these.
     pub fn reverse(&mut self, id: &str, total: i64) {
@@ -128,7 +128,7 @@ impl Sales {
         self.credit = (self.credit - cents).max(0);
         match self.withdrawals.iter_mut().find(|known| known.sale == id) {
             Some(known) => known.cents += cents,
-            None => self.withdrawals.push(Withdrawal { sale: id.to_owned(), cents }),
+            None => self.withdrawals.push(CreditWithdrawal { sale: id.to_owned(), cents }),
         }
     }
 }

@@ -11,12 +11,12 @@ fn lot_id(number: u8) -> LotId {
     LotId::new(at(0), [number; 10])
 }
 
-fn part(kind: PartKind, pot: &str, money: i64, credits: i64, lot: Option<u8>) -> Part {
+fn part(kind: PartKind, pot: &str, money: i64, credits: i64, lot: Option<u8>) -> SalePart {
     let lot = lot.map(lot_id);
-    Part { kind, pot: pot.to_owned(), money, credits, taken: 0, credited: 0, lot }
+    SalePart { kind, pot: pot.to_owned(), money, credits, taken: 0, credited: 0, lot }
 }
 
-fn sale(number: u8, charged: i64, parts: Vec<Part>) -> Sale {
+fn sale(number: u8, charged: i64, parts: Vec<SalePart>) -> Sale {
     Sale {
         id: format!("in_{number}"),
         sold_at: at(i64::from(number)),
@@ -30,18 +30,18 @@ fn sale(number: u8, charged: i64, parts: Vec<Part>) -> Sale {
     }
 }
 
-fn sold(sales: Vec<Sale>, credit: i64) -> Sales {
-    let mut lots = Lots::default();
+fn sold(sales: Vec<Sale>, credit: i64) -> CustomerSales {
+    let mut lots = CustomerLots::default();
     for (number, part) in (1_u8..).zip(sales.iter().flat_map(|sale| &sale.parts)) {
         if let Some(id) = part.lot {
             assert_eq!(id, lot_id(number), "lots are numbered like the parts");
             lots.add(Lot::new(id, LotSource::Plan, part.credits, None, at(i64::from(number))));
         }
     }
-    Sales::new(sales, lots, credit, at(100))
+    CustomerSales::new(sales, lots, credit, at(100))
 }
 
-fn taken(sales: &Sales) -> Vec<i64> {
+fn taken(sales: &CustomerSales) -> Vec<i64> {
     sales.lots.all().iter().map(|lot| lot.taken).collect()
 }
 
@@ -96,17 +96,17 @@ fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from
     slots.credited = 2_000;
     let first = sale(1, 7_900, vec![part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1)), slots]);
     let second = sale(2, 3_400, vec![part(PartKind::Plan, "plan:2", 4_900, 30_000, Some(3))]);
-    let mut lots = Lots::default();
+    let mut lots = CustomerLots::default();
     for number in [1, 3] {
         lots.add(Lot::new(lot_id(number), LotSource::Plan, 30_000, None, at(i64::from(number))));
     }
-    let mut sales = Sales::new(vec![first, second], lots, 500, at(100));
+    let mut sales = CustomerSales::new(vec![first, second], lots, 500, at(100));
 
     sales.reverse("in_1", 7_900);
 
     // 1,000 of the slots had not been credited; of the other 2,000 the credit has 500, the latest month gives 1,500.
-    assert_eq!(sales.withdrawals(), [Withdrawal { sale: "in_1".to_owned(), cents: 500 }]);
-    let moved = |known: &Sales| {
+    assert_eq!(sales.withdrawals(), [CreditWithdrawal { sale: "in_1".to_owned(), cents: 500 }]);
+    let moved = |known: &CustomerSales| {
         let transfers = &known.all()[0].transfers;
         transfers.iter().map(|one| (one.pot.clone(), one.cents)).collect::<Vec<_>>()
     };
@@ -114,7 +114,7 @@ fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from
     assert_eq!(taken(&sales), [30_000, 9_183]);
     sales.reverse("in_1", 0);
     assert_eq!(taken(&sales), [0, 0]);
-    assert_eq!(sales.withdrawals(), [Withdrawal { sale: "in_1".to_owned(), cents: 0 }]);
+    assert_eq!(sales.withdrawals(), [CreditWithdrawal { sale: "in_1".to_owned(), cents: 0 }]);
     assert_eq!(moved(&sales), [("plan:2".to_owned(), 0)]);
 }
 
@@ -128,7 +128,7 @@ fn an_upgrade_that_is_heard_after_a_refund_of_the_month_is_undone_first() {
     lots.add(Lot::new(lot_id(2), LotSource::Plan, 120_000, None, at(2)));
     let mut all = sales.all().to_vec();
     all.push(sale(2, 15_000, vec![part(PartKind::Plan, "plan:1", 15_000, 120_000, Some(2))]));
-    let mut both = Sales::new(all, lots, 0, at(100));
+    let mut both = CustomerSales::new(all, lots, 0, at(100));
     both.arrived("in_2");
 
     assert_eq!(taken(&both), [0, 39_200]);

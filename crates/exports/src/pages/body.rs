@@ -1,7 +1,7 @@
 //! The body of one page taken apart: its rows as they are written, and what it says of the list.
 
 use catalog::Dataset;
-use catalog::dataset::{Pointer, TimeUnit};
+use catalog::dataset::{JsonPointer, TimeUnit};
 use domain::time::{MICROS_PER_MILLI, MICROS_PER_SECOND, Timestamp};
 
 use super::fault::PageFault;
@@ -76,7 +76,7 @@ pub(super) fn read<'a>(
 }
 
 /// Where a row has what it is known by.
-const fn signs_of_row(dataset: &Dataset) -> [Option<&Pointer>; 2] {
+const fn signs_of_row(dataset: &Dataset) -> [Option<&JsonPointer>; 2] {
     [Some(&dataset.id), Some(&dataset.time.field)]
 }
 
@@ -106,7 +106,7 @@ fn check_rows(rows: &[ListElement<'_>], number: u64) -> Result<(), PageFault> {
     Ok(())
 }
 
-fn more_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<bool, PageFault> {
+fn more_of(value: Option<&str>, at: &JsonPointer, number: u64) -> Result<bool, PageFault> {
     match value.map(scan::kind) {
         Some(Kind::Bool(more)) => Ok(more),
         Some(_) => Err(PageFault::malformed(number, &format!("{at} is neither true nor false"))),
@@ -117,7 +117,11 @@ fn more_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<bool, PageF
     }
 }
 
-fn next_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<Option<String>, PageFault> {
+fn next_of(
+    value: Option<&str>,
+    at: &JsonPointer,
+    number: u64,
+) -> Result<Option<String>, PageFault> {
     let Some(value) = value else {
         let message = format!("page {number} has no field {at} for the next cursor");
         return Err(PageFault::last("missing_cursor", message));
@@ -133,7 +137,7 @@ fn next_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<Option<Stri
     }
 }
 
-fn total_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<u64, PageFault> {
+fn total_of(value: Option<&str>, at: &JsonPointer, number: u64) -> Result<u64, PageFault> {
     let Some(value) = value else {
         let message = format!("page {number} does not tell the length of the list at {at}");
         return Err(PageFault::last("missing_total", message));

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use catalog::Dataset;
-use catalog::dataset::{ChatLookup, Place};
+use catalog::dataset::{ChatLookup, DatasetLocation};
 use domain::platform::Platform;
-use domain::window::Window;
+use domain::window::DateWindow;
 
 use super::fault::PageFault;
 use super::fetch::PageRequest;
@@ -24,7 +24,7 @@ pub(super) struct SearchedList<'a> {
     pub(super) wanted: &'a WantedList,
     pub(super) platform: Platform,
     pub(super) list: &'a Arc<Dataset>,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a DatasetLocation,
     pub(super) fields: &'a ChatLookup,
 }
 
@@ -46,7 +46,7 @@ impl SearchedList<'_> {
                 fan: None,
             };
             let check = |page: &TakenPage| walk.check(&page.sheet(), (number, false)).map(|_| ());
-            let Some(page) = request.taken(list, Window::default(), check).await? else {
+            let Some(page) = request.taken(list, DateWindow::default(), check).await? else {
                 walk.is_lost()?;
                 continue;
             };

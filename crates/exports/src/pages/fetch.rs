@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog::Dataset;
-use catalog::dataset::{self, Paging, PagingStyle, Place};
+use catalog::dataset::{self, DatasetLocation, PagingRules, PagingStyle};
 use domain::platform::Platform;
 use domain::time::Timestamp;
-use domain::window::Window;
+use domain::window::DateWindow;
 use failures::Failure;
 use gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
 use http::StatusCode;
@@ -39,8 +39,8 @@ pub(super) struct PageRequest<'a> {
     pub(super) exports: &'a ExportsState,
     pub(super) wanted: &'a WantedList,
     pub(super) platform: Platform,
-    pub(super) place: &'a Place,
-    pub(super) paging: &'a Paging,
+    pub(super) place: &'a DatasetLocation,
+    pub(super) paging: &'a PagingRules,
     pub(super) next: &'a Next,
     pub(super) number: u64,
     /// The fan whose conversation is not there if the platform does not find its first page.
@@ -99,7 +99,7 @@ impl PageRequest<'_> {
     pub(super) async fn taken(
         &self,
         dataset: &Arc<Dataset>,
-        window: Window,
+        window: DateWindow,
         check: impl Fn(&TakenPage) -> Result<(), PageFault>,
     ) -> Result<Option<TakenPage>, PageFault> {
         let mut left = WRONG_PAUSES_S.iter();
@@ -123,7 +123,7 @@ impl PageRequest<'_> {
     async fn try_taken(
         &self,
         dataset: &Arc<Dataset>,
-        window: Window,
+        window: DateWindow,
     ) -> Result<Option<TakenPage>, PageFault> {
         let Some(body) = self.page().await? else { return Ok(None) };
         self.check_time()?;

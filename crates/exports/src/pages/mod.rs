@@ -20,13 +20,13 @@ mod walk;
 use std::sync::Arc;
 
 use catalog::Dataset;
-use catalog::dataset::{self, Paging, Place};
+use catalog::dataset::{self, DatasetLocation, PagingRules};
 use domain::account::CreatorId;
 use domain::dataset::DatasetName;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
-use domain::window::Window;
+use domain::window::DateWindow;
 
 pub use self::fault::is_retryable;
 pub use self::fault::{CODES, PageFault, PageRemedy};
@@ -54,7 +54,7 @@ pub struct WantedList {
     /// The fan's account id, for a list that is of one conversation.
     pub chat_id: Option<String>,
     /// Rows outside it are left out.
-    pub window: Window,
+    pub window: DateWindow,
     /// The read ends when it has so many rows.
     pub max_rows: Option<u64>,
     /// What may not be exceeded.
@@ -318,7 +318,7 @@ impl PageReader {
     }
 
     /// Where the pages are, narrowed to the window's days where the platform can do that.
-    fn place(&self) -> Result<Place, PageFault> {
+    fn place(&self) -> Result<DatasetLocation, PageFault> {
         let chat = self.chat.as_deref().unwrap_or_default();
         let mut place = self.dataset.place(&self.own_id, chat).ok_or_else(unknown_id)?;
         let Some(days) = &self.dataset.days else { return Ok(place) };
@@ -376,7 +376,7 @@ impl PageReader {
 
 /// How a list is paged.
 fn paged(dataset: &Dataset) -> ListPaging {
-    let Paging { style, size, .. } = dataset.paging;
+    let PagingRules { style, size, .. } = dataset.paging;
     ListPaging::whole(style, u64::from(size))
 }
 

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use catalog::dataset::Pointer;
+use catalog::dataset::JsonPointer;
 use tabular::TabularError;
-use tabular::scan::{Scanner, StringSpan};
+use tabular::scan::{JsonScanner, StringSpan};
 
 /// At most so many pointers are looked for at once.
 const POINTERS_MAX: usize = 4;
@@ -60,9 +60,9 @@ pub(super) struct BrokenText {
 /// Looks into a whole text for at most four pointers.
 pub(super) fn scan<'t>(
     text: &'t str,
-    pointers: &[Option<&Pointer>],
+    pointers: &[Option<&JsonPointer>],
 ) -> Result<FoundValues<'t>, BrokenText> {
-    let mut look = TextWalk::new(text, Scanner::new(text), pointers);
+    let mut look = TextWalk::new(text, JsonScanner::new(text), pointers);
     let found = look.value()?;
     look.scanner.finish()?;
     Ok(found)
@@ -72,10 +72,10 @@ pub(super) fn scan<'t>(
 /// pointer is the whole text, beside which nothing else is found.
 pub(super) fn scan_list<'t>(
     text: &'t str,
-    pointers: &[Option<&Pointer>],
-    in_elements: &[Option<&Pointer>],
+    pointers: &[Option<&JsonPointer>],
+    in_elements: &[Option<&JsonPointer>],
 ) -> Result<FoundList<'t>, BrokenText> {
-    let mut look = TextWalk::new(text, Scanner::new(text), pointers);
+    let mut look = TextWalk::new(text, JsonScanner::new(text), pointers);
     look.in_elements = Some(in_elements);
     let is_whole = pointers.first().is_some_and(|it| it.is_some_and(|it| it.names().is_empty()));
     let found = if is_whole {
@@ -118,15 +118,19 @@ impl PointerMask {
 /// One walk over a text.
 struct TextWalk<'a, 't> {
     text: &'t str,
-    scanner: Scanner<'t>,
-    pointers: &'a [Option<&'a Pointer>],
+    scanner: JsonScanner<'t>,
+    pointers: &'a [Option<&'a JsonPointer>],
     /// At the first pointer is a list whose elements are looked into for these.
-    in_elements: Option<&'a [Option<&'a Pointer>]>,
+    in_elements: Option<&'a [Option<&'a JsonPointer>]>,
     list: Option<Vec<ListElement<'t>>>,
 }
 
 impl<'a, 't> TextWalk<'a, 't> {
-    fn new(text: &'t str, scanner: Scanner<'t>, pointers: &'a [Option<&'a Pointer>]) -> Self {
+    fn new(
+        text: &'t str,
+        scanner: JsonScanner<'t>,
+        pointers: &'a [Option<&'a JsonPointer>],
+    ) -> Self {
         Self { text, scanner, pointers, in_elements: None, list: None }
     }
 
@@ -221,7 +225,7 @@ impl<'a, 't> TextWalk<'a, 't> {
     /// The wanted pointers that have this name next.
     fn matching(&self, name: StringSpan, wanted: PointerMask, depth: usize) -> PointerMask {
         let name = name.text(self.text);
-        let next = |pointer: Option<&Pointer>| {
+        let next = |pointer: Option<&JsonPointer>| {
             pointer.and_then(|it| it.names().get(depth)).is_some_and(|it| *it == name)
         };
         let pointers = self.pointers.iter().enumerate();
@@ -232,7 +236,7 @@ impl<'a, 't> TextWalk<'a, 't> {
     /// The pointer whose last name this is.
     fn ended(&self, matching: PointerMask, depth: usize) -> Option<usize> {
         let ends =
-            |pointer: Option<&Pointer>| pointer.is_some_and(|it| it.names().len() == depth + 1);
+            |pointer: Option<&JsonPointer>| pointer.is_some_and(|it| it.names().len() == depth + 1);
         let mut matched =
             self.pointers.iter().enumerate().filter(|(index, _)| matching.has(*index));
         matched.find(|(_, pointer)| ends(**pointer)).map(|(index, _)| index)
@@ -288,8 +292,8 @@ mod tests {
     use super::*;
 
     fn at(text: &str, pointers: &[&str]) -> Result<Vec<Option<String>>, String> {
-        let pointers: Vec<Pointer> =
-            pointers.iter().map(|it| Pointer::parse(it).unwrap()).collect();
+        let pointers: Vec<JsonPointer> =
+            pointers.iter().map(|it| JsonPointer::parse(it).unwrap()).collect();
         let found = scan(text, &pointers.iter().map(Some).collect::<Vec<_>>());
         let found = found.map_err(|broken| format!("{broken:?}"))?;
         if found.is_twice {
@@ -360,7 +364,7 @@ mod tests {
 
         assert_eq!(at(&around, &["/id"]).unwrap(), some(&["1"]));
         let rows = |text: &str, pointer: &str| {
-            let pointer = Pointer::parse(pointer).unwrap();
+            let pointer = JsonPointer::parse(pointer).unwrap();
             scan_list(text, &[Some(&pointer)], &[]).map(|found| found.list.map(|list| list.len()))
         };
         assert_eq!(rows(&format!("[{deep},{deep}]"), "").unwrap(), Some(2));
@@ -370,7 +374,7 @@ mod tests {
     #[test]
     fn a_list_is_taken_apart_and_nothing_else_is_one() {
         let rows = |text: &'static str, pointer: &str| {
-            let pointer = Pointer::parse(pointer).unwrap();
+            let pointer = JsonPointer::parse(pointer).unwrap();
             let list = scan_list(text, &[Some(&pointer)], &[])?.list;
             Ok::<_, BrokenText>(list.map(|list| list.iter().map(|it| it.text).collect::<Vec<_>>()))
         };
@@ -398,7 +402,7 @@ mod tests {
     fn elements_of_a_list_are_looked_into_and_each_for_itself() {
         let text =
             r#"{"l":[ {"id":1,"t":{"x":"a"}} , {"id":2,"id":3}, [{"id":4}], {} ],"m":true,"l2":0}"#;
-        let parse = |pointer: &str| Pointer::parse(pointer).unwrap();
+        let parse = |pointer: &str| JsonPointer::parse(pointer).unwrap();
         let (list, more) = (parse("/l"), parse("/m"));
         let (id, x) = (parse("/id"), parse("/t/x"));
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use catalog::Dataset;
 use catalog::dataset::PagingStyle;
 use domain::time::Timestamp;
-use domain::window::Window;
+use domain::window::DateWindow;
 
 use super::body;
 use super::fault::PageFault;
@@ -83,7 +83,7 @@ impl TakenPage {
 pub(super) async fn take(
     dataset: &Arc<Dataset>,
     bytes: Bytes,
-    window: Window,
+    window: DateWindow,
     number: u64,
 ) -> Result<TakenPage, PageFault> {
     if bytes.len() < LARGE_BYTES {
@@ -99,7 +99,7 @@ pub(super) async fn take(
 pub(super) fn taken(
     dataset: &Dataset,
     bytes: Bytes,
-    window: Window,
+    window: DateWindow,
     number: u64,
 ) -> Result<TakenPage, PageFault> {
     let text = String::from_utf8(bytes.into())
@@ -140,14 +140,14 @@ pub(super) fn taken(
 
 /// Whether the times of a page descend, and how many of its last ones lie before a window.
 struct TimeOrder {
-    window: Window,
+    window: DateWindow,
     last: Option<Timestamp>,
     is_newest_first: bool,
     older: usize,
 }
 
 impl TimeOrder {
-    const fn new(window: Window) -> Self {
+    const fn new(window: DateWindow) -> Self {
         Self { window, last: None, is_newest_first: true, older: 0 }
     }
 

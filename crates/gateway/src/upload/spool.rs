@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use domain::id::CustomerId;
 use runtime::clock::Random;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
-use transport::Loads;
+use transport::LoadMap;
 use web::middleware::body::BodyProblem;
 use web::middleware::budget::{BudgetRoom, MemoryBudget, Share};
 
@@ -27,7 +27,7 @@ const PREFIX: &str = "upload-";
 pub struct UploadSpool {
     folder: PathBuf,
     budget: MemoryBudget,
-    customers: Loads<CustomerId>,
+    customers: LoadMap<CustomerId>,
 }
 
 /// A file that is being written.
@@ -71,7 +71,7 @@ impl UploadSpool {
     /// Nothing is opened.
     pub fn new(folder: PathBuf, bytes_max: usize, customer_bytes_max: usize) -> Self {
         let budget = MemoryBudget::new(bytes_max, customer_bytes_max);
-        Self { folder, budget, customers: Loads::new() }
+        Self { folder, budget, customers: LoadMap::new() }
     }
 
     /// Makes the folder, readable by nobody else, and removes what a process left that died in the moment

@@ -7,7 +7,7 @@ mod failures;
 mod fields;
 
 use catalog::{AuthField, AuthKind, Catalog, Route};
-use domain::credits::Costs;
+use domain::credits::MeteringCosts;
 use domain::export::ExportFormat;
 use domain::field_error::FieldErrorKind;
 use domain::platform::Platform;
@@ -20,7 +20,7 @@ const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The whole document, as JSON with its keys in a fixed order.
-pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
+pub fn document(catalog: &Catalog, costs: &MeteringCosts) -> Value {
     let (_, described) = api::router().split_for_parts();
     let mut document = serde_json::to_value(described).unwrap_or_default();
     document["openapi"] = json!("3.1.0");
@@ -84,7 +84,7 @@ fn tags() -> Value {
 }
 
 /// The native route: one path for all platforms, with each platform's own routes listed beside it.
-fn native_path(catalog: &Catalog, costs: &Costs) -> Value {
+fn native_path(catalog: &Catalog, costs: &MeteringCosts) -> Value {
     let mut item = Map::new();
     item.insert("parameters".to_owned(), json!([
         { "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
@@ -104,7 +104,7 @@ fn native_path(catalog: &Catalog, costs: &Costs) -> Value {
     Value::Object(item)
 }
 
-fn native_operation(method: &str, costs: &Costs) -> Value {
+fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
     let is_read = method == "get";
     let cost = if is_read { costs.read } else { costs.write }.whole();
     let mut operation = json!({
@@ -147,7 +147,7 @@ fn idempotency_key() -> Value {
 }
 
 /// The upload: a form, whose file is not JSON (specification 4.3).
-fn upload_path(costs: &Costs) -> Value {
+fn upload_path(costs: &MeteringCosts) -> Value {
     let answers = metered_answers("The platform's own status and body: the created post.");
     json!({
         "parameters": [{
@@ -226,7 +226,7 @@ fn receipt_headers() -> Value {
     })
 }
 
-fn listed(route: &Route, costs: &Costs) -> Value {
+fn listed(route: &Route, costs: &MeteringCosts) -> Value {
     let mut listed = json!({
         "method": route.method.as_str(),
         "path": route.template,

@@ -7,13 +7,13 @@ use domain::time::Timestamp;
 use runtime::metrics;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
-use transport::{Certificates, Renewal};
+use transport::{CertificateRenewal, CertificateSource};
 
 use crate::state::NodeState;
 
 /// Looks after the certificate in use.
 pub(super) struct CertificateWatch {
-    certificates: Arc<Certificates>,
+    certificates: Arc<CertificateSource>,
     /// Why the files could not be used at the last look; a problem is logged when it is new.
     problem: Mutex<Option<String>>,
 }
@@ -48,7 +48,7 @@ impl CertificateWatch {
     /// no better one.
     pub(super) fn start(
         state: &NodeState,
-        certificates: Arc<Certificates>,
+        certificates: Arc<CertificateSource>,
         stop: &CancellationToken,
     ) -> Arc<Self> {
         let validity = certificates.validity();
@@ -97,7 +97,7 @@ impl CertificateWatch {
         match renewal {
             Ok(renewal) => {
                 *known = None;
-                if renewal == Renewal::Unchanged {
+                if renewal == CertificateRenewal::Unchanged {
                     return CertificateReload::Unchanged;
                 }
                 let ends = self.certificates.validity().ends;

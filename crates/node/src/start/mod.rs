@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use domain::id::NodeId;
 use domain::platform::Platform;
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::KeyFileError;
 use runtime::vault::{Vault, VaultError};
@@ -21,7 +21,7 @@ use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use transport::Listener;
+use transport::BoundListener;
 
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
@@ -95,7 +95,7 @@ pub enum StartError {
 /// A running service.
 pub struct RunningService {
     state: NodeState,
-    listener: transport::Running,
+    listener: transport::RunningListener,
     admin_address: SocketAddr,
     probe_address: Option<SocketAddr>,
     stop: CancellationToken,
@@ -220,7 +220,7 @@ async fn begin(
 ) -> Result<RunningService, StartError> {
     let (address, admin_at) = (config.http.listen, config.admin.listen);
     warn_without_platforms(&config);
-    let listener = Listener::bind(&listener_settings(&config))
+    let listener = BoundListener::bind(&listener_settings(&config))
         .map_err(|source| StartError::Listen { address, source })?;
     config.http.name_port(listener.address());
     let admin = TcpListener::bind(admin_at)
@@ -404,7 +404,7 @@ impl RunningService {
     }
 
     /// Compares a day's payments on the books with the processor's; gives how many differ.
-    pub async fn compare_day(&self, day: Day) -> Result<u64, ReconcileError> {
+    pub async fn compare_day(&self, day: UtcDay) -> Result<u64, ReconcileError> {
         let compared = billing::reconcile::compare(&self.state.billing, day).await;
         compared.map_err(|error| ReconcileError::Refused(error.to_string()))
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
-use domain::time::Day;
+use domain::time::UtcDay;
 
 use super::end::SettledCall;
 use super::{Hold, HoldOutcome};
@@ -19,7 +19,7 @@ use crate::tx::Tx;
 /// What the keys with a budget have used, as a transaction that has locked their customers sees it.
 pub(crate) struct KeyBudgets<'b> {
     /// By key and the first day of the month.
-    used: HashMap<(KeyId, Day), i64>,
+    used: HashMap<(KeyId, UtcDay), i64>,
     /// Calls that this transaction has closed but not yet booked: they are neither open nor in the sums.
     unbooked: &'b [SettledCall<'b>],
 }
@@ -73,7 +73,7 @@ impl<'b> KeyBudgets<'b> {
         }
     }
 
-    fn unbooked_of(&self, (key, month): (KeyId, Day)) -> i64 {
+    fn unbooked_of(&self, (key, month): (KeyId, UtcDay)) -> i64 {
         let calls = self.unbooked.iter();
         let same =
             calls.filter(|call| call.key == key && call.held_at.day().month_start() == month);
@@ -86,7 +86,7 @@ pub(crate) async fn used_in(
     tx: &mut Tx,
     customer: CustomerId,
     key: KeyId,
-    day: Day,
+    day: UtcDay,
 ) -> Result<i64, StoreError> {
     // Few calls are open at any moment: they are looked through by their own index, not by that of the key's
     // whole history, which the joined empty text keeps the database from taking.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::account::{AccountState, InactiveReason};
 use domain::id::CustomerId;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use domain::subscription::SubscriptionStatus;
 use store::account_switch::{self, AccountSwitch, SwitchOutcome};
 use store::accounts::{self, Account, ConnectionOutcome, NewAccount};
@@ -38,7 +38,7 @@ async fn switch_within(
         authority,
         creator_id: &creator(name),
         on,
-        allowances: &Allowances::of_each(limit),
+        allowances: &AccountAllowances::of_each(limit),
         entry: &entry,
         note: &note,
     };
@@ -62,7 +62,7 @@ pub(crate) async fn switch(store: &Store, customer: CustomerId, name: &str, on: 
 }
 
 async fn connect(store: &Store, customer: CustomerId, name: &str, limit: i64) -> AccountState {
-    let allowances = Arc::new(Allowances::of_each(limit));
+    let allowances = Arc::new(AccountAllowances::of_each(limit));
     let new = NewAccount { allowances, ..new_account(customer, name) };
     match accounts::connect(store, &new).await.unwrap() {
         ConnectionOutcome::Connected { state, .. } => state,
@@ -123,7 +123,7 @@ async fn what_is_switched_off_stays_off_whatever_slots_are_free() {
         // A slot more, an account less, another import: none of them switches it on.
         let larger = subscriptions::pro(SubscriptionStatus::Active, 4, 0);
         let bought = subscriptions::apply(&store, customer, &larger).await;
-        let (bob, limits, told) = (creator("bob"), Allowances::of_each(5), entry(customer));
+        let (bob, limits, told) = (creator("bob"), AccountAllowances::of_each(5), entry(customer));
         let removal = removal(customer, &bob, &limits);
         let freed = accounts::delete(&store, &removal, &told, &unnoted).await.unwrap().unwrap();
         let imported = connect(&store, customer, "ada", 5).await;

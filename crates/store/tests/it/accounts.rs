@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::account::AccountState;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use store::accounts::{self, AccountCount, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::connections::ConnectionRefusal;
 use store::testing;
@@ -13,8 +13,8 @@ use crate::support::{
     NOON, TestCaller, creator, entry, new_account, new_customer, removal, unnoted,
 };
 
-fn allowing(accounts: i64) -> Arc<Allowances> {
-    Arc::new(Allowances::of_each(accounts))
+fn allowing(accounts: i64) -> Arc<AccountAllowances> {
+    Arc::new(AccountAllowances::of_each(accounts))
 }
 
 #[tokio::test]

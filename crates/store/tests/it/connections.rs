@@ -110,7 +110,7 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
         accounts::connect(&store, &new_account(caller.customer, "eve")).await.unwrap();
         let export = NewExport { account: creator("eve"), ..new_export(&caller) };
         exports::create(&store, &export).await.unwrap();
-        let (eve, limits) = (creator("eve"), domain::slot::Allowances::of_each(1));
+        let (eve, limits) = (creator("eve"), domain::slot::AccountAllowances::of_each(1));
         let removal = removal(caller.customer, &eve, &limits);
         accounts::delete(&store, &removal, &entry(caller.customer), &unnoted)
             .await
@@ -160,7 +160,7 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
         };
         keys::rotate(&store, &read_only, &entry(customer)).await.unwrap().unwrap();
         let session = domain::id::SessionId::new(NOON, [7; 10]);
-        let (ada, limits) = (creator("ada"), domain::slot::Allowances::of_each(1));
+        let (ada, limits) = (creator("ada"), domain::slot::AccountAllowances::of_each(1));
 
         for authority in [
             ChangeAuthority::Key(revoked.id),

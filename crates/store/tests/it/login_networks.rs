@@ -2,7 +2,7 @@
 
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
-use domain::token::Token;
+use domain::token::SecretToken;
 use store::customers::{self, NewCustomer, PasswordHash};
 use store::login_networks::{self, LoginCandidate};
 use store::sessions::{self, NewSession, VerifiedLogin};
@@ -32,7 +32,7 @@ async fn log_in(
     let session = NewSession {
         id: SessionId::new(at, unique()),
         customer,
-        token_hash: Token::new(bytes).hash(),
+        token_hash: SecretToken::new(bytes).hash(),
         user_agent: String::new(),
         network: network.to_owned(),
         created_at: at,

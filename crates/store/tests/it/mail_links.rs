@@ -5,7 +5,7 @@ use domain::id::{CustomerId, EntryId, JobId};
 use domain::job::JobKind;
 use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
-use domain::token::{Token, TokenHash};
+use domain::token::{SecretToken, TokenHash};
 use store::confirmations::{self, ConfirmationOutcome, EmailConfirmation, TrialGrant};
 use store::customers::{self, NewCustomer, PasswordHash};
 use store::email_changes::{self, EmailChange};
@@ -26,7 +26,7 @@ fn email(text: &str) -> Email {
 fn hash() -> TokenHash {
     let mut bytes = [0; 32];
     bytes[..10].copy_from_slice(&unique());
-    Token::new(bytes).hash()
+    SecretToken::new(bytes).hash()
 }
 
 fn notice() -> NewJob {

@@ -251,7 +251,7 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
 
         assert!(matches!(refused, HoldOutcome::AccountChanged), "{refused:?}");
         assert!(is_held(&held), "{held:?}");
-        let (limits, entry) = (domain::slot::Allowances::of_each(1), entry(customer));
+        let (limits, entry) = (domain::slot::AccountAllowances::of_each(1), entry(customer));
         let removal = removal(customer, account, &limits);
         let deleted = store::accounts::delete(&store, &removal, &entry, &unnoted).await;
         assert!(deleted.unwrap().is_some());

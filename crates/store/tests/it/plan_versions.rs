@@ -2,7 +2,7 @@
 
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
-use domain::slot::Accounts;
+use domain::slot::AccountCounts;
 use domain::subscription::SubscriptionStatus::{Active, Canceled};
 use store::plan_versions::{self, UnknownVersion};
 use store::subscriptions::{self, ChangeRecords, SubscriptionReading};
@@ -68,7 +68,7 @@ async fn limits_count_the_accounts_of_the_version_that_is_paid_for() {
         let customer = TestCaller::with(&store, 0).await.customer;
         let paid = PlanVersion {
             price_id: "price_paid".to_owned(),
-            accounts: Accounts::each(|_| 5),
+            accounts: AccountCounts::each(|_| 5),
             ..pro_version()
         };
         plan_versions::write_down(&store, &paid, NOON).await.unwrap();

@@ -2,7 +2,7 @@
 
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
-use domain::token::{Token, TokenHash};
+use domain::token::{SecretToken, TokenHash};
 use store::customers::{self, NewCustomer, PasswordHash};
 use store::sessions::{self, NewSession, PasswordChange, Session, SessionLifetime, VerifiedLogin};
 use store::testing;
@@ -29,7 +29,7 @@ fn new_session(customer: CustomerId, at: Timestamp) -> NewSession {
     NewSession {
         id: SessionId::new(at, unique()),
         customer,
-        token_hash: Token::new(bytes).hash(),
+        token_hash: SecretToken::new(bytes).hash(),
         user_agent: "Browser/1.0".to_owned(),
         network: "192.0.2.0/24".to_owned(),
         created_at: at,
@@ -73,7 +73,7 @@ async fn a_session_is_found_by_its_token_and_listed_without_it() {
         assert_eq!(presented.session.network, "192.0.2.0/24");
         assert_eq!(presented.email_verified_at, None);
         assert_eq!(ids(&store, ada).await, [second.id, first.id]);
-        let unknown = Token::new([99; 32]).hash();
+        let unknown = SecretToken::new([99; 32]).hash();
         assert_eq!(sessions::find_by_hash(&store, &unknown).await.unwrap(), None);
     }
 }

@@ -7,7 +7,7 @@ use domain::account::AccountState;
 use domain::id::CustomerId;
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
-use domain::slot::{Accounts, Allowances};
+use domain::slot::{AccountAllowances, AccountCounts};
 use domain::subscription::SubscriptionStatus;
 use store::accounts::{self, ConnectionOutcome, NewAccount};
 use store::audit::{self, AuditQuery};
@@ -20,8 +20,8 @@ use store::{Store, invoice_notices, plan_versions, slot_limits, subscription_off
 use crate::support::{NOON, TestCaller, creator, entry, new_account, unique};
 
 /// One account for good on each platform.
-pub(crate) fn allowances() -> Allowances {
-    Allowances::of_each(1)
+pub(crate) fn allowances() -> AccountAllowances {
+    AccountAllowances::of_each(1)
 }
 
 /// The only version of the plan `pro`, which adds two accounts on alpha.
@@ -31,7 +31,7 @@ pub(crate) fn pro_version() -> PlanVersion {
         plan_id: "pro".to_owned(),
         price_cents: 4_900,
         monthly_credits: 30_000,
-        accounts: Accounts::each(|platform| if platform == Platform::Alpha { 2 } else { 0 }),
+        accounts: AccountCounts::each(|platform| if platform == Platform::Alpha { 2 } else { 0 }),
     }
 }
 

@@ -12,7 +12,7 @@ use domain::key::{KeyHash, KeyScope};
 use domain::lots::LotSource;
 use domain::method::Method;
 use domain::platform::Platform;
-use domain::slot::Allowances;
+use domain::slot::AccountAllowances;
 use domain::time::Timestamp;
 use store::accounts::{AccountRemoval, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::audit::AuditEntry;
@@ -129,7 +129,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
             token_expires_at: None,
         },
         at: NOON,
-        allowances: Arc::new(Allowances::of_each(1_000)),
+        allowances: Arc::new(AccountAllowances::of_each(1_000)),
         entry: AuditEntry { action: "account.connected".to_owned(), ..entry(customer) },
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
 pub(crate) fn removal<'r>(
     customer: CustomerId,
     creator_id: &'r CreatorId,
-    allowances: &'r Allowances,
+    allowances: &'r AccountAllowances,
 ) -> AccountRemoval<'r> {
     AccountRemoval { customer, authority: ChangeAuthority::Operator, creator_id, allowances }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::charge::Outcome;
-use domain::time::{Day, Timestamp};
+use domain::time::{Timestamp, UtcDay};
 use store::metering::{CallResolution, Hold};
 use store::usage::{self, DayUsage, UsageOf};
 use store::{Store, testing};
@@ -16,7 +16,7 @@ use crate::support::{
 
 const DAY_SECONDS: i64 = 86_400;
 
-fn today() -> Day {
+fn today() -> UtcDay {
     NOON.day()
 }
 

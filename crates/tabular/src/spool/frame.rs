@@ -24,7 +24,7 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// One page as it was put into the spool.
 #[derive(Debug, Default)]
-pub struct Frame {
+pub struct SpoolFrame {
     page: u64,
     rows: u32,
     resume_point: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Frame {
 
 /// What stands before a frame's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     pub(super) page: u64,
     pub(super) rows: u32,
     pub(super) resume_bytes: u32,
@@ -43,7 +43,7 @@ pub(super) struct Header {
     pub(super) compressed_bytes: u32,
 }
 
-impl Frame {
+impl SpoolFrame {
     /// The page's number.
     pub const fn page(&self) -> u64 {
         self.page
@@ -72,7 +72,7 @@ impl Frame {
     /// Reads the body that belongs to a header. `false`: it is torn or damaged, and nothing here may be used.
     pub(super) fn read_body(
         &mut self,
-        header: &Header,
+        header: &FrameHeader,
         from: &mut impl Read,
     ) -> std::io::Result<bool> {
         let length = header.body_bytes() + CHECKSUM_BYTES;
@@ -83,7 +83,7 @@ impl Frame {
         Ok(self.decode(header).is_some())
     }
 
-    fn decode(&mut self, header: &Header) -> Option<()> {
+    fn decode(&mut self, header: &FrameHeader) -> Option<()> {
         let (body, checksum) = self.body.split_last_chunk::<CHECKSUM_BYTES>()?;
         let sum = XxHash64::oneshot(header.checksum(), body);
         if sum != u64::from_le_bytes(*checksum) {
@@ -103,7 +103,7 @@ impl Frame {
     }
 }
 
-impl Header {
+impl FrameHeader {
     const fn body_bytes(&self) -> usize {
         self.resume_bytes as usize + self.compressed_bytes as usize
     }
@@ -169,7 +169,7 @@ impl Header {
 
 /// The parts of a frame that is to be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Parts<'a> {
+pub(super) struct FrameParts<'a> {
     pub(super) page: u64,
     pub(super) rows: u32,
     pub(super) resume_point: &'a [u8],
@@ -177,7 +177,7 @@ pub(super) struct Parts<'a> {
 }
 
 /// Makes a frame in `frame`, whose room is used again. The parts are within their limits.
-pub(super) fn encode(parts: &Parts<'_>, frame: &mut Vec<u8>) -> std::io::Result<()> {
+pub(super) fn encode(parts: &FrameParts<'_>, frame: &mut Vec<u8>) -> std::io::Result<()> {
     let before = HEADER_BYTES + parts.resume_point.len();
     frame.clear();
     frame.resize(HEADER_BYTES, 0);
@@ -188,7 +188,7 @@ pub(super) fn encode(parts: &Parts<'_>, frame: &mut Vec<u8>) -> std::io::Result<
     let compressed = compressed.map_err(std::io::Error::other)?;
     frame.truncate(before + compressed);
     let length = |bytes: usize| u32::try_from(bytes).map_err(std::io::Error::other);
-    let header = Header {
+    let header = FrameHeader {
         page: parts.page,
         rows: parts.rows,
         resume_bytes: length(parts.resume_point.len())?,

@@ -8,8 +8,8 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use frame::Frame;
-pub use reader::{Place, SpoolReader};
+pub use frame::SpoolFrame;
+pub use reader::{SpoolPosition, SpoolReader};
 pub use writer::SpoolWriter;
 
 /// The most text that the rows of one page may have together, in bytes.
@@ -19,7 +19,7 @@ pub const RESUME_POINT_BYTES_MAX: usize = 64 * 1024;
 
 /// What a spool holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spooled {
+pub struct SpooledPages {
     /// How many pages; they are numbered from 0, so it is also the number of the next one.
     pub pages: u64,
     /// How many rows.
@@ -49,13 +49,13 @@ mod tests {
     }
 
     /// A segment with these pages, behind what is there.
-    fn segment(spooled: Spooled, pages: std::ops::Range<u64>) -> (Vec<u8>, Spooled) {
+    fn segment(spooled: SpooledPages, pages: std::ops::Range<u64>) -> (Vec<u8>, SpooledPages) {
         let mut writer = SpoolWriter::new(Vec::new(), spooled);
         pages.for_each(|number| append(&mut writer, number, number % 4));
         writer.finish()
     }
 
-    fn read(segments: &[&[u8]]) -> (Vec<String>, Place, Spooled) {
+    fn read(segments: &[&[u8]]) -> (Vec<String>, SpoolPosition, SpooledPages) {
         let mut reader = SpoolReader::new(segments.iter().copied()).unwrap();
         let mut rows = Vec::new();
         while let Some(frame) = reader.next_frame().unwrap() {
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn what_was_put_in_comes_out_in_order() {
-        let (bytes, spooled) = segment(Spooled::default(), 0..9);
+        let (bytes, spooled) = segment(SpooledPages::default(), 0..9);
 
         let (rows, place, found) = read(&[&bytes]);
 
         assert_eq!(rows, expected(0..9));
-        assert_eq!(place, Place { segment: 0, bytes: bytes.len() as u64 });
+        assert_eq!(place, SpoolPosition { segment: 0, bytes: bytes.len() as u64 });
         assert_eq!(found, spooled);
         assert_eq!((found.pages, found.rows), (9, 12));
         assert_eq!(found.resume_point, b"after 8");
@@ -85,16 +85,19 @@ mod tests {
 
     #[test]
     fn nothing_is_a_spool_of_no_pages() {
-        assert_eq!(read(&[]), (Vec::new(), Place::default(), Spooled::default()));
-        assert_eq!(read(&[b"", b""]), (Vec::new(), Place::default(), Spooled::default()));
+        assert_eq!(read(&[]), (Vec::new(), SpoolPosition::default(), SpooledPages::default()));
+        assert_eq!(
+            read(&[b"", b""]),
+            (Vec::new(), SpoolPosition::default(), SpooledPages::default())
+        );
     }
 
     #[test]
     fn a_spool_that_ends_anywhere_is_good_up_to_its_last_whole_frame() {
-        let (bytes, _) = segment(Spooled::default(), 0..4);
+        let (bytes, _) = segment(SpooledPages::default(), 0..4);
         let mut ends = vec![0];
         for pages in 1..=4 {
-            ends.push(segment(Spooled::default(), 0..pages).0.len());
+            ends.push(segment(SpooledPages::default(), 0..pages).0.len());
         }
 
         for length in 0..=bytes.len() {
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn whoever_takes_over_goes_on_where_the_frames_are_good_to_the_same_result() {
-        let (undisturbed, whole) = segment(Spooled::default(), 0..8);
+        let (undisturbed, whole) = segment(SpooledPages::default(), 0..8);
         let cut = &undisturbed[..undisturbed.len() * 2 / 3];
         let (_, place, spooled) = read(&[cut]);
         assert!((1..8).contains(&spooled.pages));
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_a_given_up_writer_adds_later_is_not_read() {
-        let (mut first, spooled) = segment(Spooled::default(), 0..3);
+        let (mut first, spooled) = segment(SpooledPages::default(), 0..3);
         let (second, spooled_twice) = segment(spooled.clone(), 3..5);
         let (third, _) = segment(spooled_twice, 5..7);
         // It wakes up and goes on with pages that others have fetched meanwhile.
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_segment_whose_first_frame_was_never_whole_takes_nothing_away() {
-        let (first, spooled) = segment(Spooled::default(), 0..3);
+        let (first, spooled) = segment(SpooledPages::default(), 0..3);
         let (second, _) = segment(spooled.clone(), 3..4);
         let torn = &second[..second.len() - 1];
         let (third, _) = segment(spooled, 3..6);
@@ -157,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_missing_segment_ends_the_spool() {
-        let (first, spooled) = segment(Spooled::default(), 0..2);
+        let (first, spooled) = segment(SpooledPages::default(), 0..2);
         let (_, spooled) = segment(spooled, 2..4);
         let (third, _) = segment(spooled, 4..6);
 
@@ -167,7 +170,7 @@ mod tests {
 
     #[test]
     fn rows_over_several_lines_are_kept_as_one() {
-        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+        let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
 
         writer.append(b"", ["{\n \"a\": 1\r\n}\n", " {} "]).unwrap();
 
@@ -178,7 +181,8 @@ mod tests {
 
     #[test]
     fn the_text_of_all_rows_has_a_limit() {
-        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default()).with_text_bytes_max(20);
+        let mut writer =
+            SpoolWriter::new(Vec::new(), SpooledPages::default()).with_text_bytes_max(20);
 
         assert!(writer.append(b"", [r#"{"a":1}"#, r#"{"a":2}"#]).is_ok());
         let refused = writer.append(b"", [r#"{"a":3}"#]).unwrap_err();
@@ -189,7 +193,7 @@ mod tests {
     #[test]
     fn a_page_has_a_limit() {
         let row = format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024 - 8));
-        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+        let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
 
         let refused = writer.append(b"", std::iter::repeat_n(row.as_str(), 40)).unwrap_err();
 
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_number_of_rows_has_a_limit() {
-        let full = Spooled { rows: crate::ROWS_MAX, ..Spooled::default() };
+        let full = SpooledPages { rows: crate::ROWS_MAX, ..SpooledPages::default() };
         let mut writer = SpoolWriter::new(Vec::new(), full);
 
         assert!(writer.append(b"", []).is_ok());
@@ -208,7 +212,7 @@ mod tests {
     #[test]
     fn an_output_that_takes_no_more_is_an_error() {
         let mut space = [0_u8; 50];
-        let mut writer = SpoolWriter::new(&mut space[..], Spooled::default());
+        let mut writer = SpoolWriter::new(&mut space[..], SpooledPages::default());
 
         assert!(matches!(writer.append(b"", [r#"{"a":1}"#]), Err(TabularError::Io(_))));
     }
@@ -216,7 +220,7 @@ mod tests {
     proptest! {
         #[test]
         fn damage_is_never_read_as_rows(at in 0..10_000_usize, change in 1..=255_u8) {
-            let (mut bytes, _) = segment(Spooled::default(), 0..6);
+            let (mut bytes, _) = segment(SpooledPages::default(), 0..6);
             let at = at % bytes.len();
             bytes[at] ^= change;
 

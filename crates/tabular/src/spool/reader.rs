@@ -3,21 +3,21 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use super::Spooled;
-use super::frame::{Frame, Header};
+use super::SpooledPages;
+use super::frame::{FrameHeader, SpoolFrame};
 
 /// Gives the frames of all segments in order. Each segment needs a buffer of its own only if small reads are dear.
 #[derive(Debug)]
 pub struct SpoolReader<R> {
-    segments: VecDeque<Segment<R>>,
-    frame: Frame,
-    place: Place,
-    spooled: Spooled,
+    segments: VecDeque<PeekedSegment<R>>,
+    frame: SpoolFrame,
+    place: SpoolPosition,
+    spooled: SpooledPages,
 }
 
 /// How far a spool is good.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct SpoolPosition {
     /// The segment that the last good frame is in, counted from 0 in the order in which they were given.
     pub segment: usize,
     /// Where that frame ends in it, in bytes; what stands behind belongs to nothing.
@@ -26,10 +26,10 @@ pub struct Place {
 
 /// A segment whose next header was read already.
 #[derive(Debug)]
-struct Segment<R> {
+struct PeekedSegment<R> {
     index: usize,
     from: R,
-    next: Option<Header>,
+    next: Option<FrameHeader>,
     bytes: u64,
 }
 
@@ -38,22 +38,22 @@ impl<R: Read> SpoolReader<R> {
     pub fn new(segments: impl IntoIterator<Item = R>) -> std::io::Result<Self> {
         let mut opened = VecDeque::new();
         for (index, mut from) in segments.into_iter().enumerate() {
-            let next = Header::read(&mut from)?;
+            let next = FrameHeader::read(&mut from)?;
             // A segment without even a first header says nothing.
             if next.is_some() {
-                opened.push_back(Segment { index, from, next, bytes: 0 });
+                opened.push_back(PeekedSegment { index, from, next, bytes: 0 });
             }
         }
         Ok(Self {
             segments: opened,
-            frame: Frame::default(),
-            place: Place::default(),
-            spooled: Spooled::default(),
+            frame: SpoolFrame::default(),
+            place: SpoolPosition::default(),
+            spooled: SpooledPages::default(),
         })
     }
 
     /// The next page; `None` when there is none that is whole and follows on the one before.
-    pub fn next_frame(&mut self) -> std::io::Result<Option<&Frame>> {
+    pub fn next_frame(&mut self) -> std::io::Result<Option<&SpoolFrame>> {
         let wanted = self.spooled.pages;
         // Whoever began a later segment at this page or before had found no use for what earlier ones hold of it.
         while self.segments.iter().skip(1).any(|later| later.begins_by(wanted)) {
@@ -65,7 +65,7 @@ impl<R: Read> SpoolReader<R> {
             self.segments.clear();
             return Ok(None);
         }
-        self.place = Place { segment: segment.index, bytes: segment.bytes };
+        self.place = SpoolPosition { segment: segment.index, bytes: segment.bytes };
         self.spooled.pages += 1;
         self.spooled.rows += u64::from(self.frame.row_count());
         self.spooled.text_bytes += self.frame.text().len() as u64;
@@ -75,29 +75,29 @@ impl<R: Read> SpoolReader<R> {
     }
 
     /// How far the frames that were given reach.
-    pub const fn place(&self) -> Place {
+    pub const fn place(&self) -> SpoolPosition {
         self.place
     }
 
     /// What the frames that were given hold.
-    pub const fn spooled(&self) -> &Spooled {
+    pub const fn spooled(&self) -> &SpooledPages {
         &self.spooled
     }
 
     /// Ends reading and says what the frames that were given hold.
-    pub fn into_spooled(self) -> Spooled {
+    pub fn into_spooled(self) -> SpooledPages {
         self.spooled
     }
 }
 
-impl<R: Read> Segment<R> {
+impl<R: Read> PeekedSegment<R> {
     fn begins_by(&self, page: u64) -> bool {
         // Later segments were not read from, so their next header is their first.
         self.next.is_some_and(|header| header.page <= page)
     }
 
     /// Reads the page of that number. `false`: it is not here, or is torn or damaged.
-    fn read(&mut self, page: u64, frame: &mut Frame) -> std::io::Result<bool> {
+    fn read(&mut self, page: u64, frame: &mut SpoolFrame) -> std::io::Result<bool> {
         let Some(header) = self.next.take().filter(|header| header.page == page) else {
             return Ok(false);
         };
@@ -105,7 +105,7 @@ impl<R: Read> Segment<R> {
             return Ok(false);
         }
         self.bytes += header.frame_bytes();
-        self.next = Header::read(&mut self.from)?;
+        self.next = FrameHeader::read(&mut self.from)?;
         Ok(true)
     }
 }

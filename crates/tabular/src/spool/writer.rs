@@ -2,24 +2,24 @@
 
 use std::io::Write;
 
-use super::frame::{self, Parts};
-use super::{PAGE_BYTES_MAX, RESUME_POINT_BYTES_MAX, Spooled};
+use super::frame::{self, FrameParts};
+use super::{PAGE_BYTES_MAX, RESUME_POINT_BYTES_MAX, SpooledPages};
 use crate::{OUTPUT_BYTES_MAX, ROWS_MAX, TabularError, check_length, jsonl};
 
 /// Appends frames to one segment. The output needs no buffer: each frame is one write.
 #[derive(Debug)]
 pub struct SpoolWriter<W> {
     out: W,
-    spooled: Spooled,
+    spooled: SpooledPages,
     text_bytes_max: u64,
     text: String,
     frame: Vec<u8>,
 }
 
 impl<W: Write> SpoolWriter<W> {
-    /// Goes on behind what is there: `Spooled::default()` for nothing, or what a [`super::SpoolReader`] found. `out`
-    /// is a new segment, or the last one cut to where its good frames end.
-    pub const fn new(out: W, spooled: Spooled) -> Self {
+    /// Goes on behind what is there: `SpooledPages::default()` for nothing, or what a [`super::SpoolReader`] found.
+    /// `out` is a new segment, or the last one cut to where its good frames end.
+    pub const fn new(out: W, spooled: SpooledPages) -> Self {
         Self {
             out,
             spooled,
@@ -48,7 +48,7 @@ impl<W: Write> SpoolWriter<W> {
             return Err(std::io::Error::other("a resume point is too long").into());
         }
         let count = self.take(rows)?;
-        let parts = Parts {
+        let parts = FrameParts {
             page: self.spooled.pages,
             rows: count,
             resume_point,
@@ -104,7 +104,7 @@ impl<W: Write> SpoolWriter<W> {
     }
 
     /// Ends writing and says what the whole spool holds.
-    pub fn finish(self) -> (W, Spooled) {
+    pub fn finish(self) -> (W, SpooledPages) {
         (self.out, self.spooled)
     }
 }

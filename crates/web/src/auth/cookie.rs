@@ -3,7 +3,7 @@
 //! Over https its name begins with `__Host-`, so that no other host and no plain connection can set it.
 //! Plain HTTP is for one machine only: the public address is on loopback, and so is the caller.
 
-use domain::token::Token;
+use domain::token::SecretToken;
 use http::{HeaderValue, Uri};
 
 use crate::error::ApiError;
@@ -50,7 +50,7 @@ impl CookiePolicy {
     }
 
     /// `Set-Cookie` that hands a token to the browser for so many seconds.
-    pub fn hand_over(self, token: &Token, age_max_s: i64) -> HeaderValue {
+    pub fn hand_over(self, token: &SecretToken, age_max_s: i64) -> HeaderValue {
         self.written(token.expose(), age_max_s)
     }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_one_host_and_no_script() {
-        let token = Token::new([3; 32]);
+        let token = SecretToken::new([3; 32]);
         let text = token.expose();
 
         let https = CookiePolicy::Https.hand_over(&token, 604_800);

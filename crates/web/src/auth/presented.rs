@@ -3,7 +3,7 @@
 //! Forms and checksums are looked at here, before anything is looked up.
 
 use domain::key::{KeyHash, KeySecret};
-use domain::token::{Token, TokenHash};
+use domain::token::{SecretToken, TokenHash};
 use failures::Failure;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
@@ -64,14 +64,14 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
 pub(super) fn presented_token(
     headers: &HeaderMap,
     cookie: &str,
-) -> Option<Result<Token, ApiError>> {
+) -> Option<Result<SecretToken, ApiError>> {
     let lines = headers.get_all(COOKIE).iter().map(http::HeaderValue::as_bytes);
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let mut values =
         pairs.filter_map(|pair| pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"="));
     let value = values.next()?;
     let only = if values.next().is_none() { std::str::from_utf8(value).ok() } else { None };
-    let token = only.and_then(|text| Token::parse(text).ok());
+    let token = only.and_then(|text| SecretToken::parse(text).ok());
     Some(token.ok_or(ApiError::Failure(Failure::InvalidSession)))
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_session_is_taken_from_its_own_cookie_alone() {
-        let text = Token::new([5; 32]).expose().to_owned();
+        let text = SecretToken::new([5; 32]).expose().to_owned();
         let cookie = format!("__Host-session={text}");
 
         assert_eq!(token(&[&cookie]), Some(Ok(text.clone())));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_cookie_that_is_malformed_or_given_twice_opens_nothing() {
-        let text = Token::new([5; 32]).expose().to_owned();
+        let text = SecretToken::new([5; 32]).expose().to_owned();
         let cookie = format!("__Host-session={text}");
 
         for lines in [

@@ -7,7 +7,7 @@ use domain::id::{AuditId, CustomerId, ExportId, KeyId, OrderId};
 use domain::ledger::LedgerLine;
 use domain::platform::Platform;
 use domain::time::Timestamp;
-use domain::window::Window;
+use domain::window::DateWindow;
 
 /// A way of writing a value.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ const ALL: &[ValueFormat] = &[
     ValueFormat {
         name: "date-or-date-time",
         words: "a day such as 2026-01-31 or a time with a zone such as 2026-01-31T12:00:00Z, in the years 1970 to 2999",
-        problem: |text| Window::parse(Some(text), None).err().map(|problem| problem.kind),
+        problem: |text| DateWindow::parse(Some(text), None).err().map(|problem| problem.kind),
     },
     ValueFormat {
         name: "creator-id",

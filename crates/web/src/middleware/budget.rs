@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use settings::http::READING_BYTES;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use transport::Load;
+use transport::LoadCounter;
 
 use super::body::BodyProblem;
 
@@ -57,14 +57,14 @@ pub struct BudgetRoom<'a> {
     /// The budget.
     pub budget: &'a MemoryBudget,
     /// What the holder has of it.
-    pub holder: &'a Arc<Load>,
+    pub holder: &'a Arc<LoadCounter>,
 }
 
 /// A part of a [`MemoryBudget`]; dropping it gives it back.
 #[derive(Debug)]
 pub struct Share {
     budget: MemoryBudget,
-    holder: Arc<Load>,
+    holder: Arc<LoadCounter>,
     reading: Option<Arc<Reading>>,
     bytes: usize,
 }
@@ -257,7 +257,7 @@ mod tests {
 
     const KIB: usize = 1024;
 
-    fn holder() -> Arc<Load> {
+    fn holder() -> Arc<LoadCounter> {
         Arc::default()
     }
 

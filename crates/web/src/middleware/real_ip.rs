@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::HeaderMap;
-use transport::{Network, is_trusted};
+use transport::{IpNetwork, is_trusted};
 
 /// Who calls, as far as can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,12 @@ pub struct ClientAddress {
 /// Headers that name another address count only if a trusted proxy sent them. Of `X-Forwarded-For` the
 /// right-most address counts that is no trusted proxy itself: those to its left came from the caller. An entry
 /// that is no address ends the search at the last proxy that is known. `X-Forwarded-Proto` must be one `https`.
-pub fn client(peer: IpAddr, tls: bool, headers: &HeaderMap, trusted: &[Network]) -> ClientAddress {
+pub fn client(
+    peer: IpAddr,
+    tls: bool,
+    headers: &HeaderMap,
+    trusted: &[IpNetwork],
+) -> ClientAddress {
     let peer = peer.to_canonical();
     if trusted.is_empty() || !is_trusted(peer, trusted) {
         return ClientAddress { ip: peer, https: tls, by_proxy: false };
@@ -35,7 +40,7 @@ pub fn came_in_the_clear(
     peer: IpAddr,
     tls: bool,
     headers: &HeaderMap,
-    trusted: &[Network],
+    trusted: &[IpNetwork],
 ) -> bool {
     !tls && !says_https(headers) && is_trusted(peer.to_canonical(), trusted)
 }
@@ -46,7 +51,7 @@ fn says_https(headers: &HeaderMap) -> bool {
         && protocols.next().is_none()
 }
 
-fn forwarded_for(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+fn forwarded_for(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNetwork]) -> IpAddr {
     let mut nearest = peer;
     let values = headers.get_all("x-forwarded-for").into_iter().rev();
     for value in values {
@@ -81,7 +86,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn trusted() -> Vec<Network> {
+    fn trusted() -> Vec<IpNetwork> {
         vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]
     }
 

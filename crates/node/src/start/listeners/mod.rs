@@ -9,7 +9,7 @@ use std::time::Duration;
 use settings::Config;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use transport::{ListenerSettings, Network};
+use transport::{IpNetwork, ListenerSettings};
 
 use super::StartError;
 use crate::state::NodeState;
@@ -59,6 +59,6 @@ pub(super) fn listener_settings(config: &Config) -> ListenerSettings {
 }
 
 /// The networks of the proxies that are believed; `Config::problems` has refused malformed ones.
-pub(crate) fn trusted_proxies(config: &Config) -> Vec<Network> {
+pub(crate) fn trusted_proxies(config: &Config) -> Vec<IpNetwork> {
     config.http.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
 }

@@ -20,7 +20,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use transport::{
-    Answers, Arrived, ConnectionCounts, Listener, ListenerSettings, Peer, Running, TlsFiles,
+    ArrivedRequest, BoundListener, ConnectionCounts, ConnectionPeer, ListenerSettings,
+    RequestHandler, RunningListener, TlsFiles,
 };
 use web::middleware::body::{self, BodyLimits, BodyPlace};
 use web::middleware::budget::{BudgetRoom, MemoryBudget};
@@ -108,8 +109,8 @@ fn router(words: Words) -> Router {
 }
 
 /// A router whose requests say who sent them.
-fn answers(router: Router) -> impl Answers {
-    move |Arrived { peer, request }: Arrived| {
+fn answers(router: Router) -> impl RequestHandler {
+    move |ArrivedRequest { peer, request }: ArrivedRequest| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer);
         let answer = tower::ServiceExt::oneshot(router.clone(), request);
@@ -118,7 +119,7 @@ fn answers(router: Router) -> impl Answers {
 }
 
 async fn peer(request: Request<Body>) -> String {
-    format!("{:?} {:?}", request.version(), request.extensions().get::<Peer>().unwrap())
+    format!("{:?} {:?}", request.version(), request.extensions().get::<ConnectionPeer>().unwrap())
 }
 
 async fn held(State(words): State<Words>) -> &'static str {
@@ -146,10 +147,10 @@ async fn checked(request: Request<Body>) -> Response {
     }
 }
 
-fn start(settings: &ListenerSettings) -> (Running, Words) {
+fn start(settings: &ListenerSettings) -> (RunningListener, Words) {
     let words = Words::default();
     let for_cores = words.clone();
-    let listener = Listener::bind(settings).unwrap();
+    let listener = BoundListener::bind(settings).unwrap();
     let running = listener.run(move |_core| answers(router(for_cores.clone()))).unwrap();
     (running, words)
 }
@@ -195,7 +196,7 @@ async fn closed_while_dripping(stream: TcpStream, drip: &[u8]) {
 }
 
 /// The counts after every connection is gone.
-async fn final_counts(mut running: Running) -> ConnectionCounts {
+async fn final_counts(mut running: RunningListener) -> ConnectionCounts {
     running.drain().await;
     let counts = running.limits().counts();
     running.stop().await;
@@ -417,7 +418,7 @@ async fn what_was_started_on_a_core_runs_on_after_the_drain_and_ends_with_the_st
     let (word, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (for_core, of_core) = (Arc::clone(&word), Endless(Arc::clone(&dropped)));
     let of_core = Arc::new(parking_lot::Mutex::new(Some(of_core)));
-    let listener = Listener::bind(&settings()).unwrap();
+    let listener = BoundListener::bind(&settings()).unwrap();
     let mut running = listener
         .run(move |_core| {
             let (asked, kept) = (Arc::clone(&for_core), of_core.lock().take());
@@ -672,7 +673,8 @@ async fn a_client_that_does_not_shake_hands_is_closed() {
 fn a_certificate_that_cannot_be_used_is_named() {
     let files = TlsFiles { certificate_file: "/nowhere.pem".into(), ..tls_files() };
 
-    let error = Listener::bind(&ListenerSettings { tls: Some(files), ..settings() }).unwrap_err();
+    let error =
+        BoundListener::bind(&ListenerSettings { tls: Some(files), ..settings() }).unwrap_err();
 
     assert!(error.to_string().starts_with("/nowhere.pem: "), "{error}");
 }

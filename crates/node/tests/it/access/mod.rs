@@ -481,7 +481,7 @@ async fn what_is_no_running_session_opens_nothing() {
     on_both(async |app| {
         let victim = victim(&app).await;
         let cookie = app.session(&victim.member).await;
-        let unknown = domain::token::Token::new([9; 32]).expose().to_owned();
+        let unknown = domain::token::SecretToken::new([9; 32]).expose().to_owned();
         let ended = app.session(&victim.member).await;
         let browser = app.anonymous().with_session(&ended);
         assert_eq!(browser.post("/v1/auth/logout", &json!({})).await.status, 204);

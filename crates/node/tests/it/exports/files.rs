@@ -288,7 +288,7 @@ async fn what_an_export_did_not_store_is_neither_written_over_nor_published() {
 /// As a newer version keeps them: whoever does not know all that a point holds does not go on behind it.
 fn with_points_of_another_version(spool: &Path) {
     let mut frames = tabular::SpoolReader::new([std::fs::File::open(spool).unwrap()]).unwrap();
-    let mut writer = tabular::SpoolWriter::new(Vec::new(), tabular::Spooled::default());
+    let mut writer = tabular::SpoolWriter::new(Vec::new(), tabular::SpooledPages::default());
     while let Some(frame) = frames.next_frame().unwrap() {
         let mut point: Value = serde_json::from_slice(frame.resume_point()).unwrap();
         point["of_another_version"] = json!(1);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::dataset::DatasetName;
-use domain::window::Window;
+use domain::window::DateWindow;
 use exports::pages::Page;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -331,7 +331,7 @@ async fn a_read_ends_where_all_rows_are_older_than_what_is_wanted() {
         let rows = reading.list(Subscribers, "").await;
         let time = super::pages::time_of(platform, Subscribers, &rows[149]);
         let mut wanted = reading.wanted(Subscribers);
-        wanted.window = Window::parse(Some(&time.to_rfc3339()), None).unwrap();
+        wanted.window = DateWindow::parse(Some(&time.to_rfc3339()), None).unwrap();
         let before = reading.asked(&app, path).await.len();
 
         let pages = reading.read(&app, wanted).await.unwrap();

@@ -1,6 +1,6 @@
 //! Lists that do not fit together (H8, E24): each ends the read with its own code, and for good.
 
-use domain::window::Window;
+use domain::window::DateWindow;
 use exports::pages::PageRemedy;
 use serde_json::{Value, json};
 
@@ -332,7 +332,7 @@ async fn limits_of_rows_pages_and_time_hold() {
     let pages = |rows_max: u64, pages_max: u64| {
         let mut wanted = rows(rows_max);
         wanted.limits.pages_max = pages_max;
-        wanted.window = Window::parse(None, Some("2001-01-01")).unwrap();
+        wanted.window = DateWindow::parse(None, Some("2001-01-01")).unwrap();
         wanted
     };
     assert_eq!(reading.fault_of(&app, pages(0, 1)).await.code, "too_many_pages");

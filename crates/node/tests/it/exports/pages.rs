@@ -1,7 +1,7 @@
 //! Pages of every dataset of every platform: each row once, as the platform wrote it, also over interruptions.
 
 use domain::time::Timestamp;
-use domain::window::Window;
+use domain::window::DateWindow;
 use exports::pages::{Page, PageFault, PageReader, PageRemedy};
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ async fn a_window_takes_the_rows_in_it_and_no_others() {
             let days = (start.day().to_string(), end.day().to_string());
             let instants = (start.to_rfc3339(), end.to_rfc3339());
             for (from, to) in [instants, days] {
-                let window = Window::parse(Some(&from), Some(&to)).unwrap();
+                let window = DateWindow::parse(Some(&from), Some(&to)).unwrap();
                 let expected: Vec<Value> =
                     rows.iter().filter(|row| window.contains(time(row))).cloned().collect();
                 let mut wanted = reading.wanted_whole(*dataset, 1).await;
@@ -145,7 +145,7 @@ async fn a_window_takes_the_rows_in_it_and_no_others() {
 #[tokio::test]
 async fn a_platform_that_can_narrow_a_list_to_days_is_asked_to() {
     let app = TestApp::on_sqlite("").await;
-    let window = Window::parse(Some("2026-11-01T22:00:00Z"), Some("2026-11-03")).unwrap();
+    let window = DateWindow::parse(Some("2026-11-01T22:00:00Z"), Some("2026-11-03")).unwrap();
     for (platform, dataset, path, days) in [
         ("platform_alpha", Transactions, "transactions", "startDate=2026-11-01&endDate=2026-11-03"),
         (
@@ -176,7 +176,7 @@ async fn a_window_that_begins_in_the_future_has_no_rows() {
         let reading = Reading::of(&app, platform).await;
         for dataset in datasets {
             let mut wanted = reading.wanted_whole(*dataset, 0).await;
-            wanted.window = Window::parse(Some("2027-03-01"), None).unwrap();
+            wanted.window = DateWindow::parse(Some("2027-03-01"), None).unwrap();
 
             let pages = reading.read(&app, wanted).await.unwrap();
 
@@ -260,7 +260,7 @@ async fn what_was_seen_before_an_interruption_is_known_after_it() {
     let reading = Reading::of(&app, "platform_alpha").await;
     // Nothing of the first pages lies in the window, so that only the points tell of their rows.
     let mut wanted = reading.wanted(Subscribers);
-    wanted.window = Window::parse(None, Some("2026-06-01")).unwrap();
+    wanted.window = DateWindow::parse(None, Some("2026-06-01")).unwrap();
     let fault = json!({"kind": "repeat_pages", "pages": 2, "path": "subscriptions/subscribers"});
     app.fault(&fault).await;
     let mut first = reading.reader(&app, wanted.clone()).await;

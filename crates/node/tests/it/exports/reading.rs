@@ -1,7 +1,7 @@
 //! What the tests of pages stand on: a reader over the simulated platforms, and the platforms' own lists to compare with.
 
 use domain::dataset::DatasetName;
-use domain::window::Window;
+use domain::window::DateWindow;
 use exports::pages::{Page, PageFault, PageReader, PageWaits, ReadLimits, WantedList};
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ impl Reading {
             account: self.account.parse().unwrap(),
             dataset,
             chat_id: None,
-            window: Window::default(),
+            window: DateWindow::default(),
             max_rows: None,
             limits: ReadLimits { rows_max: 1_000_000, pages_max: 10_000, ends_at: None },
             label: "export_test".to_owned(),
