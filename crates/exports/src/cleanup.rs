@@ -9,7 +9,7 @@ use clients::storage::{ObjectName, StoredObject};
 use domain::id::ExportId;
 use failures::Failure;
 use runtime::metrics;
-use store::exports::{self, ExportCleanup, ExportLease};
+use store::exports::{self, ExportCleanup, ExportLease, ReapedExports};
 
 use super::failpoints::{self, Failpoint};
 use super::place;
@@ -24,8 +24,8 @@ const ORPHANED_AFTER_S: i64 = 24 * 3_600;
 pub async fn round(exports: &ExportsState) {
     let now = exports.clock.now();
     match exports::reap(&exports.store, now, exports.config.exports.attempts_max).await {
-        Ok((0, 0)) => {}
-        Ok((failed, cancelled)) => {
+        Ok(ReapedExports { failed: 0, cancelled: 0 }) => {}
+        Ok(ReapedExports { failed, cancelled }) => {
             tracing::warn!(failed, cancelled, "exports of workers that are gone were ended");
         }
         Err(error) => tracing::warn!(%error, "exports of lost workers could not be ended"),
@@ -68,11 +68,11 @@ async fn clean(exports: &ExportsState, cleanup: &ExportCleanup) -> Result<(), Fa
 /// orphan later.
 pub async fn remove_own(exports: &ExportsState, lease: ExportLease) {
     let removed = async {
-        let (open, outputs) = exports::keeps(&exports.store, &[lease.export]).await?;
+        let in_use = exports::keeps(&exports.store, &[lease.export]).await?;
         let own = place::own(lease.export, lease.token)?;
         // Pages of an open export stay: whoever took over may go on from them, and ends with a cleanup.
-        let is_open = open.contains(&lease.export);
-        let keep = |name: &str| outputs.contains(name) || (is_open && place::is_page(name));
+        let is_open = in_use.open.contains(&lease.export);
+        let keep = |name: &str| in_use.outputs.contains(name) || (is_open && place::is_page(name));
         remove_below(exports, &own, keep).await
     };
     if let Err(error) = removed.await {
@@ -113,10 +113,10 @@ pub async fn remove_orphans(exports: &ExportsState) -> Result<u64, Failure> {
             }
         }
         let owners: Vec<ExportId> = old.keys().copied().collect();
-        let (open, outputs) = exports::keeps(&exports.store, &owners).await?;
-        let orphans = old.into_iter().filter(|(owner, _)| !open.contains(owner));
+        let in_use = exports::keeps(&exports.store, &owners).await?;
+        let orphans = old.into_iter().filter(|(owner, _)| !in_use.open.contains(owner));
         for stored in orphans.flat_map(|(_, stored)| stored) {
-            if !outputs.contains(stored.name.as_str()) {
+            if !in_use.outputs.contains(stored.name.as_str()) {
                 exports.storage.delete(&stored.name).await?;
                 removed += 1;
             }

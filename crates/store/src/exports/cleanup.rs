@@ -125,18 +125,24 @@ pub async fn cleaned(store: &Store, cleanup: &ExportCleanup) -> Result<(), Store
     tx.commit().await
 }
 
-/// Which of these exports still need something in the storage, and which objects those that are over keep. Waits for
+/// What must not be removed from the storage.
+#[derive(Debug, Default)]
+pub struct StorageInUse {
+    /// Exports that still need something in it.
+    pub open: HashSet<ExportId>,
+    /// The objects that exports which are over keep.
+    pub outputs: HashSet<String>,
+}
+
+/// What these exports still need in the storage. Waits for
 /// whoever is just ending one of them, so that a file that is being published is never taken for useless.
-pub async fn keeps(
-    store: &Store,
-    exports: &[ExportId],
-) -> Result<(HashSet<ExportId>, HashSet<String>), StoreError> {
+pub async fn keeps(store: &Store, exports: &[ExportId]) -> Result<StorageInUse, StoreError> {
     const SQL: &str = "
         with v (id) as ({rows})
         select e.id, e.credit_state, e.output_key from export_jobs e
         where e.id in (select id from v) order by e.id{lock}";
     const AT_ONCE: usize = 500;
-    let (mut open, mut outputs) = (HashSet::new(), HashSet::new());
+    let mut in_use = StorageInUse::default();
     for chunk in exports.chunks(AT_ONCE) {
         let mut table = RowTable::new(&[SqlKind::Text]);
         for id in chunk {
@@ -145,10 +151,10 @@ pub async fn keeps(
         let mut tx = store.write().await?;
         for row in &tx.rows_over(SQL, table).await? {
             if row.text(1)? == "held" {
-                open.insert(row.parse(0, "export_jobs")?);
+                in_use.open.insert(row.parse(0, "export_jobs")?);
             }
-            outputs.extend(row.optional_text(2)?);
+            in_use.outputs.extend(row.optional_text(2)?);
         }
     }
-    Ok((open, outputs))
+    Ok(in_use)
 }

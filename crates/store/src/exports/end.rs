@@ -149,13 +149,22 @@ pub async fn cancel(
     }
 }
 
+/// How many exports of dead workers were ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReapedExports {
+    /// As failed.
+    pub failed: u64,
+    /// As cancelled, which was asked for.
+    pub cancelled: u64,
+}
+
 /// Ends what dead workers left: an export that was claimed too often without a new page fails as `worker_lost`, one
-/// whose end was asked for is cancelled. Gives how many (failed, cancelled).
+/// whose end was asked for is cancelled. Returns how many.
 pub async fn reap(
     store: &Store,
     now: Timestamp,
     attempts_max: i64,
-) -> Result<(u64, u64), StoreError> {
+) -> Result<ReapedExports, StoreError> {
     const LEFT: &str = "
         select id, customer_id, state from export_jobs
         where credit_state = 'held' and lease_until <= $1
@@ -172,7 +181,7 @@ pub async fn reap(
             finished_at = $2, lease_until = null, leased_by = null, cleanup_due_at = $2
         where id = $1 and state = 'cancelling' and lease_until <= $2 returning cost, pages";
     let rows = store.read().await?.rows(LEFT, &[now.into(), attempts_max.into()]).await?;
-    let (mut failed, mut cancelled) = (0, 0);
+    let mut reaped = ReapedExports::default();
     for row in &rows {
         let id: ExportId = row.parse(0, "export_jobs")?;
         let customer: CustomerId = row.parse(1, "export_jobs")?;
@@ -180,15 +189,15 @@ pub async fn reap(
         if row.parse::<ExportState>(2, "export_jobs")? == ExportState::Running {
             let values = [id.into(), now.into(), attempts_max.into(), message.as_str().into()];
             let ended = end(store, customer, (FAIL, &values), ExportCredits::Refunded).await?;
-            failed += u64::from(ended);
+            reaped.failed += u64::from(ended);
         } else {
             let values = [id.into(), now.into()];
             let credits = |ended: &SqlRow| Ok(credits_when_cancelled(ended.int(1)?));
             let ended = end_as(store, customer, (CANCEL, &values), credits).await?;
-            cancelled += u64::from(ended);
+            reaped.cancelled += u64::from(ended);
         }
     }
-    Ok((failed, cancelled))
+    Ok(reaped)
 }
 
 /// Runs a guarded update that gives the cost, and books it. False when it changed nothing.

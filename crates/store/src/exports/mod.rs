@@ -23,10 +23,11 @@ use crate::idempotency::{ExistingRequest, StoredAnswer};
 use crate::metering::IdempotencyClaim;
 
 pub use cleanup::{
-    ExportCleanup, ExportDeletion, cleaned, delete, due_cleanups, expire, keeps, note_file,
+    ExportCleanup, ExportDeletion, StorageInUse, cleaned, delete, due_cleanups, expire, keeps,
+    note_file,
 };
 pub use create::create;
-pub use end::{ExportCancellation, cancel, end_cancelled, fail, publish, reap};
+pub use end::{ExportCancellation, ReapedExports, cancel, end_cancelled, fail, publish, reap};
 pub use lease::{claim, give_back, gives_way, pause, postpone, release_left, renew};
 pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 

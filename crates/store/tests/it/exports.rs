@@ -10,6 +10,7 @@ use domain::time::Timestamp;
 use store::exports::{
     self, ExportActivity, ExportCancellation, ExportClaimant, ExportCreation, ExportDeletion,
     ExportFailure, ExportLease, ExportList, ExportOutput, ExportProgress, LeaseRenewal, NewExport,
+    ReapedExports,
 };
 use store::idempotency::{ExistingRequest, StoredAnswer};
 use store::keys::NewKey;
@@ -118,6 +119,10 @@ async fn figures(store: &Store, caller: &TestCaller) -> (i64, i64, i64) {
 
 async fn state(store: &Store, caller: &TestCaller, id: ExportId) -> ExportState {
     exports::find(store, id, caller.customer).await.unwrap().unwrap().state
+}
+
+const fn reaped(failed: u64, cancelled: u64) -> ReapedExports {
+    ReapedExports { failed, cancelled }
 }
 
 #[tokio::test]
@@ -296,13 +301,13 @@ async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
         exports::renew(&store, &lease, (now, until), (SOME, DOING), true).await.unwrap();
         for _ in 0..3 {
             now = now.plus_seconds(61);
-            assert_eq!(exports::reap(&store, now, 3).await.unwrap(), (0, 0));
+            assert_eq!(exports::reap(&store, now, 3).await.unwrap(), reaped(0, 0));
             assert!(claimed(&store, now).await.is_some());
         }
 
         now = now.plus_seconds(61);
         assert_eq!(claimed(&store, now).await, None);
-        assert_eq!(exports::reap(&store, now, 3).await.unwrap(), (1, 0));
+        assert_eq!(exports::reap(&store, now, 3).await.unwrap(), reaped(1, 0));
 
         let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
         assert_eq!(export.error.unwrap().code, "worker_lost");
@@ -320,7 +325,7 @@ async fn a_lease_that_was_given_back_is_taken_at_once_and_is_no_failed_attempt()
             let lease = claimed(&store, NOON).await.unwrap();
             assert!(exports::give_back(&store, &lease, NOON, SOME).await.unwrap());
         }
-        assert_eq!(exports::reap(&store, NOON, 3).await.unwrap(), (0, 0));
+        assert_eq!(exports::reap(&store, NOON, 3).await.unwrap(), reaped(0, 0));
 
         let lease = claimed(&store, NOON).await.unwrap();
 
@@ -391,9 +396,13 @@ async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
         let until = NOON.plus_seconds(60);
         exports::renew(&store, &lease, (NOON, until), (SOME, DOING), true).await.unwrap();
         exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
-        assert_eq!(exports::reap(&store, NOON, 3).await.unwrap(), (0, 0), "it may still be alive");
+        assert_eq!(
+            exports::reap(&store, NOON, 3).await.unwrap(),
+            reaped(0, 0),
+            "it may still be alive"
+        );
 
-        assert_eq!(exports::reap(&store, until, 3).await.unwrap(), (0, 1));
+        assert_eq!(exports::reap(&store, until, 3).await.unwrap(), reaped(0, 1));
 
         assert_eq!(state(&store, &caller, id).await, ExportState::Cancelled);
         assert_eq!(figures(&store, &caller).await, (0, 0, COST));
@@ -629,10 +638,10 @@ async fn the_storage_keeps_what_open_exports_and_published_files_need() {
         let open = created(&store, &caller).await;
         let unknown = ExportId::new(NOON, unique());
 
-        let (jobs, files) = exports::keeps(&store, &[done, open, unknown]).await.unwrap();
+        let in_use = exports::keeps(&store, &[done, open, unknown]).await.unwrap();
 
-        assert_eq!(jobs.into_iter().collect::<Vec<_>>(), [open]);
-        assert_eq!(files.into_iter().collect::<Vec<_>>(), [output(&lease).key]);
+        assert_eq!(in_use.open.into_iter().collect::<Vec<_>>(), [open]);
+        assert_eq!(in_use.outputs.into_iter().collect::<Vec<_>>(), [output(&lease).key]);
     }
 }
 
