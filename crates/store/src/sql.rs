@@ -149,7 +149,7 @@ impl From<UtcDay> for SqlValue<'_> {
 pub(crate) enum SqlRow {
     Sqlite(SqliteRow),
     Postgres(PgRow),
-    /// Of PostgreSQL, from a statement of several parts: where the columns of its part are.
+    /// Of PostgreSQL, from a batch of statements: where the columns of its own are.
     Joined(PgRow, Arc<[usize]>),
     /// Of SQLite, from the metering's connection.
     Direct(Vec<rusqlite::types::Value>),
@@ -162,7 +162,7 @@ macro_rules! column {
             SqlRow::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
             SqlRow::Postgres(row) => row.try_get($place).map_err(StoreError::from),
             SqlRow::Joined(row, places) => {
-                // A place that a part does not have is one that no row has.
+                // A place that a statement does not have is one that no row has.
                 let place = places.get($place).copied().unwrap_or(usize::MAX);
                 row.try_get(place).map_err(StoreError::from)
             }

@@ -11,9 +11,9 @@ use crate::tx::RowTable;
 
 /// One statement over rows, and what the rows that it gives consist of.
 ///
-/// On PostgreSQL all parts of one whole see the database as it was before the first of them, whatever their order:
+/// On PostgreSQL all statements of one batch see the database as it was before the first of them, whatever their order:
 /// no two may change the same row, and none may look for what another changed. Where `{after}` stands in a text
-/// it is a condition that is met once the part before it is done.
+/// it is a condition that is met once the statement before it is done.
 pub(crate) struct BatchedStatement<'a> {
     pub(crate) sql: &'static str,
     pub(crate) over: RowSource,
@@ -55,14 +55,14 @@ impl<'a> BatchedStatement<'a> {
     }
 }
 
-/// Several parts as one statement of PostgreSQL.
+/// Several statements as one of PostgreSQL.
 pub(crate) struct StatementBatch {
     pub(crate) text: String,
-    /// For each part: where its columns are in a row of the whole, whose first column is the number of the part.
+    /// For each statement: where its columns are in a row of the batch. The first column is the number of the statement.
     pub(crate) places: Vec<Arc<[usize]>>,
 }
 
-/// Makes one statement of parts. Those without rows must have been left out.
+/// Makes one statement of several. Those without rows must have been left out.
 pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
     let width = |wanted| {
         let count = |statement: &&BatchedStatement<'_>| {
@@ -110,7 +110,7 @@ fn sql_text(statement: &BatchedStatement<'_>, kinds: &[SqlKind], parameter: usiz
     }
 }
 
-/// What is met once the part with this number is done; always, if there is none.
+/// What is met once the statement with this number is done; always, if there is none.
 pub(crate) fn after(statement: Option<usize>) -> String {
     match statement {
         Some(number) => format!("(select count(*) from p{number}) >= 0"),
@@ -118,7 +118,7 @@ pub(crate) fn after(statement: Option<usize>) -> String {
     }
 }
 
-/// Where the columns of a part are: after its number all texts, then all numbers.
+/// Where the columns of a statement are: after its number all texts, then all numbers.
 fn places_of(gives: &[SqlKind], texts: usize) -> Arc<[usize]> {
     let (mut text, mut number) = (1, 1 + texts);
     let place = |kind: &SqlKind| {
@@ -132,7 +132,7 @@ fn places_of(gives: &[SqlKind], texts: usize) -> Arc<[usize]> {
     gives.iter().map(place).collect()
 }
 
-/// The rows of one part among those of the whole.
+/// The rows of one statement among those of the batch.
 fn arm(number: usize, gives: &[SqlKind], (texts, numbers): (usize, usize)) -> String {
     let column_of = |kind, nth| {
         let mut same = gives.iter().enumerate().filter(|(_, other)| **other == kind);

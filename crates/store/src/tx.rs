@@ -422,7 +422,7 @@ fn bind_columns<'q>(
     query
 }
 
-/// Several parts in one statement; those without rows have nothing to do.
+/// Several statements in one; those without rows have nothing to do.
 async fn fetch_together(
     transaction: &mut PgTransaction,
     statements: &[BatchedStatement<'_>],
