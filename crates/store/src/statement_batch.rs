@@ -58,7 +58,7 @@ impl<'a> BatchedStatement<'a> {
 /// Several statements as one of PostgreSQL.
 pub(crate) struct StatementBatch {
     pub(crate) text: String,
-    /// For each statement: where its columns are in a row of the batch. The first column is the number of the statement.
+    /// For each statement: where its columns are in a row of the batch. The first one is the number of the statement.
     pub(crate) places: Vec<Arc<[usize]>>,
 }
 
