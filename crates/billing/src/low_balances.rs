@@ -25,6 +25,12 @@ pub struct LowBalances {
     pub(super) places: Semaphore,
 }
 
+impl Default for LowBalances {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LowBalances {
     /// No thresholds so far.
     pub fn new() -> Self {

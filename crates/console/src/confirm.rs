@@ -133,11 +133,13 @@ pub(super) const TOO_MANY: &str = "So many emails were asked for from your netwo
 
 fn refused_or(error: ApiError) -> Result<Response, ApiError> {
     match error {
-        ApiError::Failure(Failure::UnknownLink)
-        | ApiError::Failure(Failure::LinkUsed)
-        | ApiError::Failure(Failure::LinkExpired)
-        | ApiError::Failure(Failure::LinkOutdated)
-        | ApiError::Failure(Failure::EmailTaken) => Ok(refused(&error)),
+        ApiError::Failure(
+            Failure::UnknownLink
+            | Failure::LinkUsed
+            | Failure::LinkExpired
+            | Failure::LinkOutdated
+            | Failure::EmailTaken,
+        ) => Ok(refused(&error)),
         other => Err(other),
     }
 }

@@ -7,7 +7,6 @@ use transport::{LoadCounter, LoadGuard, LoadMap};
 
 /// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "bounds come last in names")]
 pub struct InFlightLimits {
     /// Calls in this process.
     pub process_max: usize,

@@ -234,7 +234,7 @@ fn learn(
 ) {
     match status {
         status if status.is_success() => {
-            reconnect::note_success(gateway, account, gateway.clock.now())
+            reconnect::note_success(gateway, account, gateway.clock.now());
         }
         StatusCode::UNAUTHORIZED => reconnect::confirm_in_background(gateway, account),
         StatusCode::TOO_MANY_REQUESTS => limits::note_pause(gateway, account, headers),

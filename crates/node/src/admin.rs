@@ -238,10 +238,10 @@ fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
 
 /// What the metrics show of this moment.
 fn sample(state: &NodeState, connections: ConnectionCounts) -> Sample {
-    let stats = state.meter.stats();
+    let metered = state.meter.stats();
     Sample {
-        queued_operations: stats.holds_waiting + stats.resolutions_waiting,
-        late_resolutions: stats.late_resolution_total,
+        queued_operations: metered.holds_waiting + metered.resolutions_waiting,
+        late_resolutions: metered.late_resolution_total,
         calls_in_flight: state.gateway.in_flight.running(),
         body_bytes: state.web.bodies.bytes_used(),
         spool_bytes: state.gateway.spool.bytes_used(),

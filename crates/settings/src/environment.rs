@@ -36,7 +36,8 @@ pub(super) fn overrides(
             Some(value) => insert(&mut table, &key.steps, value),
             // The value is not repeated: it may be a secret.
             None => {
-                problems.push(ConfigProblem::new(variable, "must be a list such as [\"a\", \"b\"]"))
+                problems
+                    .push(ConfigProblem::new(variable, "must be a list such as [\"a\", \"b\"]"));
             }
         }
     }

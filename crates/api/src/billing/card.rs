@@ -1,7 +1,6 @@
 //! The saved card: shown, taken over after a checkout, removed.
 
 use axum::extract::{Extension, State};
-use billing;
 use billing::card_on_file::{PaidInvoice, UnpaidInvoice};
 use billing::cards::SyncedCard;
 use domain::field_error::FieldErrorKind;
@@ -101,7 +100,7 @@ async fn view(
     Ok(axum::Json(CardView {
         card: card.map(CardOut::from),
         autotopup: autotopup::shown(api, customer).await?,
-        packs: plans::packs(&api),
+        packs: plans::packs(api),
         publishable_key: script.publishable_key,
         js_url: script.js_url,
         processor_configured: api.config.processor.is_configured(),

@@ -231,7 +231,7 @@ fn print(done: &StaffOutcome) -> anyhow::Result<()> {
             say_line!("{customer_id} no longer has the permission {permission}")?;
         }
         StaffOutcome::Permissions { staff } if staff.is_empty() => {
-            say_line!("nobody has a permission")?
+            say_line!("nobody has a permission")?;
         }
         StaffOutcome::Permissions { staff } => {
             let width = staff.iter().map(|member| member.email.len()).max().unwrap_or_default();

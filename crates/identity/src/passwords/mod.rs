@@ -70,9 +70,7 @@ impl PasswordHashing {
             let _until_done: Turn = turn;
             work()
         });
-        task.await
-            .map_err(|error| Failure::Internal(error.to_string()))?
-            .map_err(|error| Failure::Internal(error).into())
+        task.await.map_err(|error| Failure::Internal(error.to_string()))?.map_err(Failure::Internal)
     }
 }
 

@@ -43,15 +43,15 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     );
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { look_at_standbys(&state).await });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move {
-        platform_health::read(&state.accounts).await
+        platform_health::read(&state.accounts).await;
     });
     listen(state, stop);
     runner(state, node).start(state.config.jobs.workers, stop);
     every(state, stop, EVERY_TEN_SECONDS, |state| async move {
-        changes::resume_left(&state.billing).await
+        changes::resume_left(&state.billing).await;
     });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move {
-        slot_credits::resume_left(&state.billing).await
+        slot_credits::resume_left(&state.billing).await;
     });
     every(
         state,

@@ -72,7 +72,7 @@ pub struct BufferedRequestBody {
     /// The bytes.
     pub bytes: Bytes,
     /// Their place in memory; none for an empty body.
-    pub _share: Option<Share>,
+    _share: Option<Share>,
 }
 
 /// Reads a body part by part within its limits; for what is not kept in memory.

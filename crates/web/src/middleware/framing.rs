@@ -187,6 +187,7 @@ impl FrameRules {
     }
 
     /// The same with other limits for the head; the target may take half of it.
+    #[must_use]
     pub fn with_head(mut self, head_bytes_max: usize, headers_max: usize) -> Self {
         self.head_bytes_max = head_bytes_max;
         self.uri_bytes_max = head_bytes_max / 2;

@@ -56,6 +56,7 @@ impl RateQuota {
     }
 
     /// The same, so many times.
+    #[must_use]
     pub fn times(self, factor: u32) -> Self {
         Self {
             burst: self.burst.saturating_mul(factor),

@@ -10,6 +10,12 @@ const ROOM_BYTES: usize = 128;
 #[derive(Debug)]
 pub struct HeaderTexts(BytesMut);
 
+impl Default for HeaderTexts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl HeaderTexts {
     /// With nothing written yet.
     pub fn new() -> Self {

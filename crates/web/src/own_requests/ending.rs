@@ -50,9 +50,7 @@ impl AttemptEnding {
     /// A refusal did nothing; where something of ours or the payment processor did not respond, nobody knows.
     fn of_failure(error: &ApiError) -> Self {
         match error {
-            ApiError::Failure(Failure::Store(_)) | ApiError::Failure(Failure::Internal(_)) => {
-                Self::Unknown
-            }
+            ApiError::Failure(Failure::Store(_) | Failure::Internal(_)) => Self::Unknown,
             ApiError::Failure(Failure::Payment(problem)) if problem.is_outcome_unknown() => {
                 Self::Unknown
             }
