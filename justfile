@@ -28,7 +28,7 @@ test-postgres *filter:
 
 # Write openapi.json and docs/errors.md anew; then read the diff
 accept:
-    UPDATE_CONTRACT=1 cargo nextest run --package server --test it contract
+    UPDATE_CONTRACT=1 cargo nextest run --package node --test it contract
 
 # The sandbox, started, called, restarted and killed
 smoke:

@@ -32,6 +32,7 @@ impl Clock {
     }
 
     /// The time.
+    #[inline]
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System { offset_micros } => {
@@ -98,6 +99,7 @@ impl Random {
     }
 
     /// So many random bytes.
+    #[inline]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         match self {

@@ -114,6 +114,7 @@ impl Tasks {
 
 impl Calls {
     /// A place for a call that is run where it is or on the current runtime.
+    #[inline]
     pub fn place(&self) -> CallPlace {
         CallPlace { runtime: Handle::current(), token: self.0.token() }
     }

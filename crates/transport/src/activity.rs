@@ -93,6 +93,7 @@ impl ConnectionActivity {
     }
 
     /// A request's head has arrived. The request lasts as long as the returned value.
+    #[inline]
     pub(crate) fn begin_request(self: &Arc<Self>, has_body: bool) -> RunningRequest {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.had_body.store(has_body, Ordering::Relaxed);
@@ -100,6 +101,7 @@ impl ConnectionActivity {
     }
 
     /// The socket took bytes.
+    #[inline]
     pub(crate) fn wrote(&self, bytes: usize) {
         self.blocked_since.store(0, Ordering::Relaxed);
         if bytes > HOUSEKEEPING_BYTES_MAX {
@@ -108,6 +110,7 @@ impl ConnectionActivity {
     }
 
     /// The socket takes no bytes at present.
+    #[inline]
     pub(crate) fn blocked(&self) {
         self.stamp_first(&self.blocked_since);
     }
@@ -124,6 +127,7 @@ impl ConnectionActivity {
     }
 
     /// Whether only the end of what the peer sends is awaited.
+    #[inline]
     pub(crate) fn is_lingering(&self) -> bool {
         self.lingering_since.load(Ordering::Relaxed) != 0
     }
@@ -186,6 +190,7 @@ impl ConnectionActivity {
     }
 
     /// The present as it is stored.
+    #[inline]
     fn moment(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1).saturating_add(1)
     }
@@ -195,6 +200,7 @@ impl ConnectionActivity {
         self.began.checked_add(Duration::from_millis(moment))
     }
 
+    #[inline]
     fn stamp_first(&self, stored: &AtomicU64) {
         if stored.load(Ordering::Relaxed) == 0 {
             stored.store(self.moment(), Ordering::Relaxed);
@@ -211,6 +217,7 @@ pub(crate) struct RunningRequest {
 
 impl RunningRequest {
     /// The answer's body handed out a part and has more: it is the peer's turn.
+    #[inline]
     pub(crate) fn handed_out(&mut self) {
         self.activity.handed_out.store(self.activity.moment(), Ordering::Relaxed);
         if !self.waiting {
@@ -220,6 +227,7 @@ impl RunningRequest {
     }
 
     /// The answer's body is asked for its next part: it is our turn.
+    #[inline]
     pub(crate) fn asked(&mut self) {
         if self.waiting {
             self.waiting = false;
@@ -229,6 +237,7 @@ impl RunningRequest {
 }
 
 impl Drop for RunningRequest {
+    #[inline]
     fn drop(&mut self) {
         self.asked();
         self.activity.idle_since.store(self.activity.moment(), Ordering::Relaxed);

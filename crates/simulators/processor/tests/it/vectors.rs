@@ -13,7 +13,7 @@ use crate::kit::{Shop, id};
 /// Unless `SIMULATOR_SCENARIOS` names another file of this form, for instance of random sequences
 /// of the model's.
 const SCENARIOS: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../server/tests/reference/vectors.json");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../node/tests/reference/vectors.json");
 
 /// A customer, what the model knows of them, and the processor's names for it.
 struct Player {
