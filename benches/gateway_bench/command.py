@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import platform as system
 import re
 import shutil
 import signal
@@ -9,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import platform as system
 
 from . import machine, report
 from .chart import draw

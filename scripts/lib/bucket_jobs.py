@@ -9,7 +9,6 @@ import urllib.parse
 
 import boto3
 import botocore.config
-
 from lib.books import SqliteBooks
 from lib.processes import Platforms, Service, call, check, fetch
 

@@ -14,7 +14,7 @@ import urllib.request
 
 from lib.books import PostgresBooks
 from lib.cluster.postgres import postgres_folder
-from lib.cluster.programs import Helper, as_owner, fill, own_folder, program, run_as_owner
+from lib.cluster.programs import Helper, fill, own_folder, program, run_as_owner
 from lib.processes import STOP_TIMEOUT_S, check, free_port
 
 MEMBERS = 3
