@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
 use web::error::ApiError;
-use web::idempotency::{self, Place, RequestIdentity};
+use web::idempotency::{self, RequestIdentity, ResponseSeal};
 
 use super::account_entry::AccountEntry;
 use super::admit::{Content, Whole};
@@ -43,13 +43,13 @@ pub(super) fn seal(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Option<StoredAnswer> {
-    let place = Place::of_customer(setting.account.data_key(), setting.account.customer);
+    let place = ResponseSeal::of_customer(setting.account.data_key(), setting.account.customer);
     idempotency::seal(&place, &setting.gateway.random, (status, headers, body))
 }
 
 /// Gives a stored answer again: nothing is sent, nothing is charged.
 pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Response, ApiError> {
-    let place = Place::of_customer(account.data_key(), account.customer);
+    let place = ResponseSeal::of_customer(account.data_key(), account.customer);
     let (status, headers, body) = idempotency::open(&place, stored)?;
     let mut response = answer::platform_head(status, headers, Body::from(body));
     idempotency::mark_replayed(response.headers_mut());

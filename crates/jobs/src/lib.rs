@@ -15,7 +15,7 @@ use runtime::clock::{Clock, Random};
 use store::jobs::{Job, NewJob};
 use tokio::sync::Notify;
 
-pub use runner::{Dispatch, Runner, Running};
+pub use runner::{Dispatch, Runner, RunningJob};
 
 /// Makes jobs and wakes who carries them out.
 #[derive(Clone)]

@@ -25,9 +25,9 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// An attempt at a job under way.
-pub type Running = Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
+pub type RunningJob = Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
 /// Carries out a job, by its kind.
-pub type Dispatch = Arc<dyn Fn(Job) -> Running + Send + Sync>;
+pub type Dispatch = Arc<dyn Fn(Job) -> RunningJob + Send + Sync>;
 
 /// What a node needs to carry out jobs.
 #[derive(Clone)]
@@ -130,7 +130,7 @@ impl Runner {
     }
 }
 
-async fn attempt(running: Running, stop: CancellationToken) -> Result<(), JobError> {
+async fn attempt(running: RunningJob, stop: CancellationToken) -> Result<(), JobError> {
     let stopped = async {
         stop.cancelled().await;
         tokio::time::sleep(STOP_GRACE).await;

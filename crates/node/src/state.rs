@@ -44,7 +44,6 @@ use web::middleware::rate_limit::RateQuota;
 use web::{WebParts, WebState};
 
 use crate::contract::ServedDocument;
-use crate::start;
 
 /// Networks whose registrations are remembered; beyond it new ones share one.
 const REGISTERING_NETWORKS_MAX: usize = 100_000;
@@ -167,7 +166,7 @@ impl Foundation {
             vault: Arc::clone(&self.vault),
             config: Arc::clone(&self.config),
             catalog: Arc::clone(&self.catalog),
-            trusted_proxies: start::trusted_proxies(&self.config),
+            trusted_proxies: self.config.http.trusted_networks(),
         })
     }
 
@@ -308,7 +307,7 @@ impl NodeState {
             contract: OnceLock::new(),
             frame_rules: FrameRules::new(&http.allowed_hosts)
                 .with_head(http.limits.head_bytes_max, http.limits.headers_max),
-            trusted_proxies: start::trusted_proxies(&foundation.config),
+            trusted_proxies: http.trusted_networks(),
             keys_need_https: http.is_public_https() && !http.trusted_proxies.is_empty(),
             stopping: AtomicBool::new(false),
             meter: opened.meter,

@@ -137,6 +137,11 @@ pub struct TimeoutsSection {
 }
 
 impl HttpSection {
+    /// The networks of proxies that are believed. Texts that are none are problems, which keep the service from starting.
+    pub fn trusted_networks(&self) -> Vec<IpNetwork> {
+        self.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
+    }
+
     /// The number of cores to serve with.
     pub fn cores_in_force(&self) -> usize {
         if self.cores > 0 {

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use simulator_kit::{Clock, Environment};
+use simulator_kit::{Environment, SimulatorClock};
 use simulator_platforms::PlatformSettings;
 use simulator_processor::ProcessorSettings;
 
@@ -20,7 +20,7 @@ pub struct Settings {
     /// What the world is generated from: the same seed gives the same world.
     pub seed: u64,
     /// Where the time comes from.
-    pub clock: Clock,
+    pub clock: SimulatorClock,
     /// What is about the platforms alone.
     pub platforms: PlatformSettings,
     /// What is about the payment processor alone.

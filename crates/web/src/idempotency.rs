@@ -35,12 +35,12 @@ pub struct RequestIdentity<'r> {
 }
 
 /// Where an answer is kept: the key that seals it, and the name without which it does not open.
-pub struct Place<'p> {
+pub struct ResponseSeal<'p> {
     data_key: &'p DataKey,
     name: String,
 }
 
-impl<'p> Place<'p> {
+impl<'p> ResponseSeal<'p> {
     /// Of a call or an export of this customer.
     pub fn of_customer(data_key: &'p DataKey, customer: CustomerId) -> Self {
         Self { data_key, name: format!("v1|{customer}|idempotency|answer") }
@@ -82,7 +82,7 @@ impl RequestIdentity<'_> {
 
 /// Seals an answer so that it can be given again.
 pub fn seal(
-    place: &Place<'_>,
+    place: &ResponseSeal<'_>,
     random: &Random,
     (status, headers, body): (StatusCode, &HeaderMap, &Bytes),
 ) -> Option<StoredAnswer> {
@@ -98,7 +98,7 @@ pub fn seal(
 
 /// Opens a stored answer.
 pub fn open(
-    place: &Place<'_>,
+    place: &ResponseSeal<'_>,
     stored: &StoredAnswer,
 ) -> Result<(StatusCode, HeaderMap, Bytes), ApiError> {
     let unreadable =

@@ -307,7 +307,7 @@ async function subscribe(browser) {
   await comesBack(phone);
   await isTold(phone, "Your payment was received", "5-subscribed-phone-dark");
   await phone.goto(`${facts.base_url}/console/billing`);
-  await isTold(phone, "counts in a moment", "5-back-phone-dark");
+  await isTold(phone, "take effect shortly", "5-back-phone-dark");
   await phone.close();
   await balanceBecomes(before + MONTHLY_CREDITS, "the first month's credits");
   const subscription = await done("GET", "billing/subscription");
@@ -375,7 +375,7 @@ async function portal(page) {
   });
   await page.locator("#return").click();
   await comesBack(page);
-  await isTold(page, "counts in a moment", "7-back-from-portal");
+  await isTold(page, "take effect shortly", "7-back-from-portal");
   await control("processor/clock", { advance_months: 1 });
   await until("the last day of the subscription", async () => {
     const value = await done("GET", "billing/subscription");

@@ -29,7 +29,7 @@ use web::created::CreatedResource;
 use web::error::{ApiError, HarmlessFailure};
 use web::extract::{self, Path};
 use web::fields::{self, FieldProblems, GoodFields, RequestBody};
-use web::idempotency::{self, Place};
+use web::idempotency::{self, ResponseSeal};
 use web::trial;
 
 use super::columns;
@@ -158,7 +158,7 @@ async fn create(api: &ApiState, parts: &mut Parts, incoming: Body) -> Result<Res
             content_type: own_type.map_or(&[][..], HeaderValue::as_bytes),
             body_digest: Sha256::digest(&body).into(),
         };
-        let place = Place::of_customer(&data_key, caller.customer);
+        let place = ResponseSeal::of_customer(&data_key, caller.customer);
         let stored = idempotency::seal(&place, &api.random, (StatusCode::CREATED, &head, &answer));
         new.idempotency = stored.map(|stored| (same.claim(key, now), stored));
     }
@@ -404,7 +404,7 @@ fn answered(
             return Ok(response);
         }
         ExportCreation::Repeated(ExistingRequest::Replay(stored)) => {
-            let place = Place::of_customer(data_key, new.customer);
+            let place = ResponseSeal::of_customer(data_key, new.customer);
             let (status, headers, body) = idempotency::open(&place, &stored)?;
             let mut response = (status, headers, body).into_response();
             idempotency::mark_replayed(response.headers_mut());

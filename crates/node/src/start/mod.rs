@@ -25,7 +25,6 @@ use transport::BoundListener;
 
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
-pub(crate) use self::listeners::trusted_proxies;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
 use crate::admin::{self, AdminListener};
 use crate::job_kinds;

@@ -217,7 +217,7 @@ async fn who_comes_back_from_the_processor_is_told_what_happened() {
 
     assert_page(&page("?session_id=cs_test_1").await, 200, "Your payment was received");
     assert_page(&page("?cancelled=true").await, 200, "<h1>Nothing was charged</h1>");
-    assert_page(&page("").await, 200, "counts in a moment");
+    assert_page(&page("").await, 200, "take effect shortly");
 
     for field in ["session_id", "cancelled"] {
         let page = page(&format!("?{field}={evil}")).await;

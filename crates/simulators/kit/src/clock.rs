@@ -12,7 +12,7 @@ use crate::calendar;
 
 /// Says what time it is, in milliseconds since 1970-01-01T00:00:00Z. Clones share the time.
 #[derive(Clone)]
-pub struct Clock(TimeSource);
+pub struct SimulatorClock(TimeSource);
 
 #[derive(Clone)]
 enum TimeSource {
@@ -21,7 +21,7 @@ enum TimeSource {
     Manual(Arc<AtomicI64>),
 }
 
-impl Clock {
+impl SimulatorClock {
     /// The clock of the machine.
     pub fn system() -> Self {
         Self(TimeSource::System(Arc::default()))
@@ -74,7 +74,7 @@ fn system_ms() -> i64 {
     since.map_or(0, |passed| i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for SimulatorClock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
             TimeSource::System(_) => "Clock::system",
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_clock_is_moved_for_all_who_share_it_and_never_goes_back() {
-        let clock = Clock::manual(1_000);
+        let clock = SimulatorClock::manual(1_000);
         let other = clock.clone();
 
         clock.move_to_ms(5_000);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_clock_of_the_machine_can_be_ahead_of_it() {
-        let clock = Clock::system();
+        let clock = SimulatorClock::system();
         let day_ms = 86_400_000;
 
         clock.advance_ms(day_ms);

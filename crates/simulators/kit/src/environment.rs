@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::clock::Clock;
+use crate::clock::SimulatorClock;
 
 /// The folder, the seed and the clock that simulators share.
 #[derive(Clone, Debug)]
@@ -13,11 +13,11 @@ pub struct Environment {
     /// What is generated from: the same seed gives the same world.
     pub seed: u64,
     /// Where the time comes from.
-    pub clock: Clock,
+    pub clock: SimulatorClock,
 }
 
 impl Default for Environment {
     fn default() -> Self {
-        Self { data: None, seed: 1, clock: Clock::system() }
+        Self { data: None, seed: 1, clock: SimulatorClock::system() }
     }
 }

@@ -17,7 +17,7 @@ pub mod seeded_random;
 pub mod service;
 pub mod simulator;
 
-pub use clock::Clock;
+pub use clock::SimulatorClock;
 pub use environment::Environment;
 pub use running::RunningService;
 pub use service::SimulatorService;

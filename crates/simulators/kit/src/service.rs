@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Clock;
+use crate::clock::SimulatorClock;
 use crate::control;
 use crate::faults::FaultRules;
 use crate::listener::{self, PortSet};
@@ -23,14 +23,14 @@ use crate::simulator::{Simulator, SimulatorRequest};
 pub struct SimulatorService {
     pub(crate) simulators: Vec<Arc<dyn Simulator>>,
     pub(crate) faults: FaultRules,
-    pub(crate) clock: Clock,
+    pub(crate) clock: SimulatorClock,
     /// The simulators' own ports; there are none while the service does not listen.
     pub(crate) ports: OnceLock<PortSet>,
 }
 
 impl SimulatorService {
     /// A service of these simulators, whose time comes from `clock`.
-    pub fn new(simulators: Vec<Arc<dyn Simulator>>, clock: Clock) -> Self {
+    pub fn new(simulators: Vec<Arc<dyn Simulator>>, clock: SimulatorClock) -> Self {
         Self { simulators, faults: FaultRules::default(), clock, ports: OnceLock::new() }
     }
 

@@ -14,7 +14,7 @@ use simulator_kit::json_lines::JsonLines;
 use simulator_kit::pairs::parse_pairs;
 use simulator_kit::script::{ConnectionEnd, SocketReply, SocketScript, WireReply};
 use simulator_kit::simulator::SimulatorRequest;
-use simulator_kit::{Clock, Environment};
+use simulator_kit::{Environment, SimulatorClock};
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
@@ -41,7 +41,7 @@ pub(crate) struct PlatformHost {
     state: RwLock<PlatformState>,
     journal: Mutex<JsonLines>,
     files: UploadedFiles,
-    clock: Clock,
+    clock: SimulatorClock,
     settings: PlatformSettings,
 }
 

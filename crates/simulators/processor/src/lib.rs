@@ -55,7 +55,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use serde_json::{Value, json};
 use simulator_kit::json_lines::JsonLines;
 use simulator_kit::seeded_random::mix;
-use simulator_kit::{Clock, Environment};
+use simulator_kit::{Environment, SimulatorClock};
 
 use self::delivery::EventOutbox;
 use self::fields::{flag, set, text};
@@ -78,7 +78,7 @@ pub struct ProcessorSimulator {
     busy: wire::KeysInUse,
     pub(crate) switches: FaultSwitches,
     pub(crate) outbox: EventOutbox,
-    clock: Clock,
+    clock: SimulatorClock,
     /// Seconds by which its time is ahead of that of all simulators.
     ahead_s: AtomicI64,
     requests: Mutex<VecDeque<Value>>,

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use simulators::{Clock, Settings};
+use simulators::{Settings, SimulatorClock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -25,7 +25,8 @@ async fn ask(address: SocketAddr, request: &str, body: &str) -> (u16, Value) {
 
 #[tokio::test]
 async fn one_port_has_every_simulator_and_lists_the_controls_of_all() {
-    let settings = Settings { clock: Clock::manual(1_769_904_000_000), ..Settings::default() };
+    let settings =
+        Settings { clock: SimulatorClock::manual(1_769_904_000_000), ..Settings::default() };
     let running = simulators::start(settings).await.unwrap();
     let address = running.address();
 
@@ -56,7 +57,7 @@ async fn one_port_has_every_simulator_and_lists_the_controls_of_all() {
 
 #[tokio::test]
 async fn a_moved_clock_is_that_of_platforms_and_processor() {
-    let clock = Clock::manual(1_769_904_000_000);
+    let clock = SimulatorClock::manual(1_769_904_000_000);
     let settings = Settings { clock: clock.clone(), ..Settings::default() };
     let running = simulators::start(settings).await.unwrap();
 

@@ -18,7 +18,7 @@ use super::ending::AttemptEnding;
 use super::identity::RequestSender;
 use crate::WebState;
 use crate::error::{ApiError, HarmlessFailure};
-use crate::idempotency::{self, Place};
+use crate::idempotency::{self, ResponseSeal};
 
 /// An attempt that has not renewed its lease for so long has ended with its node.
 const LEASE_S: i64 = 60;
@@ -123,7 +123,7 @@ impl RequestAttempt {
         status: http::StatusCode,
         (headers, body): (&HeaderMap, &Bytes),
     ) -> Option<StoredAnswer> {
-        let place = Place::of_request(&self.data_key, &self.name);
+        let place = ResponseSeal::of_request(&self.data_key, &self.name);
         idempotency::seal(&place, &web.random, (status, headers, body))
     }
 

@@ -27,7 +27,7 @@ use store::own_requests::{self, KnownRequest, NewRequest, RequestClaim, RequestS
 
 use crate::auth;
 use crate::error::{ApiError, HarmlessFailure};
-use crate::idempotency::{self, Place};
+use crate::idempotency::{self, ResponseSeal};
 use crate::{BodyOf, WebState};
 
 pub use ending::NotKept;
@@ -178,7 +178,7 @@ async fn repeat(
             Err(ApiError::Failure(Failure::IdempotencyMismatch))
         }
         RequestState::Stored(answer) => {
-            let place = Place::of_request(&data_key, &new.name);
+            let place = ResponseSeal::of_request(&data_key, &new.name);
             let (status, headers, body) = idempotency::open(&place, answer)?;
             let mut response = (status, headers, body).into_response();
             idempotency::mark_replayed(response.headers_mut());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use settings::Config;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use transport::{IpNetwork, ListenerSettings};
+use transport::ListenerSettings;
 
 use super::StartError;
 use crate::state::NodeState;
@@ -54,11 +54,6 @@ pub(super) fn listener_settings(config: &Config) -> ListenerSettings {
         drain_timeout: config.http.drain_timeout(),
         connections_max: limits.connections_max,
         connections_per_ip_max: limits.connections_per_ip_max,
-        trusted_proxies: trusted_proxies(config),
+        trusted_proxies: config.http.trusted_networks(),
     }
-}
-
-/// The networks of the proxies that are believed; `Config::problems` has refused malformed ones.
-pub(crate) fn trusted_proxies(config: &Config) -> Vec<IpNetwork> {
-    config.http.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
 }

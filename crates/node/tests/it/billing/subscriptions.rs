@@ -312,7 +312,7 @@ async fn a_renewal_that_is_not_paid_is_told_once_and_stops_further_sales() {
         assert_eq!(mails.len(), 1, "{mails:?}");
         let text = mails[0]["text"].as_str().unwrap();
         assert!(text.contains("29.00 USD"), "{mails:?}");
-        let (_, next) = text.split_once("It is tried again on ").unwrap();
+        let (_, next) = text.split_once("We'll try again on ").unwrap();
         let (time, _) = next.split_once(" UTC.").unwrap();
         assert_eq!(time.len(), "2026-11-29 12:00".len(), "{text}");
         app

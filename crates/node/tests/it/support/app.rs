@@ -22,7 +22,7 @@ pub(crate) struct TestApp {
     running: Option<RunningService>,
     pub(crate) world: simulators::Running,
     pub(crate) clock: Clock,
-    pub(crate) world_clock: simulators::Clock,
+    pub(crate) world_clock: simulators::SimulatorClock,
     pub(crate) settings: Settings,
     database: TestStore,
     config: Config,
@@ -66,7 +66,7 @@ impl TestApp {
         mut database: TestStore,
         overrides: &str,
     ) -> Self {
-        let world_clock = simulators::Clock::manual(start.unix_micros() / 1_000);
+        let world_clock = simulators::SimulatorClock::manual(start.unix_micros() / 1_000);
         let settings = Settings {
             listen: "127.0.0.1:0".parse().unwrap(),
             data: None,

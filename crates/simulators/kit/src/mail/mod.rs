@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use self::message::MailMessage;
-use crate::clock::Clock;
+use crate::clock::SimulatorClock;
 use crate::environment::Environment;
 use crate::json_lines::JsonLines;
 use crate::running::RunningService;
@@ -45,7 +45,7 @@ pub(crate) struct KeptMail {
 /// Every email that was accepted.
 #[derive(Debug)]
 pub struct MailSink {
-    clock: Clock,
+    clock: SimulatorClock,
     kept: Mutex<SinkState>,
 }
 

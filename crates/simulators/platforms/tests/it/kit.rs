@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use simulator_kit::script::WireReply;
-use simulator_kit::{Clock, Environment, RunningService, SimulatorService};
+use simulator_kit::{Environment, RunningService, SimulatorClock, SimulatorService};
 use simulator_platforms::{DemoAccount, PlatformSettings, PlatformsSimulator, demo_accounts};
 
 /// The time that tests start at: 2026-02-01T00:00:00Z.
@@ -21,7 +21,7 @@ pub(crate) const NOW_MS: i64 = 1_769_904_000_000;
 static NONCES: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Kit {
-    pub(crate) clock: Clock,
+    pub(crate) clock: SimulatorClock,
     service: SimulatorService,
     accounts: Vec<DemoAccount>,
 }
@@ -261,7 +261,7 @@ pub(crate) fn listening() -> RunningService {
 /// A clock that stands at this time, and the folder.
 fn environment(now_ms: i64, folder: Option<&Path>) -> Environment {
     let data = folder.map(Into::into);
-    Environment { data, clock: Clock::manual(now_ms), ..Environment::default() }
+    Environment { data, clock: SimulatorClock::manual(now_ms), ..Environment::default() }
 }
 
 fn service(environment: &Environment, settings: &PlatformSettings) -> SimulatorService {

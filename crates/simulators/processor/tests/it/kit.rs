@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use simulator_kit::{Clock, Environment, RunningService, SimulatorService};
+use simulator_kit::{Environment, RunningService, SimulatorClock, SimulatorService};
 use simulator_processor::{ProcessorSettings, ProcessorSimulator};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ pub(crate) const NOW_MS: i64 = 1_795_262_400_000;
 pub(crate) struct Shop {
     pub(crate) processor: Arc<ProcessorSimulator>,
     pub(crate) settings: ProcessorSettings,
-    pub(crate) clock: Clock,
+    pub(crate) clock: SimulatorClock,
     running: RunningService,
 }
 
@@ -45,15 +45,15 @@ impl Shop {
 
     /// A processor with these settings that keeps nothing.
     pub(crate) fn with(settings: ProcessorSettings) -> Self {
-        Self::on(None, Clock::manual(NOW_MS), settings)
+        Self::on(None, SimulatorClock::manual(NOW_MS), settings)
     }
 
     /// A processor that keeps its data in this folder.
-    pub(crate) fn on_folder(folder: &Path, clock: Clock) -> Self {
+    pub(crate) fn on_folder(folder: &Path, clock: SimulatorClock) -> Self {
         Self::on(Some(folder), clock, ProcessorSettings::default())
     }
 
-    fn on(folder: Option<&Path>, clock: Clock, settings: ProcessorSettings) -> Self {
+    fn on(folder: Option<&Path>, clock: SimulatorClock, settings: ProcessorSettings) -> Self {
         let data = folder.map(Into::into);
         let environment = Environment { data, clock: clock.clone(), ..Environment::default() };
         let processor = Arc::new(ProcessorSimulator::open(&environment, &settings).unwrap());

@@ -243,7 +243,7 @@ async fn one_clock_moves_everything_and_what_falls_due_happens_at_its_second() {
 #[tokio::test]
 async fn how_far_clocks_were_moved_outlives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let started = || Shop::on_folder(folder.path(), Clock::system());
+    let started = || Shop::on_folder(folder.path(), SimulatorClock::system());
     let year_s = 365 * 86_400;
     let shop = started();
     let body = json!({"advance_s": year_s}).to_string();

@@ -470,7 +470,7 @@ mod tests {
             include_str!("../payments.rs"),
             include_str!("../exports.rs"),
         ]
-        .map(|file| file.matches(": Row = Row {").count())
+        .map(|file| file.matches(": FailureRow = FailureRow {").count())
         .iter()
         .sum::<usize>();
         let mut told_apart: Vec<_> =
