@@ -129,7 +129,8 @@ async fn ask_again(
 }
 
 /// What is said where too many mails were asked for.
-pub(super) const TOO_MANY: &str = "So many emails were asked for from your network that the next one must wait. Try again in an hour.";
+pub(super) const TOO_MANY: &str =
+    "Too many emails were requested from your network. Try again in an hour.";
 
 fn refused_or(error: ApiError) -> Result<Response, ApiError> {
     match error {

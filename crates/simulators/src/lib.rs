@@ -6,6 +6,6 @@ mod settings;
 
 pub use running::{Running, StartError, demo_accounts, start};
 pub use settings::Settings;
-pub use simulator_kit::Clock;
+pub use simulator_kit::SimulatorClock;
 pub use simulator_platforms::{DemoAccount, PlatformSettings};
 pub use simulator_processor::ProcessorSettings;

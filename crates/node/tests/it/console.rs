@@ -204,7 +204,7 @@ async fn who_asks_too_often_is_told_to_wait() {
 
         let fourth = post(&browser, path, &asked).await;
 
-        assert_page(&fourth, 429, "the next one must wait");
+        assert_page(&fourth, 429, "Too many emails were requested");
     }
     app.end().await;
 }

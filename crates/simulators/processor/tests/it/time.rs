@@ -1,7 +1,7 @@
 //! Time that passes: renewals, what is owed, trials, and the end.
 
 use serde_json::{Value, json};
-use simulator_kit::Clock;
+use simulator_kit::SimulatorClock;
 use simulator_processor::ProcessorSettings;
 
 use crate::kit::{Shop, id};

@@ -192,8 +192,9 @@ async fn lists_are_read_page_by_page_newest_first() {
 #[tokio::test]
 async fn everything_outlives_a_restart_and_a_reset_forgets_it() {
     let folder = tempfile::tempdir().unwrap();
-    let started =
-        || Shop::on_folder(folder.path(), simulator_kit::Clock::manual(crate::kit::NOW_MS));
+    let started = || {
+        Shop::on_folder(folder.path(), simulator_kit::SimulatorClock::manual(crate::kit::NOW_MS))
+    };
     let shop = started();
     let (customer, _) = shop.customer("pm_card_visa").await;
     let before = shop.read(&format!("customers/{customer}")).await;
