@@ -70,7 +70,7 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
             }
         }
         Ok(CredentialVerdict::Confirmed { .. }) => {
-            note_success(&gateway, &current, gateway.clock.now())
+            note_success(&gateway, &current, gateway.clock.now());
         }
         Ok(CredentialVerdict::Refused { .. }) | Err(_) => {}
     }

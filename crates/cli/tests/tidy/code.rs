@@ -72,9 +72,7 @@ fn services_below_the_edge_know_no_status_codes() {
     for file in tree::source_files() {
         let of = |name: &&str| file.path.starts_with(&format!("crates/{name}/"));
         // A read of a platform by an export looks at the status of the platform's response, which is data here.
-        if WITHOUT_HTTP.iter().any(|name| of(name))
-            && !file.path.starts_with("crates/exports/src/pages/")
-        {
+        if WITHOUT_HTTP.iter().any(of) && !file.path.starts_with("crates/exports/src/pages/") {
             let problem = "return a failure; which status it has is said in `web`";
             let words = ["StatusCode", "axum"];
             let lines = lines_with(&file, &words).filter(|line| *line <= file.source_lines());

@@ -110,7 +110,7 @@ async fn hear(state: &NodeState) -> Result<(), store::StoreError> {
             ChangeNotice::Keys { customer: Some(customer) } => state.cache.forget_keys_of(customer),
             ChangeNotice::Keys { customer: None } => state.cache.forget_keys(),
             ChangeNotice::Account { customer, creator } => {
-                state.cache.forget_account(customer, &creator)
+                state.cache.forget_account(customer, &creator);
             }
             ChangeNotice::Platforms => platform_health::read(&state.accounts).await,
             ChangeNotice::Missed => {
