@@ -20,7 +20,7 @@ impl AccountHeaders {
     /// Puts the templates beside what is the same for all accounts, and in place of what has the same name. One whose
     /// credential the account does not have is left out.
     ///
-    /// Fails with [`Build`](crate::error::Kind::Build) when a credential cannot stand in a header.
+    /// Fails with [`Build`](crate::error::CallErrorKind::Build) when a credential cannot stand in a header.
     pub(super) fn new(
         mut same: HeaderMap,
         templates: &[(HeaderName, TextTemplate)],

@@ -23,7 +23,7 @@ pub struct PlatformResponse {
     /// The status, 200 to 599.
     pub status: StatusCode,
     /// The headers as the platform sent them; a caller gets
-    /// [`headers_for_caller`](super::Target::headers_for_caller) of them.
+    /// [`headers_for_caller`](super::PlatformTarget::headers_for_caller) of them.
     pub headers: HeaderMap,
     /// The body. Dropping it before its end closes the connection or resets the stream.
     pub body: AnswerBody,

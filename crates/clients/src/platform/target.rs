@@ -86,7 +86,7 @@ impl PlatformTarget {
 
     /// The headers that all requests with these credentials have.
     ///
-    /// Fails with [`Build`](crate::error::Kind::Build) when a credential cannot stand in a header.
+    /// Fails with [`Build`](crate::error::CallErrorKind::Build) when a credential cannot stand in a header.
     pub fn headers_of(
         &self,
         credentials: &AccountCredentials,
@@ -97,7 +97,7 @@ impl PlatformTarget {
     /// Builds the request of a call whose body is in memory.
     ///
     /// The request target is the platform's prefix, the path and the query, byte for byte. Fails with
-    /// [`Build`](crate::error::Kind::Build) when the path or query breaks the rules of [`path`];
+    /// [`Build`](crate::error::CallErrorKind::Build) when the path or query breaks the rules of [`path`];
     /// nothing was sent then.
     pub fn request(&self, call: &NativeCall<'_>) -> Result<Request<RequestBody>, ClientError> {
         self.request_with(call, RequestBody::whole(call.body.clone()))

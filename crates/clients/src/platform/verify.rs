@@ -49,7 +49,7 @@ pub(super) struct IdentityCheck {
 /// Proves credentials with the platform's identity check.
 ///
 /// Refusals and other accounts are answers. Fails when the platform cannot be reached or answers
-/// unusably, and with [`Build`](crate::error::Kind::Build) when the credentials lack a field that the check
+/// unusably, and with [`Build`](crate::error::CallErrorKind::Build) when the credentials lack a field that the check
 /// needs or hold one that cannot be sent.
 pub async fn verify(
     upstream: &PlatformClient,
