@@ -270,7 +270,7 @@ async function confirmTopUp(page, browser) {
   // Texts in <noscript> are none that the browser's driver looks for.
   await plain.locator("noscript p").first().waitFor();
   const told = await plain.locator("main").innerText();
-  check(told.includes("needs JavaScript"), `the page without scripts says ${told}`);
+  check(told.includes("requires JavaScript"), `the page without scripts says ${told}`);
   await fits(plain, "needs JavaScript", "4-confirm-without-scripts");
   check(await plain.locator("#start").isDisabled(), "a button that does nothing can be pressed");
   await plain.close();
