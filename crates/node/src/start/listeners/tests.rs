@@ -274,7 +274,7 @@ async fn a_request_knows_the_peers_address() {
     let mut stream = sending(running.address(), GET_OK.replace("/ok", "/peer")).await;
     let answer = read_to(&mut stream, "}").await;
 
-    assert!(answer.ends_with("HTTP/1.1 Peer { ip: 127.0.0.1, tls: false }"), "{answer}");
+    assert!(answer.ends_with("HTTP/1.1 ConnectionPeer { ip: 127.0.0.1, tls: false }"), "{answer}");
     running.stop().await;
 }
 
