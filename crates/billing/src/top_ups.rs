@@ -350,7 +350,7 @@ async fn refused(
     fail(billing, top_up, (refusal.code.as_deref().unwrap_or("refused"), true)).await
 }
 
-/// The bank wants the customer: the charge waits, and a letter tells of it.
+/// The bank wants the customer: the charge waits, and an email says so.
 async fn wait(billing: &BillingState, top_up: &TopUp, intent: &str) -> Result<(), Failure> {
     let letter =
         emails::job(&billing.jobs, &EmailRequest::TopUpWaits { customer: top_up.customer });

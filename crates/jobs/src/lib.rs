@@ -1,8 +1,8 @@
 //! Jobs: work that follows a commit and was written down in it. The queue and the runner; what the kinds of jobs do is
 //! for the services, and which service does which is decided where the service is put together.
 //!
-//! A job is data and a function that may run twice: it reads the state again and does what is missing. Whoever writes one
-//! down wakes the runner with [`JobQueue::wake`] after the commit; a timer finds the rest.
+//! A job is data and a function that may run twice: it reads the state again and does what is missing. The service
+//! that enqueues one wakes the runner with [`JobQueue::wake`] after the commit; a timer finds the rest.
 
 mod runner;
 

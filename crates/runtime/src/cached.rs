@@ -3,7 +3,7 @@
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 
-/// Forgets what was remembered. Whoever changes a key or an account says so after the commit, so that this node acts on the
+/// Forgets what was remembered. A service that changes a key or an account says so after the commit, so that this node acts on the
 /// change immediately; other nodes hear of it from the database.
 pub trait CachedEntries: Send + Sync {
     /// An account was changed, or is gone.

@@ -20,10 +20,10 @@ use crate::state::NodeState;
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
-/// So long events of the payment processor are remembered.
+/// How long events of the payment processor are remembered, in seconds.
 const EVENT_KEPT_S: i64 = 90 * 86_400;
 const EVERY_HOUR: Duration = Duration::from_hours(1);
-/// So long after its end a link is known, so that its holder can be told what became of it.
+/// How long an expired link is kept, in seconds, so that its holder can be told why it no longer works.
 const LINK_KEPT_S: i64 = 7 * 86_400;
 /// Stored answers, and sessions, that one round forgets.
 const FORGET_MAX: i64 = 1_000;
@@ -100,7 +100,7 @@ fn listen(state: &NodeState, stop: &CancellationToken) {
     });
 }
 
-/// Ends at once where there is no other node.
+/// Returns immediately where there can be no other node.
 async fn hear(state: &NodeState) -> Result<(), store::StoreError> {
     let Some(mut listener) = notices::listen(&state.store).await? else { return Ok(()) };
     // What was told before that was not heard.

@@ -125,7 +125,7 @@ pub(crate) async fn answer(service: &SimulatorService, request: &SimulatorReques
         Some(outcome) => control_response(outcome),
         None => of_simulators(service, &asked).await,
     };
-    // Ports are shut and opened as the faults say before the caller is told.
+    // Ports are opened and closed as the faults say before the response is sent.
     if let Some(ports) = service.ports.get().filter(|_| method != Method::GET) {
         ports.follow(&service.faults).await;
     }
