@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 use clients::platform::{PlatformClient, PlatformTarget};
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use failures::Failure;
@@ -23,7 +24,7 @@ use store::Store;
 use crate::platform_health::PlatformHealth;
 
 /// The platforms that are offered, and how each is reached.
-pub type Targets = HashMap<Platform, PlatformTarget, RandomState>;
+pub type Targets = PerPlatform<PlatformTarget>;
 
 /// What connecting accounts uses, as one core sees it.
 #[derive(Clone)]
@@ -55,6 +56,6 @@ pub struct AccountsState {
 impl AccountsState {
     /// How to reach a platform, or that it is not offered.
     pub fn target(&self, platform: Platform) -> Result<&PlatformTarget, Failure> {
-        self.targets.get(&platform).ok_or(Failure::PlatformNotOffered(platform))
+        self.targets.get(platform).ok_or(Failure::PlatformNotOffered(platform))
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::time::{MICROS_PER_MILLI, Timestamp};
 use runtime::metrics;
@@ -19,8 +20,7 @@ const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;
 const REFRESH_EVERY_MICROS: i64 = 200 * MICROS_PER_MILLI;
 
 /// What this node knows of all platforms.
-#[derive(Default)]
-pub struct PlatformHealth([OnePlatform; Platform::ALL.len()]);
+pub struct PlatformHealth(PerPlatform<OnePlatform>);
 
 #[derive(Default)]
 struct OnePlatform {
@@ -29,6 +29,12 @@ struct OnePlatform {
     last_success_at: AtomicI64,
     /// While it refuses everybody: from when on the next token is refreshed.
     refresh_from: AtomicI64,
+}
+
+impl Default for PlatformHealth {
+    fn default() -> Self {
+        Self(PerPlatform::of_all(|_| OnePlatform::default()))
+    }
 }
 
 impl PlatformHealth {
@@ -89,14 +95,14 @@ impl PlatformHealth {
     }
 
     fn set_all(&self, refusing: &[RefusingPlatform]) {
-        for platform in Platform::ALL {
-            let found = refusing.iter().find(|found| found.platform == *platform);
-            self.set_refusing(*platform, found.map(|found| found.since));
+        for platform in Platform::all() {
+            let found = refusing.iter().find(|found| found.platform == platform);
+            self.set_refusing(platform, found.map(|found| found.since));
         }
     }
 
     fn of(&self, platform: Platform) -> Option<&OnePlatform> {
-        self.0.get(platform as usize)
+        self.0.get(platform)
     }
 }
 
@@ -138,13 +144,13 @@ mod tests {
         let at = |millis: i64| Timestamp::from_unix_micros(1_000_000_000 + millis * 1_000);
 
         for millis in [0, 99, 50] {
-            assert!(!health.succeeded(Platform::Beta, at(millis)));
+            assert!(!health.succeeded(Platform::BETA, at(millis)));
         }
 
-        assert_eq!(health.last_success_at(Platform::Beta), start);
-        health.succeeded(Platform::Beta, at(100));
-        assert_eq!(health.last_success_at(Platform::Beta), at(100));
-        assert_eq!(health.last_success_at(Platform::Alpha).unix_micros(), 0);
+        assert_eq!(health.last_success_at(Platform::BETA), start);
+        health.succeeded(Platform::BETA, at(100));
+        assert_eq!(health.last_success_at(Platform::BETA), at(100));
+        assert_eq!(health.last_success_at(Platform::ALPHA).unix_micros(), 0);
     }
 
     #[test]
@@ -152,13 +158,13 @@ mod tests {
         let health = PlatformHealth::default();
         let now = Timestamp::from_unix_micros(7);
 
-        health.set_refusing(Platform::Gamma, Some(now));
+        health.set_refusing(Platform::GAMMA, Some(now));
 
-        assert!(health.succeeded(Platform::Gamma, now));
-        assert!(!health.succeeded(Platform::Delta, now));
-        assert_eq!(health.refusing_since(Platform::Gamma), Some(now));
+        assert!(health.succeeded(Platform::GAMMA, now));
+        assert!(!health.succeeded(Platform::DELTA, now));
+        assert_eq!(health.refusing_since(Platform::GAMMA), Some(now));
         health.set_all(&[]);
-        assert_eq!(health.refusing_since(Platform::Gamma), None);
+        assert_eq!(health.refusing_since(Platform::GAMMA), None);
     }
 
     #[test]
@@ -166,13 +172,13 @@ mod tests {
         let health = PlatformHealth::default();
         let at = |millis: i64| Timestamp::from_unix_micros(1_000_000 + millis * MICROS_PER_MILLI);
         let taken = |from: i64, to: i64| {
-            (from..to).filter(|millis| health.takes_refresh(Platform::Delta, at(*millis))).count()
+            (from..to).filter(|millis| health.takes_refresh(Platform::DELTA, at(*millis))).count()
         };
         assert_eq!(taken(0, 10), 10);
 
-        health.set_refusing(Platform::Delta, Some(at(10)));
+        health.set_refusing(Platform::DELTA, Some(at(10)));
 
         assert_eq!(taken(1_000, 2_000), 5);
-        assert!(health.takes_refresh(Platform::Alpha, at(2_000)));
+        assert!(health.takes_refresh(Platform::ALPHA, at(2_000)));
     }
 }

@@ -65,8 +65,8 @@ struct AuthFieldOut {
 /// Lists the platforms and the `auth` fields that each needs.
 #[utoipa::path(get, path = "/v1/platforms", tag = "platforms", responses((status = 200, body = Platforms)))]
 async fn list_platforms(State(api): State<ApiState>, _: NoQuery) -> Json<Platforms> {
-    let platforms = Platform::ALL.iter().map(|platform| {
-        let catalog = api.catalog.platform(*platform);
+    let platforms = Platform::all().into_iter().map(|platform| {
+        let catalog = api.catalog.platform(platform);
         let auth = catalog.auth_fields().iter().map(|field| AuthFieldOut {
             name: field.name.clone(),
             r#type: field.kind.as_str(),
@@ -74,10 +74,10 @@ async fn list_platforms(State(api): State<ApiState>, _: NoQuery) -> Json<Platfor
             secret: field.secret,
             description: field.description.clone(),
         });
-        let since = api.accounts.platform_health.refusing_since(*platform);
+        let since = api.accounts.platform_health.refusing_since(platform);
         PlatformOut {
-            platform: *platform,
-            offered: api.accounts.target(*platform).is_ok(),
+            platform,
+            offered: api.accounts.target(platform).is_ok(),
             state: since.map_or(PlatformState::Ok, |_| PlatformState::RefusingCredentials),
             since,
             auth: auth.collect(),

@@ -59,7 +59,7 @@ async fn get_whoami(
     let accounts = store::accounts::list(&api.store, caller.customer).await?;
     let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
     let usage = store::slot_limits::usage(&api.store, caller.customer, &api.allowances).await?;
-    let limit = |platform: &Platform| (*platform, usage.limits.limit.on(*platform));
+    let limit = |platform: Platform| (platform, usage.limits.limit.on(platform));
     Ok(Json(WhoAmI {
         key_id: caller.key().map(|key| key.id),
         prefix: caller.key().map(|key| key.shown_prefix.clone()),
@@ -71,7 +71,7 @@ async fn get_whoami(
         limits: LimitsOut {
             requests_per_second: api.config.rate_limits.per_key_per_second,
             burst: api.config.rate_limits.per_key_burst,
-            accounts: Platform::ALL.iter().map(limit).collect(),
+            accounts: Platform::all().into_iter().map(limit).collect(),
         },
     }))
 }

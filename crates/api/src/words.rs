@@ -17,7 +17,7 @@ use super::exports::columns::CHOSEN_MAX;
 
 /// The four platforms.
 pub fn platform() -> Object {
-    let values = domain::platform::Platform::ALL.iter().map(|platform| platform.as_str());
+    let values = domain::platform::Platform::all().into_iter().map(|platform| platform.as_str());
     one_of("A platform.", values)
 }
 
@@ -123,7 +123,8 @@ pub fn extra_slots() -> Schema {
     let count = json!({
         "type": "integer", "minimum": 0, "maximum": SLOTS_MAX, "description": "Extra slots on the platform.",
     });
-    let sold = domain::platform::Platform::ALL.iter().filter(|platform| platform.sells_slots());
+    let sold =
+        domain::platform::Platform::all().into_iter().filter(|platform| platform.sells_slots());
     let properties: serde_json::Map<String, Value> =
         sold.map(|platform| (platform.as_str().to_owned(), count.clone())).collect();
     of(json!({

@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn slots(cents: i64) -> PeriodLine {
-        PeriodLine { bought: SoldItem::Slots(Platform::Alpha), cents }
+        PeriodLine { bought: SoldItem::Slots(Platform::ALPHA), cents }
     }
 
     fn invoice(status: InvoiceStatus, lines: &[PeriodLine]) -> PeriodInvoice {

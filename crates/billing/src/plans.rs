@@ -103,6 +103,16 @@ async fn find_or_make_price(
     }
 }
 
+/// The accounts of a plan in one word: a number for each built-in platform, then other platforms that have any.
+/// Declaring a platform changes no price that exists.
+fn account_word(plan: &Plan) -> String {
+    let built_in = Platform::BUILT_IN.map(|on| plan.platforms.of(on).to_string());
+    let others = Platform::all().into_iter().filter(|on| !Platform::BUILT_IN.contains(on));
+    let others = others.filter(|on| plan.platforms.of(*on) > 0);
+    let others = others.map(|on| format!("{on}{}", plan.platforms.of(on)));
+    built_in.into_iter().chain(others).collect::<Vec<_>>().join("-")
+}
+
 /// The platform whose slots are sold at a price, by the configuration or by the price's product.
 pub(super) fn slot_platform(
     config: &Config,
@@ -110,9 +120,9 @@ pub(super) fn slot_platform(
     product: Option<&str>,
 ) -> Option<Platform> {
     let is_price = |slot: &SlotPrice| !slot.price_id.is_empty() && slot.price_id == price;
-    let mut sold = Platform::ALL.iter();
-    let configured = sold.find(|on| config.slots.prices.of(**on).is_some_and(is_price));
-    configured.copied().or_else(|| product?.strip_prefix(SLOT_PRODUCT)?.parse().ok())
+    let mut sold = Platform::all().into_iter();
+    let configured = sold.find(|on| config.slots.prices.of(*on).is_some_and(is_price));
+    configured.or_else(|| product?.strip_prefix(SLOT_PRODUCT)?.parse().ok())
 }
 
 /// The plan that a product of ours stands for.
@@ -165,7 +175,7 @@ impl OfferedItem<'_> {
     fn product(&self) -> String {
         match self {
             Self::Plan(plan) => format!("{PLAN_PRODUCT}{}", plan.id),
-            Self::Slot(platform, _) => format!("{SLOT_PRODUCT}{platform}"),
+            Self::Slot(platform, _) => format!("{SLOT_PRODUCT}{}", platform.stored_name()),
         }
     }
 
@@ -173,9 +183,7 @@ impl OfferedItem<'_> {
     fn word(&self) -> String {
         let terms = match self {
             Self::Plan(plan) => {
-                let accounts = Platform::ALL.iter().map(|on| plan.platforms.of(*on).to_string());
-                let accounts = accounts.collect::<Vec<_>>().join("-");
-                format!("{}_{}_{accounts}", plan.price_cents, plan.monthly_credits)
+                format!("{}_{}_{}", plan.price_cents, plan.monthly_credits, account_word(plan))
             }
             Self::Slot(_, price) => price.price_cents.to_string(),
         };
@@ -212,8 +220,8 @@ mod tests {
         .unwrap();
         let product = |id| slot_platform(&config, "price_1", Some(id));
 
-        assert_eq!(slot_platform(&config, "price_beta", None), Some(Platform::Beta));
-        assert_eq!(product("creator_gateway_slot_platform_alpha"), Some(Platform::Alpha));
+        assert_eq!(slot_platform(&config, "price_beta", None), Some(Platform::BETA));
+        assert_eq!(product("creator_gateway_slot_platform_alpha"), Some(Platform::ALPHA));
         assert_eq!(product("creator_gateway_slot_x"), None);
         assert_eq!(slot_platform(&config, "price_1", None), None);
         assert_eq!(plan_of_product(Some("creator_gateway_plan_old")), Some("old"));

@@ -38,7 +38,7 @@ fn build(criterion: &mut Criterion) {
 fn main() -> Result<(), CatalogError> {
     let catalog = Catalog::built_in()?;
     let mut criterion = Criterion::default().configure_from_args();
-    find(&mut criterion, catalog.platform(Platform::Alpha));
+    find(&mut criterion, catalog.platform(Platform::ALPHA));
     build(&mut criterion);
     criterion.final_summary();
     Ok(())

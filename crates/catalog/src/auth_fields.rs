@@ -272,22 +272,22 @@ mod tests {
     }
 
     fn gamma(auth: Value) -> Vec<(String, FieldErrorKind)> {
-        check(Platform::Gamma, auth).unwrap_err()
+        check(Platform::GAMMA, auth).unwrap_err()
     }
 
     fn expires_at(value: &Value) -> Option<String> {
         let auth = json!({"access_token": "t", "expires_at": value});
-        check(Platform::Delta, auth).ok().and_then(|mut values| values.remove("expires_at"))
+        check(Platform::DELTA, auth).ok().and_then(|mut values| values.remove("expires_at"))
     }
 
     #[test]
     fn good_credentials_become_flat_texts() {
         let alpha = check(
-            Platform::Alpha,
+            Platform::ALPHA,
             json!({"user_id": "7", "session_token": "s", "user_agent": null, "extra": {"bc_id": "x y"}}),
         );
         let delta = check(
-            Platform::Delta,
+            Platform::DELTA,
             json!({"access_token": "t", "expires_at": "2026-11-21T05:13:42+01:00",
                    "scopes": ["read:chat", "write:chat"]}),
         );
@@ -341,7 +341,7 @@ mod tests {
     fn the_longest_value_is_counted_in_bytes() {
         let auth = |token: String| json!({"token": token, "resource": "r", "account_id": "a"});
 
-        assert!(check(Platform::Gamma, auth("x".repeat(8192))).is_ok());
+        assert!(check(Platform::GAMMA, auth("x".repeat(8192))).is_ok());
         assert_eq!(gamma(auth("x".repeat(8193)))[0].1, FieldErrorKind::TooLong);
         assert_eq!(gamma(auth("é".repeat(4097)))[0].1, FieldErrorKind::TooLong);
     }
@@ -368,11 +368,11 @@ mod tests {
     #[test]
     fn lists_and_objects_are_checked_entry_by_entry() {
         let scopes = |value: Value| {
-            check(Platform::Delta, json!({"access_token": "t", "scopes": value})).unwrap_err()
+            check(Platform::DELTA, json!({"access_token": "t", "scopes": value})).unwrap_err()
         };
         let extra = |value: Value| {
             let auth = json!({"user_id": "7", "session_token": "s", "extra": value});
-            check(Platform::Alpha, auth).unwrap_err()
+            check(Platform::ALPHA, auth).unwrap_err()
         };
         let many: Map<String, Value> =
             (0..33).map(|index| (format!("n{index}"), json!("v"))).collect();
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_list_without_entries_says_that_nothing_was_granted() {
-        let values = check(Platform::Delta, json!({"access_token": "t", "scopes": []})).unwrap();
+        let values = check(Platform::DELTA, json!({"access_token": "t", "scopes": []})).unwrap();
 
         assert_eq!(values.get("scopes").map(String::as_str), Some(""));
     }

@@ -19,6 +19,7 @@ pub mod shorthand;
 mod template;
 
 use domain::field_error::FieldErrorKind;
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
@@ -31,10 +32,9 @@ pub use shorthand::Shorthand;
 /// The catalogues of all platforms.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    alpha: PlatformCatalog,
-    beta: PlatformCatalog,
-    gamma: PlatformCatalog,
-    delta: PlatformCatalog,
+    platforms: PerPlatform<PlatformCatalog>,
+    /// Of platforms that nothing is known of: no routes, no credentials.
+    empty: PlatformCatalog,
 }
 
 /// What an operator handed over cannot be used.
@@ -67,46 +67,55 @@ pub struct FieldProblem {
 impl Catalog {
     /// The built-in catalogue. It was checked when it was built: a test proves that this does not fail.
     pub fn built_in() -> Result<Self, CatalogError> {
-        Ok(Self {
-            alpha: built_in(Platform::Alpha)?,
-            beta: built_in(Platform::Beta)?,
-            gamma: built_in(Platform::Gamma)?,
-            delta: built_in(Platform::Delta)?,
+        Platform::BUILT_IN.iter().try_fold(Self::empty(), |all, platform| {
+            all.with_built_in(*platform, platform.stored_name())
         })
+    }
+
+    /// A catalogue without any platform.
+    pub fn empty() -> Self {
+        let platforms = PerPlatform::default();
+        Self { platforms, empty: PlatformCatalog::empty() }
+    }
+
+    /// Gives a platform the routes, fields and datasets of a built-in one, named as in the specification.
+    ///
+    /// Fails when there is no built-in platform of that name.
+    pub fn with_built_in(mut self, platform: Platform, name: &str) -> Result<Self, CatalogError> {
+        let text = built_in(name).ok_or_else(|| {
+            let problem = format!("there is no built-in platform {name}");
+            CatalogError::File { platform, problem }
+        })?;
+        let file = file::parse(text).map_err(|problem| CatalogError::File { platform, problem })?;
+        self.platforms.insert(platform, PlatformCatalog::new(platform, file)?);
+        Ok(self)
     }
 
     /// Adds an operator's catalogue file. An entry for the same method and paths (whatever its parameters are
     /// called) replaces the one before; an auth field of the same name does too; others come after.
     pub fn with_extra(mut self, platform: Platform, toml: &str) -> Result<Self, CatalogError> {
         let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
-        let place = match platform {
-            Platform::Alpha => &mut self.alpha,
-            Platform::Beta => &mut self.beta,
-            Platform::Gamma => &mut self.gamma,
-            Platform::Delta => &mut self.delta,
+        let all = match self.platforms.get(platform) {
+            Some(before) => before.clone().with(platform, file)?,
+            None => PlatformCatalog::new(platform, file)?,
         };
-        *place = place.clone().with(file)?;
+        self.platforms.insert(platform, all);
         Ok(self)
     }
 
-    /// The catalogue of one platform.
-    pub const fn platform(&self, platform: Platform) -> &PlatformCatalog {
-        match platform {
-            Platform::Alpha => &self.alpha,
-            Platform::Beta => &self.beta,
-            Platform::Gamma => &self.gamma,
-            Platform::Delta => &self.delta,
-        }
+    /// The catalogue of one platform; an empty one when the platform is not declared.
+    pub fn platform(&self, platform: Platform) -> &PlatformCatalog {
+        self.platforms.get(platform).unwrap_or(&self.empty)
     }
 }
 
-fn built_in(platform: Platform) -> Result<PlatformCatalog, CatalogError> {
-    let text = match platform {
-        Platform::Alpha => include_str!("../data/platform_alpha.toml"),
-        Platform::Beta => include_str!("../data/platform_beta.toml"),
-        Platform::Gamma => include_str!("../data/platform_gamma.toml"),
-        Platform::Delta => include_str!("../data/platform_delta.toml"),
-    };
-    let file = file::parse(text).map_err(|problem| CatalogError::File { platform, problem })?;
-    PlatformCatalog::new(platform, file)
+/// The file of a built-in platform.
+fn built_in(name: &str) -> Option<&'static str> {
+    let files = [
+        ("platform_alpha", include_str!("../data/platform_alpha.toml")),
+        ("platform_beta", include_str!("../data/platform_beta.toml")),
+        ("platform_gamma", include_str!("../data/platform_gamma.toml")),
+        ("platform_delta", include_str!("../data/platform_delta.toml")),
+    ];
+    files.into_iter().find(|(known, _)| *known == name).map(|(_, text)| text)
 }

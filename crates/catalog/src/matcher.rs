@@ -109,7 +109,7 @@ mod tests {
             .iter()
             .map(|template| format!("[[routes]]\nmethod = \"GET\"\ntemplate = {template:?}\n"))
             .collect();
-        PlatformCatalog::new(Platform::Alpha, file::parse(&entries.concat()).unwrap()).unwrap()
+        PlatformCatalog::new(Platform::ALPHA, file::parse(&entries.concat()).unwrap()).unwrap()
     }
 
     fn found<'a>(catalog: &'a PlatformCatalog, path: &'a str) -> Option<&'a str> {

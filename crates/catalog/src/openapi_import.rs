@@ -279,8 +279,8 @@ mod tests {
     fn a_document_becomes_a_file_that_the_catalogue_takes() {
         let text = import(&document(), "/v2/").unwrap();
 
-        let catalog = Catalog::built_in().unwrap().with_extra(Platform::Delta, &text).unwrap();
-        let delta = catalog.platform(Platform::Delta);
+        let catalog = Catalog::built_in().unwrap().with_extra(Platform::DELTA, &text).unwrap();
+        let delta = catalog.platform(Platform::DELTA);
         let get = delta.find(Method::Get, "users/7").unwrap().route;
         assert_eq!((get.group.as_str(), get.description.as_str()), ("users", "One \"user\"."));
         assert_eq!(get.scopes, ["read:self"]);

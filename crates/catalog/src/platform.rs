@@ -18,7 +18,6 @@ use crate::{CatalogError, FieldProblem, shorthand};
 /// The routes and the `auth` fields of one platform.
 #[derive(Debug, Clone)]
 pub struct PlatformCatalog {
-    platform: Platform,
     /// What customers see.
     routes: Vec<Route>,
     /// What only the gateway itself calls.
@@ -58,12 +57,23 @@ impl PlatformCatalog {
             file.routes.into_iter().partition(|route| route.kind == RouteKind::Internal);
         let matcher = RouteMatcher::new(&routes);
         let (auth_fields, media_archive) = (file.auth_fields, file.media_archive);
-        Ok(Self { platform, routes, internal, auth_fields, datasets, media_archive, matcher })
+        Ok(Self { routes, internal, auth_fields, datasets, media_archive, matcher })
+    }
+
+    /// The catalogue of a platform that nothing is known of.
+    pub(crate) fn empty() -> Self {
+        Self {
+            routes: Vec::new(),
+            internal: Vec::new(),
+            auth_fields: Vec::new(),
+            datasets: Vec::new(),
+            media_archive: None,
+            matcher: RouteMatcher::new(&[]),
+        }
     }
 
     /// Adds a further file: entries for the same method and paths, and fields of the same name, are replaced.
-    pub(crate) fn with(self, file: CatalogFile) -> Result<Self, CatalogError> {
-        let platform = self.platform;
+    pub(crate) fn with(self, platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
         file.check().map_err(|problem| CatalogError::File { platform, problem })?;
         let mut all = CatalogFile {
             auth_fields: self.auth_fields,
@@ -91,11 +101,6 @@ impl PlatformCatalog {
             }
         }
         Self::new(platform, all)
-    }
-
-    /// Whose catalogue it is.
-    pub const fn platform(&self) -> Platform {
-        self.platform
     }
 
     /// The routes that customers see, in file order: shorthands and the upload included.

@@ -28,7 +28,9 @@ pub mod lots;
 pub mod mail;
 pub mod method;
 pub mod payment;
+pub mod per_platform;
 pub mod plan;
+
 pub mod platform;
 pub mod repeat;
 pub mod request_key;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::id::UnknownWord;
+use crate::per_platform::PerPlatform;
 use crate::platform::Platform;
 use crate::wire::text_enum;
 
@@ -57,82 +58,81 @@ text_enum! {
     }
 }
 
-/// Numbers of accounts, one for each platform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AccountCounts {
-    alpha: i64,
-    beta: i64,
-    gamma: i64,
-    delta: i64,
-}
+/// Numbers of accounts, one for each platform; 0 for a platform that is not named.
+#[derive(Debug, Clone, Default)]
+pub struct AccountCounts(PerPlatform<i64>);
 
 /// How many accounts a customer may have in use without paying for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountAllowances {
-    /// What every customer has for good.
+    /// What every customer has permanently.
     pub included: AccountCounts,
 }
 
-impl Platform {
-    /// Whether extra slots are sold for it.
-    pub const fn sells_slots(self) -> bool {
-        match self {
-            Self::Alpha | Self::Beta => true,
-            Self::Gamma | Self::Delta => false,
-        }
-    }
-}
-
 impl AccountCounts {
-    /// The numbers that a function gives.
-    pub fn each(mut number: impl FnMut(Platform) -> i64) -> Self {
-        Self {
-            alpha: number(Platform::Alpha),
-            beta: number(Platform::Beta),
-            gamma: number(Platform::Gamma),
-            delta: number(Platform::Delta),
-        }
+    /// The numbers that a function returns for the declared platforms.
+    pub fn each(number: impl FnMut(Platform) -> i64) -> Self {
+        Self(PerPlatform::of_all(number))
     }
 
     /// The number of one platform.
-    pub const fn on(&self, platform: Platform) -> i64 {
-        match platform {
-            Platform::Alpha => self.alpha,
-            Platform::Beta => self.beta,
-            Platform::Gamma => self.gamma,
-            Platform::Delta => self.delta,
-        }
+    pub fn on(&self, platform: Platform) -> i64 {
+        self.0.get(platform).copied().unwrap_or(0)
     }
 
-    /// The number of one platform, to be changed.
-    pub const fn on_mut(&mut self, platform: Platform) -> &mut i64 {
-        match platform {
-            Platform::Alpha => &mut self.alpha,
-            Platform::Beta => &mut self.beta,
-            Platform::Gamma => &mut self.gamma,
-            Platform::Delta => &mut self.delta,
-        }
+    /// Sets the number of one platform.
+    pub fn set(&mut self, platform: Platform, number: i64) {
+        self.0.insert(platform, number);
+    }
+
+    /// Adds to the number of one platform.
+    pub fn add(&mut self, platform: Platform, number: i64) {
+        self.set(platform, self.on(platform).saturating_add(number));
     }
 
     /// Both together, for each platform.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        Self::each(|platform| self.on(platform).saturating_add(other.on(platform)))
+        self.with(other, i64::saturating_add)
     }
 
     /// The smaller of both, for each platform.
     #[must_use]
     pub fn least(&self, other: &Self) -> Self {
-        Self::each(|platform| self.on(platform).min(other.on(platform)))
+        self.with(other, i64::min)
+    }
+
+    fn with(&self, other: &Self, join: impl Fn(i64, i64) -> i64) -> Self {
+        let platforms = self.platforms(other).into_iter();
+        Self(platforms.map(|it| (it, join(self.on(it), other.on(it)))).collect())
+    }
+
+    /// The platforms that either names.
+    fn platforms(&self, other: &Self) -> Vec<Platform> {
+        let mut all: Vec<Platform> = self.0.iter().map(|(platform, _)| platform).collect();
+        for (platform, _) in other.0.iter() {
+            if !all.contains(&platform) {
+                all.push(platform);
+            }
+        }
+        all
     }
 }
 
+impl PartialEq for AccountCounts {
+    fn eq(&self, other: &Self) -> bool {
+        self.platforms(other).into_iter().all(|it| self.on(it) == other.on(it))
+    }
+}
+
+impl Eq for AccountCounts {}
+
 impl fmt::Display for AccountCounts {
-    /// Every platform with its number: `platform_alpha=2,platform_beta=0,…`.
+    /// As the database holds it, every platform with its number: `platform_alpha=2,platform_beta=0,…`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, platform) in Platform::ALL.iter().enumerate() {
-            let before = if place == 0 { "" } else { "," };
-            write!(formatter, "{before}{platform}={}", self.on(*platform))?;
+        for (index, (platform, number)) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "," };
+            write!(formatter, "{separator}{}={number}", platform.stored_name())?;
         }
         Ok(())
     }
@@ -141,22 +141,22 @@ impl fmt::Display for AccountCounts {
 impl FromStr for AccountCounts {
     type Err = UnknownWord;
 
-    /// Reads the same text. A platform that is not named has none; an unknown one is refused.
+    /// Reads the same text. A platform that is not named has none.
     fn from_str(text: &str) -> Result<Self, UnknownWord> {
         const MALFORMED: UnknownWord = UnknownWord { expected: "platform_alpha=1,platform_beta=1" };
         let mut accounts = Self::default();
         for word in text.split(',').filter(|word| !word.is_empty()) {
             let (platform, number) = word.split_once('=').ok_or(MALFORMED)?;
-            let platform: Platform = platform.parse().map_err(|_| MALFORMED)?;
+            let platform = Platform::from_stored(platform).map_err(|_| MALFORMED)?;
             let number: u32 = number.parse().map_err(|_| MALFORMED)?;
-            *accounts.on_mut(platform) = i64::from(number);
+            accounts.set(platform, i64::from(number));
         }
         Ok(accounts)
     }
 }
 
 impl AccountAllowances {
-    /// The same number for good on every platform.
+    /// The same number on every platform.
     pub fn of_each(number: i64) -> Self {
         Self { included: AccountCounts::each(|_| number) }
     }
@@ -167,34 +167,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extra_slots_are_sold_for_two_platforms() {
-        let sold = Platform::ALL.iter().filter(|platform| platform.sells_slots());
-
-        assert_eq!(sold.collect::<Vec<_>>(), [&Platform::Alpha, &Platform::Beta]);
-    }
-
-    #[test]
     fn numbers_are_added_and_compared_for_each_platform() {
-        let mut one = AccountCounts::each(|platform| i64::from(platform == Platform::Beta));
+        let mut one = AccountCounts::each(|platform| i64::from(platform == Platform::BETA));
         let other = AccountCounts::each(|_| 2);
-        *one.on_mut(Platform::Delta) = 5;
+        one.set(Platform::DELTA, 5);
 
         let (sum, least) = (one.plus(&other), one.least(&other));
 
-        assert_eq!(Platform::ALL.iter().map(|on| sum.on(*on)).collect::<Vec<_>>(), [2, 3, 2, 7]);
-        assert_eq!(Platform::ALL.iter().map(|on| least.on(*on)).collect::<Vec<_>>(), [0, 1, 0, 2]);
+        assert_eq!(
+            Platform::all().into_iter().map(|on| sum.on(on)).collect::<Vec<_>>(),
+            [2, 3, 2, 7]
+        );
+        assert_eq!(
+            Platform::all().into_iter().map(|on| least.on(on)).collect::<Vec<_>>(),
+            [0, 1, 0, 2]
+        );
     }
 
     #[test]
     fn numbers_are_written_and_read_as_one_text() {
         let mut numbers = AccountCounts::each(|_| 2);
-        *numbers.on_mut(Platform::Delta) = 7;
+        numbers.set(Platform::DELTA, 7);
         let text = "platform_alpha=2,platform_beta=2,platform_gamma=2,platform_delta=7";
 
         assert_eq!(numbers.to_string(), text);
         assert_eq!(text.parse(), Ok(numbers));
         assert_eq!("".parse(), Ok(AccountCounts::default()));
-        for wrong in ["platform_alpha", "platform_alpha=-1", "platform_omega=1", "1", "a=b=c"] {
+        for wrong in ["platform_alpha", "platform_alpha=-1", "Omega=1", "1", "a=b=c"] {
             assert!(wrong.parse::<AccountCounts>().is_err(), "{wrong}");
         }
     }

@@ -9,6 +9,7 @@ use catalog::{Catalog, Route};
 use clients::platform::breaker::RetryBudget;
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
 use http::HeaderValue;
@@ -39,7 +40,7 @@ const LIMITED_KEYS_MAX: usize = 100_000;
 pub struct GatewayState(Arc<GatewayCore>);
 
 /// By platform and name.
-type RouteTable = HashMap<Platform, HashMap<String, Arc<KnownRoute>, RandomState>, RandomState>;
+type RouteTable = PerPlatform<HashMap<String, Arc<KnownRoute>, RandomState>>;
 
 struct GatewayCore {
     shared: Arc<SharedGateway>,
@@ -194,13 +195,13 @@ impl SharedGateway {
 }
 
 fn known_routes(catalog: &Catalog, verified: &HashSet<(Platform, String)>) -> RouteTable {
-    let of_platform = |platform: &Platform| {
-        let routes = catalog.platform(*platform).routes().iter();
+    let of_platform = |platform: Platform| {
+        let routes = catalog.platform(platform).routes().iter();
         let known =
-            |name: &String| KnownRoute::new(name, verified.contains(&(*platform, name.clone())));
+            |name: &String| KnownRoute::new(name, verified.contains(&(platform, name.clone())));
         routes.map(|route| (route.name.clone(), Arc::new(known(&route.name)))).collect()
     };
-    Platform::ALL.iter().map(|platform| (*platform, of_platform(platform))).collect()
+    PerPlatform::of_all(of_platform)
 }
 
 impl Deref for GatewayState {
@@ -249,7 +250,7 @@ impl GatewayState {
 
     /// What is known of a route, without copying it for each call.
     pub(crate) fn known_route(&self, platform: Platform, route: &Route) -> Arc<KnownRoute> {
-        let known = self.0.routes.get(&platform).and_then(|routes| routes.get(&route.name));
+        let known = self.0.routes.get(platform).and_then(|routes| routes.get(&route.name));
         known.map_or_else(|| Arc::new(KnownRoute::new(&route.name, false)), Arc::clone)
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clients::platform::SettingsProblem;
 use clients::processor::webhook::SECRET_BYTES_MIN;
 use clients::processor::{ProcessorClient, ProcessorSettings};
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::{ConfigProblem, IncludedSlots};
+use super::{AccountNumbers, ConfigProblem};
 use crate::hosts::is_loopback_host;
 
 /// What everything is paid in.
@@ -92,7 +93,7 @@ pub struct Plan {
     /// Credits of each paid month.
     pub monthly_credits: i64,
     /// Accounts on top of those that everybody has.
-    pub platforms: IncludedSlots,
+    pub platforms: AccountNumbers,
     /// A price that exists at the processor; empty: it is written out. Another price, other credits or other accounts
     /// need another one.
     #[serde(default)]
@@ -102,15 +103,10 @@ pub struct Plan {
     pub retired: bool,
 }
 
-/// What an extra slot costs for a month.
+/// What an extra slot costs for a month, on the platforms that sell them.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SlotPrices {
-    /// For an account on `platform_alpha`; 0: none is sold.
-    pub platform_alpha: SlotPrice,
-    /// The same on `platform_beta`.
-    pub platform_beta: SlotPrice,
-}
+#[serde(transparent)]
+pub struct SlotPrices(PerPlatform<SlotPrice>);
 
 /// The price of one extra slot.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
@@ -241,19 +237,12 @@ impl ProcessorSection {
 
 impl SlotPrices {
     /// What an extra slot costs, where one is sold.
-    pub const fn of(&self, platform: Platform) -> Option<&SlotPrice> {
-        let price = match platform {
-            Platform::Alpha => &self.platform_alpha,
-            Platform::Beta => &self.platform_beta,
-            Platform::Gamma | Platform::Delta => return None,
-        };
-        if price.price_cents > 0 { Some(price) } else { None }
+    pub fn of(&self, platform: Platform) -> Option<&SlotPrice> {
+        self.0.get(platform).filter(|price| price.price_cents > 0)
     }
 
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
-        let prices =
-            [("platform_alpha", &self.platform_alpha), ("platform_beta", &self.platform_beta)];
-        for (platform, price) in prices {
+        for (platform, price) in self.0.iter() {
             let key = format!("slots.prices.{platform}");
             if price.price_cents != 0 {
                 check_price(&key, price.price_cents, problems);

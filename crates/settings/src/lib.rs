@@ -5,6 +5,7 @@
 
 mod access;
 pub mod billing;
+mod declared_platforms;
 mod environment;
 mod exports;
 mod gateway;
@@ -25,8 +26,8 @@ pub use exports::ExportsSection;
 pub use gateway::PlatformRefusalsSection;
 pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
+pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
-pub use sections::{IncludedSlots, JobsSection, KeysSection, MeteringSection, SlotsSection};
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,7 @@ pub struct Config {
     pub exports: ExportsSection,
     /// What is logged, and how.
     pub log: LogSection,
-    /// The four platforms.
+    /// The platforms.
     pub platforms: platforms::PlatformsSection,
 }
 
@@ -160,7 +161,8 @@ impl Config {
 
     /// Reads the layers. When something cannot be read, whatever else is wrong is found as well.
     fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, Unreadable> {
-        let (tree, defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
+        let (mut tree, mut defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
+        problems.extend(declared_platforms::declare(&mut tree, &mut defaults));
         let (read, found) = reading::read(tree, &defaults);
         problems.extend(found);
         match read {

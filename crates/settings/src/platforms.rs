@@ -2,29 +2,24 @@
 
 use std::path::PathBuf;
 
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::ConfigProblem;
 
-/// The four platforms.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlatformsSection {
-    /// `platform_alpha`.
-    pub platform_alpha: PlatformSection,
-    /// `platform_beta`.
-    pub platform_beta: PlatformSection,
-    /// `platform_gamma`.
-    pub platform_gamma: PlatformSection,
-    /// `platform_delta`.
-    pub platform_delta: PlatformSection,
-}
+/// The declared platforms.
+#[derive(Debug, Clone, Default, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct PlatformsSection(PerPlatform<PlatformSection>);
 
 /// One platform.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatformSection {
+    /// The built-in platform whose settings and catalogue it starts from; empty: none, or itself.
+    #[serde(default)]
+    pub extends: String,
     /// Scheme, host and optional base path; empty: not offered.
     pub base_url: String,
     /// Stands before every native path.
@@ -122,35 +117,36 @@ pub struct UpstreamTimeouts {
 }
 
 impl PlatformsSection {
-    /// The section of `platform`.
-    pub const fn of(&self, platform: Platform) -> &PlatformSection {
-        match platform {
-            Platform::Alpha => &self.platform_alpha,
-            Platform::Beta => &self.platform_beta,
-            Platform::Gamma => &self.platform_gamma,
-            Platform::Delta => &self.platform_delta,
-        }
+    /// The section of `platform`, if it is declared.
+    pub fn get(&self, platform: Platform) -> Option<&PlatformSection> {
+        self.0.get(platform)
+    }
+
+    /// The section of `platform`, to be changed.
+    pub fn get_mut(&mut self, platform: Platform) -> Option<&mut PlatformSection> {
+        self.0.get_mut(platform)
+    }
+
+    /// Each declared platform with its section.
+    pub fn iter(&self) -> impl Iterator<Item = (Platform, &PlatformSection)> {
+        self.0.iter()
+    }
+
+    /// Each platform that customers can connect accounts of.
+    pub fn offered(&self) -> impl Iterator<Item = (Platform, &PlatformSection)> {
+        self.0.iter().filter(|(_, section)| section.is_offered())
     }
 
     /// Adds a header to what is sent to every platform.
     pub fn add_header_everywhere(&mut self, name: &str, value: &str) {
-        let sections = [
-            &mut self.platform_alpha,
-            &mut self.platform_beta,
-            &mut self.platform_gamma,
-            &mut self.platform_delta,
-        ];
-        for section in sections {
+        for section in self.0.values_mut() {
             section.headers.push(NamedValue { name: name.to_owned(), value: value.to_owned() });
         }
     }
 
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
-        for platform in Platform::ALL {
-            let section = self.of(*platform);
-            if section.is_offered() {
-                section.check(&format!("platforms.{platform}"), problems);
-            }
+        for (platform, section) in self.offered() {
+            section.check(&format!("platforms.{platform}"), problems);
         }
     }
 }
@@ -162,6 +158,12 @@ impl PlatformSection {
     }
 
     fn check(&self, key: &str, problems: &mut Vec<ConfigProblem>) {
+        if self.verify_route.path.is_empty() {
+            problems.push(ConfigProblem::new(
+                format!("{key}.verify_route.path"),
+                "must be given: the request that proves an account's credentials",
+            ));
+        }
         if self.signing.scheme != "none" && self.signing.key.expose_secret().is_empty() {
             problems.push(ConfigProblem::new(
                 format!("{key}.signing.key"),

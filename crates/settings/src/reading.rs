@@ -94,6 +94,10 @@ impl ReadMistake {
         if text.starts_with("must ") {
             return Self::Unreadable(text);
         }
+        // Words of our own that are none of those expected.
+        if let Some(expected) = text.strip_prefix("expected ") {
+            return Self::Unreadable(format!("must be {expected}"));
+        }
         if text.contains("socket address") {
             let message = "must be an address with a port, such as 127.0.0.1:8080";
             return Self::Unreadable(message.to_owned());

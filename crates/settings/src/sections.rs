@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::credits::{Credits, MeteringCosts};
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::SecretString;
 
@@ -104,24 +105,15 @@ impl KeysSection {
 #[serde(deny_unknown_fields)]
 pub struct SlotsSection {
     /// What every customer has, for each platform.
-    pub included: IncludedSlots,
+    pub included: AccountNumbers,
     /// What an extra one costs.
     pub prices: SlotPrices,
 }
 
-/// Accounts that may be active, for each platform.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct IncludedSlots {
-    /// On `platform_alpha`.
-    pub platform_alpha: i64,
-    /// On `platform_beta`.
-    pub platform_beta: i64,
-    /// On `platform_gamma`.
-    pub platform_gamma: i64,
-    /// On `platform_delta`.
-    pub platform_delta: i64,
-}
+/// Numbers of accounts, for each platform; 0 for one that is not named.
+#[derive(Debug, Clone, Default, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct AccountNumbers(PerPlatform<i64>);
 
 /// `[jobs]`: work that follows a change, such as sending a mail.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -258,20 +250,20 @@ impl CreditsSection {
     }
 }
 
-impl IncludedSlots {
+impl AccountNumbers {
     /// How many of `platform`.
-    pub const fn of(&self, platform: Platform) -> i64 {
-        match platform {
-            Platform::Alpha => self.platform_alpha,
-            Platform::Beta => self.platform_beta,
-            Platform::Gamma => self.platform_gamma,
-            Platform::Delta => self.platform_delta,
-        }
+    pub fn of(&self, platform: Platform) -> i64 {
+        self.0.get(platform).copied().unwrap_or(0)
+    }
+
+    /// Sets the number of one platform.
+    pub fn set(&mut self, platform: Platform, number: i64) {
+        self.0.insert(platform, number);
     }
 
     pub(super) fn check(&self, key: &str, problems: &mut Vec<ConfigProblem>) {
-        for platform in Platform::ALL {
-            if !(0..=100_000).contains(&self.of(*platform)) {
+        for (platform, number) in self.0.iter() {
+            if !(0..=100_000).contains(number) {
                 problems
                     .push(ConfigProblem::new(format!("{key}.{platform}"), "must be 0 to 100,000"));
             }
@@ -281,7 +273,7 @@ impl IncludedSlots {
 
 impl SlotsSection {
     /// How many accounts of `platform` every customer may have active.
-    pub const fn included_on(&self, platform: Platform) -> i64 {
+    pub fn included_on(&self, platform: Platform) -> i64 {
         self.included.of(platform)
     }
 

@@ -1,6 +1,5 @@
 //! The configured platforms as the client speaks to them, and the catalogue that goes with them.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use clients::platform::{
     CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, PlatformTarget,
     SigningSettings, TargetSettings, VerifySettings,
 };
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
-use foldhash::fast::RandomState;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
@@ -22,21 +21,17 @@ use crate::{Config, ConfigProblem};
 pub fn targets(
     platforms: &PlatformsSection,
     catalog: Option<&Catalog>,
-) -> Result<HashMap<Platform, PlatformTarget, RandomState>, Vec<ConfigProblem>> {
-    let mut targets = HashMap::default();
+) -> Result<PerPlatform<PlatformTarget>, Vec<ConfigProblem>> {
+    let mut targets = PerPlatform::default();
     let mut problems = Vec::new();
-    for platform in Platform::ALL {
-        let section = platforms.of(*platform);
-        if !section.is_offered() {
-            continue;
-        }
-        let mut settings = settings(*platform, section);
+    for (platform, section) in platforms.offered() {
+        let mut settings = settings(platform, section);
         settings.credential_fields = catalog.map_or_else(Vec::new, |catalog| {
-            let fields = catalog.platform(*platform).auth_fields().iter();
+            let fields = catalog.platform(platform).auth_fields().iter();
             fields.map(credential_field).collect()
         });
         match PlatformTarget::new(&settings) {
-            Ok(target) => drop(targets.insert(*platform, target)),
+            Ok(target) => drop(targets.insert(platform, target)),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
                 ConfigProblem::new(
@@ -100,21 +95,33 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     }
 }
 
-/// The built-in catalogue with the operator's extra files.
+/// The catalogue of the declared platforms: built-in routes, and the operator's files over them.
 pub fn catalogue(config: &Config) -> Result<Catalog, Vec<ConfigProblem>> {
-    let key = |platform: Platform| format!("platforms.{platform}.catalog");
-    let mut catalog = Catalog::built_in()
-        .map_err(|error| vec![ConfigProblem::new("the built-in catalogue", error.to_string())])?;
-    for platform in Platform::ALL {
-        let path: &Path = &config.platforms.of(*platform).catalog;
-        if path.as_os_str().is_empty() {
-            continue;
-        }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| vec![ConfigProblem::new(key(*platform), error.to_string())])?;
+    config.platforms.iter().try_fold(Catalog::empty(), |catalog, (platform, section)| {
+        with_platform(catalog, platform, section).map_err(|(key, message)| {
+            vec![ConfigProblem::new(format!("platforms.{platform}.{key}"), message)]
+        })
+    })
+}
+
+/// Adds one platform. Fails with the key of its section and the problem.
+fn with_platform(
+    mut catalog: Catalog,
+    platform: Platform,
+    section: &PlatformSection,
+) -> Result<Catalog, (&'static str, String)> {
+    let own_name = platform.stored_name();
+    let built_in = if section.extends.is_empty() { own_name } else { &section.extends };
+    if Platform::BUILT_IN.iter().any(|known| known.as_str() == built_in) {
         catalog = catalog
-            .with_extra(*platform, &text)
-            .map_err(|error| vec![ConfigProblem::new(key(*platform), error.to_string())])?;
+            .with_built_in(platform, built_in)
+            .map_err(|error| ("extends", error.to_string()))?;
     }
-    Ok(catalog)
+    let path: &Path = &section.catalog;
+    if path.as_os_str().is_empty() {
+        return Ok(catalog);
+    }
+    let unusable = |error: &dyn std::fmt::Display| ("catalog", error.to_string());
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(&error))?;
+    catalog.with_extra(platform, &text).map_err(|error| unusable(&error))
 }

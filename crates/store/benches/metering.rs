@@ -122,7 +122,7 @@ impl BenchCaller {
         let account = NewAccount {
             customer,
             creator_id: creator_id.clone(),
-            platform: Platform::Alpha,
+            platform: Platform::ALPHA,
             platform_account_id: "4711".to_owned(),
             authority: store::authority::ChangeAuthority::Operator,
             replaces_identity: false,
@@ -174,7 +174,7 @@ impl BenchCaller {
             key_version: 0,
             account: self.account.clone(),
             account_version: self.account_version,
-            platform: Platform::Alpha,
+            platform: Platform::ALPHA,
             method: Method::Get,
             route: Arc::from("users/me"),
             path: "users/me".to_owned(),

@@ -108,7 +108,7 @@ async fn refusal(
         order by connected_at, creator_id";
     let platform = account.platform;
     let limit = slot_limits::of(tx, switch.customer, switch.allowances).await?.limit.on(platform);
-    let rows = tx.rows(IN_USE, &[switch.customer.into(), platform.as_str().into()]).await?;
+    let rows = tx.rows(IN_USE, &[switch.customer.into(), platform.stored_name().into()]).await?;
     if i64::try_from(rows.len()).unwrap_or(i64::MAX) < limit {
         return Ok(None);
     }

@@ -263,7 +263,7 @@ pub async fn twins(
         order by connected_at, creator_id";
     let values = [
         customer.into(),
-        account.platform.as_str().into(),
+        account.platform.stored_name().into(),
         account.platform_account_id.as_str().into(),
         (&account.creator_id).into(),
     ];
@@ -421,7 +421,7 @@ pub(crate) async fn count_in(
         select state, count(*) from accounts
         where customer_id = $1 and platform = $2 group by state";
     let mut count = AccountCount { in_use: 0, inactive: 0 };
-    for row in tx.rows(SQL, &[customer.into(), platform.as_str().into()]).await? {
+    for row in tx.rows(SQL, &[customer.into(), platform.stored_name().into()]).await? {
         match row.parse::<AccountState>(0, "accounts")? {
             AccountState::Active | AccountState::ReconnectNeeded => count.in_use += row.int(1)?,
             AccountState::Inactive => count.inactive += row.int(1)?,
@@ -455,7 +455,7 @@ async fn upsert(
         &[
             new.customer.into(),
             (&new.creator_id).into(),
-            new.platform.as_str().into(),
+            new.platform.stored_name().into(),
             new.platform_account_id.as_str().into(),
             state.as_str().into(),
             version.into(),
@@ -476,7 +476,7 @@ fn account(row: &SqlRow) -> Result<Account, StoreError> {
     Ok(Account {
         customer: row.parse(0, "accounts")?,
         creator_id: row.parse(1, "accounts")?,
-        platform: row.parse(2, "accounts")?,
+        platform: row.platform(2, "accounts")?,
         platform_account_id: row.text(3)?,
         state,
         version: row.int(5)?,

@@ -186,7 +186,7 @@ fn call(row: &SqlRow) -> Result<Call, StoreError> {
         customer: row.parse(1, "calls")?,
         key: row.parse(2, "calls")?,
         account: row.parse(3, "calls")?,
-        platform: row.parse(4, "calls")?,
+        platform: row.platform(4, "calls")?,
         method: row.parse(5, "calls")?,
         path: row.text(6)?,
         route: row.text(7)?,

@@ -78,7 +78,7 @@ pub(crate) async fn existing(
         return Ok(Err(ConnectionRefusal::NotAllowed));
     }
     let Some(row) = row else { return Ok(Ok(None)) };
-    let platform = row.parse::<Platform>(0, "accounts")?;
+    let platform = row.platform(0, "accounts")?;
     if platform != request.platform {
         return Ok(Err(ConnectionRefusal::OtherPlatform(platform)));
     }

@@ -139,7 +139,7 @@ pub async fn record_recovery(
         update platform_health set refusing_since = null, last_success_at = $2
         where platform = $1 and refusing_since <= $2";
     let mut tx = store.write().await?;
-    let changed = tx.execute(SQL, &[platform.as_str().into(), at.into()]).await?;
+    let changed = tx.execute(SQL, &[platform.stored_name().into(), at.into()]).await?;
     if changed > 0 {
         notices::tell_platforms(&mut tx).await?;
     }
@@ -155,7 +155,10 @@ pub async fn list_refusing(store: &Store) -> Result<Vec<RefusingPlatform>, Store
     let rows = store.read().await?.rows(SQL, &[]).await?;
     rows.iter()
         .map(|row| {
-            Ok(RefusingPlatform { platform: row.parse(0, "platform_health")?, since: row.time(1)? })
+            Ok(RefusingPlatform {
+                platform: row.platform(0, "platform_health")?,
+                since: row.time(1)?,
+            })
         })
         .collect()
 }
@@ -179,7 +182,7 @@ async fn lock(
             when platform_health.last_success_at < excluded.last_success_at
             then excluded.last_success_at else platform_health.last_success_at end
         returning refusing_since, last_success_at";
-    let values = [refusal.platform.as_str().into(), refusal.last_success_at.into()];
+    let values = [refusal.platform.stored_name().into(), refusal.last_success_at.into()];
     let row = tx.row(SQL, &values).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("platform_health", refusal.platform))?;
     Ok((row.optional_time(0)?, row.time(1)?))
@@ -204,7 +207,7 @@ async fn delete_before(
     const OF_ALL: &str = "delete from credential_refusals where refused_at < $1";
     match platform {
         Some(platform) => {
-            tx.execute(OF_ONE, &[platform.as_str().into(), before.into()]).await?;
+            tx.execute(OF_ONE, &[platform.stored_name().into(), before.into()]).await?;
         }
         None => {
             tx.execute(OF_ALL, &[before.into()]).await?;
@@ -220,7 +223,7 @@ async fn insert(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreErr
         on conflict (platform, customer_id, creator_id)
             do update set refused_at = excluded.refused_at, marked_version = null";
     let values = [
-        refusal.platform.as_str().into(),
+        refusal.platform.stored_name().into(),
         refusal.customer.into(),
         (&refusal.creator).into(),
         refusal.at.into(),
@@ -233,7 +236,7 @@ async fn delete(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreErr
     const SQL: &str = "
         delete from credential_refusals where platform = $1 and customer_id = $2 and creator_id = $3";
     let values =
-        [refusal.platform.as_str().into(), refusal.customer.into(), (&refusal.creator).into()];
+        [refusal.platform.stored_name().into(), refusal.customer.into(), (&refusal.creator).into()];
     tx.execute(SQL, &values).await?;
     Ok(())
 }
@@ -251,7 +254,7 @@ async fn is_platforms_fault(
     const SQL: &str = "
         select count(*), count(distinct customer_id), count(*) - count(marked_version)
         from credential_refusals where platform = $1 and refused_at >= $2";
-    let values = [refusal.platform.as_str().into(), last_success_at.into()];
+    let values = [refusal.platform.stored_name().into(), last_success_at.into()];
     let Some(row) = tx.row(SQL, &values).await? else { return Ok(false) };
     let (accounts, customers, by_endpoint) = (row.int(0)?, row.int(1)?, row.int(2)?);
     if accounts < rule.accounts {
@@ -275,7 +278,7 @@ async fn has_others(tx: &mut Tx, platform: Platform, since: Timestamp) -> Result
         where platform = $1 and state = 'active' and customer_id not in (
             select customer_id from credential_refusals where platform = $1 and refused_at >= $2)
         limit 1";
-    Ok(tx.row(SQL, &[platform.as_str().into(), since.into()]).await?.is_some())
+    Ok(tx.row(SQL, &[platform.stored_name().into(), since.into()]).await?.is_some())
 }
 
 async fn mark(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError> {
@@ -285,8 +288,12 @@ async fn mark(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError
     let (customer, creator) = (refusal.customer, &refusal.creator);
     let marked = move_to(tx, (customer, creator), refusal.version, AccountState::ReconnectNeeded);
     let marked_version = marked.await?;
-    let values =
-        [refusal.platform.as_str().into(), customer.into(), creator.into(), marked_version.into()];
+    let values = [
+        refusal.platform.stored_name().into(),
+        customer.into(),
+        creator.into(),
+        marked_version.into(),
+    ];
     tx.execute(REMEMBER, &values).await?;
     Ok(())
 }
@@ -302,7 +309,7 @@ async fn refuse(
         select customer_id, creator_id, marked_version from credential_refusals
         where platform = $1 and refused_at >= $2 and marked_version is not null
         order by customer_id, creator_id";
-    let platform = refusal.platform.as_str();
+    let platform = refusal.platform.stored_name();
     tx.execute(NOTE, &[platform.into(), refusal.at.into()]).await?;
     let mut unmarked = Vec::new();
     for row in tx.rows(MARKED, &[platform.into(), last_success_at.into()]).await? {

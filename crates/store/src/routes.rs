@@ -27,7 +27,8 @@ pub async fn mark_verified(
         insert into verified_routes (platform, route, verified_at) values ($1, $2, $3)
         on conflict (platform, route) do nothing";
     let mut tx = store.write().await?;
-    let inserted = tx.execute(SQL, &[platform.as_str().into(), route.into(), at.into()]).await?;
+    let inserted =
+        tx.execute(SQL, &[platform.stored_name().into(), route.into(), at.into()]).await?;
     tx.commit().await?;
     Ok(inserted == 1)
 }
@@ -40,7 +41,7 @@ pub async fn list_verified(store: &Store) -> Result<Vec<VerifiedRoute>, StoreErr
     rows.iter()
         .map(|row| {
             Ok(VerifiedRoute {
-                platform: row.parse(0, "verified_routes")?,
+                platform: row.platform(0, "verified_routes")?,
                 route: row.text(1)?,
                 verified_at: row.time(2)?,
             })

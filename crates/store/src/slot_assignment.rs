@@ -60,18 +60,18 @@ pub(crate) async fn occupied(
     after: &AccountCounts,
 ) -> Result<Option<OccupiedSlots>, StoreError> {
     let accounts = oldest_first(tx, customer).await?;
-    let lowered = Platform::ALL.iter().filter(|it| after.on(**it) < before.on(**it));
+    let lowered = Platform::all().into_iter().filter(|it| after.on(*it) < before.on(*it));
     for platform in lowered {
         let named = |is_wanted: fn(&SlotCandidate) -> bool| -> Vec<CreatorId> {
-            let own = accounts.iter().filter(|account| account.platform == *platform);
+            let own = accounts.iter().filter(|account| account.platform == platform);
             own.filter(|it| is_wanted(it)).map(|it| it.creator_id.clone()).collect()
         };
         let in_use = named(|account| account.is_in_use);
         let count = i64::try_from(in_use.len()).unwrap_or(i64::MAX);
-        let must_free = count.saturating_sub(after.on(*platform));
+        let must_free = count.saturating_sub(after.on(platform));
         if must_free > 0 {
             let waiting = named(SlotCandidate::is_waiting);
-            let platform = *platform;
+            let platform = platform;
             return Ok(Some(OccupiedSlots { platform, must_free, accounts: in_use, waiting }));
         }
     }
@@ -88,10 +88,10 @@ pub(crate) async fn fit(
 ) -> Result<Vec<SlotShift>, StoreError> {
     let mut shifts = fill(tx, customer, limits, first).await?;
     let accounts = oldest_first(tx, customer).await?;
-    for platform in Platform::ALL {
+    for platform in Platform::all() {
         let in_use = accounts.iter().filter(|account| account.is_in_use);
-        let in_use: Vec<_> = in_use.filter(|account| account.platform == *platform).collect();
-        let kept = usize::try_from(limits.on(*platform)).unwrap_or(0);
+        let in_use: Vec<_> = in_use.filter(|account| account.platform == platform).collect();
+        let kept = usize::try_from(limits.on(platform)).unwrap_or(0);
         for account in in_use.into_iter().skip(kept).rev() {
             shifts.push(shift(tx, customer, account, AccountState::Inactive).await?);
         }
@@ -107,9 +107,9 @@ pub(crate) async fn over(
 ) -> Result<Vec<DisplacedAccount>, StoreError> {
     let accounts = oldest_first(tx, customer).await?;
     let mut over = Vec::new();
-    for platform in Platform::ALL {
-        let in_use = accounts.iter().filter(|it| it.is_in_use && it.platform == *platform);
-        let kept = usize::try_from(limits.on(*platform)).unwrap_or(0);
+    for platform in Platform::all() {
+        let in_use = accounts.iter().filter(|it| it.is_in_use && it.platform == platform);
+        let kept = usize::try_from(limits.on(platform)).unwrap_or(0);
         let displaced = |account: &SlotCandidate| DisplacedAccount {
             creator_id: account.creator_id.clone(),
             platform: account.platform,
@@ -130,11 +130,11 @@ pub(crate) async fn fill(
     // The sort is stable: the others stay in their order.
     accounts.sort_by_key(|account| Some(&account.creator_id) != first);
     let mut shifts = Vec::new();
-    for platform in Platform::ALL {
-        let own = accounts.iter().filter(|account| account.platform == *platform);
+    for platform in Platform::all() {
+        let own = accounts.iter().filter(|account| account.platform == platform);
         let (in_use, others): (Vec<_>, Vec<_>) = own.partition(|account| account.is_in_use);
         let waiting = others.into_iter().filter(|account| account.is_waiting());
-        let limit = usize::try_from(limits.on(*platform)).unwrap_or(0);
+        let limit = usize::try_from(limits.on(platform)).unwrap_or(0);
         for account in waiting.take(limit.saturating_sub(in_use.len())) {
             shifts.push(shift(tx, customer, account, AccountState::Active).await?);
         }
@@ -150,7 +150,7 @@ async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<SlotCandi
     let candidate = |row: &crate::sql::SqlRow| {
         Ok(SlotCandidate {
             creator_id: row.parse(0, "accounts")?,
-            platform: row.parse(1, "accounts")?,
+            platform: row.platform(1, "accounts")?,
             is_in_use: row.parse::<AccountState>(2, "accounts")? != AccountState::Inactive,
             is_switched_off: row.optional_time(3)?.is_some(),
         })

@@ -410,7 +410,7 @@ async fn insert(tx: &mut Tx, new: &NewSlotChange) -> Result<(), StoreError> {
         let of_item = [
             new.id.into(),
             place.into(),
-            item.platform.map(Platform::as_str).into(),
+            item.platform.map(Platform::stored_name).into(),
             item.plan_id.as_deref().into(),
             item.item_id.as_deref().into(),
             item.price_id.as_str().into(),
@@ -442,7 +442,7 @@ async fn with_items(tx: &mut Tx, row: Option<SqlRow>) -> Result<Option<SlotChang
     let mut change = change(&row)?;
     for item in tx.rows(ITEMS, &[change.id.into()]).await? {
         change.items.push(SlotChangeItem {
-            platform: item.parse_optional(0, "slot_change_items")?,
+            platform: item.optional_platform(0, "slot_change_items")?,
             plan_id: item.optional_text(1)?,
             item_id: item.optional_text(2)?,
             price_id: item.text(3)?,

@@ -13,7 +13,7 @@ use crate::tx::Tx;
 use crate::{Store, StoreError, accounts, slot_assignment};
 
 /// What a limit is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotLimits {
     /// What the plan in force adds.
     pub plan: AccountCounts,
@@ -47,10 +47,10 @@ pub async fn usage(
     let mut tx = store.snapshot().await?;
     let mut connected = AccountCounts::default();
     let mut active = AccountCounts::default();
-    for platform in Platform::ALL {
-        let count = accounts::count_in(&mut tx, customer, *platform).await?;
-        *connected.on_mut(*platform) = count.in_use.saturating_add(count.inactive);
-        *active.on_mut(*platform) = count.in_use;
+    for platform in Platform::all() {
+        let count = accounts::count_in(&mut tx, customer, platform).await?;
+        connected.set(platform, count.in_use.saturating_add(count.inactive));
+        active.set(platform, count.in_use);
     }
     Ok(SlotUsage {
         subscription: subscriptions::find_in(&mut tx, customer).await?,
@@ -82,10 +82,10 @@ pub(crate) async fn of(
         where c.customer_id = $1 and c.state = 'open' and i.platform is not null";
     let plan = of_plan(tx, customer).await?;
     let extra = of_slots(tx, customer).await?;
-    let mut kept = extra;
+    let mut kept = extra.clone();
     for row in tx.rows(OPEN, &[customer.into()]).await? {
-        let kept = kept.on_mut(row.parse(0, "slot_change_items")?);
-        *kept = (*kept).min(row.int(1)?);
+        let platform = row.platform(0, "slot_change_items")?;
+        kept.set(platform, kept.on(platform).min(row.int(1)?));
     }
     let limit = allowances.included.plus(&plan).plus(&kept);
     Ok(SlotLimits { plan, extra, limit })
@@ -115,7 +115,7 @@ async fn of_slots(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, St
     let mut extra = AccountCounts::default();
     for row in tx.rows(SQL, &[customer.into()]).await? {
         if row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles() {
-            *extra.on_mut(row.parse(1, "subscription_items")?) += row.int(2)?;
+            extra.add(row.platform(1, "subscription_items")?, row.int(2)?);
         }
     }
     Ok(extra)

@@ -10,6 +10,7 @@ use domain::id::{
     CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, LotId, NodeId,
     OfferId, OrderId, RunId, SessionId,
 };
+use domain::platform::Platform;
 use domain::time::{Timestamp, UtcDay};
 use domain::token::TokenHash;
 use rusqlite::types::FromSql;
@@ -235,6 +236,27 @@ impl SqlRow {
     ) -> Result<T, StoreError> {
         let text = self.text(place)?;
         text.parse().map_err(|_| StoreError::corrupt(table, text))
+    }
+
+    /// Reads the stored name of a platform.
+    pub(crate) fn platform(
+        &self,
+        place: usize,
+        table: &'static str,
+    ) -> Result<Platform, StoreError> {
+        let text = self.text(place)?;
+        Platform::from_stored(&text).map_err(|_| StoreError::corrupt(table, text))
+    }
+
+    /// The same where there may be none.
+    pub(crate) fn optional_platform(
+        &self,
+        place: usize,
+        table: &'static str,
+    ) -> Result<Option<Platform>, StoreError> {
+        self.optional_text(place)?
+            .map(|text| Platform::from_stored(&text).map_err(|_| StoreError::corrupt(table, text)))
+            .transpose()
     }
 
     /// The same where there may be nothing.

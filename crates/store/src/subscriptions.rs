@@ -326,7 +326,7 @@ async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &PaidItem) -> Resu
         values ($1, $2, $3, $4, $5, $6, $7)";
     let (kind, plan, platform) = match &item.gives {
         ItemBenefit::Plan(plan) => ("plan", Some(plan.as_str()), None),
-        ItemBenefit::Slots(platform) => ("slot", None, Some(platform.as_str())),
+        ItemBenefit::Slots(platform) => ("slot", None, Some(platform.stored_name())),
         ItemBenefit::Other => ("other", None, None),
     };
     let values = [
@@ -343,7 +343,7 @@ async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &PaidItem) -> Resu
 }
 
 fn item(row: &SqlRow) -> Result<PaidItem, StoreError> {
-    let platform = row.parse_optional::<Platform>(4, "subscription_items")?;
+    let platform = row.optional_platform(4, "subscription_items")?;
     let gives = match (row.text(2)?.as_str(), row.optional_text(3)?, platform) {
         ("plan", Some(plan), _) => ItemBenefit::Plan(plan),
         ("slot", _, Some(platform)) => ItemBenefit::Slots(platform),

@@ -245,7 +245,7 @@ pub async fn hot_failure(
     };
     let failure = HotFailure {
         account: row.parse(0, "usage_by_route")?,
-        platform: row.parse(1, "usage_by_route")?,
+        platform: row.platform(1, "usage_by_route")?,
         method: row.parse(2, "usage_by_route")?,
         route: row.text(3)?,
         calls: row.int(4)?,
@@ -259,7 +259,7 @@ pub async fn hot_failure(
         owner_key,
         last_day,
         (&failure.account).into(),
-        failure.platform.as_str().into(),
+        failure.platform.stored_name().into(),
         failure.method.as_str().into(),
         failure.route.as_str().into(),
     ];

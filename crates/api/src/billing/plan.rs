@@ -167,7 +167,7 @@ async fn effects(
     };
     let extra =
         store::slot_limits::usage(&api.store, customer, &api.allowances).await?.limits.extra;
-    let plan = wanted.as_ref().map(|version| version.accounts).unwrap_or_default();
+    let plan = wanted.as_ref().map(|version| version.accounts.clone()).unwrap_or_default();
     let limit = api.allowances.included.plus(&plan).plus(&extra);
     let over = store::slot_limits::over(&api.store, customer, &limit).await?;
     let rest =

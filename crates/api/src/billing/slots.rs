@@ -109,21 +109,21 @@ impl From<SlotChange> for ChangeOut {
 impl Slots {
     fn new(api: &ApiState, usage: SlotUsage) -> Self {
         let price =
-            |platform: &Platform| plans::slot(&api.billing, *platform).map(|sold| sold.cents());
-        let slot = |platform: &Platform| SlotOut {
-            platform: *platform,
+            |platform: Platform| plans::slot(&api.billing, platform).map(|sold| sold.cents());
+        let slot = |platform: Platform| SlotOut {
+            platform,
             price_cents: price(platform),
             currency: price(platform).map(|_| CURRENCY),
             interval: price(platform).map(|_| INTERVAL),
-            count: usage.limits.extra.on(*platform),
-            included: usage.limits.plan.on(*platform),
-            limit: usage.limits.limit.on(*platform),
-            connected: usage.connected.on(*platform),
-            active: usage.active.on(*platform),
-            free_allowance: api.allowances.included.on(*platform),
+            count: usage.limits.extra.on(platform),
+            included: usage.limits.plan.on(platform),
+            limit: usage.limits.limit.on(platform),
+            connected: usage.connected.on(platform),
+            active: usage.active.on(platform),
+            free_allowance: api.allowances.included.on(platform),
         };
         Self {
-            slots: Platform::ALL.iter().map(slot).collect(),
+            slots: Platform::all().into_iter().map(slot).collect(),
             change: usage.open.map(ChangeOut::from),
         }
     }
@@ -287,7 +287,7 @@ pub(super) fn not_sold(platform: Platform) -> Option<String> {
     if platform.sells_slots() {
         return None;
     }
-    let sold = Platform::ALL.iter().filter(|other| other.sells_slots());
+    let sold = Platform::all().into_iter().filter(|other| other.sells_slots());
     let names: Vec<_> = sold.map(|other| other.as_str()).collect();
     Some(format!("must be {}: extra slots are sold for them only", names.join(" or ")))
 }

@@ -76,7 +76,7 @@ struct SlotPriceOut {
 
 impl From<&Plan> for PlanOut {
     fn from(plan: &Plan) -> Self {
-        let accounts = |platform: &Platform| (*platform, plan.platforms.of(*platform));
+        let accounts = |platform: Platform| (platform, plan.platforms.of(platform));
         Self {
             plan_id: plan.id.clone(),
             name: plan.name.clone(),
@@ -84,7 +84,7 @@ impl From<&Plan> for PlanOut {
             currency: CURRENCY,
             interval: INTERVAL,
             monthly_credits: plan.monthly_credits,
-            platforms: Platform::ALL.iter().map(accounts).collect(),
+            platforms: Platform::all().into_iter().map(accounts).collect(),
         }
     }
 }
@@ -92,7 +92,7 @@ impl From<&Plan> for PlanOut {
 impl PlanOut {
     /// A version as it was sold. A plan that is no longer configured has its id as its name.
     fn of_version(api: &ApiState, version: &PlanVersion) -> Self {
-        let accounts = |platform: &Platform| (*platform, version.accounts.on(*platform));
+        let accounts = |platform: Platform| (platform, version.accounts.on(platform));
         let mut configured = api.config.plans.iter();
         let plan = configured.find(|plan| plan.id == version.plan_id);
         Self {
@@ -102,7 +102,7 @@ impl PlanOut {
             currency: CURRENCY,
             interval: INTERVAL,
             monthly_credits: version.monthly_credits,
-            platforms: Platform::ALL.iter().map(accounts).collect(),
+            platforms: Platform::all().into_iter().map(accounts).collect(),
         }
     }
 }
@@ -117,18 +117,13 @@ async fn list_subscription_plans(
     _caller: Caller,
     _: NoQuery,
 ) -> axum::Json<SubscriptionPlans> {
-    let price = |platform: &Platform| {
-        let price_cents = plans::slot(&api.billing, *platform)?.cents();
-        Some(SlotPriceOut {
-            platform: *platform,
-            price_cents,
-            currency: CURRENCY,
-            interval: INTERVAL,
-        })
+    let price = |platform: Platform| {
+        let price_cents = plans::slot(&api.billing, platform)?.cents();
+        Some(SlotPriceOut { platform, price_cents, currency: CURRENCY, interval: INTERVAL })
     };
     axum::Json(SubscriptionPlans {
         bundles: plans::sold(&api.config).map(PlanOut::from).collect(),
-        slot_addon: Platform::ALL.iter().filter_map(price).collect(),
+        slot_addon: Platform::all().into_iter().filter_map(price).collect(),
         processor_configured: api.config.processor.is_configured(),
     })
 }
@@ -259,7 +254,7 @@ pub(super) async fn state(
         Some(view) => next(api, customer, view, &usage.limits).await?,
         None => Next::default(),
     };
-    let limit = |platform: &Platform| (*platform, usage.limits.limit.on(*platform));
+    let limit = |platform: Platform| (platform, usage.limits.limit.on(platform));
     let paid = live.and_then(|view| view.paid.as_ref());
     Ok(SubscriptionState {
         status,
@@ -267,7 +262,7 @@ pub(super) async fn state(
         plan_id: live.and_then(SubscriptionView::plan_id).map(str::to_owned),
         next_plan: next.version.as_ref().map(|version| PlanOut::of_version(api, version)),
         next_plan_id: next.version.map(|version| version.plan_id),
-        entitlements: Platform::ALL.iter().map(limit).collect(),
+        entitlements: Platform::all().into_iter().map(limit).collect(),
         current_period_end: live.and_then(|view| view.period_end),
         cancel_at_period_end: live.is_some_and(SubscriptionView::ends_with_period),
         cancels_at: known.and_then(|view| view.cancels_at),
@@ -297,9 +292,9 @@ async fn next(
         Some(item) => store::plan_versions::find(&api.store, &item.price_id).await?,
         None => None,
     };
-    let mut limit = api.allowances.included;
+    let mut limit = api.allowances.included.clone();
     if !view.ends_with_period() {
-        let plan = version.as_ref().map(|version| version.accounts).unwrap_or_default();
+        let plan = version.as_ref().map(|version| version.accounts.clone()).unwrap_or_default();
         limit = limit.plus(&plan).plus(&limits.extra);
     }
     let over_limit = store::slot_limits::over(&api.store, customer, &limit).await?;

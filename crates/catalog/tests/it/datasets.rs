@@ -13,7 +13,7 @@ fn dataset(platform: Platform, name: DatasetName) -> Dataset {
 
 fn refused(extra: &str) -> String {
     let catalog = Catalog::built_in().unwrap();
-    catalog.with_extra(Platform::Beta, extra).unwrap_err().to_string()
+    catalog.with_extra(Platform::BETA, extra).unwrap_err().to_string()
 }
 
 #[test]
@@ -24,17 +24,17 @@ fn each_platform_has_its_own_datasets_and_says_why_there_are_no_media() {
         datasets.iter().map(|dataset| dataset.name.as_str()).collect()
     };
 
-    assert_eq!(names(Platform::Alpha), ["subscribers", "transactions", "chats", "chat_messages"]);
+    assert_eq!(names(Platform::ALPHA), ["subscribers", "transactions", "chats", "chat_messages"]);
     assert_eq!(
-        names(Platform::Beta),
+        names(Platform::BETA),
         ["subscribers", "subscriptions", "following", "chats", "chat_messages"]
     );
     assert_eq!(
-        names(Platform::Gamma),
+        names(Platform::GAMMA),
         ["subscribers", "transactions", "chats", "following", "chat_messages"]
     );
-    assert_eq!(names(Platform::Delta), ["subscribers", "transactions", "chats", "chat_messages"]);
-    let archives = Platform::ALL.iter().map(|it| catalog.platform(*it).media_archive());
+    assert_eq!(names(Platform::DELTA), ["subscribers", "transactions", "chats", "chat_messages"]);
+    let archives = Platform::all().into_iter().map(|it| catalog.platform(it).media_archive());
     assert_eq!(
         archives.collect::<Vec<_>>(),
         [
@@ -53,20 +53,20 @@ fn pages_are_where_the_platforms_have_them() {
         format!("{}?{}", place.path, place.query)
     };
 
-    assert_eq!(place(Platform::Alpha, Subscribers), "subscriptions/subscribers?type=all");
-    assert_eq!(place(Platform::Alpha, ChatMessages), "chats/chat%202/messages?");
-    assert_eq!(place(Platform::Beta, Following), "account/own%2F1/following?");
-    assert_eq!(place(Platform::Beta, ChatMessages), "message?groupId=chat%202");
-    assert_eq!(place(Platform::Gamma, Subscribers), "user/own%2F1/subscription?");
-    assert_eq!(place(Platform::Gamma, Transactions), "user/own%2F1/process/stats?");
-    assert_eq!(place(Platform::Gamma, ChatMessages), "user/own%2F1/chat/chat%202/message?");
-    assert_eq!(place(Platform::Delta, ChatMessages), "chats/chat%202/messages?");
+    assert_eq!(place(Platform::ALPHA, Subscribers), "subscriptions/subscribers?type=all");
+    assert_eq!(place(Platform::ALPHA, ChatMessages), "chats/chat%202/messages?");
+    assert_eq!(place(Platform::BETA, Following), "account/own%2F1/following?");
+    assert_eq!(place(Platform::BETA, ChatMessages), "message?groupId=chat%202");
+    assert_eq!(place(Platform::GAMMA, Subscribers), "user/own%2F1/subscription?");
+    assert_eq!(place(Platform::GAMMA, Transactions), "user/own%2F1/process/stats?");
+    assert_eq!(place(Platform::GAMMA, ChatMessages), "user/own%2F1/chat/chat%202/message?");
+    assert_eq!(place(Platform::DELTA, ChatMessages), "chats/chat%202/messages?");
 }
 
 #[test]
 fn an_id_that_is_unknown_or_would_climb_gives_no_place() {
-    let messages = dataset(Platform::Gamma, ChatMessages);
-    let group = dataset(Platform::Beta, ChatMessages);
+    let messages = dataset(Platform::GAMMA, ChatMessages);
+    let group = dataset(Platform::BETA, ChatMessages);
 
     assert_eq!(messages.place("", "chat"), None);
     assert_eq!(messages.place("own", ".."), None);
@@ -77,20 +77,20 @@ fn an_id_that_is_unknown_or_would_climb_gives_no_place() {
 #[test]
 fn every_dataset_knows_its_end_and_the_scopes_of_its_routes() {
     let catalog = Catalog::built_in().unwrap();
-    for platform in Platform::ALL {
-        for dataset in catalog.platform(*platform).datasets() {
+    for platform in Platform::all() {
+        for dataset in catalog.platform(platform).datasets() {
             let paging = &dataset.paging;
             let place = format!("{platform} {}", dataset.name);
             assert_eq!(paging.next.is_some(), paging.style == PagingStyle::Cursor, "{place}");
-            assert_eq!(dataset.scopes.is_empty(), *platform != Platform::Delta, "{place}");
+            assert_eq!(dataset.scopes.is_empty(), platform != Platform::DELTA, "{place}");
             assert!(!dataset.description.is_empty(), "{place}");
             let form = dataset.chat.as_ref().map(|chat| chat.form);
-            let digits = matches!(platform, Platform::Alpha | Platform::Beta);
+            let digits = [Platform::ALPHA, Platform::BETA].contains(&platform);
             let expected = if digits { IdForm::Digits } else { IdForm::Word };
             assert_eq!(form, dataset.needs_chat().then_some(expected), "{place}");
         }
     }
-    let fans = dataset(Platform::Delta, Subscribers);
+    let fans = dataset(Platform::DELTA, Subscribers);
     assert_eq!(fans.missing_scopes(&["read:fan"]), ["read:insights"]);
 }
 
@@ -124,14 +124,14 @@ fn an_operators_file_replaces_a_dataset_of_the_same_name() {
         paging = { style = "offset", parameter = "offset", size_parameter = "limit", size = 1000 }
     "#;
 
-    let catalog = Catalog::built_in().unwrap().with_extra(Platform::Beta, extra).unwrap();
+    let catalog = Catalog::built_in().unwrap().with_extra(Platform::BETA, extra).unwrap();
 
-    let beta = catalog.platform(Platform::Beta);
+    let beta = catalog.platform(Platform::BETA);
     let place = beta.dataset(Subscribers).unwrap().place("7", "").unwrap();
     assert_eq!((beta.datasets().len(), place.path.as_str()), (5, "account/7/followers"));
     assert_eq!(beta.media_archive(), MediaArchive::NotOffered);
-    let again = Catalog::built_in().unwrap().with_extra(Platform::Beta, &beta.to_toml()).unwrap();
-    assert_eq!(again.platform(Platform::Beta).datasets(), beta.datasets());
+    let again = Catalog::built_in().unwrap().with_extra(Platform::BETA, &beta.to_toml()).unwrap();
+    assert_eq!(again.platform(Platform::BETA).datasets(), beta.datasets());
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn a_dataset_that_cannot_be_read_is_refused_with_its_name() {
 #[test]
 fn every_dataset_declares_its_columns_the_id_and_the_time_before_the_rest() {
     let catalog = Catalog::built_in().unwrap();
-    for platform in Platform::ALL {
-        for dataset in catalog.platform(*platform).datasets() {
+    for platform in Platform::all() {
+        for dataset in catalog.platform(platform).datasets() {
             let place = format!("{platform} {}", dataset.name);
             let names: Vec<&str> =
                 dataset.columns.iter().map(|column| column.name.as_str()).collect();
@@ -216,13 +216,13 @@ fn money_is_in_the_unit_of_its_platform_and_times_say_how_they_are_written() {
     };
 
     for (platform, name, column, kind, expected) in [
-        (Platform::Alpha, Transactions, "amount", ColumnType::Number, ColumnUnit::Dollars),
-        (Platform::Beta, Subscribers, "price", ColumnType::Integer, ColumnUnit::Mills),
-        (Platform::Beta, Subscribers, "billingCycle", ColumnType::Integer, ColumnUnit::Days),
-        (Platform::Gamma, Transactions, "amount", ColumnType::Integer, ColumnUnit::MinorUnits),
-        (Platform::Delta, Transactions, "gross", ColumnType::Integer, ColumnUnit::Cents),
-        (Platform::Alpha, Transactions, "createdAt", ColumnType::Time, ColumnUnit::Rfc3339),
-        (Platform::Beta, Following, "createdAt", ColumnType::Time, ColumnUnit::UnixMillis),
+        (Platform::ALPHA, Transactions, "amount", ColumnType::Number, ColumnUnit::Dollars),
+        (Platform::BETA, Subscribers, "price", ColumnType::Integer, ColumnUnit::Mills),
+        (Platform::BETA, Subscribers, "billingCycle", ColumnType::Integer, ColumnUnit::Days),
+        (Platform::GAMMA, Transactions, "amount", ColumnType::Integer, ColumnUnit::MinorUnits),
+        (Platform::DELTA, Transactions, "gross", ColumnType::Integer, ColumnUnit::Cents),
+        (Platform::ALPHA, Transactions, "createdAt", ColumnType::Time, ColumnUnit::Rfc3339),
+        (Platform::BETA, Following, "createdAt", ColumnType::Time, ColumnUnit::UnixMillis),
     ] {
         assert_eq!(unit(platform, name, column), (kind, Some(expected)), "{platform} {column}");
     }
@@ -244,11 +244,11 @@ const TIME: &str = r#"{ name = "t", type = "time", unit = "unix_millis" }"#;
 fn an_operators_dataset_declares_columns_or_none() {
     let catalog = |columns: &str| {
         let built_in = Catalog::built_in().unwrap();
-        built_in.with_extra(Platform::Beta, &with_columns(columns)).unwrap()
+        built_in.with_extra(Platform::BETA, &with_columns(columns)).unwrap()
     };
     let columns = |columns: &str| {
         let catalog = catalog(columns);
-        catalog.platform(Platform::Beta).dataset(Following).unwrap().columns.clone()
+        catalog.platform(Platform::BETA).dataset(Following).unwrap().columns.clone()
     };
 
     let declared = columns(&format!("{ID}, {TIME}"));
@@ -270,7 +270,7 @@ fn columns_that_cannot_be_are_refused_with_what_is_wrong() {
         |length: usize| more(&format!("{{ name = \"{}\", type = \"text\" }}", "x".repeat(length)));
     for good in [many(200), long(256)] {
         let catalog = Catalog::built_in().unwrap();
-        assert!(catalog.with_extra(Platform::Beta, &with_columns(&good)).is_ok());
+        assert!(catalog.with_extra(Platform::BETA, &with_columns(&good)).is_ok());
     }
     for (columns, problem) in [
         (TIME.to_owned(), "columns lack a\\.b.id, the id of a row"),

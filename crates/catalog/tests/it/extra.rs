@@ -11,12 +11,12 @@ fn with(platform: Platform, toml: &str) -> Result<Catalog, catalog::CatalogError
 #[test]
 fn a_further_route_is_found_and_listed_last() {
     let catalog = with(
-        Platform::Alpha,
+        Platform::ALPHA,
         "[[routes]]\nmethod = \"GET\"\ntemplate = \"promotions/{id}\"\nverified = true\n",
     )
     .unwrap();
 
-    let alpha = catalog.platform(Platform::Alpha);
+    let alpha = catalog.platform(Platform::ALPHA);
     let last = alpha.routes().last().unwrap();
     assert_eq!((alpha.routes().len(), last.name.as_str()), (79, "GET promotions/{id}"));
     assert!(last.verified);
@@ -28,9 +28,9 @@ fn an_entry_for_the_same_paths_replaces_the_one_before_in_its_place() {
     let text =
         "[[routes]]\nmethod = \"POST\"\ntemplate = \"users/{id}/restrict\"\ngroup = \"own\"\n";
 
-    let catalog = with(Platform::Alpha, text).unwrap();
+    let catalog = with(Platform::ALPHA, text).unwrap();
 
-    let alpha = catalog.platform(Platform::Alpha);
+    let alpha = catalog.platform(Platform::ALPHA);
     let found = alpha.find(Method::Post, "users/7/restrict").unwrap();
     assert_eq!(alpha.routes().len(), 78);
     assert_eq!((found.route.group.as_str(), found.parameters), ("own", vec![("id", "7")]));
@@ -39,9 +39,9 @@ fn an_entry_for_the_same_paths_replaces_the_one_before_in_its_place() {
 #[test]
 fn a_public_entry_may_stand_beside_an_internal_one() {
     let catalog =
-        with(Platform::Beta, "[[routes]]\nmethod = \"GET\"\ntemplate = \"message\"\n").unwrap();
+        with(Platform::BETA, "[[routes]]\nmethod = \"GET\"\ntemplate = \"message\"\n").unwrap();
 
-    let beta = catalog.platform(Platform::Beta);
+    let beta = catalog.platform(Platform::BETA);
     assert!(beta.find(Method::Get, "message").is_some());
     assert_eq!(beta.internal_routes().len(), 2);
 }
@@ -51,9 +51,9 @@ fn an_auth_field_of_the_same_name_is_replaced() {
     let text = "[[auth_fields]]\nname = \"device_id\"\nkind = \"string\"\nrequired = true\nsecret = true\n\
                 bytes_max = 9\ndescription = \"\"\n";
 
-    let catalog = with(Platform::Beta, text).unwrap();
+    let catalog = with(Platform::BETA, text).unwrap();
 
-    let fields = catalog.platform(Platform::Beta).auth_fields();
+    let fields = catalog.platform(Platform::BETA).auth_fields();
     assert_eq!((fields.len(), fields[1].required, fields[1].bytes_max), (2, true, 9));
 }
 
@@ -61,7 +61,7 @@ fn an_auth_field_of_the_same_name_is_replaced() {
 fn two_entries_for_the_same_paths_in_one_file_are_refused() {
     let entry = |template: &str| format!("[[routes]]\nmethod = \"GET\"\ntemplate = {template:?}\n");
 
-    let refused = with(Platform::Delta, &(entry("a/{x}") + &entry("a/{y}"))).unwrap_err();
+    let refused = with(Platform::DELTA, &(entry("a/{x}") + &entry("a/{y}"))).unwrap_err();
 
     assert_eq!(
         refused.to_string(),
@@ -75,7 +75,7 @@ fn a_second_upload_and_two_fields_of_one_name_are_refused() {
     let field = "[[auth_fields]]\nname = \"a\"\nkind = \"string\"\nrequired = true\nsecret = true\n\
                  bytes_max = 9\ndescription = \"\"\n";
 
-    assert!(with(Platform::Gamma, upload).is_err());
-    assert!(with(Platform::Delta, upload).is_ok());
-    assert!(with(Platform::Delta, &field.repeat(2)).is_err());
+    assert!(with(Platform::GAMMA, upload).is_err());
+    assert!(with(Platform::DELTA, upload).is_ok());
+    assert!(with(Platform::DELTA, &field.repeat(2)).is_err());
 }

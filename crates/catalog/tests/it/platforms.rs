@@ -60,8 +60,8 @@ fn groups_are_those_of_the_specification() {
         ("media", 20),
     ];
 
-    assert_eq!(groups(Platform::Alpha), counted(&alpha));
-    assert_eq!(groups(Platform::Beta), counted(&beta));
+    assert_eq!(groups(Platform::ALPHA), counted(&alpha));
+    assert_eq!(groups(Platform::BETA), counted(&beta));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn scopes_are_those_of_the_specification() {
         ("GET notifications", vec!["read:self"]),
         ("GET posts", vec!["read:post"]),
     ] {
-        assert_eq!(route(Platform::Delta, name).scopes, scopes, "{name}");
+        assert_eq!(route(Platform::DELTA, name).scopes, scopes, "{name}");
     }
 }
 
@@ -91,9 +91,9 @@ fn scopes_are_those_of_the_specification() {
 fn only_the_platform_with_oauth_has_scopes_and_all_of_its_routes_do() {
     let catalog = Catalog::built_in().unwrap();
 
-    for platform in Platform::ALL {
-        for route in catalog.platform(*platform).routes() {
-            let expected = *platform == Platform::Delta;
+    for platform in Platform::all() {
+        for route in catalog.platform(platform).routes() {
+            let expected = platform == Platform::DELTA;
             assert_eq!(!route.scopes.is_empty(), expected, "{}", route.name);
         }
     }
@@ -101,7 +101,7 @@ fn only_the_platform_with_oauth_has_scopes_and_all_of_its_routes_do() {
 
 #[test]
 fn scopes_that_were_not_granted_are_named_in_order() {
-    let route = route(Platform::Delta, "POST chats/mass-messages");
+    let route = route(Platform::DELTA, "POST chats/mass-messages");
 
     assert_eq!(route.missing_scopes(&[]), ["read:fan", "write:chat"]);
     assert_eq!(route.missing_scopes(&["read:chat", "read:fan"]), ["write:chat"]);
@@ -111,7 +111,7 @@ fn scopes_that_were_not_granted_are_named_in_order() {
 /// Path and query as the platform gets them, for the creator `c1`.
 fn upstream(name: &str, query: Option<&str>) -> String {
     let catalog = Catalog::built_in().unwrap();
-    let found = catalog.platform(Platform::Gamma).find(Method::Get, name).unwrap();
+    let found = catalog.platform(Platform::GAMMA).find(Method::Get, name).unwrap();
     let target = found.route.shorthand().unwrap();
     let (path, query) = shorthand::rewrite(target, "c1", query).unwrap();
     let query = shorthand::with_defaults(&query, &found.route.default_query);
@@ -173,8 +173,8 @@ fn what_the_caller_gives_wins_over_what_would_be_inserted() {
 fn full_paths_and_other_platforms_get_no_default() {
     let catalog = Catalog::built_in().unwrap();
     let mut with_default = Vec::new();
-    for platform in Platform::ALL {
-        let routes = catalog.platform(*platform).routes();
+    for platform in Platform::all() {
+        let routes = catalog.platform(platform).routes();
         with_default.extend(routes.iter().filter(|route| !route.default_query.is_empty()));
     }
 
@@ -187,8 +187,8 @@ fn full_paths_and_other_platforms_get_no_default() {
 fn body_rules_stand_where_the_specification_has_them() {
     let catalog = Catalog::built_in().unwrap();
     let mut names = Vec::new();
-    for platform in Platform::ALL {
-        let routes = catalog.platform(*platform).routes();
+    for platform in Platform::all() {
+        let routes = catalog.platform(platform).routes();
         let ruled = routes.iter().filter(|route| route.has_body_rules());
         names.extend(ruled.map(|route| route.name.as_str()));
     }
@@ -210,19 +210,19 @@ fn bodies_that_a_platform_is_known_to_refuse_are_refused() {
     let refused = |platform, name, body| route(platform, name).check_body(&body).is_err();
 
     assert!(refused(
-        Platform::Gamma,
+        Platform::GAMMA,
         "PUT user/{selfId}/subscription/configuration/{tierId}",
         json!({"status": "deleted", "recurring_payment": {"amount_netto": 1}})
     ));
-    assert!(refused(Platform::Beta, "POST subscriptions/promotions", json!({"price": 2999})));
-    assert!(!refused(Platform::Beta, "POST subscriptions/promotions", json!({"price": 3000})));
+    assert!(refused(Platform::BETA, "POST subscriptions/promotions", json!({"price": 2999})));
+    assert!(!refused(Platform::BETA, "POST subscriptions/promotions", json!({"price": 3000})));
     assert!(refused(
-        Platform::Beta,
+        Platform::BETA,
         "POST timeline/permissions",
         json!({"permissionFlags": [{"type": 0, "flags": 4}]})
     ));
-    assert!(refused(Platform::Gamma, "POST media/upload", json!({"price": "299"})));
-    assert!(!refused(Platform::Beta, "POST subscriptions/tiers", json!({"price": 1})));
+    assert!(refused(Platform::GAMMA, "POST media/upload", json!({"price": "299"})));
+    assert!(!refused(Platform::BETA, "POST subscriptions/tiers", json!({"price": 1})));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn credentials_have_the_fields_that_accounts_are_connected_with() {
     };
 
     assert_eq!(
-        fields(Platform::Alpha),
+        fields(Platform::ALPHA),
         [
             "user_id string",
             "session_token string secret",
@@ -248,13 +248,13 @@ fn credentials_have_the_fields_that_accounts_are_connected_with() {
             "extra? string_map secret"
         ]
     );
-    assert_eq!(fields(Platform::Beta), ["token string secret", "device_id? string"]);
+    assert_eq!(fields(Platform::BETA), ["token string secret", "device_id? string"]);
     assert_eq!(
-        fields(Platform::Gamma),
+        fields(Platform::GAMMA),
         ["token string secret", "resource string", "account_id string"]
     );
     assert_eq!(
-        fields(Platform::Delta),
+        fields(Platform::DELTA),
         [
             "access_token string secret",
             "refresh_token? string secret",
@@ -268,10 +268,10 @@ fn credentials_have_the_fields_that_accounts_are_connected_with() {
 #[test]
 fn routes_with_bank_tax_and_login_details_are_marked() {
     for (platform, name, sensitive) in [
-        (Platform::Alpha, "GET payouts/bank", true),
-        (Platform::Beta, "POST twofa", true),
-        (Platform::Gamma, "GET payout", true),
-        (Platform::Delta, "GET posts", false),
+        (Platform::ALPHA, "GET payouts/bank", true),
+        (Platform::BETA, "POST twofa", true),
+        (Platform::GAMMA, "GET payout", true),
+        (Platform::DELTA, "GET posts", false),
     ] {
         assert_eq!(route(platform, name).sensitive, sensitive, "{name}");
     }

@@ -74,9 +74,9 @@ fn import(file: &Path, prefix: &str) -> anyhow::Result<String> {
 fn list(catalog: &Catalog, only: Option<Platform>) -> anyhow::Result<String> {
     let costs = Config::from_toml("")?.credits.costs();
     let mut text = String::new();
-    let wanted = |platform: &&Platform| only.is_none_or(|only| only == **platform);
-    for platform in Platform::ALL.iter().filter(wanted) {
-        let routes = catalog.platform(*platform).routes();
+    let wanted = |platform: &Platform| only.is_none_or(|only| only == *platform);
+    for platform in Platform::all().into_iter().filter(wanted) {
+        let routes = catalog.platform(platform).routes();
         writeln!(text, "{platform}: {} routes; method, path, credits, group", routes.len())?;
         let widest = routes.iter().map(|route| route.template.len()).max().unwrap_or_default();
         for route in routes {

@@ -323,10 +323,10 @@ fn in_words(description: &Description<'_>) -> Result<String, std::fmt::Error> {
     writeln!(out, "  read-only   {}\n", description.read_only_key)?;
     writeln!(out, "Try a call on each platform; the headers say what it cost and what is left:\n")?;
     for (platform, path) in [
-        (Platform::Alpha, "users/me"),
-        (Platform::Beta, "account/me"),
-        (Platform::Gamma, "subscribers"),
-        (Platform::Delta, "chats"),
+        (Platform::ALPHA, "users/me"),
+        (Platform::BETA, "account/me"),
+        (Platform::GAMMA, "subscribers"),
+        (Platform::DELTA, "chats"),
     ] {
         let key = description.api_key;
         writeln!(

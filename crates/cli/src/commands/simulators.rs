@@ -94,11 +94,10 @@ pub(crate) fn platform_settings(
     settings: &simulators::Settings,
     world: &simulators::Running,
 ) -> Map<String, Value> {
-    let setting = |platform: &Platform| {
+    let setting = |platform: Platform| {
         let url = world.platform_url(platform.as_str());
-        let described = match platform {
-            Platform::Alpha | Platform::Gamma => json!({"base_url": url}),
-            Platform::Beta => json!({
+        let described = match platform.as_str() {
+            "platform_beta" => json!({
                 "base_url": url,
                 "signing": {
                     "scheme": "hmac-sha256-v1", "key": settings.platforms.beta_signing_key,
@@ -106,7 +105,7 @@ pub(crate) fn platform_settings(
                     "client_version": settings.platforms.beta_client_version,
                 },
             }),
-            Platform::Delta => json!({
+            "platform_delta" => json!({
                 "base_url": url,
                 "oauth": {
                     "token_url": format!("{url}/oauth/token"),
@@ -114,10 +113,11 @@ pub(crate) fn platform_settings(
                     "client_secret": settings.platforms.delta_client_secret,
                 },
             }),
+            _ => json!({"base_url": url}),
         };
         (platform.as_str().to_owned(), described)
     };
-    Platform::ALL.iter().map(setting).collect()
+    Platform::BUILT_IN.into_iter().map(setting).collect()
 }
 
 /// A setting as TOML writes it. A basic string is written like a JSON string.

@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::platform::Platform;
+use domain::per_platform::PerPlatform;
 use futures_util::future::Either;
 use http::Request;
 
@@ -29,10 +29,7 @@ pub struct PlatformClient(Arc<PlatformPools>);
 #[derive(Debug)]
 struct PlatformPools {
     settings: UpstreamSettings,
-    alpha: OnceLock<ConnectionPool>,
-    beta: OnceLock<ConnectionPool>,
-    gamma: OnceLock<ConnectionPool>,
-    delta: OnceLock<ConnectionPool>,
+    pools: PerPlatform<OnceLock<ConnectionPool>>,
 }
 
 /// How many connections wait for a next request, and how long.
@@ -55,10 +52,7 @@ impl PlatformClient {
     pub fn new(settings: &UpstreamSettings) -> Self {
         Self(Arc::new(PlatformPools {
             settings: *settings,
-            alpha: OnceLock::new(),
-            beta: OnceLock::new(),
-            gamma: OnceLock::new(),
-            delta: OnceLock::new(),
+            pools: PerPlatform::of_all(|_| OnceLock::new()),
         }))
     }
 
@@ -80,14 +74,11 @@ impl PlatformClient {
     }
 
     fn connections(&self, target: &PlatformTarget) -> Result<&ConnectionPool, ClientError> {
-        let place = match target.platform() {
-            Platform::Alpha => &self.0.alpha,
-            Platform::Beta => &self.0.beta,
-            Platform::Gamma => &self.0.gamma,
-            Platform::Delta => &self.0.delta,
-        };
+        let pool = self.0.pools.get(target.platform()).ok_or_else(|| {
+            ClientError::build("this client was made before the platform was declared")
+        })?;
         let settings = target.connection();
-        let connections = place.get_or_init(|| ConnectionPool::new(settings, &self.0.settings));
+        let connections = pool.get_or_init(|| ConnectionPool::new(settings, &self.0.settings));
         // Connections made with other trusted authorities must not carry this target's credentials.
         if connections.settings().is_same(settings) {
             Ok(connections)

@@ -172,7 +172,7 @@ pub(super) mod sample {
 
     pub(in crate::platform) fn settings() -> TargetSettings {
         TargetSettings {
-            platform: Platform::Beta,
+            platform: Platform::BETA,
             credential_fields: Vec::new(),
             base_url: "http://127.0.0.1:8081/base/".to_owned(),
             path_prefix: "/api/v1/".to_owned(),

@@ -130,7 +130,7 @@ async fn platforms_do_not_share_connections_even_at_one_address() {
     let wire = ScriptedPlatform::start(always(ok("fine")));
     let upstream = upstream();
 
-    for platform in [Platform::Alpha, Platform::Beta, Platform::Gamma, Platform::Delta] {
+    for platform in [Platform::ALPHA, Platform::BETA, Platform::GAMMA, Platform::DELTA] {
         let mut settings = settings(&wire.url());
         settings.platform = platform;
         let target = PlatformTarget::new(&settings).unwrap();

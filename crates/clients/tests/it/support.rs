@@ -182,7 +182,7 @@ pub(crate) fn always(bytes: impl Into<Vec<u8>>) -> Vec<PlatformStep> {
 /// A platform at this address that wants a bearer token and waits long for everything.
 pub(crate) fn settings(base_url: &str) -> TargetSettings {
     TargetSettings {
-        platform: Platform::Alpha,
+        platform: Platform::ALPHA,
         credential_fields: Vec::new(),
         base_url: base_url.to_owned(),
         path_prefix: "/api/".to_owned(),

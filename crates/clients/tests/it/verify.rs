@@ -45,7 +45,7 @@ fn alpha(base_url: &str) -> (TargetSettings, &'static str) {
 
 fn beta(base_url: &str) -> (TargetSettings, &'static str) {
     let settings = TargetSettings {
-        platform: Platform::Beta,
+        platform: Platform::BETA,
         path_prefix: "/api/v1/".to_owned(),
         headers: pairs(&[("authorization", "{token}")]),
         envelope: true,
@@ -63,7 +63,7 @@ fn beta(base_url: &str) -> (TargetSettings, &'static str) {
 
 fn gamma(base_url: &str) -> (TargetSettings, &'static str) {
     let settings = TargetSettings {
-        platform: Platform::Gamma,
+        platform: Platform::GAMMA,
         path_prefix: String::new(),
         headers: pairs(&[("authorization", "Bearer {token}"), ("x-resource", "{resource}")]),
         verify: check("user/{account_id}", Some("/_id"), Some("account_id")),
@@ -76,7 +76,7 @@ fn delta(base_url: &str) -> (TargetSettings, &'static str) {
     let mut check = check("notifications", None, None);
     check.accepted_statuses = vec![403];
     let settings = TargetSettings {
-        platform: Platform::Delta,
+        platform: Platform::DELTA,
         path_prefix: "/".to_owned(),
         headers: pairs(&[("authorization", "Bearer {access_token}")]),
         version_header: Some(("X-Api-Version".to_owned(), "2025-06-26".to_owned())),

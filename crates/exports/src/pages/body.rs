@@ -254,23 +254,23 @@ mod tests {
 
     #[test]
     fn a_page_of_each_style_is_taken_apart() {
-        let alpha = subscribers(Platform::Alpha);
+        let alpha = subscribers(Platform::ALPHA);
         let page = read(&alpha, r#"{"hasMore":true, "list":[ {"id":1} ,{"id":2}]}"#, 1).unwrap();
         assert_eq!((page.rows.len(), page.more, page.total), (2, Some(true), None));
         assert_eq!(page.rows[0].text, r#"{"id":1}"#);
 
-        let beta = subscribers(Platform::Beta);
+        let beta = subscribers(Platform::BETA);
         let empty = r#"{"subscribers":[],"total":0,"hasMore":false}"#;
         let none = read(&beta, empty, 1).unwrap();
         assert_eq!((none.rows.len(), none.more, none.total), (0, Some(false), Some(0)));
 
-        let gamma = subscribers(Platform::Gamma);
+        let gamma = subscribers(Platform::GAMMA);
         assert_eq!(read(&gamma, " [{\"_id\":\"a\"}] ", 1).unwrap().rows.len(), 1);
         for number in [1, 2] {
             assert!(read(&gamma, "", number).unwrap().rows.is_empty());
         }
 
-        let delta = dataset(Platform::Delta, DatasetName::Transactions);
+        let delta = dataset(Platform::DELTA, DatasetName::Transactions);
         let next = |text| read(&delta, text, 1).unwrap().next;
         assert_eq!(next(r#"{"data":[],"nextCursor":"a\u0042"}"#).as_deref(), Some("aB"));
         assert_eq!(next(r#"{"data":[],"nextCursor":17}"#).as_deref(), Some("17"));
@@ -280,9 +280,9 @@ mod tests {
 
     #[test]
     fn what_a_page_lacks_and_what_it_has_wrong_is_told_by_a_code() {
-        let (alpha, beta) = (subscribers(Platform::Alpha), subscribers(Platform::Beta));
-        let gamma = subscribers(Platform::Gamma);
-        let delta = dataset(Platform::Delta, DatasetName::Transactions);
+        let (alpha, beta) = (subscribers(Platform::ALPHA), subscribers(Platform::BETA));
+        let gamma = subscribers(Platform::GAMMA);
+        let delta = dataset(Platform::DELTA, DatasetName::Transactions);
         for (dataset, text, expected) in [
             (&alpha, r#"{"hasMore":true}"#, "missing_rows"),
             (&alpha, r#"{"list":[]}"#, "missing_has_more"),
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_row_is_known_by_its_id_however_it_is_written() {
-        let alpha = subscribers(Platform::Alpha);
+        let alpha = subscribers(Platform::ALPHA);
         let known = |text: &str| row(&alpha, text, 3).map(|row| row.fingerprint);
 
         assert_eq!(known(r#"{"id":17}"#).unwrap(), known(r#"{"a":1,"id":"17"}"#).unwrap());
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn times_of_every_unit_are_read() {
-        let mut dataset = subscribers(Platform::Beta);
+        let mut dataset = subscribers(Platform::BETA);
         let mut told = |unit, value: &str| {
             dataset.time.unit = unit;
             let text = format!("{{\"id\":1,\"createdAt\":{value}}}");
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_row_may_lack_its_time_where_the_dataset_says_so() {
-        let chats = dataset(Platform::Alpha, DatasetName::Chats);
+        let chats = dataset(Platform::ALPHA, DatasetName::Chats);
 
         for text in [r#"{"id":1}"#, r#"{"id":1,"lastMessage":null}"#] {
             let row = row(&chats, text, 1).unwrap();

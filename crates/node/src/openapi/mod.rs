@@ -96,8 +96,8 @@ fn native_path(catalog: &Catalog, costs: &MeteringCosts) -> Value {
     for method in METHODS {
         item.insert(method.to_owned(), native_operation(method, costs));
     }
-    let routes = Platform::ALL.iter().map(|platform| {
-        let routes = catalog.platform(*platform).routes().iter().map(|route| listed(route, costs));
+    let routes = Platform::all().into_iter().map(|platform| {
+        let routes = catalog.platform(platform).routes().iter().map(|route| listed(route, costs));
         (platform.as_str().to_owned(), Value::Array(routes.collect()))
     });
     item.insert("x-native-routes".to_owned(), Value::Object(routes.collect()));
@@ -247,8 +247,8 @@ fn listed(route: &Route, costs: &MeteringCosts) -> Value {
 
 /// What an account of each platform is connected with, from the catalogue.
 fn auth_schema(catalog: &Catalog) -> Value {
-    let of_platform = |platform: &Platform| {
-        let fields = catalog.platform(*platform).auth_fields();
+    let of_platform = |platform: Platform| {
+        let fields = catalog.platform(platform).auth_fields();
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
         let properties: Map<String, Value> =
@@ -260,7 +260,7 @@ fn auth_schema(catalog: &Catalog) -> Value {
     };
     json!({
         "description": "The fields that `GET /v1/platforms` names for the platform.",
-        "anyOf": Platform::ALL.iter().map(of_platform).collect::<Vec<_>>(),
+        "anyOf": Platform::all().into_iter().map(of_platform).collect::<Vec<_>>(),
     })
 }
 

@@ -268,11 +268,10 @@ async fn begin(
 
 /// Says so when no native call can be made.
 fn warn_without_platforms(config: &Config) {
-    let is_offered = |on: &Platform| config.platforms.of(*on).is_offered();
-    if !Platform::ALL.iter().any(is_offered) {
+    if config.platforms.offered().next().is_none() {
         tracing::warn!(
             "no platform is configured, so every native call is refused: set base_url in \
-             [platforms.platform_alpha] (or beta, gamma, delta) as config/default.toml says, or try everything \
+             [platforms.platform_alpha], or another platform, as config/default.toml says, or try everything \
              with `creator-gateway sandbox`"
         );
     }

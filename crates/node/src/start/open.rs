@@ -16,6 +16,7 @@ use clients::platform::PlatformTarget;
 use clients::processor::ProcessorClient;
 use clients::storage::Storage;
 use domain::id::NodeId;
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use foldhash::fast::RandomState;
@@ -224,14 +225,14 @@ fn storage(config: &Config) -> Result<Storage, StartError> {
 fn spool(
     config: &Config,
     catalog: &Catalog,
-    targets: &HashMap<Platform, PlatformTarget, RandomState>,
+    targets: &PerPlatform<PlatformTarget>,
 ) -> Result<UploadSpool, StartError> {
     let beside = config.embedded_database().and_then(|path| path.parent().map(Path::to_path_buf));
     let folder = beside.unwrap_or_default().join(&config.uploads.folder);
     let limits = &config.http.limits;
     let spool =
         UploadSpool::new(folder, limits.uploads_bytes_max, limits.uploads_per_customer_bytes_max);
-    if targets.keys().any(|platform| catalog.platform(*platform).upload().is_some()) {
+    if targets.iter().any(|(platform, _)| catalog.platform(platform).upload().is_some()) {
         let path = spool.folder().to_path_buf();
         spool.prepare().map_err(|source| StartError::Uploads { path, source })?;
     }

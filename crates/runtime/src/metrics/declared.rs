@@ -108,10 +108,10 @@ fn declare_metering() {
         TOKENS_NOT_REFRESHED,
         "refreshes of tokens that brought none, by platform and reason"
     );
-    for platform in Platform::ALL {
+    for platform in Platform::all() {
         drop(gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()));
         for reason in REFRESH_FAILURES {
-            drop(not_refreshed(*platform, reason));
+            drop(not_refreshed(platform, reason));
         }
     }
     let invariant = "rows that break an invariant of the ledger; anything but 0 is an alarm";

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use domain::charge::Outcome;
 use domain::job::JobKind;
 use domain::payment::{Mismatch, ReversalKind};
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -64,27 +65,36 @@ fn install_once() -> Option<PrometheusHandle> {
 
 /// Metrics of the hot path, looked up once: a look-up by name and labels costs more than the counting.
 struct Handles {
-    /// By platform, then by outcome, each in the order of its declaration.
-    calls: Vec<Vec<Counter>>,
-    /// By platform.
-    durations: Vec<(Histogram, Histogram)>,
+    platforms: PerPlatform<PlatformHandles>,
     /// By the first digit of the status.
     requests: Vec<Counter>,
 }
 
+/// Metrics of the calls to one platform.
+struct PlatformHandles {
+    /// In the order of [`Outcome::ALL`].
+    calls: Vec<Counter>,
+    /// Of whole calls, in seconds.
+    duration: Histogram,
+    /// Of the platform's part in them, in seconds.
+    upstream: Histogram,
+}
+
+impl PlatformHandles {
+    fn new(platform: Platform) -> Self {
+        let calls = |outcome: &Outcome| counter!(CALLS, "platform" => platform.as_str(), "outcome" => outcome.as_str());
+        Self {
+            calls: Outcome::ALL.iter().map(calls).collect(),
+            duration: histogram!(CALL_DURATION, "platform" => platform.as_str()),
+            upstream: histogram!(UPSTREAM_DURATION, "platform" => platform.as_str()),
+        }
+    }
+}
+
 impl Handles {
     fn new() -> Self {
-        let calls_of = |platform: &Platform| {
-            let of = |outcome: &Outcome| counter!(CALLS, "platform" => platform.as_str(), "outcome" => outcome.as_str());
-            Outcome::ALL.iter().map(of).collect()
-        };
-        let durations_of = |platform: &Platform| {
-            let call = histogram!(CALL_DURATION, "platform" => platform.as_str());
-            (call, histogram!(UPSTREAM_DURATION, "platform" => platform.as_str()))
-        };
         Self {
-            calls: Platform::ALL.iter().map(calls_of).collect(),
-            durations: Platform::ALL.iter().map(durations_of).collect(),
+            platforms: PerPlatform::of_all(PlatformHandles::new),
             requests: REQUEST_CLASSES.map(|class| counter!(REQUESTS, "class" => class)).to_vec(),
         }
     }
@@ -117,15 +127,13 @@ pub fn call_ended(
     duration_ms: f64,
     upstream_ms: Option<f64>,
 ) {
-    let handles = Handles::get();
-    let calls = handles.calls.get(platform as usize);
-    if let Some(counter) = calls.and_then(|outcomes| outcomes.get(outcome as usize)) {
+    let Some(handles) = Handles::get().platforms.get(platform) else { return };
+    if let Some(counter) = handles.calls.get(outcome as usize) {
         counter.increment(1);
     }
-    let Some((call, upstream)) = handles.durations.get(platform as usize) else { return };
-    call.record(duration_ms / 1_000.0);
+    handles.duration.record(duration_ms / 1_000.0);
     if let Some(upstream_ms) = upstream_ms {
-        upstream.record(upstream_ms / 1_000.0);
+        handles.upstream.record(upstream_ms / 1_000.0);
     }
 }
 
@@ -377,7 +385,7 @@ mod tests {
         let own: BTreeSet<String> =
             own.map(|(_, name)| format!("creator_{}", name.trim_end_matches("\";"))).collect();
         assert_eq!(own, names("# TYPE "), "each that has a name is declared");
-        for platform in Platform::ALL {
+        for platform in Platform::all() {
             for outcome in Outcome::ALL {
                 let series = format!(
                     "creator_gateway_calls_total{{platform=\"{platform}\",outcome=\"{outcome}\"}} 0"

@@ -161,7 +161,7 @@ async fn account_refusal(
     }
     let account = tx.row(ACCOUNT, &[new.customer.into(), (&new.account).into()]).await?;
     let Some(account) = account else { return Ok(Some(ExportCreation::NoAccount)) };
-    if account.text(1)? != new.platform.as_str() {
+    if account.text(1)? != new.platform.stored_name() {
         return Ok(Some(ExportCreation::NoAccount));
     }
     match account.parse::<AccountState>(0, "accounts")? {
@@ -185,7 +185,7 @@ async fn insert(tx: &mut Tx, new: &NewExport) -> Result<(), StoreError> {
         new.customer.into(),
         new.key.into(),
         (&new.account).into(),
-        new.platform.as_str().into(),
+        new.platform.stored_name().into(),
         new.dataset.as_str().into(),
         new.format.as_str().into(),
         new.params.as_str().into(),

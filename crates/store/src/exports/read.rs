@@ -83,7 +83,7 @@ pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, Sto
         wanted.account.as_ref().map(CreatorId::as_str).into(),
         before.as_deref().into(),
         wanted.limit.into(),
-        wanted.platform.map(Platform::as_str).into(),
+        wanted.platform.map(Platform::stored_name).into(),
         wanted.dataset.map(DatasetName::as_str).into(),
         wanted.state.map(ExportState::as_str).into(),
     ];
@@ -171,7 +171,7 @@ pub(super) fn export(row: &SqlRow) -> Result<Export, StoreError> {
         customer: row.parse(1, TABLE)?,
         key: row.parse(2, TABLE)?,
         account: row.parse(3, TABLE)?,
-        platform: row.parse(4, TABLE)?,
+        platform: row.platform(4, TABLE)?,
         dataset: row.parse(5, TABLE)?,
         format: row.parse(6, TABLE)?,
         csv_bom: row.int(29)? == 1,

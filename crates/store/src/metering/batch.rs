@@ -374,7 +374,7 @@ fn inserting<'a>(
             hold.customer.into(),
             hold.key.into(),
             (&hold.account).into(),
-            hold.platform.as_str().into(),
+            hold.platform.stored_name().into(),
             hold.method.as_str().into(),
             hold.path.as_str().into(),
             (&*hold.route).into(),

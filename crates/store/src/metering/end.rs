@@ -95,7 +95,7 @@ impl<'a> SettledCall<'a> {
             customer: hold.customer,
             key: hold.key,
             creator_id: hold.account.as_str().into(),
-            platform: hold.platform.as_str().into(),
+            platform: hold.platform.stored_name().into(),
             method: hold.method.as_str().into(),
             route: (&*hold.route).into(),
             cost: hold.cost.whole(),

@@ -101,7 +101,7 @@ async fn what_is_switched_off_keeps_its_credentials_and_gives_its_slot_to_who_wa
         assert!(account.version > before.version);
         let given = SlotShift {
             creator_id: creator("bob"),
-            platform: Platform::Alpha,
+            platform: Platform::ALPHA,
             state: AccountState::Active,
         };
         assert_eq!(shifts, [given]);
@@ -149,7 +149,7 @@ async fn switching_on_needs_a_free_slot_and_names_the_limit_and_who_has_them() {
         }
         let in_use = vec![creator("bob"), creator("cyd")];
         let refusal =
-            |accounts| SwitchOutcome::NoFreeSlot { platform: Platform::Alpha, limit: 2, accounts };
+            |accounts| SwitchOutcome::NoFreeSlot { platform: Platform::ALPHA, limit: 2, accounts };
 
         // One is off, one waits: neither gets past those in use.
         for name in ["ada", "dan"] {
@@ -250,6 +250,6 @@ async fn switching_on_at_once_never_exceeds_the_limit() {
         // One was in use before.
         let done = |outcome: &&SwitchOutcome| matches!(outcome, SwitchOutcome::Done { .. });
         assert_eq!(switched.iter().filter(done).count(), 3);
-        assert_eq!(accounts::count(&store, customer, Platform::Alpha).await.unwrap().in_use, 4);
+        assert_eq!(accounts::count(&store, customer, Platform::ALPHA).await.unwrap().in_use, 4);
     }
 }

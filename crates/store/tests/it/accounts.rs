@@ -22,7 +22,7 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let mut new = new_account(caller.customer, "delta-1");
-        new.platform = Platform::Delta;
+        new.platform = Platform::DELTA;
         new.credentials.scopes = Some(vec!["read:chat".to_owned(), "write:chat".to_owned()]);
         new.credentials.token_expires_at = Some(NOON.plus_seconds(3600));
 
@@ -39,7 +39,7 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
         };
         let account =
             accounts::find(&store, caller.customer, &new.creator_id).await.unwrap().unwrap();
-        assert_eq!((account.platform, account.version), (Platform::Delta, version));
+        assert_eq!((account.platform, account.version), (Platform::DELTA, version));
         assert_eq!(account.credentials, new.credentials);
         assert_eq!((account.connected_at, account.verified_at), (NOON, Some(NOON)));
         let listed = accounts::list(&store, caller.customer).await.unwrap();
@@ -96,15 +96,15 @@ async fn connecting_again_replaces_the_credentials_and_the_version() {
 async fn a_creator_lives_on_one_platform() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
-        let new = NewAccount { platform: Platform::Beta, ..new_account(caller.customer, "ada") };
+        let new = NewAccount { platform: Platform::BETA, ..new_account(caller.customer, "ada") };
 
         let connected = accounts::connect(&store, &new).await.unwrap();
 
-        let refusal = ConnectionRefusal::OtherPlatform(Platform::Alpha);
+        let refusal = ConnectionRefusal::OtherPlatform(Platform::ALPHA);
         assert_eq!(connected, ConnectionOutcome::Refused(refusal));
         let account =
             accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
-        assert_eq!(account.platform, Platform::Alpha);
+        assert_eq!(account.platform, Platform::ALPHA);
     }
 }
 
@@ -162,9 +162,9 @@ async fn connecting_at_once_never_exceeds_the_plan() {
         };
         // One was connected before without a limit.
         assert_eq!(connected.iter().filter(active).count(), 4);
-        let count = accounts::count(&store, caller.customer, Platform::Alpha).await.unwrap();
+        let count = accounts::count(&store, caller.customer, Platform::ALPHA).await.unwrap();
         assert_eq!(count, AccountCount { in_use: 5, inactive: 16 });
-        let none = accounts::count(&store, caller.customer, Platform::Beta).await.unwrap();
+        let none = accounts::count(&store, caller.customer, Platform::BETA).await.unwrap();
         assert_eq!(none, AccountCount { in_use: 0, inactive: 0 });
     }
 }

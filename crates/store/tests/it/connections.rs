@@ -54,7 +54,7 @@ async fn a_limited_key_connects_new_names_and_those_on_its_list() {
 
         let own = accounts::connect(&store, &by_key(&caller, key, "ada")).await.unwrap();
         let foreign = accounts::connect(&store, &by_key(&caller, key, "eve")).await.unwrap();
-        let elsewhere = NewAccount { platform: Platform::Beta, ..by_key(&caller, key, "eve") };
+        let elsewhere = NewAccount { platform: Platform::BETA, ..by_key(&caller, key, "eve") };
         let elsewhere = accounts::connect(&store, &elsewhere).await.unwrap();
         let new = accounts::connect(&store, &by_key(&caller, key, "bob")).await.unwrap();
         let by_all = accounts::connect(&store, &by_key(&caller, caller.key, "eve")).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
             customer: caller.customer,
             authority: ChangeAuthority::Key(key),
             creator_id: &eve,
-            platform: Platform::Alpha,
+            platform: Platform::ALPHA,
             at: NOON,
         };
         let early = connections::refusal(&store, &request).await.unwrap();

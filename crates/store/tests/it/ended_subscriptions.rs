@@ -97,7 +97,7 @@ async fn an_invoice_that_is_being_voided_is_remembered_until_it_is_done() {
 /// A lowering that the processor shows.
 async fn lowered(store: &Store, customer: domain::id::CustomerId, from: i64) -> ChangeId {
     apply(store, customer, &pro(Active, from, 0)).await;
-    let items = vec![slots(Platform::Alpha, from, from - 1)];
+    let items = vec![slots(Platform::ALPHA, from, from - 1)];
     let new = change(store, customer, SlotChangeKind::Lower, items).await;
     slot_changes::start(store, &new, &allowances()).await.unwrap();
     apply(store, customer, &pro(Active, from - 1, 0)).await;

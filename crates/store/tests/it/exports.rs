@@ -33,7 +33,7 @@ pub(crate) fn new_export(caller: &TestCaller) -> NewExport {
         key: caller.key,
         key_hash: caller.key_hash,
         account: caller.account.clone(),
-        platform: Platform::Alpha,
+        platform: Platform::ALPHA,
         dataset: DatasetName::Subscribers,
         format: ExportFormat::Csv,
         csv_bom: false,
@@ -172,7 +172,7 @@ async fn what_is_refused_holds_nothing() {
 
         let broke = create(new_export(&caller)).await;
         assert_eq!(broke, ExportCreation::Insufficient { balance: credits(9) });
-        let elsewhere = NewExport { platform: Platform::Beta, ..new_export(&caller) };
+        let elsewhere = NewExport { platform: Platform::BETA, ..new_export(&caller) };
         assert_eq!(create(elsewhere).await, ExportCreation::NoAccount);
         let unknown = NewExport { account: "eve".parse().unwrap(), ..new_export(&caller) };
         assert_eq!(create(unknown).await, ExportCreation::NoAccount);
@@ -705,7 +705,7 @@ async fn exports_are_listed_by_what_they_are_and_by_the_state_that_is_shown() {
         assert_eq!(list(in_state(ExportState::Deleted)).await, [deleted]);
         assert_eq!(list(of_those(&[&other, &caller.account])).await, [waiting, missing]);
         assert_eq!(list(of_those(&[&other])).await, []);
-        for (platform, found) in [(Platform::Alpha, 2), (Platform::Beta, 0)] {
+        for (platform, found) in [(Platform::ALPHA, 2), (Platform::BETA, 0)] {
             let wanted = ExportList { platform: Some(platform), ..all() };
             assert_eq!(list(wanted).await.len(), found, "{platform}");
         }

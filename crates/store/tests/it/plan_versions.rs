@@ -75,7 +75,7 @@ async fn limits_count_the_accounts_of_the_version_that_is_paid_for() {
         let mut view = pro(Active, 1, 0);
         let limit = async || {
             let standing = slot_limits::usage(&store, customer, &allowances()).await.unwrap();
-            standing.limits.limit.on(Platform::Alpha)
+            standing.limits.limit.on(Platform::ALPHA)
         };
 
         apply(&store, customer, &view).await;

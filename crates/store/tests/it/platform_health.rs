@@ -21,7 +21,7 @@ async fn refusal_of(
     let (customer, creator) = (account.0, account.1.parse::<CreatorId>().unwrap());
     let version = accounts::find(store, customer, &creator).await.unwrap().unwrap().version;
     CredentialRefusal {
-        platform: Platform::Alpha,
+        platform: Platform::ALPHA,
         customer,
         creator,
         version,
@@ -106,7 +106,7 @@ async fn the_third_refusal_within_a_minute_is_the_platforms_and_unmarks_the_othe
         assert_eq!(fourth, RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() });
         let end = NOON.plus_seconds(80);
         let recover =
-            async || platform_health::record_recovery(&store, Platform::Alpha, end).await.unwrap();
+            async || platform_health::record_recovery(&store, Platform::ALPHA, end).await.unwrap();
         assert_eq!((recover().await, recover().await), (true, false));
         assert!(!is_refusing(&store).await);
         let own = refused(&store, &ada, NOON.plus_seconds(81)).await;

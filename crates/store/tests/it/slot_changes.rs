@@ -78,7 +78,7 @@ fn started(start: SlotChangeStart) -> SlotChange {
 
 async fn limit(store: &Store, customer: CustomerId) -> i64 {
     let standing = slot_limits::usage(store, customer, &allowances()).await.unwrap();
-    standing.limits.limit.on(Platform::Alpha)
+    standing.limits.limit.on(Platform::ALPHA)
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_change_reads_back_as_it_was_written() {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 0)).await;
         let mut new = change(&store, customer, SlotChangeKind::Switch, Vec::new()).await;
-        new.items = vec![slots(Platform::Alpha, 2, 1), slots(Platform::Beta, 0, 1)];
+        new.items = vec![slots(Platform::ALPHA, 2, 1), slots(Platform::BETA, 0, 1)];
         new.items[1].item_id = None;
         new.creator = Some(creator("ada"));
 
@@ -109,7 +109,7 @@ async fn one_change_at_a_time_is_open() {
         apply(&store, customer, &pro(Active, 1, 0)).await;
         let mut tasks = tokio::task::JoinSet::new();
         for count in 2..22 {
-            let items = vec![slots(Platform::Alpha, 1, count)];
+            let items = vec![slots(Platform::ALPHA, 1, count)];
             let new = change(&store, customer, SlotChangeKind::Raise, items).await;
             let shared = (*store).clone();
             tasks.spawn(async move { (new.id, start(&shared, &new).await) });
@@ -132,7 +132,7 @@ async fn a_change_from_an_older_state_is_decided_anew() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
-        let items = vec![slots(Platform::Alpha, 1, 2)];
+        let items = vec![slots(Platform::ALPHA, 1, 2)];
         let new = change(&store, customer, SlotChangeKind::Raise, items).await;
         apply(&store, customer, &pro(Active, 5, 0)).await;
 
@@ -147,7 +147,7 @@ async fn a_raise_gives_its_places_when_the_processor_shows_it_and_the_named_acco
         apply(&store, customer, &pro(Active, 0, 0)).await;
         connect(&store, customer, &["bob", "cyd", "dan", "eve", "fay"]).await;
         assert_eq!(in_use(&store, customer).await, ["ada", "bob", "cyd"]);
-        let items = vec![slots(Platform::Alpha, 0, 2)];
+        let items = vec![slots(Platform::ALPHA, 0, 2)];
         let mut new = change(&store, customer, SlotChangeKind::Raise, items).await;
         new.creator = Some(creator("fay"));
 
@@ -171,7 +171,7 @@ async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing()
         apply(&store, customer, &pro(Active, 2, 1)).await;
         connect(&store, customer, &["bob", "cyd", "dan"]).await;
         let lower = async |count| {
-            let items = vec![slots(Platform::Alpha, 2, count)];
+            let items = vec![slots(Platform::ALPHA, 2, count)];
             change(&store, customer, SlotChangeKind::Lower, items).await
         };
 
@@ -179,7 +179,7 @@ async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing()
 
         let SlotChangeStart::InUse(occupied) = refused else { panic!("{refused:?}") };
         let accounts = ["ada", "bob", "cyd", "dan"].map(creator).to_vec();
-        let platform = Platform::Alpha;
+        let platform = Platform::ALPHA;
         let expected = OccupiedSlots { platform, must_free: 1, accounts, waiting: Vec::new() };
         assert_eq!(occupied, expected);
         assert_eq!(slot_changes::find_open(&store, customer).await.unwrap(), None);
@@ -194,7 +194,7 @@ async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_
         apply(&store, customer, &pro(Active, 2, 1)).await;
         connect(&store, customer, &["bob", "cyd", "dan", "eve", "fay", "gil"]).await;
         switch(&store, customer, "gil", false).await;
-        let items = vec![slots(Platform::Alpha, 2, 0)];
+        let items = vec![slots(Platform::ALPHA, 2, 0)];
         let lower = change(&store, customer, SlotChangeKind::Lower, items).await;
 
         let SlotChangeStart::InUse(occupied) = start(&store, &lower).await else { panic!() };
@@ -215,7 +215,7 @@ async fn a_place_that_is_being_given_up_cannot_be_taken() {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
         connect(&store, customer, &["bob", "cyd"]).await;
-        let items = vec![slots(Platform::Alpha, 1, 0)];
+        let items = vec![slots(Platform::ALPHA, 1, 0)];
         let lower = change(&store, customer, SlotChangeKind::Lower, items).await;
         let open = started(start(&store, &lower).await);
 
@@ -238,7 +238,7 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
-        let items = vec![slots(Platform::Alpha, 1, 2)];
+        let items = vec![slots(Platform::ALPHA, 1, 2)];
         let new = change(&store, customer, SlotChangeKind::Raise, items).await;
         let open = started(start(&store, &new).await);
         let later = LEASE_END.plus_seconds(60);
@@ -441,16 +441,16 @@ async fn accounts_in_use_never_exceed_the_limit_while_slots_change_and_accounts_
 
         assert!(reads > 0);
         let standing = slot_limits::usage(&store, customer, &allowances()).await.unwrap();
-        let slots = standing.subscription.unwrap().view.slots(Platform::Alpha);
-        assert_eq!(standing.limits.limit.on(Platform::Alpha), 3 + slots);
-        assert_eq!(standing.active.on(Platform::Alpha), 3 + slots);
+        let slots = standing.subscription.unwrap().view.slots(Platform::ALPHA);
+        assert_eq!(standing.limits.limit.on(Platform::ALPHA), 3 + slots);
+        assert_eq!(standing.active.on(Platform::ALPHA), 3 + slots);
     }
 }
 
 async fn assert_within_limit(store: &Store, customer: CustomerId) {
     let standing = slot_limits::usage(store, customer, &allowances()).await.unwrap();
-    for platform in Platform::ALL {
-        let (active, limit) = (standing.active.on(*platform), standing.limits.limit.on(*platform));
+    for platform in Platform::all() {
+        let (active, limit) = (standing.active.on(platform), standing.limits.limit.on(platform));
         assert!(active <= limit, "{active} of {limit} on {platform}");
     }
 }
@@ -459,9 +459,9 @@ async fn assert_within_limit(store: &Store, customer: CustomerId) {
 async fn change_to(store: &Store, customer: CustomerId, count: i64) {
     loop {
         let known = subscriptions::find(store, customer).await.unwrap().unwrap();
-        let before = known.view.slots(Platform::Alpha);
+        let before = known.view.slots(Platform::ALPHA);
         let kind = if count > before { SlotChangeKind::Raise } else { SlotChangeKind::Lower };
-        let items = vec![slots(Platform::Alpha, before, count)];
+        let items = vec![slots(Platform::ALPHA, before, count)];
         let new =
             NewSlotChange { version: known.version, ..change(store, customer, kind, items).await };
         match start(store, &new).await {

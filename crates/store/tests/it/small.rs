@@ -14,9 +14,9 @@ async fn a_route_is_verified_by_its_first_answer() {
     for store in testing::stores().await {
         let later = NOON.plus_seconds(1);
 
-        assert!(routes::mark_verified(&store, Platform::Beta, "account/me", NOON).await.unwrap());
-        assert!(!routes::mark_verified(&store, Platform::Beta, "account/me", later).await.unwrap());
-        assert!(routes::mark_verified(&store, Platform::Alpha, "users/me", later).await.unwrap());
+        assert!(routes::mark_verified(&store, Platform::BETA, "account/me", NOON).await.unwrap());
+        assert!(!routes::mark_verified(&store, Platform::BETA, "account/me", later).await.unwrap());
+        assert!(routes::mark_verified(&store, Platform::ALPHA, "users/me", later).await.unwrap());
 
         let route = |platform, route: &str, verified_at| VerifiedRoute {
             platform,
@@ -25,7 +25,7 @@ async fn a_route_is_verified_by_its_first_answer() {
         };
         assert_eq!(
             routes::list_verified(&store).await.unwrap(),
-            [route(Platform::Alpha, "users/me", later), route(Platform::Beta, "account/me", NOON),]
+            [route(Platform::ALPHA, "users/me", later), route(Platform::BETA, "account/me", NOON),]
         );
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn pro_version() -> PlanVersion {
         plan_id: "pro".to_owned(),
         price_cents: 4_900,
         monthly_credits: 30_000,
-        accounts: AccountCounts::each(|platform| if platform == Platform::Alpha { 2 } else { 0 }),
+        accounts: AccountCounts::each(|platform| if platform == Platform::ALPHA { 2 } else { 0 }),
     }
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> Subscrip
         period_end: Some(NOON.plus_seconds(30 * 86_400)),
         cancels_at: None,
         items: vec![
-            item("si_alpha", ItemBenefit::Slots(Platform::Alpha), alpha),
-            item("si_beta", ItemBenefit::Slots(Platform::Beta), beta),
+            item("si_alpha", ItemBenefit::Slots(Platform::ALPHA), alpha),
+            item("si_beta", ItemBenefit::Slots(Platform::BETA), beta),
             item("si_plan", ItemBenefit::Plan("pro".to_owned()), 1),
         ],
         paid: None,
@@ -199,15 +199,15 @@ async fn the_limit_is_what_everybody_has_and_the_plan_and_the_slots() {
             let standing = slot_limits::usage(&store, customer, &allowances()).await.unwrap();
             standing.limits.limit.on(platform)
         };
-        assert_eq!((limit(Platform::Alpha).await, limit(Platform::Beta).await), (1, 1));
+        assert_eq!((limit(Platform::ALPHA).await, limit(Platform::BETA).await), (1, 1));
 
         for status in SubscriptionStatus::ALL {
             apply(&store, customer, &pro(*status, 3, 1)).await;
 
-            let found = (limit(Platform::Alpha).await, limit(Platform::Beta).await);
+            let found = (limit(Platform::ALPHA).await, limit(Platform::BETA).await);
             let expected = if status.entitles() { (6, 2) } else { (1, 1) };
             assert_eq!(found, expected, "{status}");
-            assert_eq!(limit(Platform::Gamma).await, 1);
+            assert_eq!(limit(Platform::GAMMA).await, 1);
         }
     }
 }

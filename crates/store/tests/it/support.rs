@@ -119,7 +119,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
         customer,
         authority: ChangeAuthority::Operator,
         creator_id: creator(creator_id),
-        platform: Platform::Alpha,
+        platform: Platform::ALPHA,
         platform_account_id: "4711".to_owned(),
         replaces_identity: false,
         credentials: SealedCredentials {
@@ -192,7 +192,7 @@ impl TestCaller {
             key_version: self.key_version,
             account: self.account.clone(),
             account_version: self.account_version,
-            platform: Platform::Alpha,
+            platform: Platform::ALPHA,
             method: Method::Get,
             route: Arc::from("users/me"),
             path: "users/me".to_owned(),

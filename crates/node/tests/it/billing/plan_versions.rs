@@ -1,5 +1,6 @@
 //! Versions of plans: whoever bought a plan keeps it as it was sold, whatever becomes of the offer.
 
+use domain::platform::Platform;
 use serde_json::{Value, json};
 use settings::billing::Plan;
 
@@ -48,7 +49,8 @@ async fn subscribers_keep_the_accounts_of_a_plan_that_is_edited_or_removed() {
         app.stop_service().await;
         app.start_service(|config| {
             let plan = &mut config.plans[0];
-            (plan.price_cents, plan.monthly_credits, plan.platforms.platform_alpha) = (3_900, 7, 1);
+            (plan.price_cents, plan.monthly_credits) = (3_900, 7);
+            plan.platforms.set(Platform::ALPHA, 1);
         })
         .await
         .unwrap();
@@ -124,7 +126,9 @@ async fn a_configured_price_that_was_sold_on_other_terms_is_refused_at_start() {
                 match change {
                     0 => plan.monthly_credits += 1,
                     1 => plan.price_cents += 1,
-                    _ => plan.platforms.platform_gamma += 1,
+                    _ => {
+                        plan.platforms.set(Platform::GAMMA, plan.platforms.of(Platform::GAMMA) + 1)
+                    }
                 }
             });
 

@@ -74,7 +74,7 @@ impl World {
             key_version: key.version,
             account: creator,
             account_version: account.version,
-            platform: Platform::Alpha,
+            platform: Platform::ALPHA,
             method: Method::Get,
             route: Arc::from("users/me"),
             path: "users/me".to_owned(),

@@ -43,7 +43,7 @@ async fn leave_a_call(stage: &Stage, idempotency: Option<IdempotencyClaim>) -> C
         key_version: 0,
         account,
         account_version: found.version,
-        platform: Platform::Alpha,
+        platform: Platform::ALPHA,
         method: Method::Post,
         route: "POST lists".into(),
         path: "lists".to_owned(),

@@ -81,22 +81,22 @@ async fn every_route_is_sent_named_and_charged(platform: Platform, prefix: &str)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_alpha_is_sent_named_and_charged() {
-    every_route_is_sent_named_and_charged(Platform::Alpha, "/").await;
+    every_route_is_sent_named_and_charged(Platform::ALPHA, "/").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_beta_is_sent_named_and_charged() {
-    every_route_is_sent_named_and_charged(Platform::Beta, "/api/v1/").await;
+    every_route_is_sent_named_and_charged(Platform::BETA, "/api/v1/").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_gamma_is_sent_named_and_charged() {
-    every_route_is_sent_named_and_charged(Platform::Gamma, "/").await;
+    every_route_is_sent_named_and_charged(Platform::GAMMA, "/").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_delta_is_sent_named_and_charged() {
-    every_route_is_sent_named_and_charged(Platform::Delta, "/").await;
+    every_route_is_sent_named_and_charged(Platform::DELTA, "/").await;
 }
 
 /// The routes of a simulated platform that need no id: all reads succeed but `refused`, which need a parameter
@@ -133,7 +133,7 @@ async fn routes_without_ids_answer(platform: Platform, refused: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_alpha_answers_its_routes_through_the_gateway() {
-    routes_without_ids_answer(Platform::Alpha, &["GET payouts/dac7", "GET users/list"]).await;
+    routes_without_ids_answer(Platform::ALPHA, &["GET payouts/dac7", "GET users/list"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -151,17 +151,17 @@ async fn the_simulated_beta_answers_its_routes_through_the_gateway() {
         "GET media",
         "GET uservault/album/content",
     ];
-    routes_without_ids_answer(Platform::Beta, &need_an_id_or_a_text).await;
+    routes_without_ids_answer(Platform::BETA, &need_an_id_or_a_text).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_gamma_answers_its_routes_through_the_gateway() {
-    routes_without_ids_answer(Platform::Gamma, &[]).await;
+    routes_without_ids_answer(Platform::GAMMA, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_delta_answers_its_routes_through_the_gateway() {
-    routes_without_ids_answer(Platform::Delta, &["GET media/bulk"]).await;
+    routes_without_ids_answer(Platform::DELTA, &["GET media/bulk"]).await;
 }
 
 /// Shorthands of `platform_gamma` and what they lead to (specification 4.3), for the account 66f0a1.

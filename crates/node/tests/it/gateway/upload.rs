@@ -583,7 +583,12 @@ async fn memory_does_not_grow_with_the_file() {
         const PIECES: usize = 1_024;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}", listener.local_addr().unwrap());
-        stage.restart_with(|config| config.platforms.platform_gamma.base_url = base_url).await;
+        stage
+            .restart_with(|config| {
+                config.platforms.get_mut(domain::platform::Platform::GAMMA).unwrap().base_url =
+                    base_url;
+            })
+            .await;
         let form = Form::new().file("a.mp4", "video/mp4", b"");
         let (piece, whole) = (wild(65_536), form.body());
         let (begin, end) = whole.split_at(whole.len() - "\r\n------a-boundary--\r\n".len());

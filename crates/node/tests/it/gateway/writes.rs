@@ -331,7 +331,8 @@ async fn a_platform_without_tls_was_not_reached() {
         let at = |scheme: &str| {
             let text = format!("{scheme}://{address}");
             move |config: &mut settings::Config| {
-                config.platforms.platform_alpha.base_url = text;
+                config.platforms.get_mut(domain::platform::Platform::ALPHA).unwrap().base_url =
+                    text;
             }
         };
         stage.restart_with(at("https")).await;

@@ -410,7 +410,7 @@ fn config(
     ));
     let patient =
         "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
-    for platform in domain::platform::Platform::ALL {
+    for platform in domain::platform::Platform::all() {
         let base = world.platform_url(platform.as_str());
         add(format!("[platforms.{platform}]\nbase_url = {base:?}"));
         add(format!("[platforms.{platform}.timeouts]\n{patient}"));

@@ -26,7 +26,7 @@ pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
         key_version: 1,
         account: "ada".parse().unwrap(),
         account_version: 1,
-        platform: Platform::Alpha,
+        platform: Platform::ALPHA,
         method: Method::Get,
         route: "users/me".into(),
         path: "users/me".to_owned(),

@@ -1,0 +1,220 @@
+//! Which platforms the configuration declares: found before anything else is read, because other sections name them.
+
+use config::{Map, Value, ValueKind};
+use domain::platform::{Platform, PlatformDeclaration, PlatformNameProblem};
+
+use super::ConfigProblem;
+
+/// What a platform that extends none starts from, over the settings of platform_alpha.
+const BLANK: &str = r#"
+    headers = []
+    verify_route = { path = "", id_pointer = "", equals_field = "", accepted_statuses = [] }
+"#;
+
+/// Declares the platforms of `tree`. A platform that extends a built-in one gets its default settings below
+/// its own, and if it is the only one, and the built-in one is not set up itself, it takes that one's place.
+///
+/// `tree` and `defaults` become complete: each declared platform has every key. Returns what is wrong.
+pub(super) fn declare(tree: &mut Value, defaults: &mut Value) -> Vec<ConfigProblem> {
+    let mut problems = Vec::new();
+    let mut declarations = Vec::new();
+    for name in names(tree) {
+        match declaration(&name, tree, defaults) {
+            Ok(declaration) => declarations.push(declaration),
+            Err(problem) => {
+                problems.push(problem);
+                remove(tree, &name);
+            }
+        }
+    }
+    remove_replaced(tree, defaults, &mut declarations);
+    if let Err(problem) = Platform::declare(&declarations) {
+        let (PlatformNameProblem::Malformed(name) | PlatformNameProblem::Repeated(name)) = &problem;
+        problems.push(ConfigProblem::new(format!("platforms.{name}"), problem.to_string()));
+    }
+    drop_aliases(tree, &declarations);
+    problems
+}
+
+/// The built-in platforms in their order, then the others by name.
+fn names(tree: &Value) -> Vec<String> {
+    let mut names: Vec<String> = Platform::BUILT_IN.map(|it| it.as_str().to_owned()).to_vec();
+    let mut others: Vec<&String> =
+        section(tree, "platforms").into_iter().flat_map(Map::keys).collect();
+    others.sort_unstable();
+    for name in others {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// What is declared by one table, whose missing keys are filled in.
+fn declaration(
+    name: &str,
+    tree: &mut Value,
+    defaults: &mut Value,
+) -> Result<PlatformDeclaration, ConfigProblem> {
+    let sells_slots = has_slot_price(tree, name);
+    let plain = |stored_name: &str| PlatformDeclaration {
+        name: name.to_owned(),
+        stored_name: stored_name.to_owned(),
+        sells_slots,
+    };
+    let extends = text(tree, name, "extends");
+    if is_built_in(name) {
+        return match extends.as_str() {
+            "" => Ok(plain(name)),
+            _ => Err(problem(name, "extends", "must be empty: this platform is built in")),
+        };
+    }
+    if !extends.is_empty() && !is_built_in(&extends) {
+        let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
+        return Err(problem(name, "extends", &super::reading::unknown(&extends, built_in)));
+    }
+    if extends.is_empty() && text(tree, name, "catalog").is_empty() {
+        return Err(undeclared(name));
+    }
+    if !domain::platform::is_name(name) {
+        let message =
+            "must be named by 1 to 32 lowercase letters, digits and `_`, starting with a letter";
+        return Err(ConfigProblem::new(format!("platforms.{name}"), message));
+    }
+    let base = base(defaults, &extends);
+    put(defaults, name, base.clone());
+    let mut whole = base;
+    if let Some(given) = section(tree, "platforms").and_then(|all| all.get(name)).cloned() {
+        lay_over(&mut whole, given);
+    }
+    put(tree, name, whole);
+    Ok(plain(name))
+}
+
+/// A table of a name that is not built in, and that says neither what it extends nor which routes it has.
+fn undeclared(name: &str) -> ConfigProblem {
+    let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
+    let unknown = super::reading::unknown(name, built_in);
+    let message = format!("{unknown} A platform of your own needs `extends` or `catalog`");
+    ConfigProblem::new(format!("platforms.{name}"), message)
+}
+
+/// Removes each built-in platform that has one platform in its place, which keeps its stored name.
+fn remove_replaced(
+    tree: &mut Value,
+    defaults: &mut Value,
+    declarations: &mut Vec<PlatformDeclaration>,
+) {
+    for built_in in Platform::BUILT_IN {
+        let built_in = built_in.as_str();
+        let mut extending = declarations
+            .iter_mut()
+            .filter(|declared| text(tree, &declared.name, "extends") == built_in);
+        let (Some(only), None) = (extending.next(), extending.next()) else { continue };
+        if !text(tree, built_in, "base_url").is_empty() {
+            continue;
+        }
+        built_in.clone_into(&mut only.stored_name);
+        only.sells_slots |= has_slot_price(tree, built_in);
+        remove(tree, built_in);
+        remove(defaults, built_in);
+        declarations.retain(|declared| declared.name != built_in);
+    }
+}
+
+/// Where both names of a platform stand in one table, the default under the stored name goes.
+fn drop_aliases(tree: &mut Value, declarations: &[PlatformDeclaration]) {
+    for key in ["included", "prices"] {
+        let table = section_mut(tree, "slots").and_then(|slots| slots.get_mut(key));
+        let Some(ValueKind::Table(table)) = table.map(|value| &mut value.kind) else { continue };
+        for declared in declarations {
+            if declared.name != declared.stored_name && table.contains_key(&declared.name) {
+                table.remove(&declared.stored_name);
+            }
+        }
+    }
+}
+
+fn base(defaults: &Value, extends: &str) -> Value {
+    let of = |name: &str| section(defaults, "platforms").and_then(|all| all.get(name)).cloned();
+    if !extends.is_empty() {
+        return of(extends).unwrap_or_else(empty);
+    }
+    let mut base = of(Platform::ALPHA.as_str()).unwrap_or_else(empty);
+    if let Ok(blank) = super::layer(BLANK).build() {
+        lay_over(&mut base, blank.cache);
+    }
+    base
+}
+
+fn empty() -> Value {
+    Value::new(None, ValueKind::Table(Map::new()))
+}
+
+/// Puts `over` on top of `below`: tables key by key, everything else as a whole.
+fn lay_over(below: &mut Value, over: Value) {
+    match (&mut below.kind, over.kind) {
+        (ValueKind::Table(below), ValueKind::Table(over)) => {
+            for (key, value) in over {
+                match below.get_mut(&key) {
+                    Some(below) => lay_over(below, value),
+                    None => drop(below.insert(key, value)),
+                }
+            }
+        }
+        (below, over) => *below = over,
+    }
+}
+
+fn section<'a>(tree: &'a Value, name: &str) -> Option<&'a Map<String, Value>> {
+    let ValueKind::Table(root) = &tree.kind else { return None };
+    match &root.get(name)?.kind {
+        ValueKind::Table(section) => Some(section),
+        _ => None,
+    }
+}
+
+fn section_mut<'a>(tree: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    let ValueKind::Table(root) = &mut tree.kind else { return None };
+    match &mut root.get_mut(name)?.kind {
+        ValueKind::Table(section) => Some(section),
+        _ => None,
+    }
+}
+
+fn put(tree: &mut Value, name: &str, value: Value) {
+    if let Some(all) = section_mut(tree, "platforms") {
+        all.insert(name.to_owned(), value);
+    }
+}
+
+fn remove(tree: &mut Value, name: &str) {
+    if let Some(all) = section_mut(tree, "platforms") {
+        all.remove(name);
+    }
+}
+
+/// A text of a platform's table; empty when there is none.
+fn text(tree: &Value, name: &str, key: &str) -> String {
+    let table = section(tree, "platforms").and_then(|all| all.get(name));
+    match table.map(|table| &table.kind) {
+        Some(ValueKind::Table(table)) => {
+            let value = table.get(key).cloned();
+            value.and_then(|value| value.into_string().ok()).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+fn has_slot_price(tree: &Value, name: &str) -> bool {
+    let prices = section(tree, "slots").and_then(|slots| slots.get("prices"));
+    matches!(prices.map(|prices| &prices.kind), Some(ValueKind::Table(table)) if table.contains_key(name))
+}
+
+fn is_built_in(name: &str) -> bool {
+    Platform::BUILT_IN.iter().any(|platform| platform.as_str() == name)
+}
+
+fn problem(name: &str, key: &str, message: &str) -> ConfigProblem {
+    ConfigProblem::new(format!("platforms.{name}.{key}"), message)
+}
