@@ -405,7 +405,7 @@ async fn a_server_that_takes_no_writes_is_refused_and_says_so() {
     let Err(error) = refused else { panic!("{refused:?}") };
     assert!(error.is_outage());
     assert!(
-        error.to_string().ends_with("the server takes no writes: it is set to read only"),
+        error.to_string().ends_with("the server accepts no writes: it is set to read only"),
         "{error}"
     );
     assert!(reader.is_ok(), "{reader:?}");
