@@ -1,8 +1,9 @@
-//! The rules of money as queries: what was paid, granted and taken back agree, in both directions.
+//! The rules of money as queries: what was paid, granted and taken back must agree, in both
+//! directions.
 
 use crate::verify::LedgerRule;
 
-/// Rules that look at every payment there is.
+/// Rules that check every payment.
 pub(crate) const PAYMENTS: &[LedgerRule] = &[
     LedgerRule {
         name: "every ledger entry of a payment intent has one paid order of the same customer and credits",
@@ -133,7 +134,7 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
     },
 ];
 
-/// Rules that look at every lot there is.
+/// Rules that check every lot.
 pub(crate) const LOTS: &[LedgerRule] = &[
     LedgerRule {
         name: "what is left and spent of a customer's lots is what is available and used, less what is owed",
