@@ -176,8 +176,7 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
     Ok(PaymentOutcome::Granted(receipt))
 }
 
-/// Whether a payment intent is recorded as paying for a pack or an invoice; none if it is not
-/// recorded.
+/// What a recorded payment intent paid for: a pack or an invoice. None if it is unknown.
 pub async fn source_of(store: &Store, intent: &str) -> Result<Option<PaymentSource>, StoreError> {
     const SQL: &str = "select source from sales where intent_id = $1";
     let row = store.read().await?.row(SQL, &[intent.into()]).await?;
@@ -280,7 +279,7 @@ fn of_order(
         return differ(Mismatch::UnknownOrder, format!("{} names no order of ours", paid.payment));
     };
     if paid.processor_customer != Some(order.processor_customer.as_str()) {
-        let who = paid.processor_customer.unwrap_or("nobody");
+        let who = paid.processor_customer.unwrap_or("no customer");
         let details = format!("{} is of {}, paid by {who}", order.id, order.processor_customer);
         return differ(Mismatch::OtherCustomer, details);
     }
@@ -295,12 +294,12 @@ fn of_order(
     }
     if order.amount_cents != subtotal_cents {
         let details =
-            format!("{} costs {} cents, paid were {subtotal_cents}", order.id, order.amount_cents);
+            format!("{} costs {} cents, not {subtotal_cents}", order.id, order.amount_cents);
         return differ(Mismatch::OtherAmount, details);
     }
     let payment = order.payment.as_deref();
     if order.state.is_paid() && payment != Some(paid.payment) {
-        let details = format!("{} was paid by {} before", order.id, payment.unwrap_or("nothing"));
+        let details = format!("{} was already paid by {}", order.id, payment.unwrap_or("nothing"));
         return differ(Mismatch::OtherPayment, details);
     }
     let part = SalePart {
@@ -325,14 +324,14 @@ async fn of_invoice(
 ) -> Result<Result<PaymentGrantee, PaymentMismatch>, StoreError> {
     if invoice.livemode != paid.livemode {
         let details = format!(
-            "livemode of the deployment is {}, of the invoice {}",
+            "the deployment has livemode {}, the invoice {}",
             invoice.livemode, paid.livemode
         );
         return Ok(Err(PaymentMismatch { reason: Mismatch::OtherMode, details }));
     }
     let payer = paid.processor_customer.unwrap_or_default();
     let Some(customer) = processor_customers::owner_in(tx, payer).await? else {
-        let details = format!("{payer} is no customer of ours");
+        let details = format!("{payer} is not one of our customers");
         return Ok(Err(PaymentMismatch { reason: Mismatch::OtherCustomer, details }));
     };
     let goods = invoice.parts.iter().map(|sold| sold.goods(&invoice.subscription, paid.at));
@@ -392,8 +391,7 @@ async fn insert_sale(
     Ok(tx.execute(INSERT, &values).await? == 1)
 }
 
-/// Grants a lot for each part of a sale that brings credits, and adjusts them for money that has
-/// already gone back.
+/// Grants a lot for each part that brings credits, and adjusts them for money already returned.
 async fn grant(
     tx: &mut Tx,
     mut holdings: CreditHoldings,
@@ -466,8 +464,7 @@ async fn write(
     holdings.book(tx, label).await.map(drop)
 }
 
-/// Handles a payment that was granted before: a repetition if it was for the same order, otherwise
-/// a mismatch.
+/// Handles a payment that was granted before: to the same order, or to another one (a mismatch).
 async fn repeated(
     mut tx: Tx,
     grantee: &PaymentGrantee,
@@ -486,7 +483,7 @@ async fn repeated(
         let (credits, balance) = (row.credits(2)?, row.credits(3)?);
         return Ok(PaymentOutcome::Repeated(PaymentReceipt { customer, credits, balance }));
     }
-    let details = format!("{} was granted to {customer} before", paid.payment);
+    let details = format!("{} was already granted to {customer}", paid.payment);
     refuse(tx, PaymentMismatch { reason: Mismatch::OtherPayment, details }, paid).await
 }
 

@@ -187,7 +187,7 @@ async fn of_pack(tx: &mut Tx, sale: &str) -> Result<LotSelection, StoreError> {
 
 async fn unknown(mut tx: Tx, reversal: &PaymentReversal<'_>) -> Result<ReversalEffect, StoreError> {
     let details =
-        format!("the {} is of {}, which was never booked", reversal.kind, reversal.intent);
+        format!("the {} belongs to {}, which was never recorded", reversal.kind, reversal.intent);
     let unmatched = UnmatchedMoney {
         object: reversal.id,
         reason: Mismatch::UnknownPayment,

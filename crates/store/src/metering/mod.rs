@@ -221,7 +221,7 @@ pub enum HoldOutcome {
     BudgetExhausted {
         /// What the key may spend in the UTC month in which the call began.
         budget: Credits,
-        /// What that month's calls have spent or hold.
+        /// What that month's calls and exports have spent or hold.
         used: Credits,
         /// When the next month begins.
         resets_at: Timestamp,

@@ -558,23 +558,23 @@ async fn money_that_disagrees_with_the_ledger_is_found() {
         ),
         (
             "update sale_parts set taken = taken + 200",
-            "the refunds and disputes of a sale take at most what it brought",
+            "the refunds and disputes of a sale take at most the credits it granted",
         ),
         (
             "update sales set reversed_cents = reversed_cents + 1",
-            "what of a sale has gone back is what its refunds and disputes say, and at most what was charged",
+            "the reversed money of a sale equals its refunds and disputes, and is at most what was charged",
         ),
         (
             "update sale_parts set credits = credits - 1",
-            "the credits of what was sold are the credits of its lot",
+            "the credits of each part sold equal the credits of its lot",
         ),
         (
             "update lots set spent = spent + 1, taken = taken - 1",
-            "what is left and spent of a customer's lots is what is available and used, less what is owed",
+            "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
         ),
         (
             "update lots set spent = spent + 2, taken = taken - 2",
-            "the ledger's entries of a lot are what is left and spent of it",
+            "the ledger entries of a lot add up to the credits left and spent of it",
         ),
     ];
     for (sql, rule) in damages {
@@ -604,7 +604,7 @@ async fn a_plan_month_with_more_credits_than_its_lines_bought_is_found() {
 
         let found = verify::check(&store, NOON).await.unwrap();
         let rules: Vec<_> = found.iter().map(|violation| violation.rule).collect();
-        assert_eq!(rules, ["a plan's credits are what its paid lines bought, rounded up"]);
+        assert_eq!(rules, ["a plan's credits equal what its paid lines bought, rounded up"]);
     }
 }
 

@@ -434,7 +434,7 @@ async fn a_day_above_its_cap_and_an_end_that_differs_from_the_orders_are_found()
             rules,
             [
                 "the top-ups of a customer's day stay within the cap that each was claimed under",
-                "a top-up ends as its order does, and costs what it costs",
+                "a top-up has the same outcome and price as its order",
             ]
         );
     }

@@ -438,10 +438,10 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
     assert_eq!(store::metering::count_set_aside(&store).await.unwrap(), 7);
     let violations = store::verify::check(&store, NOON).await.unwrap();
     let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
-    assert_eq!(rules[..7], ["every row of counted usage can be read"; 7]);
+    assert_eq!(rules[..7], ["every row of usage counts can be read"; 7]);
     let missing = [
-        "usage by day counts every ended call once",
-        "usage by endpoint counts every ended call once",
+        "usage by day counts every settled call once",
+        "usage by endpoint counts every settled call once",
     ];
     assert_eq!(rules[7..], missing, "{violations:?}");
 }

@@ -45,7 +45,7 @@ async fn credits_set_aside_without_a_call_are_found() {
     for rules in broken_by(sql).await {
         assert_eq!(
             rules,
-            ["what a customer has held is the cost of the calls and exports that are open"]
+            ["a customer's held credits equal the cost of its open calls and exports"]
         );
     }
 }
@@ -54,7 +54,10 @@ async fn credits_set_aside_without_a_call_are_found() {
 async fn credits_spent_without_a_call_are_found() {
     let sql = "update customer_credits set spent = spent + 1, available = available - 1";
     for rules in broken_by(sql).await {
-        assert_eq!(rules, ["what a customer spent is what settled calls and exports were charged"]);
+        assert_eq!(
+            rules,
+            ["a customer's spent credits equal the charges of its settled calls and exports"]
+        );
     }
 }
 
@@ -65,8 +68,8 @@ async fn credits_granted_without_a_booking_are_found() {
         assert_eq!(
             rules,
             [
-                "what a customer was granted and lost is the sum of its ledger",
-                "what is left and spent of a customer's lots is what is available and used, less what is owed",
+                "a customer's credits granted and removed equal the sum of its ledger",
+                "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
             ]
         );
     }
@@ -78,10 +81,10 @@ async fn a_lost_call_is_found() {
         assert_eq!(
             rules,
             [
-                "what a customer spent is what settled calls and exports were charged",
+                "a customer's spent credits equal the charges of its settled calls and exports",
                 "an Idempotency-Key is running exactly while its call is open",
-                "usage by day counts every ended call once",
-                "usage by endpoint counts every ended call once",
+                "usage by day counts every settled call once",
+                "usage by endpoint counts every settled call once",
             ]
         );
     }
@@ -93,7 +96,7 @@ async fn usage_that_counts_another_number_of_calls_is_found() {
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
         select customer_id, key_id, 20000, 1, 0, 1, 0 from usage_by_day";
     for rules in broken_by(day).await {
-        assert_eq!(rules, ["usage by day counts every ended call once"]);
+        assert_eq!(rules, ["usage by day counts every settled call once"]);
     }
     let route = "
         insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls, errors,
@@ -101,7 +104,7 @@ async fn usage_that_counts_another_number_of_calls_is_found() {
         select customer_id, key_id, 20000, creator_id, platform, method, route, 1, 0, last_status, last_at
         from usage_by_route";
     for rules in broken_by(route).await {
-        assert_eq!(rules, ["usage by endpoint counts every ended call once"]);
+        assert_eq!(rules, ["usage by endpoint counts every settled call once"]);
     }
 }
 
@@ -115,8 +118,8 @@ async fn a_lost_note_of_usage_is_found() {
 
     let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
     let expected = [
-        "usage by day counts every ended call once",
-        "usage by endpoint counts every ended call once",
+        "usage by day counts every settled call once",
+        "usage by endpoint counts every settled call once",
     ];
     assert_eq!(rules, expected);
 }
@@ -124,7 +127,7 @@ async fn a_lost_note_of_usage_is_found() {
 #[tokio::test]
 async fn a_lost_answer_is_found() {
     for rules in broken_by("update idempotency set answer = null").await {
-        assert_eq!(rules, ["an answer is kept exactly when it is said to be"]);
+        assert_eq!(rules, ["a response is stored exactly when its state says so"]);
     }
     for rules in broken_by("update idempotency set answer_state = 'running', answer = null").await {
         assert_eq!(rules, ["an Idempotency-Key is running exactly while its call is open"]);
