@@ -1,4 +1,4 @@
-//! The store on every database that is available: each function, races, crashes, and the books.
+//! Tests of the store on every available database: each function, races, crashes, and the ledger.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

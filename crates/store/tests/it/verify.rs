@@ -1,4 +1,4 @@
-//! The checks find what they are for: every rule is broken once.
+//! The checks detect violations: every rule is broken once.
 
 use domain::charge::Outcome;
 use store::metering::{CallResolution, Hold, IdempotencyClaim};
@@ -6,7 +6,7 @@ use store::{idempotency, testing, verify};
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, is_held, resolution};
 
-/// A database with an ended call, an open one, and a stored answer.
+/// A database with a settled call, an open one, and a stored response.
 async fn used(store: &store::Store) {
     let caller = TestCaller::with(store, 100).await;
     let metering = TestMetering::start(store).await;
@@ -26,7 +26,7 @@ async fn used(store: &store::Store) {
     assert_sound(store).await;
 }
 
-/// Damages a used database and gives the rules that are then broken.
+/// Damages a used database and returns the rules that are then violated.
 async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
     let mut found = Vec::new();
     for store in testing::stores().await {
@@ -40,7 +40,7 @@ async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
 }
 
 #[tokio::test]
-async fn credits_set_aside_without_a_call_are_found() {
+async fn credits_held_without_a_call_are_detected() {
     let sql = "update customer_credits set held = held + 1, available = available - 1";
     for rules in broken_by(sql).await {
         assert_eq!(
@@ -51,7 +51,7 @@ async fn credits_set_aside_without_a_call_are_found() {
 }
 
 #[tokio::test]
-async fn credits_spent_without_a_call_are_found() {
+async fn credits_spent_without_a_call_are_detected() {
     let sql = "update customer_credits set spent = spent + 1, available = available - 1";
     for rules in broken_by(sql).await {
         assert_eq!(
@@ -62,7 +62,7 @@ async fn credits_spent_without_a_call_are_found() {
 }
 
 #[tokio::test]
-async fn credits_granted_without_a_booking_are_found() {
+async fn credits_granted_without_a_ledger_entry_are_detected() {
     let sql = "update customer_credits set granted = granted + 1, available = available + 1";
     for rules in broken_by(sql).await {
         assert_eq!(
@@ -76,7 +76,7 @@ async fn credits_granted_without_a_booking_are_found() {
 }
 
 #[tokio::test]
-async fn a_lost_call_is_found() {
+async fn a_lost_call_is_detected() {
     for rules in broken_by("delete from calls where state = 'settled'").await {
         assert_eq!(
             rules,
@@ -91,7 +91,7 @@ async fn a_lost_call_is_found() {
 }
 
 #[tokio::test]
-async fn usage_that_counts_another_number_of_calls_is_found() {
+async fn wrong_usage_counts_are_detected() {
     let day = "
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
         select customer_id, key_id, 20000, 1, 0, 1, 0 from usage_by_day";
@@ -109,7 +109,7 @@ async fn usage_that_counts_another_number_of_calls_is_found() {
 }
 
 #[tokio::test]
-async fn a_lost_note_of_usage_is_found() {
+async fn lost_pending_usage_counts_are_detected() {
     let store = testing::sqlite().await;
     used(&store).await;
     assert_eq!(testing::run_raw(&store, "delete from usage_pending").await.unwrap(), 1);
@@ -125,7 +125,7 @@ async fn a_lost_note_of_usage_is_found() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_found() {
+async fn a_lost_response_is_detected() {
     for rules in broken_by("update idempotency set answer = null").await {
         assert_eq!(rules, ["a response is stored exactly when its state says so"]);
     }
@@ -135,7 +135,7 @@ async fn a_lost_answer_is_found() {
 }
 
 #[tokio::test]
-async fn a_hold_long_after_its_expiry_is_found() {
+async fn a_hold_long_after_its_expiry_is_detected() {
     for store in testing::stores().await {
         used(&store).await;
         let expiry = NOON.plus_seconds(170);
