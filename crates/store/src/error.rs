@@ -71,7 +71,7 @@ pub enum StoreError {
         value: String,
     },
     /// The database URL starts with neither `sqlite:` nor `postgres:`.
-    #[error("a database url starts with sqlite: or postgres://")]
+    #[error("a database URL must start with sqlite: or postgres://")]
     UnknownUrl,
     /// A file next to the database could not be opened.
     #[error("{path} cannot be opened")]

@@ -197,7 +197,7 @@ pub enum HoldRefusal {
     #[error("too many calls wait to be metered")]
     Overloaded,
     /// The database does not respond, or its disk is full; retry shortly.
-    #[error("calls cannot be metered for the moment")]
+    #[error("calls cannot be metered at the moment")]
     Unavailable,
     /// The balance could not be read.
     #[error("the balance could not be read")]

@@ -160,7 +160,7 @@ async fn set_aside(
         table,
         id,
         reason,
-        "a row of counted usage cannot be read and was set aside; `verify` shows what is missing"
+        "an unreadable row of usage counts was set aside; `verify` shows what is missing"
     );
     Ok(())
 }

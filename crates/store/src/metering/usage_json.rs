@@ -79,10 +79,10 @@ fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
     let name = |index: usize| {
         text(names.get(index), "a name of the endpoint").map(|name| Cow::Owned(name.to_owned()))
     };
-    let keys = keys.as_array().ok_or("the keys are no list")?;
+    let keys = keys.as_array().ok_or("the keys are not a list")?;
     let key = |element: &Value| -> Result<KeyDelta, String> {
         let number = |index: usize| element.get(index).and_then(Value::as_i64);
-        let count = |index: usize| number(index).ok_or("a count is no number");
+        let count = |index: usize| number(index).ok_or("a count is not a number");
         Ok(KeyDelta {
             key: id(element.get(0), "a key")?,
             calls: count(1)?,
@@ -94,7 +94,7 @@ fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
     };
     Ok(EndpointDelta {
         customer: id(Some(customer), "the customer")?,
-        day: day.as_i64().ok_or("the day is no number")?,
+        day: day.as_i64().ok_or("the day is not a number")?,
         account: name(0)?,
         platform: name(1)?,
         method: name(2)?,
@@ -104,11 +104,11 @@ fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
 }
 
 fn text<'v>(value: Option<&'v Value>, what: &str) -> Result<&'v str, String> {
-    value.and_then(Value::as_str).ok_or_else(|| format!("{what} is no text"))
+    value.and_then(Value::as_str).ok_or_else(|| format!("{what} is not a text"))
 }
 
 fn id<T: FromStr>(value: Option<&Value>, what: &str) -> Result<T, String> {
-    text(value, what)?.parse().map_err(|_| format!("{what} is no id"))
+    text(value, what)?.parse().map_err(|_| format!("{what} is not an id"))
 }
 
 #[cfg(test)]
