@@ -7,7 +7,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::disallowed_methods,
-    reason = "a benchmark that meets what it does not expect must fail, and it owns its tasks"
+    reason = "a benchmark must fail when something unexpected happens, and it owns its tasks"
 )]
 
 use std::sync::Arc;

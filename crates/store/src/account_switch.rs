@@ -15,7 +15,7 @@ use crate::{Store, StoreError, customers, notices, slot_limits};
 
 /// An account to be switched off or on.
 pub struct AccountSwitch<'s> {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The authority for the request.
     pub authority: ChangeAuthority,

@@ -19,7 +19,7 @@ use crate::{Store, StoreError, customers, keys, notices, slot_limits};
 /// A connected account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The id the customer chose.
     pub creator_id: CreatorId,
@@ -75,7 +75,7 @@ impl Account {
 /// An account to be connected.
 #[derive(Debug, Clone)]
 pub struct NewAccount {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The authority for the request, checked again in the transaction that stores the account.
     pub authority: ChangeAuthority,
@@ -119,7 +119,7 @@ pub enum ConnectionOutcome {
 /// An account to be deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountRemoval<'r> {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The authority for the request.
     pub authority: ChangeAuthority,

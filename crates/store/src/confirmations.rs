@@ -16,7 +16,7 @@ use crate::sql::hex;
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers};
 
-/// The use of a link.
+/// A request to use an emailed link.
 #[derive(Debug, Clone)]
 pub struct EmailConfirmation<'a> {
     /// The hash of the link's token.
@@ -27,7 +27,7 @@ pub struct EmailConfirmation<'a> {
     pub jobs: &'a [NewJob],
     /// The audit entry to write on success.
     pub entry: Option<&'a AuditEntry>,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 
@@ -45,7 +45,7 @@ pub struct TrialGrant {
 pub enum ConfirmationOutcome {
     /// The address is confirmed and is now its customer's.
     Confirmed {
-        /// Whose it is.
+        /// The customer who owns it.
         customer: CustomerId,
         /// The address.
         email: Email,

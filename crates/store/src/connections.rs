@@ -21,7 +21,7 @@ pub struct ConnectionRequest<'r> {
     pub creator_id: &'r CreatorId,
     /// The account's platform.
     pub platform: Platform,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

@@ -62,7 +62,7 @@ pub struct NewCustomer {
     pub email_verified_at: Option<Timestamp>,
     /// `Pending` for registrations with a trial.
     pub trial: TrialState,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
     /// The customer's first key.
     pub first_key: NewKey,

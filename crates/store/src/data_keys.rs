@@ -18,7 +18,7 @@ pub struct DataKey {
     pub wrapped: Vec<u8>,
     /// The id of the master key that wraps it.
     pub master_key: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 

@@ -21,7 +21,7 @@ pub struct EndedSubscription {
     pub has_ended: bool,
 }
 
-/// An invoice that is to be voided.
+/// An invoice to be voided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidedInvoice {
     /// Its id at the processor.

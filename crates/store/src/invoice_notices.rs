@@ -16,7 +16,7 @@ pub struct FailedPayment<'a> {
     pub attempt: i64,
     /// The customer whose invoice it is.
     pub customer: CustomerId,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

@@ -48,7 +48,7 @@ pub struct Job {
 pub struct JobClaimant {
     /// The node that claims.
     pub node: NodeId,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
     /// When other nodes may take the job over.
     pub leased_until: Timestamp,

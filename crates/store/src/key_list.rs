@@ -14,7 +14,7 @@ use crate::{Store, StoreError};
 /// How many revoked keys are listed: the newest.
 const REVOKED_MAX: i64 = 100;
 
-/// A key and its use.
+/// A key with its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedKey {
     /// The key.

@@ -16,7 +16,7 @@ use crate::{Store, StoreError, customers, notices};
 pub struct ApiKey {
     /// Its id, which rotations keep.
     pub id: KeyId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The name the customer gave it.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct ApiKey {
     pub monthly_budget: Option<Credits>,
     /// Incremented with every change of what it may do.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its secret was last replaced.
     pub rotated_at: Option<Timestamp>,
@@ -61,7 +61,7 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// What is stored of a secret.
+/// The stored parts of a secret.
 #[derive(Debug, Clone)]
 pub struct NewSecret {
     /// SHA-256 of the whole text.
@@ -130,7 +130,7 @@ pub struct KeyRotation {
     pub secret: NewSecret,
     /// A new scope; none keeps the current one.
     pub scope: Option<KeyScope>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
     /// Until when the old secret is still accepted; none ends it with the commit.
     pub old_valid_until: Option<Timestamp>,

@@ -31,7 +31,7 @@ pub struct CreditGrant<'a> {
     pub lot: LotSource,
     /// When the lot expires; none if it does not.
     pub expires_at: Option<Timestamp>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
@@ -40,7 +40,7 @@ pub struct CreditGrant<'a> {
 pub enum CreditGrantOutcome {
     /// Recorded.
     Granted {
-        /// What is available now.
+        /// The available credits now.
         balance: Credits,
     },
     /// This source was recorded before; nothing changed.

@@ -82,7 +82,7 @@ pub(crate) async fn open(
 }
 
 impl CreditHoldings {
-    /// What is available now.
+    /// The available credits now.
     pub(crate) fn available(&self) -> i64 {
         self.balances.current().next().map_or(0, |(_, balance)| balance.available)
     }

@@ -18,20 +18,20 @@ use crate::{Store, StoreError, customers};
 pub struct NewEmailLink {
     /// The hash of its token.
     pub hash: TokenHash,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// What it is for.
     pub purpose: LinkPurpose,
     /// The address it is sent to.
     pub email: Email,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
 }
 
 /// A link as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailLink {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// What it is for.
     pub purpose: LinkPurpose,

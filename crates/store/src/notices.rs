@@ -35,7 +35,7 @@ pub enum ChangeNotice {
     },
     /// An account was connected, changed or deleted.
     Account {
-        /// Whose it is.
+        /// The customer who owns it.
         customer: CustomerId,
         /// The account.
         creator: CreatorId,

@@ -38,7 +38,7 @@ pub struct NewOrder<'a> {
     pub payment_method: Option<&'a str>,
     /// SHA-256 of the caller's `Idempotency-Key`.
     pub idempotency_hash: Option<[u8; 32]>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

@@ -50,7 +50,7 @@ pub struct NewRequest<'r> {
     pub change: ChangeId,
     /// When the lease expires unless it is renewed.
     pub leased_until: Timestamp,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
     /// When it is deleted.
     pub expires_at: Timestamp,

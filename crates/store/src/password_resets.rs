@@ -12,7 +12,7 @@ use crate::jobs::{self, NewJob};
 use crate::mail_links::{self, LinkState};
 use crate::{Store, StoreError, email_changes, login_networks, sessions};
 
-/// The use of a link.
+/// A request to use an emailed link.
 #[derive(Debug, Clone)]
 pub struct PasswordReset<'a> {
     /// The hash of the link's token.
@@ -25,7 +25,7 @@ pub struct PasswordReset<'a> {
     pub entry: Option<&'a AuditEntry>,
     /// The network it is used from, which is recorded as known for the customer.
     pub network: &'a str,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 

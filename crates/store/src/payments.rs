@@ -41,7 +41,7 @@ pub struct NewPayment<'a> {
     pub currency: &'a str,
     /// Whether it was real money.
     pub livemode: bool,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
@@ -120,7 +120,7 @@ pub struct PaymentReceipt {
     pub customer: CustomerId,
     /// The credits granted.
     pub credits: Credits,
-    /// What is available now.
+    /// The available credits now.
     pub balance: Credits,
 }
 

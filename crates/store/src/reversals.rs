@@ -35,7 +35,7 @@ pub struct PaymentReversal<'a> {
     /// The customer's credit at the processor, in cents: its balance and what waits for the next
     /// invoice.
     pub credit_cents: i64,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
@@ -44,7 +44,7 @@ pub struct PaymentReversal<'a> {
 pub enum ReversalEffect {
     /// It is recorded.
     Booked(Box<ReversalChange>),
-    /// Nothing new.
+    /// It was already known.
     Unchanged,
     /// It is about a payment that was never recorded.
     Unmatched {
@@ -60,7 +60,7 @@ pub struct ReversalChange {
     pub customer: CustomerId,
     /// Credits taken (positive) or returned (negative); may be zero.
     pub taken: Credits,
-    /// What is available afterwards.
+    /// The available credits afterwards.
     pub balance: Credits,
     /// The debt afterwards.
     pub debt: Credits,
@@ -117,7 +117,7 @@ pub async fn apply(
     }
     let mut change = bring_in_line(&mut tx, holdings, (&sale, sums.gone_cents), reversal).await?;
     if reversal.state == ReversalState::Standing {
-        // Money that goes back must not be charged again without the customer.
+        // Money that was taken back must not be charged again without the customer.
         let reason = Some(reversal.kind.as_str());
         change.stops_top_up =
             top_up_settings::stop_in(&mut tx, sale.customer, reason, reversal.at).await?;

@@ -19,7 +19,7 @@ use crate::{Store, StoreError, login_networks, mail_links};
 pub struct Session {
     /// Its id, which is not secret.
     pub id: SessionId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The browser's user agent, shortened.
     pub user_agent: String,
@@ -48,7 +48,7 @@ impl Session {
 }
 
 impl SessionLifetime {
-    /// When a session ends however much it is used.
+    /// When a session ends at the latest.
     pub const fn latest_end(self, created_at: Timestamp) -> Timestamp {
         created_at.plus_seconds(self.age_s)
     }
@@ -72,7 +72,7 @@ pub struct NewSession {
     pub user_agent: String,
     /// The network it is started from.
     pub network: String,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
 }
 

@@ -22,7 +22,7 @@ use crate::{Store, StoreError, customers, slot_assignment, slot_limits};
 pub struct NewSlotChange {
     /// Its id.
     pub id: ChangeId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The version of the subscription that it is based on.
     pub version: i64,
@@ -44,7 +44,7 @@ pub struct NewSlotChange {
     pub actor: String,
     /// The changes of the items, in this order.
     pub items: Vec<SlotChangeItem>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
     /// When the lease expires.
     pub leased_until: Timestamp,
@@ -76,7 +76,7 @@ pub struct SlotChangeItem {
 pub struct SlotChange {
     /// Its id.
     pub id: ChangeId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The kind of change.
     pub kind: SlotChangeKind,
@@ -134,7 +134,7 @@ pub struct SlotChangeFailure<'a> {
     pub code: &'a str,
     /// The bank's decline code.
     pub decline_code: Option<&'a str>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

@@ -11,7 +11,7 @@ use crate::{Store, StoreError, customers};
 pub struct SubscriptionOffer {
     /// Its id.
     pub id: OfferId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The plan's id.
     pub plan_id: String,

@@ -81,7 +81,7 @@ pub struct StoredSubscription {
 
 /// A state read from the processor, to be stored.
 pub struct SubscriptionReading<'a> {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The version read before the processor was asked; 0 if there was none.
     pub version: i64,
@@ -89,7 +89,7 @@ pub struct SubscriptionReading<'a> {
     pub view: &'a SubscriptionView,
     /// The slots of plans and customers.
     pub allowances: &'a AccountAllowances,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
     /// Makes the audit entries and jobs that follow from the update.
     pub tell: &'a (dyn Fn(&SubscriptionUpdate) -> ChangeRecords + Send + Sync),

@@ -38,7 +38,7 @@ pub struct TopUpRequest<'a> {
     pub pack_id: &'a str,
     /// The maximum total of one UTC day's charges, in cents; more than zero.
     pub daily_cap_cents: i64,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

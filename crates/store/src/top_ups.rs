@@ -44,7 +44,7 @@ pub struct TopUpClaim<'a> {
     pub currency: &'a str,
     /// Whether it is paid with real money.
     pub livemode: bool,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
     /// When the claim expires.
     pub leased_until: Timestamp,
@@ -118,7 +118,7 @@ pub struct TopUpFailure<'a> {
     pub is_decline: bool,
     /// The email to send if this turns automatic top-up off.
     pub letter: Option<&'a jobs::NewJob>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

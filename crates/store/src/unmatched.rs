@@ -15,7 +15,7 @@ pub struct UnmatchedMoney<'a> {
     pub reason: Mismatch,
     /// What was expected and what was found; never a secret.
     pub details: &'a str,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 

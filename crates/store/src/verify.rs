@@ -148,7 +148,7 @@ const HISTORY: &[LedgerRule] = &[
     },
     LedgerRule {
         name: "a response is stored exactly when its state says so",
-        figures: ["stored", "answers"],
+        figures: ["stored", "responses"],
         sql: "
             select call_id, cast(case when answer_state = 'stored' then 1 else 0 end as bigint),
                    cast(case when answer is null then 0 else 1 end as bigint)

@@ -152,9 +152,9 @@ pub async fn cancel(
 /// The number of dead workers' exports that were ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReapedExports {
-    /// As failed.
+    /// Exports that failed.
     pub failed: u64,
-    /// As canceled, because a cancellation was requested.
+    /// Exports that were canceled on request.
     pub cancelled: u64,
 }
 

@@ -37,7 +37,7 @@ pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 pub struct Export {
     /// Its id.
     pub id: ExportId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The key that requested it.
     pub key: KeyId,
@@ -144,7 +144,7 @@ pub struct ExportFailure {
 pub struct NewExport {
     /// Its id.
     pub id: ExportId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The key that requests it.
     pub key: KeyId,
@@ -169,11 +169,11 @@ pub struct NewExport {
     pub start_date: Option<String>,
     /// As the caller wrote it.
     pub end_date: Option<String>,
-    /// One or more.
+    /// The maximum number of rows in the file; one or more.
     pub max_rows: Option<i64>,
     /// Its cost; zero or more.
     pub cost: Credits,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
     /// The maximum number of a customer's exports that may wait for a worker.
     pub pending_max: i64,
@@ -186,7 +186,7 @@ pub struct NewExport {
 pub enum ExportCreation {
     /// It is stored and its credits are held.
     Created {
-        /// What is available afterwards.
+        /// The available credits afterwards.
         balance: Credits,
     },
     /// The `Idempotency-Key` was used before.
@@ -215,7 +215,7 @@ pub enum ExportCreation {
     },
     /// The balance does not cover the cost.
     Insufficient {
-        /// What is available.
+        /// The available credits.
         balance: Credits,
     },
 }
@@ -225,7 +225,7 @@ pub enum ExportCreation {
 pub struct ExportClaimant {
     /// The node.
     pub node: NodeId,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
     /// When the lease expires.
     pub lease_until: Timestamp,
@@ -240,7 +240,7 @@ pub struct ExportClaimant {
 pub struct ExportLease {
     /// The export.
     pub export: ExportId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The fencing token.
     pub token: i64,

@@ -190,7 +190,7 @@ pub enum HoldRefusal {
     /// The balance does not cover the cost.
     #[error("the balance is too low")]
     Insufficient {
-        /// What is available.
+        /// The available credits.
         balance: Credits,
     },
     /// The writer cannot keep up; retry shortly.
@@ -209,12 +209,12 @@ pub enum HoldRefusal {
 pub enum HoldOutcome {
     /// The credits are set aside, durably.
     Held {
-        /// What is available after the hold.
+        /// The available credits after the hold.
         balance: Credits,
     },
     /// The balance does not cover the cost.
     Insufficient {
-        /// What is available.
+        /// The available credits.
         balance: Credits,
     },
     /// The key's budget of this month does not cover the cost.

@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail"
+    reason = "a test must fail when something unexpected happens"
 )]
 
 mod account_switch;
