@@ -52,8 +52,8 @@ pub struct UsageOf {
     pub only_allowed: bool,
 }
 
-/// The settled calls that began on one UTC day, and the charged exports created on it. `calls = ok
-/// + errors`.
+/// The settled calls that began on one UTC day, and the charged exports created on it:
+/// `calls = ok + errors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayUsage {
     /// The day.

@@ -104,7 +104,10 @@ fn note_peer_checks<T>(set: Result<T, sqlx::Error>) -> Result<(), StoreError> {
     match set {
         Ok(_) => Ok(()),
         Err(sqlx::Error::Database(refused)) => {
-            tracing::debug!(error = %refused, "the database refuses the settings that detect lost connections");
+            tracing::debug!(
+                error = %refused,
+                "the database refuses the settings that detect lost connections"
+            );
             Ok(())
         }
         Err(error) => Err(error.into()),
