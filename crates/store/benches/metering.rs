@@ -1,12 +1,13 @@
-//! What a call pays for being metered: its hold and its end, with many calls at once, as on a busy node. On SQLite as
-//! a read (the end is there when somebody first waits for the hold), on PostgreSQL hold and end apart. Then what a look
-//! at usage costs, while calls have been counted and not added up.
-//! `cargo bench -p store`; with PostgreSQL too under `scripts/postgres run --`.
+//! The cost of metering a call: its hold and its settlement, with many concurrent calls, as on a
+//! busy node. On SQLite as for a read (the settlement is there when the caller starts to wait for
+//! the hold), on PostgreSQL with hold and settlement separate. Then the cost of reading usage while
+//! counts are pending. `cargo bench -p store`; to include PostgreSQL, run it under
+//! `scripts/postgres run --`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::disallowed_methods,
-    reason = "a benchmark that meets what it does not expect must fail, and it owns its tasks"
+    reason = "a benchmark must fail when something unexpected happens, and it owns its tasks"
 )]
 
 use std::sync::Arc;
@@ -39,13 +40,13 @@ const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
 const KEYS: u64 = 50;
 const AT_ONCE: [u64; 2] = [32, 256];
 
-/// A number that no other has.
+/// A unique number.
 fn next() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Bytes that are different each time, without any order.
+/// Unique bytes in no order.
 fn unique() -> [u8; 10] {
     let mut bytes = [0; 10];
     let number = next().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -162,7 +163,7 @@ impl BenchCaller {
     }
 
     fn hold(&self, number: u64) -> Hold {
-        // Calls begin one after the other, and their ids say when.
+        // Calls begin one after another, and their ids contain the time.
         let held_at = NOON.plus_micros(i64::try_from(next()).unwrap() * 40);
         let place = usize::try_from(number % KEYS).unwrap();
         let (key, key_hash) = *self.keys.get(place).unwrap();
@@ -200,7 +201,7 @@ fn end_of(hold: &Hold) -> CallResolution {
     }
 }
 
-/// One call: the hold, the way to the platform and back, the end, the answer's release.
+/// One call: the hold, the round trip to the platform, the settlement, and waiting for its hold.
 async fn call(meter: &Meter, hold: Hold) {
     let end = end_of(&hold);
     let outcome = if meter.is_authority() {
@@ -218,7 +219,7 @@ async fn call(meter: &Meter, hold: Hold) {
     assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");
 }
 
-/// So many calls, by so many callers who each wait for their answer.
+/// Makes `count` calls from `at_once` concurrent callers, each waiting for its result.
 async fn calls(meter: &Meter, caller: &BenchCaller, count: u64, at_once: u64) -> Duration {
     let left = Arc::new(AtomicU64::new(count));
     let begun = Instant::now();
@@ -240,7 +241,7 @@ async fn calls(meter: &Meter, caller: &BenchCaller, count: u64, at_once: u64) ->
     begun.elapsed()
 }
 
-/// A meter as the server makes it for one core, its writer on a thread of its own.
+/// A meter as the server creates it for one core, with its writer on a separate thread.
 fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()>) {
     let mut options = MeterOptions::new(NodeId::new(NOON, [9; 10]), 1);
     options.queue_age_max = Duration::from_mins(1);
@@ -256,7 +257,7 @@ fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()
     (meter, thread)
 }
 
-/// What a customer asks when it looks at its usage.
+/// The queries behind a customer's usage page.
 fn read_usage(
     criterion: &mut Criterion,
     runtime: &Runtime,

@@ -1,4 +1,5 @@
-//! Switching accounts off and on: the customer says which of them have a slot. The credentials are kept.
+//! Switching accounts off and on, by which the customer chooses those that get a slot. The
+//! credentials are kept.
 
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
@@ -12,51 +13,52 @@ use crate::slot_assignment::{self, NoteSlotShifts, SlotShift};
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, notices, slot_limits};
 
-/// An account that is to be switched off or on.
+/// An account to be switched off or on.
 pub struct AccountSwitch<'s> {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// By what it is asked for.
+    /// The authority for the request.
     pub authority: ChangeAuthority,
     /// The id the customer chose.
     pub creator_id: &'s CreatorId,
-    /// Whether it is to be in use.
+    /// Whether it should be in use.
     pub on: bool,
-    /// What plans and customers have.
+    /// The slots of plans and customers.
     pub allowances: &'s AccountAllowances,
-    /// What the audit list says if anything changes; its time is the time of the change.
+    /// The audit entry to write if anything changes. Its time is the time of the change.
     pub entry: &'s AuditEntry,
-    /// What it says of other accounts that get the slot.
+    /// Makes the audit entry about other accounts that get the slot.
     pub note: &'s NoteSlotShifts<'s>,
 }
 
-/// How switching an account ended.
+/// The outcome of switching an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwitchOutcome {
-    /// It is what was asked for.
+    /// The account is in the requested state.
     Done {
         /// The account as it is now.
         account: Box<Account>,
-        /// Whether that is a change.
+        /// Whether that changed anything.
         changed: bool,
         /// Other accounts that got the slot it had.
         shifts: Vec<SlotShift>,
     },
-    /// It cannot be switched on: other accounts have all slots. Nothing changed.
+    /// It cannot be switched on, because other accounts have all slots. Nothing changed.
     NoFreeSlot {
-        /// Where it lives.
+        /// Its platform.
         platform: Platform,
-        /// How many accounts of the platform may be in use.
+        /// How many accounts on the platform may be in use.
         limit: i64,
-        /// Those in use that the caller may use, oldest first.
+        /// The accounts in use that the caller may use, oldest first.
         accounts: Vec<CreatorId>,
     },
-    /// There is no such account that may be used.
+    /// There is no such account that the authority may use.
     NoAccount,
 }
 
-/// Switches an account off or on, in one transaction under the customer's lock. Switched off it is inactive, has no slot
-/// and gets none by itself; its slot goes to the oldest account that waits for one. Switched on it needs a free slot.
+/// Switches an account off or on, in one transaction under the customer's lock. Switching it off
+/// makes it inactive and passes its slot to the oldest account that waits for one; it gets no slot
+/// by itself again. Switching it on needs a free slot.
 pub async fn switch(
     store: &Store,
     switch: &AccountSwitch<'_>,
@@ -95,7 +97,7 @@ pub async fn switch(
     Ok(SwitchOutcome::Done { account: Box::new(switched), changed: true, shifts })
 }
 
-/// Why there is no slot for an account that is to be switched on.
+/// The refusal if there is no slot for an account to be switched on.
 async fn refusal(
     tx: &mut Tx,
     switch: &AccountSwitch<'_>,
@@ -118,7 +120,7 @@ async fn refusal(
     Ok(Some(SwitchOutcome::NoFreeSlot { platform, limit, accounts }))
 }
 
-/// Changes the state, and with it the version: a call that was prepared under the other state is refused.
+/// Changes the state and the version, so that calls prepared in the other state are refused.
 async fn write(tx: &mut Tx, switch: &AccountSwitch<'_>) -> Result<(), StoreError> {
     const SQL: &str = "
         update accounts set state = $3, switched_off_at = $4, version = version + 1

@@ -1,4 +1,4 @@
-//! Accounts: creator accounts that customers connected, with their sealed credentials.
+//! Accounts: creator accounts connected by customers, with their sealed credentials.
 
 use std::sync::Arc;
 
@@ -19,49 +19,51 @@ use crate::{Store, StoreError, customers, keys, notices, slot_limits};
 /// A connected account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The id the customer chose.
     pub creator_id: CreatorId,
-    /// Where it lives.
+    /// Its platform.
     pub platform: Platform,
-    /// What the platform calls it.
+    /// The platform's id for it.
     pub platform_account_id: String,
-    /// What it can be used for.
+    /// Whether it can be used.
     pub state: AccountState,
-    /// Changes with every change of credentials or state; a hold names the one its call was prepared with.
+    /// Changes whenever the credentials or the state change. A hold names the version its call was
+    /// prepared with.
     pub version: i64,
-    /// What opens it at the platform.
+    /// Its credentials at the platform.
     pub credentials: SealedCredentials,
     /// When it was first connected.
     pub connected_at: Timestamp,
     /// When the platform last confirmed the credentials.
     pub verified_at: Option<Timestamp>,
-    /// When the customer switched it off. None where it is not inactive, or inactive because no slot was free.
+    /// When the customer switched it off. None if it is in use, or inactive because no slot was
+    /// free.
     pub switched_off_at: Option<Timestamp>,
 }
 
-/// Sealed credentials and what must be known of them without opening them.
+/// Sealed credentials, with what must be known without opening them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedCredentials {
     /// The sealed bytes.
     pub sealed: Vec<u8>,
     /// The data key that opens them.
     pub data_key: DataKeyId,
-    /// The OAuth scopes of the token, where the platform told them.
+    /// The token's OAuth scopes, if the platform reported them.
     pub scopes: Option<Vec<String>>,
-    /// When the token ends.
+    /// When the token expires.
     pub token_expires_at: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for SealedCredentials {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Credentials({}, ..)", self.data_key)
+        write!(formatter, "SealedCredentials({}, ..)", self.data_key)
     }
 }
 
 impl Account {
-    /// Why it is inactive; none where it is not.
+    /// Why it is inactive; none if it is not.
     pub fn inactive_reason(&self) -> Option<InactiveReason> {
         let why = self
             .switched_off_at
@@ -73,75 +75,77 @@ impl Account {
 /// An account to be connected.
 #[derive(Debug, Clone)]
 pub struct NewAccount {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// By what it is asked for; looked at again where the account is stored.
+    /// The authority for the request, checked again in the transaction that stores the account.
     pub authority: ChangeAuthority,
     /// The id the customer chose.
     pub creator_id: CreatorId,
-    /// Where it lives.
+    /// Its platform.
     pub platform: Platform,
-    /// What the platform calls it; empty where it does not say.
+    /// The platform's id for it; empty if the platform does not report one.
     pub platform_account_id: String,
-    /// Whether it may take the place of another account of the platform that is connected under this id.
+    /// Whether it may replace another account of the platform that is connected under this id.
     pub replaces_identity: bool,
-    /// What opens it.
+    /// Its credentials.
     pub credentials: SealedCredentials,
-    /// Now, when the platform has just confirmed the credentials.
+    /// The current time, at which the platform has just confirmed the credentials.
     pub at: Timestamp,
-    /// What plans and customers have: with the subscription they say how many accounts may be in use at once.
+    /// The slots of plans and customers. With the subscription they decide how many accounts may be
+    /// in use.
     pub allowances: Arc<AccountAllowances>,
-    /// What the audit list is told.
+    /// The entry for the audit list.
     pub entry: AuditEntry,
 }
 
-/// How connecting ended.
+/// The outcome of connecting an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionOutcome {
     /// The account is stored with these credentials.
     Connected {
         /// False when it was connected before and its credentials were replaced.
         created: bool,
-        /// `Inactive` when the plan has no room for another one, or its customer has switched it off.
+        /// `Inactive` if the plan has no free slot, or the customer has switched it off.
         state: AccountState,
         /// Its new version.
         version: i64,
-        /// Whether the list of the key that asked has grown by the account.
+        /// Whether the account was added to the list of the limited key that asked.
         joined_list: bool,
     },
-    /// It is not; nothing changed.
+    /// Nothing changed.
     Refused(ConnectionRefusal),
 }
 
-/// An account that is to be forgotten.
+/// An account to be deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountRemoval<'r> {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// By what it is asked for.
+    /// The authority for the request.
     pub authority: ChangeAuthority,
     /// The id the customer chose.
     pub creator_id: &'r CreatorId,
-    /// What plans and customers have.
+    /// The slots of plans and customers.
     pub allowances: &'r AccountAllowances,
 }
 
-/// How many accounts of a platform a customer has.
+/// How many accounts a customer has on a platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountCount {
-    /// In use: active, or waiting to be connected again.
+    /// In use: active, or in need of reconnecting.
     pub in_use: i64,
-    /// Over the limit of the plan, or switched off.
+    /// Without a slot, or switched off.
     pub inactive: i64,
 }
 
-/// Stores an account, or replaces the credentials of one that is connected, in one transaction. A limited key that
-/// created it may use it from then on.
+/// Stores an account, or replaces the credentials of a connected one, in one transaction. A limited
+/// key that created the account may use it from then on.
 pub async fn connect(store: &Store, new: &NewAccount) -> Result<ConnectionOutcome, StoreError> {
     let refused = |refusal| Ok(ConnectionOutcome::Refused(refusal));
     let mut tx = store.write().await?;
     let allowed = new.authority.lock(&mut tx, new.customer, new.at).await?;
-    // The lock orders those who give or take places at once, so that limit and count below hold.
+    // The lock serializes concurrent changes of slots, so that the limit and the count below stay
+    // valid.
     let is_known = customers::lock(&mut tx, new.customer).await?;
     let Some(allowed) = allowed.filter(|_| is_known) else {
         return refused(ConnectionRefusal::NoAuthority);
@@ -181,7 +185,8 @@ impl NewAccount {
         }
     }
 
-    /// Whether the platform calls it differently than the one that is connected. What it does not say cannot differ.
+    /// Whether the platform's id differs from that of the connected account. A missing id never
+    /// differs.
     fn is_another_than(&self, known: &ExistingAccount) -> bool {
         let (new, old) = (&self.platform_account_id, &known.platform_account_id);
         !new.is_empty() && !old.is_empty() && new != old
@@ -197,7 +202,7 @@ impl NewAccount {
     }
 }
 
-/// The state and the version that a connected account gets.
+/// The state and version of an account that is being connected.
 async fn standing(
     tx: &mut Tx,
     new: &NewAccount,
@@ -217,7 +222,7 @@ async fn standing(
     Ok((if has_room { AccountState::Active } else { AccountState::Inactive }, version))
 }
 
-/// A customer's accounts, in the order of their ids.
+/// A customer's accounts, ordered by id.
 pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Account>, StoreError> {
     const SQL: &str = "
         select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
@@ -249,8 +254,8 @@ pub(crate) async fn find_in(
     row.as_ref().map(account).transpose()
 }
 
-/// The other names under which the customer has connected the same account of the platform, where the platform tells
-/// which account it is.
+/// The other ids under which the customer has connected the same platform account, if the platform
+/// reports which account it is.
 pub async fn twins(
     store: &Store,
     customer: CustomerId,
@@ -271,9 +276,9 @@ pub async fn twins(
     rows.iter().map(|row| row.parse(0, "accounts")).collect()
 }
 
-/// Forgets an account and its credentials; its place goes to the oldest account that waits for one. Returns the
-/// accounts that got a place, which `note` has put into the audit list; nothing when there is no such account that may be
-/// used.
+/// Deletes an account and its credentials. Its slot goes to the oldest account that waits for one.
+/// Returns the accounts that got a slot, which `note` turns into an audit entry; none if there is
+/// no such account that the authority may use.
 pub async fn delete(
     store: &Store,
     removal: &AccountRemoval<'_>,
@@ -302,8 +307,8 @@ pub async fn delete(
     Ok(Some(shifts))
 }
 
-/// Changes the state of an account in use that still has this version; gives the new version. Nothing when the
-/// account is gone, inactive or changed meanwhile: read it again and decide anew.
+/// Changes the state of an account in use that still has this version, and returns the new version.
+/// None if the account is gone, inactive or was changed meanwhile: read it again and decide anew.
 pub async fn set_state(
     store: &Store,
     customer: CustomerId,
@@ -318,7 +323,7 @@ pub async fn set_state(
     Ok(changed)
 }
 
-/// The same in a transaction of others.
+/// Like `set_state`, within a transaction.
 pub(crate) async fn set_state_in(
     tx: &mut Tx,
     (customer, creator_id): (CustomerId, &CreatorId),
@@ -334,8 +339,8 @@ pub(crate) async fn set_state_in(
     row.map(|row| row.int(0)).transpose()
 }
 
-/// Replaces the credentials of an account that still has this version (a refreshed token, or sealed with
-/// another data key); gives the new version. Nothing when it changed meanwhile.
+/// Replaces the credentials of an account that still has this version (with a refreshed token, or
+/// sealed with another data key), and returns the new version. None if it was changed meanwhile.
 pub async fn replace_credentials(
     store: &Store,
     customer: CustomerId,
@@ -370,8 +375,8 @@ pub async fn replace_credentials(
     Ok(changed)
 }
 
-/// Claims the refresh of a token for one node until `until`. False when another node has claimed it and its
-/// time is not over, or the account changed meanwhile.
+/// Claims the refresh of a token for one node until `until`. False if another node's claim has not
+/// expired, or the account was changed meanwhile.
 pub async fn claim_refresh(
     store: &Store,
     (customer, creator_id, version): (CustomerId, &CreatorId, i64),
@@ -389,7 +394,7 @@ pub async fn claim_refresh(
     Ok(claimed == 1)
 }
 
-/// Gives a claimed refresh up, so that the next one need not wait until the claim ends.
+/// Releases a claimed refresh, so that the next one need not wait until the claim expires.
 pub async fn release_refresh(
     store: &Store,
     (customer, creator_id, version): (CustomerId, &CreatorId, i64),
@@ -402,7 +407,7 @@ pub async fn release_refresh(
     tx.commit().await
 }
 
-/// How many accounts of this platform the customer has.
+/// How many accounts the customer has on this platform.
 pub async fn count(
     store: &Store,
     customer: CustomerId,
@@ -411,7 +416,8 @@ pub async fn count(
     count_in(&mut store.read().await?, customer, platform).await
 }
 
-/// How many accounts of this platform the customer has, under its lock where the number must stay.
+/// How many accounts the customer has on this platform. Lock the customer first if the number must
+/// not change.
 pub(crate) async fn count_in(
     tx: &mut Tx,
     customer: CustomerId,

@@ -1,4 +1,4 @@
-//! Audit: what staff, operators and customers did that must be found again. Append only, by trigger too.
+//! The audit list: what staff, operators and customers did. Append-only, enforced by triggers.
 
 use domain::id::{AuditId, CustomerId, EntryId};
 use domain::time::Timestamp;
@@ -6,37 +6,39 @@ use domain::time::Timestamp;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Something somebody did.
+/// One action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     /// Its id.
     pub id: AuditId,
     /// The customer it concerns.
     pub customer: CustomerId,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// Who: the id of a key or of a session, `operator`, or the customer id of staff.
+    /// Who did it: the id of a key or of a session, `operator`, or the customer id of staff.
     pub actor: String,
-    /// What, such as `key.created`.
+    /// What was done, such as `key.created`.
     pub action: String,
-    /// What else is worth knowing: a JSON object, or prose from versions that knew no fields; never a secret.
+    /// Details: a JSON object, or prose written by versions without structured details; never a
+    /// secret.
     pub details: String,
 }
 
 /// Which entries to list.
 #[derive(Debug, Clone)]
 pub struct AuditQuery<'a> {
-    /// About whom.
+    /// The customer whose entries to list.
     pub customer: CustomerId,
-    /// Only actions that begin so; empty for all.
+    /// Only actions with this prefix; empty for all.
     pub action: &'a str,
     /// Only entries older than this one of the same customer.
     pub before: Option<AuditId>,
-    /// How many at most.
+    /// The page size.
     pub limit: i64,
 }
 
-/// Writes an entry by itself; what belongs to a change is written in the transaction of that change.
+/// Writes an entry in a transaction of its own. Entries that belong to a change are written in the
+/// change's transaction.
 pub async fn record(store: &Store, entry: &AuditEntry) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     insert(&mut tx, entry).await?;
@@ -75,7 +77,7 @@ pub async fn list(store: &Store, query: &AuditQuery<'_>) -> Result<Vec<AuditEntr
         .collect()
 }
 
-/// Writes an entry in the transaction of what it tells.
+/// Writes an entry in the transaction of the change it describes.
 pub(crate) async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into audit (id, customer_id, at, actor, action, details)
@@ -93,7 +95,7 @@ pub(crate) async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), StoreE
     Ok(())
 }
 
-/// How an id stands in the database. The version before this one reads no other prefix, and may run beside it.
+/// An id as stored. The previous version reads no other prefix, and may run at the same time.
 fn stored(id: AuditId) -> String {
     id.to_string().replacen(AuditId::PREFIX, EntryId::PREFIX, 1)
 }

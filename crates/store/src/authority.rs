@@ -1,7 +1,8 @@
-//! By what a change is asked for: looked at again in the transaction that makes the change.
+//! The authority for a change, checked again in the transaction that makes the change.
 //!
-//! Between the check of a caller and the change lies time: a platform is asked, a password is hashed. Whoever was
-//! revoked meanwhile changes nothing, and the limits of a key are those of the moment of the change.
+//! Time passes between the check of a caller and the change: a platform is called, a password is
+//! hashed. A key or session revoked meanwhile changes nothing, and a key's limits are those at the
+//! moment of the change.
 
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId, SessionId};
@@ -13,21 +14,21 @@ use crate::dialect;
 use crate::keys;
 use crate::tx::Tx;
 
-/// By what a change is asked for.
+/// What authorizes a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeAuthority {
-    /// A key, with that key's limits.
+    /// A key, with its limits.
     Key(KeyId),
-    /// A session, which may do everything.
+    /// A session, which may change everything.
     Session(SessionId),
     /// The operator.
     Operator,
 }
 
-/// What an authority allows at this moment.
+/// The accounts that an authority allows at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AllowedAccounts {
-    /// The accounts that it is limited to; empty means all.
+    /// The allowed accounts; empty means all.
     accounts: Vec<CreatorId>,
 }
 
@@ -44,8 +45,8 @@ impl AllowedAccounts {
 }
 
 impl ChangeAuthority {
-    /// What it allows, for changes; nothing when it has ended or may only read. A key does not change until the
-    /// transaction ends; its row is locked before that of its customer.
+    /// What it allows for changes; none if it has ended or is read-only. Locks the key's row,
+    /// before its customer's, so that the key cannot change until the transaction ends.
     pub(crate) async fn lock(
         self,
         tx: &mut Tx,
@@ -60,7 +61,7 @@ impl ChangeAuthority {
         self.allowed(tx, customer, now).await
     }
 
-    /// The same as it stands, without a lock.
+    /// Like `lock`, without locking.
     pub(crate) async fn allowed(
         self,
         tx: &mut Tx,

@@ -1,5 +1,5 @@
-//! A customer's credits inside a transaction. Everything that changes credits goes through here, so that
-//! debts are paid first and the balances in memory learn of every change.
+//! A customer's credits inside a transaction. Everything that changes credits goes through here, so
+//! that debts are paid first and the balance cache sees every change.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(crate) struct LockedBalances {
 }
 
 impl BalanceRow {
-    /// Sets credits aside for a call. False, and nothing changed, when there are too few.
+    /// Sets credits aside for a call. False, with nothing changed, if the balance is too low.
     pub(crate) fn hold(&mut self, cost: i64) -> bool {
         if cost < 0 || self.available < cost {
             return false;
@@ -47,19 +47,19 @@ impl BalanceRow {
         self.spent = self.spent.saturating_add(cost);
     }
 
-    /// Gives back what was held, to the debt first.
+    /// Refunds what was held, paying debt first.
     pub(crate) fn refund(&mut self, cost: i64) {
         self.held = self.held.saturating_sub(cost);
         self.receive(cost);
     }
 
-    /// Adds granted credits, to the debt first.
+    /// Adds granted credits, paying debt first.
     pub(crate) fn grant(&mut self, amount: i64) {
         self.granted = self.granted.saturating_add(amount);
         self.receive(amount);
     }
 
-    /// Takes credits away; what is no longer there becomes debt.
+    /// Takes credits away. What exceeds the balance becomes debt.
     pub(crate) fn remove(&mut self, amount: i64) {
         let taken = amount.min(self.available);
         self.removed = self.removed.saturating_add(amount);
@@ -74,11 +74,11 @@ impl BalanceRow {
     }
 }
 
-/// A customer, and its balance before and after what a transaction did.
+/// A customer, and its balance before and after the transaction's changes.
 pub(crate) type BalanceChange<'b> = (CustomerId, &'b BalanceRow, &'b BalanceRow);
 
 impl LockedBalances {
-    /// Adds balances that were read and locked by `locking`.
+    /// Adds balances read and locked by `locking`.
     pub(crate) fn read(&mut self, rows: &[SqlRow]) -> Result<(), StoreError> {
         for row in rows {
             let balance = read(row, 1)?;
@@ -87,25 +87,26 @@ impl LockedBalances {
         Ok(())
     }
 
-    /// Those that this transaction has changed.
+    /// The balances that this transaction has changed.
     pub(crate) fn changed(&self) -> impl Iterator<Item = BalanceChange<'_>> {
         let changed = self.rows.iter().filter(|(_, (before, after))| before != after);
         changed.map(|(customer, (before, after))| (*customer, before, after))
     }
 
-    /// Tells what customers will have available: their rows are locked, so what they hold now is what was computed.
+    /// Records the new balances for the balance cache. The rows are locked, so the computed
+    /// balances will be the committed ones.
     pub(crate) fn note(&self, tx: &mut Tx) {
         for (customer, _, after) in self.changed() {
             tx.note_balance(customer, after.available);
         }
     }
 
-    /// Adds balances that are locked as well.
+    /// Adds balances that are known and locked already.
     pub(crate) fn add(&mut self, known: impl Iterator<Item = (CustomerId, BalanceRow)>) {
         self.rows.extend(known.map(|(customer, balance)| (customer, (balance, balance))));
     }
 
-    /// The balances as they stand in this transaction.
+    /// The balances as changed by this transaction.
     pub(crate) fn current(&self) -> impl Iterator<Item = (CustomerId, BalanceRow)> + '_ {
         self.rows.iter().map(|(customer, (_, now))| (*customer, *now))
     }
@@ -115,8 +116,8 @@ impl LockedBalances {
     }
 }
 
-/// Reads and locks the balances of these customers, always in the same order, so that two transactions
-/// never wait for each other.
+/// Reads and locks the balances of these customers, always in the same order, so that two
+/// transactions never deadlock.
 pub(crate) async fn lock(
     tx: &mut Tx,
     customers: impl Iterator<Item = CustomerId>,
@@ -132,7 +133,8 @@ pub(crate) async fn lock(
     Ok(balances)
 }
 
-/// What locks these balances once what was asked for before it is done; its rows are for `LockedBalances::read`.
+/// The statement that locks these balances, after the statement before it in its batch.
+/// `LockedBalances::read` takes its rows.
 pub(crate) fn locking(customers: impl Iterator<Item = CustomerId>) -> BatchedStatement<'static> {
     const SQL: &str = "
         with v (customer_id) as ({rows})
@@ -156,7 +158,7 @@ pub(crate) fn locking(customers: impl Iterator<Item = CustomerId>) -> BatchedSta
     BatchedStatement::over(SQL, table, GIVES)
 }
 
-/// Writes what changed.
+/// Writes the changed balances.
 pub(crate) async fn save(tx: &mut Tx, balances: &LockedBalances) -> Result<(), StoreError> {
     let changed: Vec<_> = balances.changed().collect();
     for chunk in changed.chunks(ROWS_MAX) {
@@ -166,8 +168,8 @@ pub(crate) async fn save(tx: &mut Tx, balances: &LockedBalances) -> Result<(), S
     Ok(())
 }
 
-/// What writes these changes, as differences in one statement: the checks of the table see the sums. The balance cache
-/// learns of them by `LockedBalances::note`.
+/// The statement that writes these changes, as differences, so that the table's constraints check
+/// the sums. The balance cache receives them through `LockedBalances::note`.
 pub(crate) fn saving<'b>(
     changed: impl Iterator<Item = BalanceChange<'b>>,
 ) -> BatchedStatement<'static> {
@@ -202,7 +204,7 @@ pub(crate) fn saving<'b>(
     BatchedStatement::update(SQL, COLUMNS, values.collect())
 }
 
-/// Reads a balance from the column `first` on.
+/// Reads a balance from six columns, starting at `first`.
 pub(crate) fn read(row: &SqlRow, first: usize) -> Result<BalanceRow, StoreError> {
     Ok(BalanceRow {
         granted: row.int(first)?,
@@ -223,7 +225,7 @@ mod tests {
         BalanceRow { granted: 0, removed: 0, spent: 0, held: 0, available: 0, debt: 0 };
 
     #[test]
-    fn credits_that_are_not_there_cannot_be_held() {
+    fn credits_beyond_the_balance_cannot_be_held() {
         let mut balance = BalanceRow { granted: 2, available: 2, ..EMPTY };
 
         assert!(!balance.hold(3));
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_pays_the_debt_first() {
+    fn new_credits_pay_the_debt_first() {
         let mut balance = BalanceRow { granted: 5, spent: 5, ..EMPTY };
         balance.remove(3);
         assert_eq!((balance.available, balance.debt), (0, 3));
@@ -265,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_books_add_up_whatever_happens(steps in steps()) {
+        fn balances_add_up_after_any_sequence_of_changes(steps in steps()) {
             let mut balance = EMPTY;
             let mut open = Vec::new();
             for step in steps {

@@ -1,7 +1,7 @@
-//! The balances of SQLite in memory: what is committed, less what calls on their way have reserved.
+//! SQLite's balances in memory: committed credits less those reserved by running calls.
 //!
-//! The process that holds the SQLite file is the authority for every balance, so a read may leave as soon
-//! as its credits are taken here. Committed balances change only under the write lock of the one writer.
+//! The process that holds the SQLite file is the authority for every balance, so a read may be sent
+//! as soon as its credits are reserved here. Committed balances change only under the write lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use domain::id::CustomerId;
 use foldhash::fast::RandomState;
 
-/// Above so many customers, those without a call on its way are forgotten; they are read again when needed.
+/// Above this number of customers, those without reservations are evicted; they are read again when
+/// needed.
 const CUSTOMERS_MAX: usize = 65_536;
 
-/// Every clone shows the same balances.
+/// Clones share the same balances.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BalanceCache {
     entries: Arc<Mutex<HashMap<CustomerId, CachedBalance, RandomState>>>,
@@ -20,17 +21,17 @@ pub(crate) struct BalanceCache {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct CachedBalance {
-    /// What the database says is available; nothing when that must be read again.
+    /// The available credits in the database; `None` when they must be read again.
     committed: Option<i64>,
-    /// What calls whose holds are not committed yet have taken.
+    /// Credits reserved by calls whose holds are not committed yet.
     reserved: i64,
 }
 
-/// What came of asking for credits.
+/// The result of asking for credits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CreditTaking {
     Taken,
-    /// Too low; this much was there.
+    /// The balance is too low; this is what is left.
     TooLow(i64),
     /// The balance must be read first.
     Unknown,
@@ -54,21 +55,21 @@ impl BalanceCache {
         CreditTaking::Taken
     }
 
-    /// What a customer has left, where it is known: committed, less what is reserved.
+    /// What a customer has left, if known: committed less reserved credits.
     pub(crate) fn left(&self, customer: CustomerId) -> Option<i64> {
         let entries = self.entries();
         let entry = entries.get(&customer)?;
         entry.committed.map(|committed| committed.saturating_sub(entry.reserved))
     }
 
-    /// Ends a reservation: its hold is committed, refused or failed.
+    /// Ends a reservation whose hold was committed, refused or failed.
     pub(crate) fn give_back(&self, customer: CustomerId, cost: i64) {
         if let Some(entry) = self.entries().get_mut(&customer) {
             entry.reserved = entry.reserved.saturating_sub(cost);
         }
     }
 
-    /// Notes a balance read from the database. Only for the holder of the write lock.
+    /// Stores a balance read from the database. Only for the holder of the write lock.
     pub(crate) fn load(&self, customer: CustomerId, available: i64) {
         let mut entries = self.entries();
         if entries.len() >= CUSTOMERS_MAX {
@@ -77,7 +78,7 @@ impl BalanceCache {
         entries.entry(customer).or_default().committed = Some(available);
     }
 
-    /// Prepares to show balances that a commit is about to make true.
+    /// Prepares the changes to publish once the commit succeeds.
     pub(crate) fn publication(&self, changes: CommitChanges) -> BalancePublication {
         BalancePublication { cache: self.clone(), changes }
     }
@@ -87,24 +88,24 @@ impl BalanceCache {
     }
 }
 
-/// What a transaction changes, once it is committed.
+/// What a transaction changes in the cache once it is committed.
 #[derive(Debug, Default)]
 pub(crate) struct CommitChanges {
-    /// What customers have available after it.
+    /// The customers' available credits after the commit.
     pub(crate) balances: Vec<(CustomerId, i64)>,
-    /// Reservations that end with it.
+    /// Reservations that end with the commit.
     pub(crate) releases: Vec<(CustomerId, i64)>,
 }
 
-/// Balances that become true with a commit. Dropped unpublished (the commit failed, or nobody waited for
-/// it), the balances count as unknown and are read again.
+/// Cache changes that take effect with a commit. If it is dropped unpublished (the commit failed,
+/// or the wait for it was canceled), the balances become unknown and are read again.
 pub(crate) struct BalancePublication {
     cache: BalanceCache,
     changes: CommitChanges,
 }
 
 impl BalancePublication {
-    /// The commit succeeded. Customers who are not in the cache stay out of it.
+    /// Publishes the changes after a successful commit. Customers not in the cache stay out of it.
     pub(crate) fn publish(mut self) {
         let changes = std::mem::take(&mut self.changes);
         let mut entries = self.cache.entries();
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_reserved_than_is_committed() {
+    fn reservations_never_exceed_the_committed_balance() {
         let cache = BalanceCache::default();
         cache.load(customer(1), 5);
 
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balance_nobody_read_is_unknown() {
+    fn a_balance_that_was_not_read_is_unknown() {
         let cache = BalanceCache::default();
 
         assert_eq!(cache.take(customer(1), 0), CreditTaking::Unknown);
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_nobody_saw_succeed_makes_the_balance_unknown() {
+    fn a_commit_with_unknown_outcome_makes_the_balance_unknown() {
         let cache = BalanceCache::default();
         cache.load(customer(1), 5);
 
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_balance_keeps_what_is_reserved() {
+    fn publishing_a_balance_keeps_reservations() {
         let cache = BalanceCache::default();
         cache.load(customer(1), 5);
         assert_eq!(cache.take(customer(1), 4), CreditTaking::Taken);
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_ends_with_the_commit_that_shows_its_hold() {
+    fn a_reservation_ends_with_the_commit_of_its_hold() {
         let cache = BalanceCache::default();
         cache.load(customer(1), 5);
         assert_eq!(cache.take(customer(1), 4), CreditTaking::Taken);

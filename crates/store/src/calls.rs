@@ -1,4 +1,4 @@
-//! The call log: one entry for each metered call, which is also its hold.
+//! The call log: one row for each metered call, which is also its hold.
 
 use domain::account::CreatorId;
 use domain::charge::CallState;
@@ -13,58 +13,58 @@ use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// A call as logged.
+/// A logged call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Its id.
+    /// The call's id.
     pub id: CallId,
-    /// Whose it is.
+    /// The customer who made it.
     pub customer: CustomerId,
     /// The key it came with.
     pub key: KeyId,
     /// The account it was for.
     pub account: CreatorId,
-    /// Where that account lives.
+    /// The account's platform.
     pub platform: Platform,
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// The native path as it was asked for, without its query.
+    /// The native path as requested, without its query.
     pub path: String,
     /// The catalogue's name of the endpoint, the shape of the path, or `unlisted`.
     pub route: String,
     /// What was held for it.
     pub cost: Credits,
-    /// What was charged; nothing while it is on its way.
+    /// What was charged; none while it is running.
     pub credits: Option<Credits>,
-    /// Where it stands.
+    /// Whether it is held, settled or refunded.
     pub state: CallState,
-    /// How it came out, mostly as an [`domain::charge::Outcome`] says it; nothing while it is on its way. A node of a newer
-    /// version may have written a word that this one does not know, so it stays a text.
+    /// The outcome, usually an [`domain::charge::Outcome`]; none while it is running. A text,
+    /// because a node of a newer version may have written a word that this version does not know.
     pub outcome: Option<String>,
-    /// The platform's status, where it answered.
+    /// The platform's status code, if it responded.
     pub status: Option<u16>,
-    /// The request it came in, as the caller was told.
+    /// The request id that the caller received.
     pub request: String,
     /// When it began.
     pub at: Timestamp,
     /// When it ended.
     pub resolved_at: Option<Timestamp>,
-    /// How long it took in all, in milliseconds.
+    /// Total duration in milliseconds.
     pub duration_ms: Option<i64>,
     /// How long the platform took, in milliseconds.
     pub upstream_ms: Option<i64>,
 }
 
-/// Which calls by their end.
+/// A filter by how calls ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusClass {
-    /// The platform answered 200–299.
+    /// The platform responded with 200–299.
     Success,
-    /// The platform answered 300–399.
+    /// The platform responded with 300–399.
     Redirection,
-    /// The platform answered 400–499.
+    /// The platform responded with 400–499.
     ClientError,
-    /// The platform answered 500–599.
+    /// The platform responded with 500–599.
     ServerError,
     /// Charged, with a status below 400.
     Ok,
@@ -75,33 +75,34 @@ pub enum StatusClass {
 /// Which calls to list.
 #[derive(Debug, Clone)]
 pub struct RecentCalls {
-    /// Whose.
+    /// The customer whose calls to list.
     pub customer: CustomerId,
     /// Only those of this key.
     pub key: Option<KeyId>,
-    /// Only those for the accounts that the key is limited to, if it is. For a key that looks itself.
+    /// Only those for the accounts that the key is limited to, if any. For a key that lists its own
+    /// calls.
     pub only_allowed: bool,
     /// Only those for this account.
     pub account: Option<CreatorId>,
-    /// Only those that ended so.
+    /// Only those that ended this way.
     pub status_class: Option<StatusClass>,
     /// Only those that began before this instant.
     pub before: Option<Timestamp>,
-    /// About how many; at least one.
+    /// Approximate page size; at least one.
     pub limit: i64,
 }
 
 /// Calls, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallPage {
-    /// The calls. More than asked for where several began at the same instant: a page never ends within
-    /// one, so that none is skipped or repeated.
+    /// The calls. A page may exceed the limit when several calls began at the same instant: it
+    /// never ends within an instant, so that no call is skipped or repeated.
     pub calls: Vec<Call>,
-    /// Where the next page begins; nothing after the last.
+    /// The cursor for the next page; none on the last.
     pub next_before: Option<Timestamp>,
 }
 
-/// The newest calls that fit.
+/// The newest calls that match.
 pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, StoreError> {
     let limit = wanted.limit.max(1);
     let mut tx = store.snapshot().await?;
@@ -111,7 +112,7 @@ pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<CallPage, Sto
     Ok(CallPage { calls, next_before: last_of_page })
 }
 
-/// When the last of the `limit` newest calls began, if there are so many.
+/// When the last of the `limit` newest calls began, if there are that many.
 async fn last_of_page(
     tx: &mut Tx,
     wanted: &RecentCalls,
@@ -138,7 +139,7 @@ async fn since(
     rows.iter().map(call).collect()
 }
 
-/// The values of the filter, and one more.
+/// The filter's values, and one more.
 fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
     let (status_min, ended) = class_filter(wanted.status_class);
@@ -154,7 +155,7 @@ fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
     ]
 }
 
-/// What a call must meet. A filter that is not asked for is null.
+/// The filter's conditions. A filter that is not set is null.
 const FILTER: &str = "
     customer_id = $1
     and (cast($2 as text) is null or key_id = $2)
@@ -167,7 +168,7 @@ const FILTER: &str = "
     and ($7 = 0 or creator_id in (select creator_id from key_accounts where key_id = $2)
         or not exists (select 1 from key_accounts where key_id = $2))";
 
-/// The class as the filter takes it: the lowest status of a hundred, or how the call ended.
+/// The class as the filter takes it: the lowest status of the class, or `ok` or `error`.
 const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'static str>) {
     match class {
         None => (None, None),

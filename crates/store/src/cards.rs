@@ -1,5 +1,5 @@
-//! Saved cards: what people recognise one by. A customer has one or none; it is charged with one click, or without
-//! the customer where auto top-up is on.
+//! Saved cards: the details by which people recognize a card. A customer has at most one. It is
+//! charged with one click, or by automatic top-up without the customer.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
@@ -11,17 +11,17 @@ use crate::{Store, StoreError, top_up_settings};
 /// A saved card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedCard {
-    /// The processor's id of it.
+    /// The processor's id of the payment method.
     pub payment_method: String,
-    /// Such as `visa`.
+    /// The brand, such as `visa`.
     pub brand: String,
     /// The last four digits of its number.
     pub last4: String,
     /// The month in which it expires, 1 to 12.
     pub exp_month: i64,
-    /// The year.
+    /// The year in which it expires.
     pub exp_year: i64,
-    /// What tells whether two saved cards are the same card, where the processor says it.
+    /// The processor's fingerprint of the card number, if given: equal for the same card.
     pub fingerprint: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub async fn find_saved_after(
     row.as_ref().map(card).transpose()
 }
 
-/// Saves a card in place of the one before.
+/// Saves a card, replacing an earlier one.
 pub async fn save(
     store: &Store,
     customer: CustomerId,
@@ -77,7 +77,8 @@ pub async fn save(
     tx.commit().await
 }
 
-/// Notes when the customer chose the saved card, if it is this one, in place of another one at the processor.
+/// Records when the customer chose the saved card, if it is this one, over another card at the
+/// processor.
 pub async fn note_choice(
     store: &Store,
     customer: CustomerId,
@@ -91,7 +92,8 @@ pub async fn note_choice(
     tx.commit().await
 }
 
-/// When the customer chose the saved card, if it is this one; nothing when it was not chosen in place of another one.
+/// When the customer chose the saved card, if it is this one; none if it was not chosen over
+/// another card.
 pub async fn find_choice(
     store: &Store,
     customer: CustomerId,
@@ -103,8 +105,8 @@ pub async fn find_choice(
     row.map_or(Ok(None), |row| row.optional_time(0))
 }
 
-/// Forgets the saved card; auto top-up ends in the same transaction. False when there was none; auto top-up ends all
-/// the same.
+/// Deletes the saved card and turns automatic top-up off in the same transaction. False if there
+/// was no card; top-up is turned off all the same.
 pub async fn remove(
     store: &Store,
     customer: CustomerId,
@@ -116,7 +118,8 @@ pub async fn remove(
     Ok(removed)
 }
 
-/// Forgets the card if it is this one (the processor detached it), and ends auto top-up with it. Gives whose it was.
+/// Deletes this card, which the processor detached, and turns automatic top-up off. Returns its
+/// customer.
 pub async fn remove_detached(
     store: &Store,
     payment_method: &str,

@@ -1,24 +1,25 @@
-//! Previews: for which instant a customer was told the cost of a change, so that the change costs what it was told.
+//! Previews: the instant for which a customer was shown the cost of a change, so that the change
+//! costs exactly that.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 
 use crate::{Store, StoreError};
 
-/// What a customer was told.
+/// A cost shown to a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPreview {
-    /// What would change: the slots of a platform, a switch, or the plan. One preview of each is remembered.
+    /// What would change: a platform's slots, a switch, or the plan. One preview of each is kept.
     pub subject: String,
-    /// What it would become.
+    /// The requested new value.
     pub wanted: String,
-    /// The instant from which the difference was counted, in seconds since 1970.
+    /// The instant from which proration was computed, in Unix seconds.
     pub proration_date_s: i64,
-    /// When it was told.
+    /// When it was shown.
     pub made_at: Timestamp,
 }
 
-/// Remembers what a customer was told, in the place of what it was told of the same subject before.
+/// Stores a preview, replacing an earlier one of the same subject.
 pub async fn remember(
     store: &Store,
     customer: CustomerId,
@@ -42,7 +43,7 @@ pub async fn remember(
     tx.commit().await
 }
 
-/// What a customer was last told of a subject.
+/// The last preview of a subject.
 pub async fn find(
     store: &Store,
     customer: CustomerId,

@@ -1,4 +1,4 @@
-//! Confirmations: a mailed link is used, an address counts as its customer's, and a pending trial is granted.
+//! Confirmations: using an emailed link confirms an address and grants a pending trial.
 
 use domain::credits::Credits;
 use domain::customer::Email;
@@ -16,18 +16,18 @@ use crate::sql::hex;
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers};
 
-/// The use of a link.
+/// A request to use an emailed link.
 #[derive(Debug, Clone)]
 pub struct EmailConfirmation<'a> {
     /// The hash of the link's token.
     pub hash: &'a TokenHash,
-    /// What a pending trial grants.
+    /// The trial's grant, if one is pending.
     pub trial: TrialGrant,
-    /// What follows a confirmation, such as a notice to the address before.
+    /// Jobs to enqueue on success, such as a notice to the previous address.
     pub jobs: &'a [NewJob],
-    /// What the customer's audit list says of it, if it comes about.
+    /// The audit entry to write on success.
     pub entry: Option<&'a AuditEntry>,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 
@@ -36,32 +36,33 @@ pub struct EmailConfirmation<'a> {
 pub struct TrialGrant {
     /// The id of the entry.
     pub entry: EntryId,
-    /// How many.
+    /// The number of credits.
     pub credits: Credits,
 }
 
-/// How the confirmation of an address ended.
+/// The outcome of a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfirmationOutcome {
-    /// The address is its customer's and confirmed.
+    /// The address is confirmed and is now its customer's.
     Confirmed {
-        /// Whose it is.
+        /// The customer who owns it.
         customer: CustomerId,
         /// The address.
         email: Email,
-        /// The trial's credits that were added with it; zero where none was pending or the mailbox has had one.
+        /// The trial credits granted with it; zero if no trial was pending or the mailbox has had
+        /// one.
         granted: Credits,
     },
-    /// The link opens nothing any more; nothing changed.
+    /// The link is no longer valid; nothing changed.
     NotOpen(LinkState),
-    /// Another customer has taken the address since; nothing changed.
+    /// Another customer has since taken the address; nothing changed.
     EmailTaken,
-    /// There is no such link, or it is for something else.
+    /// There is no such link, or it is for another purpose.
     NotFound,
 }
 
-/// Uses a link to confirm the address it was mailed to, once, and grants a pending trial with it. Every other
-/// link for the same thing is used up.
+/// Uses a link to confirm the address it was sent to, once, and grants a pending trial. All other
+/// links for the same purpose become used.
 pub async fn confirm(
     store: &Store,
     confirming: &EmailConfirmation<'_>,
@@ -106,7 +107,8 @@ async fn change(tx: &mut Tx, link: &EmailLink, now: Timestamp) -> Result<(), Sto
     Ok(())
 }
 
-/// Grants a pending trial, unless the mailbox has had one under any address; either way it is pending no more.
+/// Grants a pending trial, unless the mailbox has had one under any address. Either way it is no
+/// longer pending.
 async fn end_trial(
     tx: &mut Tx,
     link: &EmailLink,

@@ -1,4 +1,5 @@
-//! What may be connected: decided before the platform is asked, and again in the transaction that stores the account.
+//! Which accounts may be connected. Decided before the platform is called, and again in the
+//! transaction that stores the account.
 
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
@@ -9,38 +10,38 @@ use crate::authority::{AllowedAccounts, ChangeAuthority};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// A name that somebody wants to connect an account under.
+/// A request to connect an account under an id.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionRequest<'r> {
-    /// Whose account it will be.
+    /// The customer who will own it.
     pub customer: CustomerId,
-    /// By what it is asked for.
+    /// The authority for the request.
     pub authority: ChangeAuthority,
-    /// The name that the customer chose.
+    /// The id that the customer chose.
     pub creator_id: &'r CreatorId,
-    /// Where the account lives.
+    /// The account's platform.
     pub platform: Platform,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
 /// Why an account is not connected; nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionRefusal {
-    /// The key or the session has ended, the key may only read, or there is no such customer.
+    /// The key or the session has ended, the key is read-only, or there is no such customer.
     NoAuthority,
-    /// The name has been used by the customer, and the key may not use it.
+    /// The customer has used this id, and the key may not use it.
     NotAllowed,
-    /// The customer has this name on another platform.
+    /// The customer has this id on another platform.
     OtherPlatform(Platform),
-    /// The account that is connected under this name is another one at the platform.
+    /// The account connected under this id is another one at the platform.
     OtherIdentity {
-        /// What the platform calls the one that is connected.
+        /// The platform's id of the connected account.
         connected: String,
     },
 }
 
-/// An account that is connected under a name.
+/// An account connected under an id.
 #[derive(Debug, Clone)]
 pub(crate) struct ExistingAccount {
     pub(crate) platform_account_id: String,
@@ -49,7 +50,7 @@ pub(crate) struct ExistingAccount {
     pub(crate) version: i64,
 }
 
-/// What speaks against connecting an account under this name at this moment.
+/// Why an account cannot be connected under this id now; none if it can.
 pub async fn refusal(
     store: &Store,
     request: &ConnectionRequest<'_>,
@@ -60,8 +61,8 @@ pub async fn refusal(
     Ok(existing(&mut tx, request, &allowed).await?.err())
 }
 
-/// The account of this name, if there is one, or why it may not be connected. The caller has locked the customer, where
-/// what is read must stay.
+/// The account with this id, if any, or why it may not be connected. Lock the customer first if the
+/// result must not change.
 pub(crate) async fn existing(
     tx: &mut Tx,
     request: &ConnectionRequest<'_>,
@@ -90,7 +91,7 @@ pub(crate) async fn existing(
     })))
 }
 
-/// Exports outlive their account: whoever gets its name would get them too.
+/// Exports outlive their account: a key that took over its id would gain access to them.
 async fn has_left_exports(
     tx: &mut Tx,
     request: &ConnectionRequest<'_>,

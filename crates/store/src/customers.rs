@@ -1,4 +1,4 @@
-//! Customers: who registers and pays.
+//! Customers, who register and pay.
 
 use domain::customer::{Email, TrialState};
 use domain::id::CustomerId;
@@ -9,12 +9,12 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, notices};
 
-/// A password, as argon2 wrote it. Never shown by `Debug`.
+/// An argon2 password hash. `Debug` never shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(pub String);
 
 impl PasswordHash {
-    /// No password: nothing opens it, until one is set.
+    /// No password: no login succeeds until one is set.
     pub const fn none() -> Self {
         Self(String::new())
     }
@@ -33,42 +33,42 @@ pub struct Customer {
     pub id: CustomerId,
     /// The canonical address.
     pub email: Email,
-    /// What the customer is called; may be empty.
+    /// The customer's name; may be empty.
     pub name: String,
-    /// What a password is checked against.
+    /// The hash of the password.
     pub password_hash: PasswordHash,
     /// When the address was confirmed.
     pub email_verified_at: Option<Timestamp>,
-    /// Where the trial credits stand.
+    /// The state of the trial.
     pub trial: TrialState,
-    /// When it registered.
+    /// When the customer registered.
     pub created_at: Timestamp,
-    /// When staff closed it; its keys and sessions are then refused.
+    /// When staff closed the customer, whose keys and sessions are then refused.
     pub disabled_at: Option<Timestamp>,
 }
 
-/// What registration stores, all or nothing.
+/// The data of a registration, stored in one transaction.
 #[derive(Debug, Clone)]
 pub struct NewCustomer {
     /// Its id.
     pub id: CustomerId,
     /// The canonical address.
     pub email: Email,
-    /// What the customer is called; may be empty.
+    /// The customer's name; may be empty.
     pub name: String,
-    /// What a password is checked against.
+    /// The hash of the password.
     pub password_hash: PasswordHash,
     /// When the address was confirmed; staff create customers with confirmed addresses.
     pub email_verified_at: Option<Timestamp>,
     /// `Pending` for registrations with a trial.
     pub trial: TrialState,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
-    /// The key that comes with it.
+    /// The customer's first key.
     pub first_key: NewKey,
 }
 
-/// How a registration ended.
+/// The outcome of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CustomerCreation {
     /// The customer, its empty balance and its first key exist.
@@ -105,7 +105,7 @@ pub async fn find_by_email(store: &Store, email: &Email) -> Result<Option<Custom
     row.as_ref().map(customer).transpose()
 }
 
-/// Gives the customer another name. False when there is no such customer.
+/// Renames the customer. False if there is no such customer.
 pub async fn rename(store: &Store, id: CustomerId, name: &str) -> Result<bool, StoreError> {
     const SQL: &str = "update customers set name = $2 where id = $1";
     change(store, SQL, id, name).await
@@ -121,8 +121,8 @@ pub async fn set_password(
     change(store, SQL, id, &password_hash.0).await
 }
 
-/// Closes the customer: keys and sessions are refused from the commit on. False when it is closed already
-/// or does not exist.
+/// Closes the customer: keys and sessions are refused once this commits. False if it is already
+/// closed or does not exist.
 pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "update customers set disabled_at = $2 where id = $1 and disabled_at is null";
     let mut tx = store.write().await?;
@@ -132,8 +132,8 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
     Ok(changed == 1)
 }
 
-/// Lets nobody else change what belongs to this customer and is counted, until the transaction ends. False when there
-/// is no such customer.
+/// Locks the customer's row until the transaction ends, so that no other transaction changes what
+/// is counted for this customer. False if there is no such customer.
 pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<bool, StoreError> {
     const SQL: &str = "select id from customers where id = $1";
     let sql = format!("{SQL}{}", dialect::for_update(tx.database()));
@@ -172,7 +172,8 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewCustomer) -> Result<bool, Store
     Ok(true)
 }
 
-/// Stores an address that its customer has just confirmed. A unique violation says that it is taken.
+/// Stores an address that its customer has just confirmed. A unique violation means that it is
+/// taken.
 pub(crate) async fn set_email(
     tx: &mut Tx,
     id: CustomerId,

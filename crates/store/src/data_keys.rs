@@ -1,5 +1,5 @@
-//! Data keys: what seals a customer's credentials, each wrapped by a master key. Sealing and opening is
-//! done above the store, which never sees an unwrapped key.
+//! Data keys, which seal customers' credentials and are wrapped by a master key. Sealing and
+//! opening happen above the store, which never sees an unwrapped key.
 
 use domain::id::{CustomerId, DataKeyId};
 use domain::time::Timestamp;
@@ -10,15 +10,15 @@ use crate::{Store, StoreError};
 /// A wrapped data key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DataKey {
-    /// Its id, named by everything it seals.
+    /// Its id, recorded with everything it seals.
     pub id: DataKeyId,
-    /// Whose credentials it seals.
+    /// The customer whose credentials it seals.
     pub customer: CustomerId,
-    /// The key, sealed by the master key.
+    /// The key, wrapped by the master key.
     pub wrapped: Vec<u8>,
-    /// The master key that opens it.
+    /// The id of the master key that wraps it.
     pub master_key: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for DataKey {
     }
 }
 
-/// The customer's current key; nothing before the first account is connected.
+/// The customer's current key; none before the first account is connected.
 pub async fn current(store: &Store, customer: CustomerId) -> Result<Option<DataKey>, StoreError> {
     const SQL: &str = "
         select id, customer_id, wrapped, master_key_id, created_at
@@ -45,7 +45,7 @@ pub async fn find(store: &Store, id: DataKeyId) -> Result<Option<DataKey>, Store
     row.as_ref().map(data_key).transpose()
 }
 
-/// Stores `new` unless the customer has a current key; gives the current one, whoever made it.
+/// Stores `new` unless the customer has a current key. Returns the current one.
 pub async fn create_first(store: &Store, new: &DataKey) -> Result<DataKey, StoreError> {
     const INSERT: &str = "
         insert into data_keys (id, customer_id, wrapped, master_key_id, created_at)
@@ -68,7 +68,7 @@ pub async fn create_first(store: &Store, new: &DataKey) -> Result<DataKey, Store
     stored.ok_or_else(|| StoreError::corrupt("data_keys", new.id))
 }
 
-/// Keys that are wrapped by another master key than `master_key`, at most `limit`.
+/// Keys wrapped by a master key other than `master_key`, at most `limit`.
 pub async fn list_under_others(
     store: &Store,
     master_key: &str,
@@ -81,14 +81,14 @@ pub async fn list_under_others(
     rows.iter().map(data_key).collect()
 }
 
-/// How many keys a master key wraps; it cannot be given up before that is zero.
+/// How many keys a master key wraps. It must not be removed before this is zero.
 pub async fn count_under(store: &Store, master_key: &str) -> Result<i64, StoreError> {
     const SQL: &str = "select count(*) from data_keys where master_key_id = $1";
     let row = store.read().await?.row(SQL, &[master_key.into()]).await?;
     row.map_or(Ok(0), |row| row.int(0))
 }
 
-/// The master keys that wrap data keys, and how many each wraps.
+/// The master keys in use, and how many data keys each wraps.
 pub async fn count_by_master_key(store: &Store) -> Result<Vec<(String, i64)>, StoreError> {
     const SQL: &str = "
         select master_key_id, count(*) from data_keys group by master_key_id order by master_key_id";
@@ -103,7 +103,7 @@ pub async fn are_sealed(store: &Store) -> Result<bool, StoreError> {
     Ok(store.read().await?.row(SQL, &[]).await?.is_some())
 }
 
-/// Replaces the wrapping of a key that is still wrapped by `from_master_key`. False when it is not.
+/// Replaces the wrapping of a key that is still wrapped by `from_master_key`. False if it is not.
 pub async fn rewrap(
     store: &Store,
     from_master_key: &str,
@@ -123,14 +123,14 @@ pub async fn rewrap(
     Ok(changed == 1)
 }
 
-/// The known text that a master key sealed; nothing when the key was never used here.
+/// The canary of a master key; none if the key was never used here.
 pub async fn canary(store: &Store, master_key: &str) -> Result<Option<Vec<u8>>, StoreError> {
     const SQL: &str = "select sealed from master_key_canaries where master_key_id = $1";
     let row = store.read().await?.row(SQL, &[master_key.into()]).await?;
     row.map(|row| row.bytes(0)).transpose()
 }
 
-/// Stores the known text sealed by a master key. False when there is one already, which stays.
+/// Stores the canary of a master key. False if there is one already, which stays.
 pub async fn create_canary(
     store: &Store,
     master_key: &str,

@@ -1,11 +1,11 @@
-//! The few places where the two databases need different words. Nowhere else may they be told apart.
+//! SQL that differs between the two databases, for statements that both run.
 
 use std::fmt::Write as _;
 
 use crate::sql::SqlKind;
 use crate::store::DatabaseKind;
 
-/// What follows a `select` whose rows are about to be changed.
+/// The clause after a `select` whose rows are about to be changed.
 pub(crate) const fn for_update(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => "",
@@ -13,7 +13,7 @@ pub(crate) const fn for_update(database: DatabaseKind) -> &'static str {
     }
 }
 
-/// The same where rows that another node is about to change are left to it.
+/// Like `for_update`, but skips rows that another node has locked.
 pub(crate) const fn for_update_skip_locked(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => "",
@@ -26,7 +26,8 @@ pub(crate) fn rows_source(database: DatabaseKind, columns: &[SqlKind], rows: usi
     rows_source_from(database, columns, rows, 1)
 }
 
-/// The same where the first of the parameters is this one. On SQLite they go by their order alone.
+/// Like `rows_source`, with the number of the first parameter. SQLite's placeholders are
+/// unnumbered.
 pub(crate) fn rows_source_from(
     database: DatabaseKind,
     columns: &[SqlKind],
@@ -35,7 +36,8 @@ pub(crate) fn rows_source_from(
 ) -> String {
     match database {
         DatabaseKind::Sqlite => {
-            // Plain placeholders: finding a named one takes SQLite time in proportion to their number.
+            // Unnamed placeholders: looking up a named one takes SQLite time proportional to their
+            // number.
             let row = format!("({}),", vec!["?"; columns.len()].join(","));
             let mut source = format!("values {}", row.repeat(rows));
             source.pop();
@@ -58,8 +60,9 @@ pub(crate) fn rows_source_from(
     }
 }
 
-/// An update over rows: in its text a column's name in braces stands for its value, `{from}` for where the rows
-/// come from, and `{returning}` for what tells which rows were changed, the first column.
+/// An update over rows. In its text, a column's name in braces stands for its value, `{from}` for
+/// the source of the rows, and `{returning}` for the clause that returns the first column of the
+/// changed rows.
 pub(crate) fn update_over(
     database: DatabaseKind,
     sql: &str,
@@ -70,7 +73,7 @@ pub(crate) fn update_over(
     update_from(&rows_source(database, &kinds, rows), sql, columns)
 }
 
-/// The same update over the rows of this query.
+/// The same update over the rows of the query `source`.
 pub(crate) fn update_from(source: &str, sql: &str, columns: &[(&str, SqlKind)]) -> String {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let table = sql.split_whitespace().nth(1).unwrap_or_default();
@@ -84,7 +87,7 @@ pub(crate) fn update_from(source: &str, sql: &str, columns: &[(&str, SqlKind)]) 
     format!("with v ({}) as ({source}) {text}", names.join(", "))
 }
 
-/// The same for one row at a time, whose values are the statement's own parameters.
+/// The same update for one row at a time, with the row's values as parameters.
 pub(crate) fn update_each(sql: &str, columns: &[(&str, SqlKind)]) -> String {
     let mut text = sql.replace("{from}", "").replace("{returning}", "");
     for (place, (name, _)) in columns.iter().enumerate() {
@@ -93,8 +96,9 @@ pub(crate) fn update_each(sql: &str, columns: &[(&str, SqlKind)]) -> String {
     text
 }
 
-/// The same statement for SQLite, where its failure undoes the whole transaction: for transactions that nobody would go on
-/// with after a failure. To undo the statement alone, SQLite has to keep a copy of every page that it changes.
+/// The same statement for SQLite, where a failure rolls back the whole transaction. For
+/// transactions that end at the first failure: to undo one statement alone, SQLite has to keep a
+/// copy of every page that it changes.
 pub(crate) fn undoing_all(sql: &str) -> String {
     for verb in ["insert", "update"] {
         if let Some(rest) = sql.trim_start().strip_prefix(verb) {
@@ -109,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_become_values_on_sqlite_and_arrays_on_postgres() {
+    fn rows_are_values_on_sqlite_and_arrays_on_postgres() {
         let columns = [SqlKind::Text, SqlKind::Int];
 
         assert_eq!(rows_source(DatabaseKind::Sqlite, &columns, 2), "values (?,?),(?,?)");
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_takes_its_values_from_rows_or_from_its_own_parameters() {
+    fn updates_take_values_from_rows_or_from_parameters() {
         const SQL: &str = "update t set a = {a} {from} where t.id = {id} {returning}";
         let columns = [("id", SqlKind::Text), ("a", SqlKind::Int)];
 
@@ -133,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_changes_rows_may_undo_its_whole_transaction() {
+    fn failed_changes_roll_back_the_whole_transaction() {
         for (sql, expected) in [
             (" insert into t (a) values (?)", "insert or rollback into t (a) values (?)"),
             ("update t set a = ?1", "update or rollback t set a = ?1"),

@@ -1,7 +1,8 @@
-//! SQLite driven by the thread that asks: how the metering writes.
+//! SQLite called directly on the current thread: how the metering writes.
 //!
-//! sqlx gives every statement to a thread of its own and waits for the answer, which costs more than most of
-//! the metering's statements do. The writer has a thread to itself anyway, so it may wait for SQLite there.
+//! sqlx sends every statement to a thread of its own and waits for the result, which costs more
+//! than most metering statements do. The metering writer has its own thread anyway, so it can call
+//! SQLite there.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,20 +15,20 @@ use crate::StoreError;
 use crate::sql::{SqlRow, SqlValue};
 use crate::sqlite::{BUSY_TIMEOUT, judge};
 
-/// Statements kept prepared: all those of the metering, which are few.
+/// Size of the prepared-statement cache: enough for all statements of the metering.
 const STATEMENTS_MAX: usize = 64;
 
-/// The metering's connection, while nobody uses it.
+/// The metering's connection and where it is kept between transactions.
 pub(crate) struct DirectConnection {
     path: PathBuf,
     idle: Mutex<Option<Connection>>,
-    /// Set after a disk error: the connection is replaced when it is given back.
+    /// Set after a disk error: the connection is replaced when it is returned.
     renew: AtomicBool,
-    /// Statements as this connection runs them, by the text they are made from and the number of their rows.
+    /// Generated statements, by the text they are made from and the number of rows.
     texts: Mutex<HashMap<(&'static str, usize), Arc<str>>>,
 }
 
-/// A transaction on the metering's connection. Dropping it undoes its work.
+/// A transaction on the metering's connection. Dropping it rolls it back.
 pub(crate) struct DirectTransaction {
     connection: Option<Connection>,
     home: Arc<DirectConnection>,
@@ -43,7 +44,7 @@ impl DirectConnection {
         }
     }
 
-    /// Begins a transaction that writes. Only one may be open at a time, under the write lock.
+    /// Begins a write transaction. Only one may be open at a time, under the write lock.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<DirectTransaction, StoreError> {
         let idle = self.idle().take();
         let connection = match idle {
@@ -54,13 +55,13 @@ impl DirectConnection {
         Ok(DirectTransaction { connection: Some(connection), home: Arc::clone(self) })
     }
 
-    /// Makes sure that the next transaction has a fresh connection.
+    /// Makes the next transaction use a fresh connection.
     pub(crate) fn renew(&self) {
         self.renew.store(true, Ordering::Relaxed);
         self.idle().take();
     }
 
-    /// Closes the connection, if nobody uses it.
+    /// Closes the connection, if it is idle.
     pub(crate) fn close(&self) {
         self.idle().take();
     }
@@ -86,7 +87,7 @@ impl DirectConnection {
 }
 
 impl DirectTransaction {
-    /// Runs a statement; gives the number of rows it changed.
+    /// Runs a statement and returns the number of rows it changed.
     pub(crate) fn execute(&self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64, StoreError> {
         let mut statement = self.prepared(&numbered(sql))?;
         bind(&mut statement, values)?;
@@ -94,7 +95,7 @@ impl DirectTransaction {
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
     }
 
-    /// Runs a statement; gives all its rows.
+    /// Runs a statement and returns all its rows.
     pub(crate) fn rows(
         &self,
         sql: &str,
@@ -106,7 +107,8 @@ impl DirectTransaction {
         Ok(rows)
     }
 
-    /// Runs a statement once for each so many values; adds all rows of all runs.
+    /// Runs a statement once for each chunk of `at_once` values, and appends the rows of all runs
+    /// to `rows`.
     pub(crate) fn rows_over(
         &self,
         sql: &str,
@@ -124,7 +126,8 @@ impl DirectTransaction {
         Ok(())
     }
 
-    /// Runs an update once for each so many values; gives the first value of those that changed a row.
+    /// Runs an update once for each chunk of `columns` values. Returns the first value of each
+    /// chunk that changed a row.
     pub(crate) fn update_each(
         &self,
         sql: &str,
@@ -144,7 +147,7 @@ impl DirectTransaction {
         Ok(changed)
     }
 
-    /// The text that `make` makes of a text for so many rows, made once.
+    /// The statement text for this key, which `make` creates on first use.
     pub(crate) fn text(
         &self,
         of: (&'static str, usize),
@@ -154,7 +157,7 @@ impl DirectTransaction {
         Arc::clone(texts.entry(of).or_insert_with(|| make().into()))
     }
 
-    /// Makes the work durable.
+    /// Commits.
     pub(crate) fn commit(self) -> Result<(), StoreError> {
         Ok(self.connection()?.execute_batch("commit")?)
     }
@@ -178,7 +181,8 @@ impl Drop for DirectTransaction {
     }
 }
 
-/// SQLite takes `$2` for a name, whose place is where it first stands; `?2` is the second wherever it stands.
+/// SQLite treats `$2` as a name, numbered by its first occurrence; `?2` is always the second
+/// parameter.
 fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }

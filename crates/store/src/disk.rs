@@ -1,9 +1,11 @@
-//! The disk below an embedded database: whether it keeps what it says it keeps, and a reserve for when it is full.
+//! The disk under an embedded database: detects lost writes, and keeps a reserve for when the disk
+//! is full.
 //!
-//! After a flush that failed nobody knows what is on the disk, and flushing again would say "done" without having
-//! written what was lost. So nothing is written any more, and the process ends and recovers from what is there.
-//! A full disk loses nothing: the reserve is given up, so that calls on their way can be settled, and no call is
-//! taken until the reserve could be laid in again.
+//! After a failed flush the contents of the disk are unknown, and a second flush would report
+//! success without having written the lost data. So the store stops writing, and the process exits
+//! and recovers from what is on disk. A full disk loses nothing: the reserve file is deleted so
+//! that running calls can settle, and no new call is accepted until the reserve could be created
+//! again.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -16,10 +18,10 @@ use tokio::sync::watch;
 
 use crate::{StoreError, private_files};
 
-/// What is written at once while the reserve is laid in.
+/// How many bytes are written at a time while the reserve is created.
 const BLOCK: usize = 1024 * 1024;
 
-/// The disk as far as it is known. Clones share what they know.
+/// What is known about the disk. Clones share it.
 #[derive(Clone)]
 pub(crate) struct DiskSpace(Arc<DiskState>);
 
@@ -29,14 +31,14 @@ struct DiskState {
     is_short: AtomicBool,
 }
 
-/// A file that is there only to be removed.
+/// A file that exists only to be deleted.
 struct ReserveFile {
     path: PathBuf,
     bytes: u64,
 }
 
 impl DiskSpace {
-    /// The disk below this database, with a reserve of so many bytes beside it; 0: none.
+    /// The disk under this database, with a reserve file of `reserve_bytes` next to it; 0: none.
     pub(crate) fn new(database: &Path, reserve_bytes: u64) -> Self {
         let mut name = database.as_os_str().to_owned();
         name.push(".reserve");
@@ -49,7 +51,7 @@ impl DiskSpace {
         }))
     }
 
-    /// Learns from what SQLite said.
+    /// Updates the state from an error that SQLite returned.
     pub(crate) fn note(&self, error: &StoreError) {
         if error.is_lost_write() {
             self.0.failed.send_replace(true);
@@ -66,16 +68,16 @@ impl DiskSpace {
     /// Waits until a flush fails.
     pub(crate) async fn failure(&self) {
         let mut failed = self.0.failed.subscribe();
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`.
         drop(failed.wait_for(|failed| *failed).await);
     }
 
-    /// Whether the reserve is not there.
+    /// Whether the reserve file is missing.
     pub(crate) fn is_short(&self) -> bool {
         self.0.is_short.load(Ordering::Relaxed)
     }
 
-    /// Lays the reserve in, if it is not there. Takes as long as the disk does.
+    /// Creates the reserve file if it is missing. Blocks while it writes.
     pub(crate) fn lay_reserve_in(&self) -> io::Result<()> {
         let Some(reserve) = &self.0.reserve else { return Ok(()) };
         if !self.is_short() {
@@ -95,7 +97,7 @@ impl DiskSpace {
 }
 
 impl ReserveFile {
-    /// Writes it in full: a file with holes would reserve nothing.
+    /// Writes every byte: a sparse file would reserve nothing.
     fn lay_in(&self) -> io::Result<()> {
         let there = std::fs::metadata(&self.path).map_or(0, |facts| facts.len());
         if there == self.bytes {
@@ -115,7 +117,7 @@ impl ReserveFile {
     }
 
     fn remove(&self) {
-        // Whoever cannot remove it has the same room as before.
+        // If it cannot be removed, the disk has the same room as before.
         drop(std::fs::remove_file(&self.path));
     }
 }
@@ -159,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_gives_the_reserve_up_and_room_lays_it_in_again() {
+    fn the_reserve_is_deleted_on_a_full_disk_and_created_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let reserve = folder.path().join("store.db.reserve");
         let disk = DiskSpace::new(&path, 3 * 1024 * 1024 + 7);
-        assert!(disk.is_short(), "it is not there yet");
+        assert!(disk.is_short(), "the reserve does not exist yet");
 
         disk.lay_reserve_in().unwrap();
         assert!(!disk.is_short());
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reserve_nothing_is_ever_short() {
+    fn without_a_reserve_the_disk_is_never_short() {
         let disk = DiskSpace::new(Path::new("nowhere/store.db"), 0);
 
         disk.note(&refused("13"));
@@ -188,9 +190,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_flush_is_final_and_other_failures_are_not() {
+    async fn only_a_failed_flush_is_final() {
         let disk = DiskSpace::new(Path::new("nowhere/store.db"), 0);
-        // Busy, a constraint, no room for the index of the log, a lock.
+        // Busy, a constraint, no room for the index of the write-ahead log, a shared-memory lock
+        // error.
         for code in ["5", "2067", "4874", "3850"] {
             disk.note(&refused(code));
             assert!(!disk.has_failed(), "{code}");

@@ -1,4 +1,5 @@
-//! Changes of address: what a customer wants, until the new address is confirmed. Until then the old one counts.
+//! Changes of email address: a requested address is pending until it is confirmed. Until then the
+//! old one stays in use.
 
 use domain::customer::Email;
 use domain::id::CustomerId;
@@ -10,12 +11,12 @@ use crate::mail_links;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// How the wish for another address ended.
+/// The outcome of a request for another address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmailChange {
-    /// It is remembered; the address changes once it is confirmed.
+    /// The request is stored; the address changes once it is confirmed.
     Requested,
-    /// It is the address that the customer has; an earlier wish for another one is forgotten.
+    /// The customer has this address already; an earlier request for another one is canceled.
     Unchanged,
     /// The address belongs to another customer; nothing changed.
     EmailTaken,
@@ -23,8 +24,8 @@ pub enum EmailChange {
     NotFound,
 }
 
-/// Remembers the address that a customer wants, instead of an earlier wish whose links open nothing any more,
-/// and writes down what follows, all in one transaction.
+/// Stores the requested address, replacing an earlier request and its links, and enqueues the jobs
+/// that follow, in one transaction.
 pub async fn request(
     store: &Store,
     customer: CustomerId,
@@ -56,14 +57,14 @@ pub async fn request(
     Ok(EmailChange::Requested)
 }
 
-/// The address that a customer wants and has not confirmed yet.
+/// The address that a customer has requested and not confirmed yet.
 pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Email>, StoreError> {
     const SQL: &str = "select email from email_changes where customer_id = $1";
     let row = store.read().await?.row(SQL, &[customer.into()]).await?;
     row.map(|row| row.parse(0, "email_changes")).transpose()
 }
 
-/// Forgets the wish; links for it open nothing any more.
+/// Cancels the request and invalidates its links.
 pub(crate) async fn cancel(
     tx: &mut Tx,
     customer: CustomerId,

@@ -1,6 +1,6 @@
-//! Subscriptions that have ended, and the invoices that are voided because nobody will pay them: theirs, and those of
-//! live subscriptions which the processor has stopped trying. What is to be done at the processor is written down first,
-//! so that it is finished after a crash and done once.
+//! Ended subscriptions, and the invoices that are voided because they will not be paid: theirs, and
+//! those of live subscriptions that the processor has stopped trying to collect. Each step at the
+//! processor is recorded first, so that it is finished after a crash and done once.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
@@ -8,30 +8,30 @@ use domain::time::Timestamp;
 use crate::sql::SqlRow;
 use crate::{Store, StoreError};
 
-/// A subscription with invoices that may be open although nobody will pay them.
+/// A subscription that may have open invoices that will not be paid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSubscription {
     /// Its id at the processor.
     pub subscription_id: String,
-    /// Whose it was.
+    /// The customer who had it.
     pub customer: CustomerId,
-    /// The same at the processor.
+    /// The processor's id of the customer.
     pub processor_customer: String,
     /// False for a live subscription: its latest invoice can still be paid.
     pub has_ended: bool,
 }
 
-/// An invoice that is to be voided.
+/// An invoice to be voided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidedInvoice {
     /// Its id at the processor.
     pub invoice_id: String,
-    /// The credit among its lines, in cents, which the customer gets back.
+    /// The customer credit used in its lines, in cents, which the customer gets back.
     pub returned_cents: i64,
 }
 
-/// Writes subscriptions down whose invoices have to be checked. One that is known to have ended stays as it is: it is
-/// checked once.
+/// Records subscriptions whose invoices have to be checked. One that is known to have ended is not
+/// changed: it is checked once.
 pub async fn note(
     store: &Store,
     ended: &[EndedSubscription],
@@ -60,7 +60,7 @@ pub async fn note(
     Ok(())
 }
 
-/// Those of a customer that may have open invoices.
+/// The customer's subscriptions that may have open invoices.
 pub async fn list_open_of(
     store: &Store,
     customer: CustomerId,
@@ -72,7 +72,8 @@ pub async fn list_open_of(
     rows.iter().map(ended).collect()
 }
 
-/// Those that may have open invoices and were last looked at before `seen_before`, the longest ago first.
+/// Subscriptions that may have open invoices and were last checked before `seen_before`, least
+/// recently checked first.
 pub async fn list_open(
     store: &Store,
     seen_before: Timestamp,
@@ -85,7 +86,7 @@ pub async fn list_open(
     rows.iter().map(ended).collect()
 }
 
-/// Notes that a subscription was looked at and may still have open invoices.
+/// Records that a subscription was checked and may still have open invoices.
 pub async fn look_later(
     store: &Store,
     subscription_id: &str,
@@ -98,7 +99,7 @@ pub async fn look_later(
     tx.commit().await
 }
 
-/// Notes that none of its invoices is open any more.
+/// Records that none of its invoices is open any more.
 pub async fn settle(store: &Store, subscription_id: &str, at: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "
         update ended_subscriptions set settled_at = $2
@@ -108,7 +109,7 @@ pub async fn settle(store: &Store, subscription_id: &str, at: Timestamp) -> Resu
     tx.commit().await
 }
 
-/// Writes down that an invoice is about to be voided. One that is known stays as it was written down.
+/// Records that an invoice is about to be voided. An existing record is not changed.
 pub async fn begin_void(
     store: &Store,
     of: &EndedSubscription,
@@ -131,7 +132,7 @@ pub async fn begin_void(
     tx.commit().await
 }
 
-/// The invoices of a subscription whose voiding was begun and not finished.
+/// The invoices of a subscription whose voiding has begun and not finished.
 pub async fn list_begun(
     store: &Store,
     subscription_id: &str,
@@ -145,7 +146,7 @@ pub async fn list_begun(
         .collect()
 }
 
-/// Notes that an invoice is void and so much credit was given back; 0 where it was paid after all.
+/// Records that an invoice is void and how much credit was returned; 0 if it was paid after all.
 pub async fn finish_void(
     store: &Store,
     invoice: &VoidedInvoice,

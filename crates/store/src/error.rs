@@ -1,90 +1,90 @@
-//! What can go wrong with the database. Expected outcomes are not here: they are return values.
+//! Failures of the database. Expected outcomes are return values, not errors.
 
 use std::time::Duration;
 
-/// Why the store could not do what it was asked to.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database refused a statement, or the connection to it failed.
     #[error("the database failed: {}", described(.0))]
     Database(sqlx::Error),
-    /// A server of the database cannot be used.
+    /// One of the database's servers cannot be used.
     #[error("{host}: {source}")]
     Connect {
-        /// Its name and port.
+        /// The server's name and port.
         host: String,
-        /// Why.
+        /// The cause.
         source: Box<StoreError>,
     },
-    /// A server of the database takes no writes: it is a standby, or was set to read only.
-    #[error("the server takes no writes: {}", if *.is_standby { "it is a standby" } else { "it is set to read only" })]
+    /// One of the database's servers accepts no writes: it is a standby, or set to read only.
+    #[error("the server accepts no writes: {}", if *.is_standby { "it is a standby" } else { "it is set to read only" })]
     NotWritable {
-        /// Whether it follows another server.
+        /// Whether the server is a standby.
         is_standby: bool,
     },
-    /// Something between the service and the database does not keep the settings of a connection.
+    /// Something between the service and the database dropped a session setting.
     #[error(
-        "the setting {setting} is not in force after it was set: a connection pooler before the database must keep a \
-         connection for a session (with PgBouncer, pool_mode = session)"
+        "the setting {setting} did not take effect: a connection pooler in front of the database must use \
+         session pooling (with PgBouncer, pool_mode = session)"
     )]
     SettingDropped {
-        /// Its name.
+        /// The name of the setting.
         setting: &'static str,
     },
     /// The database did not respond in time.
     #[error("{doing} took longer than {} s", waited.as_secs())]
     Deadline {
-        /// What was waited for.
+        /// What timed out, such as `connecting`.
         doing: &'static str,
-        /// For how long.
+        /// The time limit.
         waited: Duration,
     },
-    /// The URL of the database cannot be read.
+    /// The database URL is malformed.
     #[error("{0}")]
     Url(String),
-    /// SQLite refused a statement of the metering, or could not be opened for it.
-    #[error("the database failed under the metering: {0}")]
+    /// SQLite refused a metering statement, or could not be opened for the metering.
+    #[error("the database failed while metering calls: {0}")]
     Metering(rusqlite::Error),
-    /// The schema could not be brought up to date.
+    /// The migrations failed.
     #[error("the migrations of the database failed: {0}")]
     Migration(sqlx::migrate::MigrateError),
-    /// A row holds what this version cannot read.
+    /// A row holds a value that this version cannot read.
     #[error("the row {id} of the table {table} cannot be read")]
     Corrupt {
         /// The table.
         table: &'static str,
-        /// The row, as far as it is known.
+        /// The row's id, or the unreadable value.
         id: String,
     },
-    /// Another server has the SQLite file open.
+    /// Another process has the SQLite file open.
     #[error("{path} is in use by another server")]
     InUse {
         /// The database file.
         path: String,
     },
-    /// The database would lose what it confirmed; see `OpenOptions::allow_unsafe`.
+    /// The database could lose confirmed commits; see `OpenOptions::allow_unsafe`.
     #[error("the database is not safe against power loss: {setting} is {value}")]
     Unsafe {
-        /// The name of the setting, as the database calls it.
+        /// The database's name for the setting.
         setting: &'static str,
-        /// The value it has.
+        /// Its value.
         value: String,
     },
-    /// The url of the database starts with neither `sqlite:` nor `postgres:`.
-    #[error("a database url starts with sqlite: or postgres://")]
+    /// The database URL starts with neither `sqlite:` nor `postgres:`.
+    #[error("a database URL must start with sqlite: or postgres://")]
     UnknownUrl,
-    /// A file beside the database could not be opened.
+    /// A file next to the database could not be opened.
     #[error("{path} cannot be opened")]
     File {
         /// The file.
         path: String,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The store was opened for reading only.
     #[error("the database is open for reading only")]
     ReadOnly,
-    /// The metering writer is gone; the process is stopping.
+    /// The metering writer has stopped; the process is shutting down.
     #[error("the metering has stopped")]
     Stopped,
     /// A sum of credits does not fit into 64 bits.
@@ -110,8 +110,8 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
     }
 }
 
-/// The driver's message and its causes, with the SQLSTATE or SQLite's number, so that a log shows whether a server is
-/// read-only, a disk is full, a lock is held or a connection is lost.
+/// The driver's message and its causes, with the SQLSTATE or SQLite's error code, so that a log
+/// shows whether a server is read-only, a disk is full, a lock is held or a connection is lost.
 fn described(error: &sqlx::Error) -> String {
     if let sqlx::Error::Database(refused) = error {
         let code = refused.code().unwrap_or_default();
@@ -132,7 +132,8 @@ fn described(error: &sqlx::Error) -> String {
 }
 
 impl StoreError {
-    /// Whether a server that cannot be used now may be usable in a moment: another password or setting would not help it.
+    /// Whether an unusable server may become usable soon. A wrong password or setting will not fix
+    /// itself.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Connect { source, .. } => source.may_pass(),
@@ -141,7 +142,7 @@ impl StoreError {
         }
     }
 
-    /// Whether a server was refused for being a standby.
+    /// Whether a server was refused because it is a standby.
     pub(crate) fn is_standby(&self) -> bool {
         match self {
             Self::Connect { source, .. } => source.is_standby(),
@@ -155,12 +156,12 @@ impl StoreError {
         Self::Corrupt { table, id: id.to_string() }
     }
 
-    /// Whether SQLite could not write or flush: nobody knows what is on the disk now.
+    /// Whether SQLite failed to write or flush, so that the contents of the disk are unknown.
     pub(crate) fn is_lost_write(&self) -> bool {
         self.sqlite_code().is_some_and(|code| SQLITE_LOST_WRITES.contains(&code))
     }
 
-    /// Whether SQLite found no room on the disk, also for the index of its write-ahead log.
+    /// Whether SQLite found the disk full, including for the index of its write-ahead log.
     pub(crate) fn is_full(&self) -> bool {
         self.sqlite_code()
             .is_some_and(|code| code & 0xff == SQLITE_FULL || code == SQLITE_NO_INDEX_ROOM)
@@ -177,7 +178,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the database is away or refuses everybody for the moment: the same may succeed later.
+    /// Whether the database is unreachable or temporarily refuses requests: the same operation may
+    /// succeed later.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
@@ -195,7 +197,7 @@ impl StoreError {
             Self::Metering(_) => {
                 self.sqlite_code().is_some_and(|code| SQLITE_OUTAGES.contains(&(code & 0xff)))
             }
-            // None of them says anything about what was asked: the server as it is cannot be used.
+            // None of these is about the operation itself: the server cannot be used as it is.
             Self::Connect { .. }
             | Self::NotWritable { .. }
             | Self::SettingDropped { .. }
@@ -206,7 +208,7 @@ impl StoreError {
         }
     }
 
-    /// Whether a unique constraint refused the statement that gave this error.
+    /// Whether the statement violated a unique constraint.
     pub(crate) fn is_unique_violation(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => error.is_unique_violation(),
@@ -222,26 +224,26 @@ impl StoreError {
     }
 }
 
-/// An input or output error without more, of a write, of a flush, of a flush of the folder.
+/// SQLite's extended codes for I/O errors: unspecified, on write, on flush, on flushing the folder.
 const SQLITE_LOST_WRITES: [i64; 4] = [10, 778, 1034, 1290];
 const SQLITE_FULL: i64 = 13;
 const SQLITE_NO_INDEX_ROOM: i64 = 4874;
 
-/// What the lowest byte of a number of SQLite is about, where the same may succeed later: another has locked the file
-/// or a table, reading or writing fails, the disk is full, the file cannot be opened.
+/// SQLite's primary codes (the lowest byte) for failures that may pass: the file or a table is
+/// locked, an I/O error, the disk is full, the file cannot be opened.
 const SQLITE_OUTAGES: [i64; 5] = [5, 6, 10, 13, 14];
 
-/// Classes and conditions of PostgreSQL that pass: connections, resources, shutdown and start, a server that takes no
-/// writes, errors of its system (a full or broken disk); limits on locks, on the time of a statement and on idling in a
-/// transaction.
+/// PostgreSQL's classes and codes for failures that may pass: connections, resources, shutdown and
+/// startup, system errors (a full or broken disk), a server that accepts no writes, and timeouts
+/// for locks, statements and idle transactions.
 const POSTGRES_OUTAGES: [&str; 8] = ["08", "53", "57P", "58", "25006", "55P03", "57014", "25P03"];
 
-/// A prepared statement exists already, or does not exist: somebody else uses the same session.
+/// A prepared statement already exists, or does not exist: another client uses the same session.
 const STATEMENT_MIX_UPS: [&str; 2] = ["42P05", "26000"];
-const POOLER_HINT: &str = "; a connection pooler before the database must keep a connection for a session (with \
+const POOLER_HINT: &str = "; a connection pooler in front of the database must use session pooling (with \
     PgBouncer, pool_mode = session)";
 
-/// How long PostgreSQL's codes are; the numbers of SQLite are shorter.
+/// The length of PostgreSQL's codes; SQLite's are shorter.
 const SQLSTATE_LENGTH: usize = 5;
 
 fn is_outage_code(code: &str) -> bool {
@@ -256,9 +258,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_is_told_from_a_fault() {
-        // Shut down, starting, too many connections, a full and a broken disk, a standby, lock and statement timeouts;
-        // busy, a failed flush, a full disk.
+    fn outages_are_distinguished_from_faults() {
+        // PostgreSQL: shutting down, starting, too many connections, a full and a broken disk, a
+        // standby, lock and statement timeouts, a lost connection. SQLite: busy, a failed flush, a
+        // full disk, an unopenable file.
         let passing = [
             "57P01", "57P03", "53300", "53100", "58030", "25006", "55P03", "57014", "08006", "5",
             "1034", "13", "14",
@@ -266,7 +269,8 @@ mod tests {
         for code in passing {
             assert!(is_outage_code(code), "{code}");
         }
-        // A constraint, wrong syntax, a serialization failure; a constraint, a corrupt file.
+        // PostgreSQL: a constraint, a syntax error, a serialization failure. SQLite: a constraint,
+        // a corrupt file.
         for code in ["23505", "42601", "40001", "2067", "11"] {
             assert!(!is_outage_code(code), "{code}");
         }

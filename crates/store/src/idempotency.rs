@@ -1,5 +1,6 @@
-//! Idempotency: the first answer to a request that carried an `Idempotency-Key`. The rows of calls are written by
-//! the metering, in the transactions of the hold and of its end; that of an export in the transaction that makes it.
+//! Idempotency: the first response to a request with an `Idempotency-Key`. The metering writes the
+//! rows of calls, in the transactions of the hold and of its settlement. The row of an export is
+//! written in the transaction that creates it.
 
 use domain::id::{CallId, CustomerId};
 use domain::time::Timestamp;
@@ -9,12 +10,12 @@ use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// An answer, kept to be given again.
+/// A response kept for repetitions.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// The platform's status.
+    /// The status code.
     pub status: u16,
-    /// Headers and body, sealed.
+    /// The sealed headers and body.
     pub sealed: Vec<u8>,
 }
 
@@ -24,28 +25,28 @@ impl std::fmt::Debug for StoredAnswer {
     }
 }
 
-/// What is known of an earlier request with the same key.
+/// What is known about an earlier request with the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExistingRequest {
-    /// It was answered; the answer is to be given again.
+    /// It completed; return this response again.
     Replay(StoredAnswer),
-    /// It is on its way.
+    /// It is still running.
     Running,
-    /// The platform may have acted on it, but nobody knows its answer.
+    /// The platform may have acted on it, but its response is unknown.
     OutcomeUnknown {
-        /// The call in the log.
+        /// The call's id in the call log.
         call: CallId,
     },
-    /// It was answered, but the answer was too large to keep.
+    /// It completed, but the response was too large to keep.
     NotStored {
-        /// The call in the log.
+        /// The call's id in the call log.
         call: CallId,
     },
-    /// It was another request.
+    /// The key was used for a different request.
     OtherRequest,
 }
 
-/// What is known of the key; nothing when it is free. `fingerprint` is that of the request at hand.
+/// What is known about the key; none if it is free. `fingerprint` is that of the current request.
 pub async fn find(
     store: &Store,
     customer: CustomerId,
@@ -57,7 +58,7 @@ pub async fn find(
     find_in(&mut tx, customer, &hex(key_hash), &hex(fingerprint), now).await
 }
 
-/// Forgets answers whose time is over, at most `limit` at once; gives how many.
+/// Deletes expired responses, at most `limit`, and returns how many.
 pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     const SQL: &str = "
         delete from idempotency where (customer_id, key_hash) in (
@@ -71,7 +72,7 @@ pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result
     Ok(deleted)
 }
 
-/// The same as `find`, within a transaction and with hashes as they are stored.
+/// Like `find`, within a transaction and with hashes as stored.
 pub(crate) async fn find_in(
     tx: &mut Tx,
     customer: CustomerId,
@@ -88,8 +89,9 @@ pub(crate) async fn find_in(
     row.map(|row| existing(&row, fingerprint)).transpose()
 }
 
-/// Writes the row of a request that is answered in this transaction, over one whose time is over. The caller has
-/// locked the customer's balance and found the key free. `id` is what the request made.
+/// Writes the row of a request that completes in this transaction, replacing an expired one. The
+/// caller has locked the customer's balance and found the key free. `id` is what the request
+/// created.
 pub(crate) async fn store_in(
     tx: &mut Tx,
     customer: CustomerId,
@@ -125,7 +127,7 @@ fn existing(row: &SqlRow, fingerprint: &str) -> Result<ExistingRequest, StoreErr
         return Ok(ExistingRequest::OtherRequest);
     }
     let id = row.text(1)?;
-    // Only calls can run, or end without an answer to keep.
+    // Only calls can be running, or end without a stored response.
     let call = || id.parse::<CallId>().map_err(|_| StoreError::corrupt("idempotency", &id));
     let corrupt = || StoreError::corrupt("idempotency", &id);
     match row.text(2)?.as_str() {
@@ -147,9 +149,10 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_unix_micros(1_800_000_000_000_000);
 
-    /// More rows than a minute of 1,600 writes a second leaves: each step is bounded, and a hundred of them take all.
+    /// More rows than 1,600 writes per second create in a minute. Each step is bounded, and a
+    /// hundred steps delete all.
     #[tokio::test]
-    async fn a_hundred_thousand_expired_answers_go_in_bounded_steps() {
+    async fn a_hundred_thousand_expired_responses_are_deleted_in_bounded_steps() {
         const MANY: &str = "
             with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000)
             insert into idempotency

@@ -1,4 +1,5 @@
-//! Notices of invoices: each failed payment is told to its customer once, however often the processor tells us.
+//! Invoice notices: a customer is notified of each failed payment once, however often the processor
+//! reports it.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
@@ -11,15 +12,16 @@ use crate::{Store, StoreError};
 pub struct FailedPayment<'a> {
     /// The invoice at the processor.
     pub invoice_id: &'a str,
-    /// Which attempt to be paid it was.
+    /// The number of the payment attempt.
     pub attempt: i64,
-    /// Whose invoice it is.
+    /// The customer whose invoice it is.
     pub customer: CustomerId,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// Writes the letter down, unless the customer was told of this attempt. False when it was.
+/// Enqueues the email, unless the customer was notified of this attempt before. Then it returns
+/// false.
 pub async fn tell_once(
     store: &Store,
     payment: FailedPayment<'_>,

@@ -1,7 +1,8 @@
-//! Jobs: work that follows a commit, written in that commit, claimed with a lease, and done at least once.
+//! Jobs: work that follows a commit. They are written in that commit, claimed with a lease, and
+//! done at least once.
 //!
-//! A claim raises the job's attempt number; whoever ends or postpones a job must hold the newest number, so
-//! that a node that was thought dead cannot undo what its successor did.
+//! A claim increments the job's attempt number. Only the claim with the newest number may finish or
+//! postpone a job, so that a node believed dead cannot undo what its successor did.
 
 use domain::id::{JobId, NodeId};
 use domain::job::JobKind;
@@ -11,80 +12,81 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError, dialect};
 
-/// The longest error that is remembered of an attempt, in characters.
+/// The maximum length of a stored error, in characters.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// A job to be written down.
+/// A job to be enqueued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
     /// Its id.
     pub id: JobId,
-    /// What it does.
+    /// The kind of work.
     pub kind: JobKind,
-    /// What it needs to know, as JSON; never a secret.
+    /// Its parameters as JSON; never a secret.
     pub payload: String,
-    /// Now; it may run at once.
+    /// The current time; the job may run immediately.
     pub created_at: Timestamp,
 }
 
-/// A job that was claimed.
+/// A claimed job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Its id.
     pub id: JobId,
-    /// What it does.
+    /// The kind of work.
     pub kind: JobKind,
-    /// What it needs to know, as JSON.
+    /// Its parameters as JSON.
     pub payload: String,
-    /// When it was written down.
+    /// When it was enqueued.
     pub created_at: Timestamp,
-    /// Which attempt this is, from 1: the fencing number of the claim.
+    /// The number of this attempt, from 1: the claim's fencing number.
     pub attempt: i64,
 }
 
-/// Who claims, and for how long.
+/// The node that claims, and the time of its lease.
 #[derive(Debug, Clone, Copy)]
 pub struct JobClaimant {
     /// The node that claims.
     pub node: NodeId,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
-    /// When others may take the job over.
+    /// When other nodes may take the job over.
     pub leased_until: Timestamp,
 }
 
-/// How many jobs there are.
+/// The number of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobCounts {
     /// Waiting or running.
     pub waiting: i64,
-    /// Given up: somebody must look at them.
+    /// Given up: an operator must look at them.
     pub given_up: i64,
 }
 
-/// Writes a job down that belongs to no other change.
+/// Enqueues a job that belongs to no other change.
 pub async fn enqueue(store: &Store, new: &NewJob) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     insert(&mut tx, new).await?;
     tx.commit().await
 }
 
-/// The same, to be run not before `run_at`: the caller does the work now, and the job is for when that fails.
+/// Like `enqueue`, to run no earlier than `run_at`: the caller does the work now, and the job is
+/// the fallback.
 pub async fn enqueue_at(store: &Store, new: &NewJob, run_at: Timestamp) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     insert_at(&mut tx, new, run_at).await?;
     tx.commit().await
 }
 
-/// Forgets a job whose work the caller has done, unless the job is running.
+/// Deletes a job whose work the caller has done, unless it is running.
 pub async fn discard(store: &Store, id: JobId) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     drop_unclaimed(&mut tx, id).await?;
     tx.commit().await
 }
 
-/// Takes the job that is due for longest, if there is one. Jobs of kinds that this version does not know are
-/// left to nodes that do.
+/// Claims the job that has been due longest, if any. Jobs of kinds that this version does not know
+/// are left to nodes that do.
 pub async fn claim(store: &Store, claimant: &JobClaimant) -> Result<Option<Job>, StoreError> {
     const DUE: &str = "
         select id from jobs
@@ -112,7 +114,7 @@ pub async fn claim(store: &Store, claimant: &JobClaimant) -> Result<Option<Job>,
     claimed.as_ref().map(job).transpose()
 }
 
-/// Forgets a job that is done. False when somebody else has claimed it since.
+/// Deletes a finished job. False if another claim has been made since.
 pub async fn finish(store: &Store, id: JobId, attempt: i64) -> Result<bool, StoreError> {
     const SQL: &str = "delete from jobs where id = $1 and attempts = $2";
     let mut tx = store.write().await?;
@@ -121,7 +123,7 @@ pub async fn finish(store: &Store, id: JobId, attempt: i64) -> Result<bool, Stor
     Ok(done == 1)
 }
 
-/// Gives a job back, to be tried again at `run_at`. False when somebody else has claimed it since.
+/// Releases a job, to be retried at `run_at`. False if another claim has been made since.
 pub async fn postpone(
     store: &Store,
     id: JobId,
@@ -135,7 +137,8 @@ pub async fn postpone(
     end_attempt(store, SQL, (id, attempt), run_at, error).await
 }
 
-/// Sets a job aside for people: it is not tried again. False when somebody else has claimed it since.
+/// Gives a job up: it is kept for inspection and not retried. False if another claim has been made
+/// since.
 pub async fn give_up(
     store: &Store,
     id: JobId,
@@ -149,7 +152,7 @@ pub async fn give_up(
     end_attempt(store, SQL, (id, attempt), now, error).await
 }
 
-/// Lets jobs that were given up be tried again, as if they were written now; gives how many.
+/// Makes all given-up jobs due as if they were new, and returns how many.
 pub async fn retry_given_up(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "
         update jobs set given_up_at = null, run_at = $1, created_at = $1
@@ -160,8 +163,8 @@ pub async fn retry_given_up(store: &Store, now: Timestamp) -> Result<u64, StoreE
     Ok(changed)
 }
 
-/// Frees the jobs that an earlier run of this node left claimed; gives how many. Where one server owns the
-/// database, every claim is such a run's.
+/// Releases the jobs that an earlier run of this node left claimed, and returns how many. On
+/// SQLite, which has one node, these are all claims.
 pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError> {
     const ALL: &str = "
         update jobs set leased_until = null, leased_by = null where leased_until is not null";
@@ -175,7 +178,7 @@ pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError
     Ok(freed)
 }
 
-/// How many jobs wait, and how many were given up.
+/// The numbers of waiting and given-up jobs.
 pub async fn count(store: &Store) -> Result<JobCounts, StoreError> {
     const SQL: &str = "select count(*), count(given_up_at) from jobs";
     let row = store.read().await?.row(SQL, &[]).await?;
@@ -184,7 +187,7 @@ pub async fn count(store: &Store) -> Result<JobCounts, StoreError> {
     Ok(JobCounts { waiting: all.saturating_sub(given_up), given_up })
 }
 
-/// When the next job that nobody holds is due; for tests and for those who watch.
+/// When the next job is due or its lease expires; for tests and monitoring.
 pub async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str = "
         select min(case when leased_until > run_at then leased_until else run_at end)
@@ -193,7 +196,7 @@ pub async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
     row.map_or(Ok(None), |row| row.optional_time(0))
 }
 
-/// Writes a job down in the transaction of what makes it necessary.
+/// Enqueues a job in the transaction of the change that requires it.
 pub(crate) async fn insert(tx: &mut Tx, new: &NewJob) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into jobs (id, kind, payload, created_at, run_at, attempts)
@@ -208,7 +211,8 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewJob) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// The same, to be run not before `run_at`: somebody means to do it at once, and the job is for when that fails.
+/// Like `insert`, to run no earlier than `run_at`: the caller intends to do the work immediately,
+/// and the job is the fallback.
 pub(crate) async fn insert_at(
     tx: &mut Tx,
     new: &NewJob,
@@ -220,14 +224,14 @@ pub(crate) async fn insert_at(
     Ok(())
 }
 
-/// Forgets a job that somebody else has done, unless it is being done already.
+/// Deletes a job whose work was done elsewhere, unless it is claimed.
 pub(crate) async fn drop_unclaimed(tx: &mut Tx, id: JobId) -> Result<(), StoreError> {
     const SQL: &str = "delete from jobs where id = $1 and leased_until is null";
     tx.execute(SQL, &[id.into()]).await?;
     Ok(())
 }
 
-/// Writes several.
+/// Enqueues several jobs.
 pub(crate) async fn insert_all(tx: &mut Tx, new: &[NewJob]) -> Result<(), StoreError> {
     for job in new {
         insert(tx, job).await?;
@@ -242,7 +246,7 @@ async fn end_attempt(
     at: Timestamp,
     error: &str,
 ) -> Result<bool, StoreError> {
-    // PostgreSQL keeps no NUL in texts.
+    // PostgreSQL cannot store NUL in texts.
     let shown: String =
         error.chars().filter(|letter| *letter != '\0').take(ERROR_CHARS_MAX).collect();
     let values = [id.into(), attempt.into(), at.into(), shown.as_str().into()];

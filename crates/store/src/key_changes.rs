@@ -1,4 +1,4 @@
-//! Changes of what a key may do, and of its name. Its secret is changed by a rotation.
+//! Changes of a key's name and limits. Its secret is changed by a rotation.
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -10,20 +10,20 @@ use crate::keys::{self, ApiKey};
 use crate::sql::SqlValue;
 use crate::{Store, StoreError, balance, notices};
 
-/// What a change does to a limit.
+/// A change of a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LimitChange<T> {
-    /// It stays as it is.
+    /// Leave it as it is.
     #[default]
     Keep,
-    /// There is none any more.
+    /// Remove it.
     End,
-    /// It is this from now on.
+    /// Set it to this value.
     Set(T),
 }
 
 impl<T> LimitChange<T> {
-    /// The same change with another kind of limit.
+    /// Converts the limit of the change.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> LimitChange<U> {
         match self {
             Self::Keep => LimitChange::Keep,
@@ -32,7 +32,7 @@ impl<T> LimitChange<T> {
         }
     }
 
-    /// Whether there is anything to write, and what.
+    /// 1 and the new value if there is something to write, else 0.
     fn written(&self) -> (i64, Option<&T>) {
         match self {
             Self::Keep => (0, None),
@@ -42,36 +42,36 @@ impl<T> LimitChange<T> {
     }
 }
 
-/// A change of what a key may do, and of its name.
+/// A change of a key's name and limits.
 #[derive(Debug, Clone)]
 pub struct KeyChange {
     /// The key.
     pub key: KeyId,
-    /// Whose it must be.
+    /// The customer who must own it.
     pub customer: CustomerId,
-    /// What the customer calls it; nothing keeps the name it has.
+    /// A new name; none keeps the current one.
     pub name: Option<String>,
     /// The accounts it is limited to.
     pub accounts: LimitChange<Vec<CreatorId>>,
-    /// What it may spend in a UTC month.
+    /// Its monthly budget.
     pub monthly_budget: LimitChange<Credits>,
-    /// From when on it is refused.
+    /// When it expires.
     pub expires_at: LimitChange<Timestamp>,
 }
 
-/// How a change of a key ended.
+/// The outcome of a change of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyChanging {
-    /// It is in force for every call that is held from now on. The key as it is now.
+    /// The change applies to every call held from now on. The key after the change.
     Changed(ApiKey),
     /// The customer has no such key, or it is revoked.
     NotFound,
-    /// The customer has no account of this id, which the key was to be limited to.
+    /// The customer has no account with this id, to which the key was to be limited.
     NoAccount(CreatorId),
 }
 
-/// Changes what a key may do. Holds of this customer that are being decided are waited for, so that none
-/// is decided by the old limits once this returns.
+/// Changes a key. Waits for holds of this customer that are being decided, so that none is decided
+/// by the old limits after this returns.
 pub async fn change(
     store: &Store,
     change: &KeyChange,

@@ -1,4 +1,4 @@
-//! A customer's keys as it looks at them: with what each has used, and when.
+//! A customer's keys with their use, for display.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,24 @@ use crate::keys::{self, ApiKey};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// How many revoked keys are shown: the newest.
+/// How many revoked keys are listed: the newest.
 const REVOKED_MAX: i64 = 100;
 
-/// A key and its use.
+/// A key with its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedKey {
     /// The key.
     pub key: ApiKey,
-    /// What calls of this UTC month have spent or hold.
+    /// What this UTC month's calls have spent or hold.
     pub used: Credits,
-    /// When it was last used, as far as that is noted.
+    /// When it was last used, as far as recorded.
     pub last_used_at: Option<Timestamp>,
-    /// Until when the secret before the last rotation is accepted; it may have passed.
+    /// Until when the previous secret is accepted; may be in the past.
     pub old_secret_valid_until: Option<Timestamp>,
 }
 
-/// A customer's keys, oldest first: those in force, and of those revoked the newest hundred. `today` decides
-/// which month their use is counted in.
+/// A customer's keys, oldest first: the active ones, and the newest hundred revoked ones. Use is
+/// counted in the month of `today`.
 pub async fn list(
     store: &Store,
     customer: CustomerId,
@@ -100,13 +100,13 @@ async fn accounts_of_all(
     Ok(accounts)
 }
 
-/// What each key has spent and holds in the UTC month of `today`.
+/// What each key's calls have spent and hold in the UTC month of `today`.
 async fn used_by_all(
     tx: &mut Tx,
     customer: CustomerId,
     today: UtcDay,
 ) -> Result<HashMap<KeyId, i64>, StoreError> {
-    // As for one key's budget, open calls are looked through by their own index.
+    // As in `used_in`, open calls are scanned by the index of open calls.
     const SQL: &str = "
         select key_id, cast(sum(credits) as bigint) from (
             select key_id, credits from usage_by_day

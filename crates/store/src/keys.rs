@@ -1,4 +1,4 @@
-//! Keys: what a program signs its calls with. Only hashes of secrets are stored.
+//! API keys, with which programs authenticate. Only hashes of secrets are stored.
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -11,34 +11,34 @@ use crate::sql::{SqlRow, SqlValue, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, notices};
 
-/// A key as stored; its secret is not.
+/// A key as stored, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its id, the same through all rotations.
+    /// Its id, which rotations keep.
     pub id: KeyId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// What the customer calls it.
+    /// The name the customer gave it.
     pub name: String,
     /// The first characters of the secret.
     pub shown_prefix: String,
     /// The last characters of the secret.
     pub shown_suffix: String,
-    /// What it may do.
+    /// Full or read-only.
     pub scope: KeyScope,
     /// The accounts it is limited to; empty means all.
     pub accounts: Vec<CreatorId>,
-    /// What it may spend in a UTC month; nothing means all that its customer has.
+    /// Its budget for a UTC month; none means no limit but the customer's balance.
     pub monthly_budget: Option<Credits>,
-    /// Grows with every change of what it may do.
+    /// Incremented with every change of what it may do.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its secret was last replaced.
     pub rotated_at: Option<Timestamp>,
-    /// From when on it is refused.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked for good.
+    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -47,21 +47,21 @@ pub struct ApiKey {
 pub struct NewKey {
     /// Its id.
     pub id: KeyId,
-    /// What the customer calls it.
+    /// The name the customer gave it.
     pub name: String,
-    /// The hash of its secret, and what may be shown of it.
+    /// The hash of its secret, and the parts that may be shown.
     pub secret: NewSecret,
-    /// What it may do.
+    /// Full or read-only.
     pub scope: KeyScope,
     /// The accounts it is limited to; empty means all.
     pub accounts: Vec<CreatorId>,
-    /// What it may spend in a UTC month; nothing means all that its customer has.
+    /// Its budget for a UTC month; none means no limit but the customer's balance.
     pub monthly_budget: Option<Credits>,
-    /// From when on it is refused.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What is stored of a secret.
+/// The stored parts of a secret.
 #[derive(Debug, Clone)]
 pub struct NewSecret {
     /// SHA-256 of the whole text.
@@ -73,7 +73,7 @@ pub struct NewSecret {
 }
 
 impl NewSecret {
-    /// From a fresh secret.
+    /// Takes what is stored from a new secret.
     pub fn of(secret: &domain::key::KeySecret) -> Self {
         Self {
             hash: secret.hash(),
@@ -83,35 +83,35 @@ impl NewSecret {
     }
 }
 
-/// What a secret opens.
+/// The key that a presented secret belongs to, and what decides whether it is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentedKey {
     /// The key that the secret belongs to.
     pub key: ApiKey,
-    /// Until when this secret is taken; only for one that was rotated away with a time of grace.
+    /// Until when this secret is accepted; only for one that was rotated away with a grace period.
     pub secret_valid_until: Option<Timestamp>,
     /// When its customer was closed.
     pub customer_disabled_at: Option<Timestamp>,
     /// When its customer's address was confirmed.
     pub email_verified_at: Option<Timestamp>,
-    /// When it was last used for something else than a native call, as far as that is noted.
+    /// When it was last used for anything but a native call, as far as recorded.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// Whether it is limited in any way beside its scope: to accounts, to a budget, in time.
+    /// Whether it has limits besides its scope: accounts, a budget or an expiry.
     pub fn is_limited(&self) -> bool {
         !self.accounts.is_empty() || self.monthly_budget.is_some() || self.expires_at.is_some()
     }
 }
 
 impl PresentedKey {
-    /// From when on this secret is refused: the earlier of its own end and its key's.
+    /// When this secret stops being accepted: the earlier of its own end and its key's.
     pub fn ends_at(&self) -> Option<Timestamp> {
         self.key.expires_at.into_iter().chain(self.secret_valid_until).min()
     }
 
-    /// Whether it opens anything at `now`. The instant of an end is no longer part of the time before it.
+    /// Whether it is accepted at `now`. It is no longer accepted at the instant of its end.
     pub fn is_usable(&self, now: Timestamp) -> bool {
         self.key.revoked_at.is_none()
             && self.customer_disabled_at.is_none()
@@ -119,35 +119,35 @@ impl PresentedKey {
     }
 }
 
-/// The replacement of a key's secret.
+/// A rotation: the replacement of a key's secret.
 #[derive(Debug, Clone)]
 pub struct KeyRotation {
     /// The key.
     pub key: KeyId,
-    /// Whose it must be.
+    /// The customer who must own it.
     pub customer: CustomerId,
     /// The new secret.
     pub secret: NewSecret,
-    /// Another scope; nothing keeps the one it has.
+    /// A new scope; none keeps the current one.
     pub scope: Option<KeyScope>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
-    /// Until when the old secret is still taken; nothing ends it with the commit.
+    /// Until when the old secret is still accepted; none ends it with the commit.
     pub old_valid_until: Option<Timestamp>,
 }
 
-/// How the making of a key ended.
+/// The outcome of creating a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyCreation {
-    /// It opens what it may from now on.
+    /// The key exists.
     Created,
-    /// The customer has as many keys as it may have.
+    /// The customer has the maximum number of keys.
     TooMany,
-    /// The customer has no account of this id, which the key was to be limited to.
+    /// The customer has no account with this id, to which the key was to be limited.
     NoAccount(CreatorId),
 }
 
-/// Stores another key of a customer that has fewer than `keys_max` of them; revoked ones do not count.
+/// Creates a key for a customer with fewer than `keys_max` keys, not counting revoked ones.
 pub async fn create(
     store: &Store,
     customer: CustomerId,
@@ -180,7 +180,7 @@ pub async fn find(
     find_in(&mut store.read().await?, customer, id).await
 }
 
-/// The key with this id, whoever owns it: for staff.
+/// The key with this id, of any customer: for staff.
 pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<ApiKey>, StoreError> {
     const SQL: &str = "select customer_id from keys where id = $1";
     let mut tx = store.read().await?;
@@ -188,7 +188,7 @@ pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<ApiKey>, Stor
     find_in(&mut tx, row.parse(0, "keys")?, id).await
 }
 
-/// What a secret opens; `PresentedKey::is_usable` says whether it still does.
+/// The key that a secret belongs to. `PresentedKey::is_usable` says whether it is accepted.
 pub async fn find_by_hash(
     store: &Store,
     hash: &KeyHash,
@@ -216,8 +216,8 @@ pub async fn find_by_hash(
     }))
 }
 
-/// Replaces the secret of a key that is not revoked. Without a time of grace no older secret opens
-/// anything once this returns. Nothing when the customer has no such key.
+/// Replaces the secret of a key that is not revoked. Without a grace period, no older secret is
+/// accepted once this returns. None if the customer has no such key.
 pub async fn rotate(
     store: &Store,
     rotation: &KeyRotation,
@@ -258,8 +258,8 @@ pub async fn rotate(
     Ok(rotated)
 }
 
-/// Ends a key for good, all its secrets with it. False when the customer has no such key, or it is
-/// revoked already.
+/// Revokes a key permanently, with all its secrets. False if the customer has no such key, or it is
+/// already revoked.
 pub async fn revoke(
     store: &Store,
     customer: CustomerId,
@@ -281,7 +281,8 @@ pub async fn revoke(
     Ok(true)
 }
 
-/// Notes when a key was used for something else than a native call. Older than what is noted changes nothing.
+/// Records when a key was used for anything but a native call. An older time than the recorded one
+/// changes nothing.
 pub async fn touch(store: &Store, key: KeyId, used_at: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "
         update keys set last_used_at = $2 where id = $1 and coalesce(last_used_at, 0) < $2";
@@ -290,7 +291,7 @@ pub async fn touch(store: &Store, key: KeyId, used_at: Timestamp) -> Result<(), 
     tx.commit().await
 }
 
-/// Lets a key that is limited to some accounts use one more, in the transaction that created the account.
+/// Adds an account to the list of a limited key, in the transaction that created the account.
 pub(crate) async fn allow_account(
     tx: &mut Tx,
     customer: CustomerId,

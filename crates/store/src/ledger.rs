@@ -10,60 +10,60 @@ use crate::lots::{self, CreditHoldings, EntryLabel, LotSelection};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Credits to be added, or taken away, once.
+/// Credits to be added or taken, once for each source.
 #[derive(Debug, Clone, Copy)]
 pub struct CreditGrant<'a> {
-    /// The id of the entry. The lot that it begins has the same.
+    /// The id of the entry, and of the lot that it begins.
     pub entry: EntryId,
-    /// Whose credits.
+    /// The customer whose credits change.
     pub customer: CustomerId,
-    /// How many, more than zero, whichever way they go.
+    /// The number of credits: positive, whether added or taken.
     pub amount: Credits,
-    /// What it is called in the ledger, such as `trial` or `pack`.
+    /// The kind of entry, such as `trial` or `pack`.
     pub kind: &'a str,
-    /// Where it comes from, such as `pi`; unique together with `source_id`.
+    /// The source, such as `pi`; unique together with `source_id`.
     pub source: &'a str,
-    /// The object of the source: the same one is booked only once, however often it is seen.
+    /// The source's object: the same one is recorded only once, however often it is seen.
     pub source_id: &'a str,
-    /// What a person would look for, such as an order's number.
+    /// A reference for people, such as an order's id.
     pub reference: Option<&'a str>,
-    /// What the lot is for. Of no meaning where credits are taken.
+    /// What the lot comes from. Ignored when credits are taken.
     pub lot: LotSource,
-    /// When what is left of it expires; none if it does not.
+    /// When the lot expires; none if it does not.
     pub expires_at: Option<Timestamp>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// How a booking ended.
+/// The outcome of a grant or removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreditGrantOutcome {
-    /// Booked.
+    /// Recorded.
     Granted {
-        /// What is available now.
+        /// The available credits now.
         balance: Credits,
     },
-    /// This source was booked before; nothing changed.
+    /// This source was recorded before; nothing changed.
     Repeated,
-    /// More was to be taken than the customer was ever granted and still has or has spent; nothing changed.
+    /// More was to be taken than all lots have left or spent; nothing changed.
     TooMany {
-        /// How many can be taken.
+        /// The maximum that can be taken.
         at_most: Credits,
     },
     /// There is no such customer.
     NoCustomer,
 }
 
-/// What the operator gave or took under one reference.
+/// What the operator added or took under one reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperatorAdjustment {
-    /// How many credits, less than zero where they were taken.
+    /// The number of credits, negative if they were taken.
     pub amount: i64,
-    /// When what is left of a gift expires.
+    /// When the added credits expire.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Adds credits as a lot, paying a debt first. Once for each source.
+/// Adds credits as a lot, paying debt first. Once for each source.
 pub async fn grant(
     store: &Store,
     grant: &CreditGrant<'_>,
@@ -76,8 +76,8 @@ pub async fn grant(
     Ok(granting)
 }
 
-/// Takes credits away, in the order of spending. What was spent before becomes debt, which the next credits pay. Once for
-/// each source.
+/// Takes credits away, in the order of spending. Credits that were already spent become debt, which
+/// the next credits pay. Once for each source.
 pub async fn remove(
     store: &Store,
     removal: &CreditGrant<'_>,
@@ -90,8 +90,8 @@ pub async fn remove(
     Ok(granting)
 }
 
-/// Adds credits, or takes them away when `takes` says so, and writes that into the customer's audit list: both or
-/// neither, once for each source.
+/// Adds credits, or takes them if `takes` is set, and writes an audit entry: both or neither, once
+/// for each source.
 pub async fn adjust(
     store: &Store,
     adjustment: &CreditGrant<'_>,
@@ -111,7 +111,7 @@ pub async fn adjust(
     Ok(granting)
 }
 
-/// Adds credits within a transaction that has more to do.
+/// Like `grant`, within a transaction.
 pub(crate) async fn grant_in(
     tx: &mut Tx,
     grant: &CreditGrant<'_>,
@@ -130,7 +130,7 @@ pub(crate) async fn grant_in(
     finish(tx, holdings, grant).await
 }
 
-/// Takes credits away within a transaction that has more to do.
+/// Like `remove`, within a transaction.
 pub(crate) async fn remove_in(
     tx: &mut Tx,
     removal: &CreditGrant<'_>,
@@ -149,7 +149,7 @@ pub(crate) async fn remove_in(
     finish(tx, holdings, removal).await
 }
 
-/// What was booked under this reference, of entries that the operator made; nothing where there are none.
+/// The sum of the operator's entries under this reference; none if there are none.
 pub async fn find_adjustment(
     store: &Store,
     customer: CustomerId,

@@ -1,7 +1,7 @@
-//! The ledger as customers read it: entries, and between them, day by day, what was charged.
+//! The ledger as customers read it: entries, and between them what was charged, summed by day.
 //!
-//! A customer's lines stand in the order in which they happened, each with the balance after it. Of one key there is only
-//! what it was charged, summed up by UTC days: no balance belongs to a key.
+//! A customer's lines are in the order in which they happened, each with the balance after it. The
+//! ledger of one key only has its charges, summed by UTC day: a key has no balance.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, LotId};
@@ -15,40 +15,40 @@ use crate::{Store, StoreError};
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// Which line it is.
+    /// The line's identity.
     pub line: LedgerLine,
-    /// When; of a sum when it ended.
+    /// When it happened; for a sum, when it ended.
     pub at: Timestamp,
-    /// What it is: an entry's kind, `usage` or `export`.
+    /// The kind: an entry's kind, `usage` or `export`.
     pub kind: String,
     /// Credits that came in (positive) or went out (negative).
     pub amount: Credits,
-    /// What was available after it; nothing in the ledger of a key.
+    /// The available credits after it; none in the ledger of a key.
     pub balance_after: Option<Credits>,
-    /// What was owed after it; nothing in the ledger of a key.
+    /// The debt after it; none in the ledger of a key.
     pub debt_after: Option<Credits>,
-    /// What a person would look for; the date of a sum.
+    /// A reference for people; the date of a sum.
     pub reference: Option<String>,
-    /// The lot that an entry is about; nothing for sums, and for entries of before there were lots.
+    /// The lot of an entry; none for sums, and for entries older than lots.
     pub lot: Option<LotId>,
 }
 
 /// Which lines to list.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerQuery<'a> {
-    /// Whose. Of one key there are the sums of what it was charged, and nothing that came in.
+    /// The customer or key. A key has only sums of its charges, no incoming credits.
     pub of: UsageOf,
     /// Only lines of this kind.
     pub kind: Option<&'a str>,
     /// Only lines older than this one.
     pub before: Option<LedgerLine>,
-    /// How many at most.
+    /// The page size.
     pub limit: i64,
-    /// Now: what was charged since the last entry stands there.
+    /// The current time, which charges since the last entry are listed under.
     pub now: Timestamp,
 }
 
-/// The newest lines, newest first. Nothing when the line to go on from is not in this ledger.
+/// The newest lines, newest first. None if the cursor `before` is not in this ledger.
 pub async fn page(
     store: &Store,
     query: &LedgerQuery<'_>,
@@ -83,7 +83,7 @@ async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<LedgerE
     Ok(lines.into_iter().map(|line| shown(&line, &mut details)).collect())
 }
 
-/// What an entry says besides its amount.
+/// An entry's data besides its amount.
 struct EntryDetails {
     kind: String,
     reference: Option<String>,
@@ -137,7 +137,7 @@ async fn booked(
     Ok((entries, details))
 }
 
-/// What each UTC day charged, in their order.
+/// The charges of each UTC day, oldest first.
 async fn days(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<DayUsage>, StoreError> {
     const SQL: &str = "
         select day, cast(sum(exports) as bigint), cast(sum(credits) as bigint)

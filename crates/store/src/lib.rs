@@ -1,8 +1,9 @@
-//! What we remember: the only crate that speaks SQL.
+//! The database layer: the only crate that speaks SQL.
 //!
-//! A public function is one transaction with a business name; expected outcomes are values, errors are for
-//! what went wrong. SQL is written once for SQLite and PostgreSQL; what differs is in `dialect`. Ids and
-//! times are made above this crate: SQL never asks for the time.
+//! A public function is one transaction, named after what it does for the business. Expected
+//! outcomes are return values; errors are failures. SQL is written once for SQLite and PostgreSQL;
+//! `dialect` holds the parts of statements that differ. Callers pass in ids and times: SQL never
+//! reads the clock.
 
 pub mod account_switch;
 pub mod accounts;

@@ -1,5 +1,6 @@
-//! Networks in which a customer's login succeeded lately, so that a flood of logins from elsewhere does not keep the
-//! customer out. They are remembered for some time, and a bounded number of each customer.
+//! Networks from which a customer has recently logged in, so that a flood of logins from elsewhere
+//! does not lock the customer out. They are kept for a limited time, and in a limited number for
+//! each customer.
 
 use domain::customer::Email;
 use domain::id::CustomerId;
@@ -9,21 +10,21 @@ use crate::customers::{self, Customer};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Networks that are remembered of one customer; of more, those used last.
+/// The maximum number of networks kept for a customer: the most recently used.
 const NETWORKS_MAX: i64 = 20;
-/// Seconds after its last login that a network is remembered.
+/// How long a network is kept after its last login, in seconds.
 const KEPT_S: i64 = 90 * 86_400;
 
-/// A customer who may be logging in, as the address says.
+/// A customer with the address that a login attempt gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginCandidate {
     /// The customer.
     pub customer: Customer,
-    /// Whether a login of the customer succeeded in this network lately.
+    /// Whether the customer has recently logged in from this network.
     pub is_known_network: bool,
 }
 
-/// The customer with this address. The work is the same for an address that no customer has.
+/// The customer with this address. Does the same work for an address without a customer.
 pub async fn find_candidate(
     store: &Store,
     email: &Email,
@@ -44,7 +45,7 @@ pub async fn find_candidate(
     .transpose()
 }
 
-/// Forgets networks whose last login is too long ago; gives how many.
+/// Deletes networks whose last login is too old, and returns how many.
 pub async fn delete_old(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "delete from login_networks where last_login_at <= $1";
     let mut tx = store.write().await?;
@@ -53,7 +54,7 @@ pub async fn delete_old(store: &Store, now: Timestamp) -> Result<u64, StoreError
     Ok(deleted)
 }
 
-/// Remembers a success, in its transaction.
+/// Records a successful login, in its transaction.
 pub(crate) async fn remember(
     tx: &mut Tx,
     customer: CustomerId,

@@ -1,10 +1,10 @@
-//! Leases of a process that is gone. On SQLite only one process uses the file, so whoever starts ends all of them. On
-//! PostgreSQL another node may hold them, and they end by themselves.
+//! Leases of a dead process. On SQLite only one process uses the file, so a starting process ends
+//! all of them. On PostgreSQL another node may hold them, and they expire by themselves.
 
 use crate::{DatabaseKind, Store, StoreError};
 
-/// Ends the leases of requests and of changes that an earlier process left open; gives how many. To be called at start,
-/// before the first request.
+/// Ends the leases of requests and slot changes that an earlier process left open, and returns how
+/// many. Call it at start, before the first request.
 pub async fn end(store: &Store) -> Result<u64, StoreError> {
     const REQUESTS: &str = "update own_requests set leased_until = 0 where state = 'running'";
     const CHANGES: &str = "update slot_changes set leased_until = 0 where state = 'open'";

@@ -1,5 +1,5 @@
-//! Lots in the database: read with the balance that they make up, changed by the rules of `domain::lots`, and written
-//! with one entry of the ledger for each change of the balance.
+//! Lots in the database. They are read together with the balance they make up, changed by the rules
+//! of `domain::lots`, and written with one ledger entry for each change of the balance.
 
 use domain::id::{CustomerId, EntryId, LotId};
 use domain::lots::{CustomerLots, Lot, LotMovement};
@@ -10,13 +10,13 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Customers whose lots one round of expiry ends.
+/// How many customers one round of expiry covers.
 const CUSTOMERS_MAX: i64 = 100;
 
 const COLUMNS: &str = "
     id, source, reference, granted, credits_left, spent, expired, taken, expires_at, granted_at, entries";
 
-/// A customer's balance and lots while a transaction changes them. Nobody else changes them meanwhile.
+/// A customer's balance and lots, locked and changed by a transaction.
 pub(crate) struct CreditHoldings {
     pub(crate) customer: CustomerId,
     pub(crate) lots: CustomerLots,
@@ -25,38 +25,38 @@ pub(crate) struct CreditHoldings {
     at: Timestamp,
     entry: EntryId,
     written: u64,
-    /// The number of the newest entry of the ledger.
+    /// The number of the newest ledger entry.
     place: i64,
 }
 
-/// How entries of the ledger are labelled.
+/// The labels of ledger entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryLabel<'a> {
-    /// What it is called in the ledger.
+    /// The kind of entry.
     pub(crate) kind: &'a str,
-    /// Where it comes from, unique together with the source's id. Nothing for entries that no source repeats: they are
-    /// known by their lot and their number.
+    /// The source and the source's id, unique together. None for entries that no source can repeat,
+    /// which are identified by their lot and number.
     pub(crate) source: Option<(&'a str, &'a str)>,
-    /// What a person would look for.
+    /// A reference for people.
     pub(crate) reference: Option<&'a str>,
 }
 
-/// Which lots are read besides those that have something left.
+/// Which lots to read besides those with credits left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LotSelection {
     /// No others.
     None,
     /// This one.
     One(LotId),
-    /// Those of plans.
+    /// The lots of plans.
     Plans,
-    /// All of which something was spent.
+    /// All lots of which credits were spent.
     Spent,
 }
 
-/// Locks a customer's balance and reads its lots, those that have something left and those that are `wanted`. What was
-/// spent since lots were last looked at is attributed, and what is over by now expires. `entry` is the id of the first
-/// entry that will be written. Nothing when there is no such customer.
+/// Locks a customer's balance and reads its lots: those with credits left and those that are
+/// `wanted`. Attributes credits spent since the last time to lots, and expires lots. `entry` is the
+/// id of the first ledger entry to be written. None if there is no such customer.
 pub(crate) async fn open(
     tx: &mut Tx,
     customer: CustomerId,
@@ -68,7 +68,7 @@ pub(crate) async fn open(
     let mut lots = CustomerLots::new(read_left(tx, customer).await?, balance.debt);
     lots.know(read_wanted(tx, customer, wanted).await?);
     if lots.left() < balance.available {
-        // A hold was released that had been attributed.
+        // A hold was refunded that had been attributed to lots.
         lots.know(read_spent(tx, customer).await?);
     }
     let before = lots.all().to_vec();
@@ -82,13 +82,13 @@ pub(crate) async fn open(
 }
 
 impl CreditHoldings {
-    /// What is available now.
+    /// The available credits now.
     pub(crate) fn available(&self) -> i64 {
         self.balances.current().next().map_or(0, |(_, balance)| balance.available)
     }
 
-    /// Writes what changed since this was last called into the ledger and the balance. False, and nothing written, when
-    /// the source was written before.
+    /// Writes the changes since the last call to the ledger and the balance. False, with nothing
+    /// written, if this source was recorded before.
     pub(crate) async fn book(
         &mut self,
         tx: &mut Tx,
@@ -150,7 +150,7 @@ impl CreditHoldings {
         Ok(inserted)
     }
 
-    /// Writes the lots that are new, so that others can refer to them.
+    /// Inserts new lots, so that other rows can refer to them.
     pub(crate) async fn save_new_lots(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
         for lot in self.lots.all() {
             if self.before.iter().all(|known| known.id != lot.id) {
@@ -180,8 +180,8 @@ impl CreditHoldings {
     }
 }
 
-/// The lots of a customer that have something left, in the order of spending, as they would stand if what was spent were
-/// attributed now.
+/// The customer's lots with credits left, in the order of spending, with spent credits attributed
+/// as of now.
 pub async fn list(
     store: &Store,
     customer: CustomerId,
@@ -205,7 +205,7 @@ async fn newest_place(tx: &mut Tx, customer: CustomerId) -> Result<i64, StoreErr
     row.map_or(Ok(0), |row| row.int(0))
 }
 
-/// Whether lots of a customer are over and not yet ended.
+/// Whether the customer has lots that are past their expiry but not yet expired.
 pub async fn is_due(
     store: &Store,
     customer: CustomerId,
@@ -217,8 +217,8 @@ pub async fn is_due(
     Ok(store.read().await?.row(SQL, &[customer.into(), now.into()]).await?.is_some())
 }
 
-/// Ends the lots whose time is over, of as many customers as fit into one round; gives how many customers there were.
-/// `entry` makes ids for the ledger.
+/// Expires due lots, for as many customers as one round covers, and returns the number of
+/// customers. `entry` creates ids for ledger entries.
 pub async fn expire_due(
     store: &Store,
     now: Timestamp,
@@ -234,7 +234,7 @@ pub async fn expire_due(
     Ok(due.len())
 }
 
-/// Attributes what a customer has spent to its lots, and ends those whose time is over.
+/// Attributes a customer's spent credits to lots and expires due lots.
 pub async fn settle(
     store: &Store,
     customer: CustomerId,

@@ -1,7 +1,7 @@
-//! Links that were mailed: each opens one thing, once, for the customer and the address it was mailed to.
+//! Emailed links. Each works once, for one purpose, for the customer and address it was sent to.
 //!
-//! Only hashes of tokens are stored. Whoever uses a link locks its customer's row first, so that two links of
-//! one customer are used one after the other.
+//! Only hashes of tokens are stored. Using a link locks its customer's row first, so that two links
+//! of one customer are used one after the other.
 
 use domain::customer::Email;
 use domain::id::CustomerId;
@@ -18,47 +18,47 @@ use crate::{Store, StoreError, customers};
 pub struct NewEmailLink {
     /// The hash of its token.
     pub hash: TokenHash,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// What it opens.
+    /// What it is for.
     pub purpose: LinkPurpose,
-    /// The address it is mailed to.
+    /// The address it is sent to.
     pub email: Email,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
 }
 
 /// A link as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailLink {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// What it opens.
+    /// What it is for.
     pub purpose: LinkPurpose,
-    /// The address it was mailed to.
+    /// The address it was sent to.
     pub email: Email,
-    /// The address of the customer as it is now.
+    /// The customer's current address.
     pub current_email: Email,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// Whether it still opens anything.
+    /// Whether it can still be used.
     pub state: LinkState,
 }
 
-/// Whether a link opens anything.
+/// Whether a link can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// It does.
+    /// It can be used.
     Open,
     /// It was used, or another link for the same thing was.
     Used,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// What it was for is no longer wanted: the address was changed, or the customer closed.
+    /// It is obsolete: the address has changed, or the customer is closed.
     Outdated,
 }
 
-/// Stores a link. False, and nothing is stored, when it would open nothing.
+/// Stores a link. False, with nothing stored, if it could not be used.
 pub async fn create(store: &Store, new: &NewEmailLink) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into mail_links (hash, customer_id, purpose, email, created_at, expires_at)
@@ -81,7 +81,7 @@ pub async fn create(store: &Store, new: &NewEmailLink) -> Result<bool, StoreErro
     Ok(true)
 }
 
-/// The link with this token. Looking at it uses nothing.
+/// The link with this token. Finding a link does not use it.
 pub async fn find(
     store: &Store,
     hash: &TokenHash,
@@ -90,7 +90,7 @@ pub async fn find(
     read(&mut store.read().await?, hash, now).await
 }
 
-/// Forgets links that ended before `before`.
+/// Deletes links that expired before `before`.
 pub async fn delete_ended(store: &Store, before: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "delete from mail_links where expires_at < $1";
     let mut tx = store.write().await?;
@@ -111,7 +111,7 @@ pub(crate) async fn lock(
     read(tx, hash, now).await
 }
 
-/// Locks a customer's row until the transaction ends; gives its address.
+/// Locks a customer's row until the transaction ends and returns its address.
 pub(crate) async fn lock_customer(
     tx: &mut Tx,
     customer: CustomerId,

@@ -1,11 +1,13 @@
-//! The schema, in steps that only add. Built into the binary; the files say what each table is for.
+//! The schema, as a list of migrations built into the binary. The SQL files say what each table is
+//! for.
 
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 use crate::store::DatabaseKind;
 
-/// The steps for one of the databases. All but the guards are the same text for both.
+/// The migrations for one of the databases. Some have the same text for both; others have a part or
+/// all of their text for one database only, and a few exist for one database alone.
 pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     let (guards, keys, calls) = match database {
         DatabaseKind::Sqlite => (
@@ -40,7 +42,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(12, "top-ups", include_str!("../migrations/0012_topups.sql")),
     ];
     if database == DatabaseKind::Postgres {
-        // SQLite's guard costs nothing where it is.
+        // On SQLite the order of this trigger costs nothing.
         let guard = include_str!("../migrations/0013_calls_guard.postgres.sql");
         steps.push(step(13, "calls guard", guard));
     }
@@ -50,14 +52,14 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         steps.push(step(15, "calls guard", guard));
     }
     if database == DatabaseKind::Postgres {
-        // SQLite compares so anyway.
+        // SQLite compares this way by default.
         let collation = include_str!("../migrations/0016_bytewise.postgres.sql");
         steps.push(step(16, "texts compared byte by byte", collation));
     }
     steps.push(step(17, "platform health", platform_health(database)));
     steps.push(step(18, "login networks", login_networks(database)));
     if database == DatabaseKind::Sqlite {
-        // PostgreSQL counts at once.
+        // PostgreSQL adds to the usage tables immediately.
         let deltas = include_str!("../migrations/0019_usage_deltas.sqlite.sql");
         steps.push(step(19, "usage deltas", deltas));
     }
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// What a database of SQLite says of its own objects of one type.
+    /// The names of the objects of one type that belong to the table `calls`.
     async fn names(pool: &SqlitePool, kind: &str) -> Vec<String> {
         let sql = "select name from sqlite_schema where type = ?1 and tbl_name = 'calls' and sql is not null order by 1";
         let rows = sqlx::query(sql).bind(kind).fetch_all(pool).await.unwrap();
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_call_log_of_an_older_sqlite_file_is_kept_whole_with_its_guard() {
+    async fn migrating_sqlite_keeps_the_call_log_and_its_guard() {
         const CALL: &str = "
             insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
                 outcome, status, request_id, node_id, epoch, held_at, expires_at, resolved_at, duration_ms, upstream_ms,
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn postgres_compares_every_text_byte_by_byte_and_keeps_its_views_and_guards() {
+    async fn migrating_postgres_sets_bytewise_collation_and_keeps_views_and_triggers() {
         const OTHERS: &str = r#"
             select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
             where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'v')
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_that_runs_while_postgres_is_migrated_goes_on() {
+    async fn a_running_node_survives_a_migration_of_postgres() {
         const NEW: &str = "
             insert into customers (id, email, name, password_hash, trial_state, created_at)
             values ('a', 'ada@example.com', 'Ada', '', 'none', 1)";
@@ -288,7 +290,7 @@ mod tests {
         Migrator::with_migrations(older).run(&node).await.unwrap();
         sqlx::query(NEW).execute(&node).await.unwrap();
         let read = || sqlx::query("select id from customers").fetch_one(&node);
-        // What it has prepared would give another type from now on.
+        // After the migration, the prepared statement would return another type.
         read().await.unwrap();
 
         let mut migrating = options.connect().await.unwrap();

@@ -1,4 +1,4 @@
-//! Nodes: the servers that share this database, and this installation's single facts.
+//! Nodes, the processes that share this database, and the single values of an installation.
 
 use domain::id::NodeId;
 use domain::time::Timestamp;
@@ -6,18 +6,19 @@ use domain::time::Timestamp;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// A server that uses, or used, this database.
+/// A node that uses, or once used, this database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// Its id.
     pub id: NodeId,
-    /// How often it started.
+    /// How many times it has started.
     pub epoch: i64,
-    /// When it last said that it runs.
+    /// When it last reported that it is running.
     pub heartbeat_at: Timestamp,
 }
 
-/// Says that this node runs. False when the node is unknown: `metering::recover` makes it known.
+/// Records that this node is running. False when the node is unknown: `metering::recover` registers
+/// it.
 pub async fn heartbeat(store: &Store, id: NodeId, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "update nodes set heartbeat_at = $2 where id = $1";
     let mut tx = store.write().await?;
@@ -26,7 +27,7 @@ pub async fn heartbeat(store: &Store, id: NodeId, now: Timestamp) -> Result<bool
     Ok(changed == 1)
 }
 
-/// All nodes that ever were, the one seen last first.
+/// All nodes ever registered, most recently seen first.
 pub async fn list(store: &Store) -> Result<Vec<Node>, StoreError> {
     const SQL: &str = "select id, epoch, heartbeat_at from nodes order by heartbeat_at desc, id";
     let rows = store.read().await?.rows(SQL, &[]).await?;
@@ -37,14 +38,14 @@ pub async fn list(store: &Store) -> Result<Vec<Node>, StoreError> {
         .collect()
 }
 
-/// A single fact of this installation, such as the id of the only node on SQLite.
+/// A single value of this installation, such as the id of the only node on SQLite.
 pub async fn setting(store: &Store, name: &str) -> Result<Option<String>, StoreError> {
     const SQL: &str = "select value from settings where name = $1";
     let row = store.read().await?.row(SQL, &[name.into()]).await?;
     row.map(|row| row.text(0)).transpose()
 }
 
-/// Stores a fact unless there is one of this name; gives the stored one.
+/// Stores a value unless the name has one already. Returns the stored value.
 pub async fn settle_setting(store: &Store, name: &str, value: &str) -> Result<String, StoreError> {
     const SQL: &str = "
         insert into settings (name, value) values ($1, $2)
@@ -55,7 +56,7 @@ pub async fn settle_setting(store: &Store, name: &str, value: &str) -> Result<St
     row.map_or_else(|| Err(StoreError::corrupt("settings", name)), |row| row.text(0))
 }
 
-/// Begins the next epoch of a node, in the transaction that ends the calls of the one before.
+/// Begins a node's next epoch, in the transaction that ends the calls of its previous one.
 pub(crate) async fn begin_epoch(
     tx: &mut Tx,
     id: NodeId,

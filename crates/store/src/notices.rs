@@ -1,7 +1,8 @@
-//! Notices: what other nodes should forget, told with the commit that changed it. PostgreSQL only.
+//! Notices tell other nodes what to drop from their caches, with the commit that changed it.
+//! PostgreSQL only.
 //!
-//! A notice makes a change felt at once; nothing depends on it, since every hold checks its key and its
-//! account again. It is never part of a metering transaction.
+//! A notice makes a change take effect immediately. Nothing depends on it, because every hold
+//! checks its key and account again. It is never part of a metering transaction.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// How often a connection on which nothing was heard is asked for a sign of life.
+/// How often a silent connection is tested.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// How long the server may take to respond.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -29,27 +30,27 @@ const PLATFORMS: &str = "platforms";
 pub enum ChangeNotice {
     /// A key was changed, rotated or revoked, or its customer closed.
     Keys {
-        /// Whose; versions before this was told named nobody.
+        /// The customer; none in notices of older versions.
         customer: Option<CustomerId>,
     },
     /// An account was connected, changed or deleted.
     Account {
-        /// Whose it is.
+        /// The customer who owns it.
         customer: CustomerId,
-        /// Which one.
+        /// The account.
         creator: CreatorId,
     },
-    /// A platform began to refuse everybody's credentials, or accepts them again.
+    /// A platform began to refuse all credentials, or accepts them again.
     Platforms,
     /// Notices may have been missed: anything may have changed.
     Missed,
 }
 
-/// The end that hears what other nodes tell.
+/// Receives the notices of other nodes.
 #[derive(Debug)]
 pub struct NoticeListener(PgListener);
 
-/// Begins to listen; nothing on SQLite, where there is no other node.
+/// Starts to listen; none on SQLite, which has no other nodes.
 pub async fn listen(store: &Store) -> Result<Option<NoticeListener>, StoreError> {
     let Some(postgres) = store.postgres() else { return Ok(None) };
     let mut listener = in_time(postgres.listener()).await?;
@@ -58,8 +59,8 @@ pub async fn listen(store: &Store) -> Result<Option<NoticeListener>, StoreError>
 }
 
 impl NoticeListener {
-    /// Waits for the next notice. A lost connection is an error, also one that was lost silently: listen again, and count
-    /// what was told meanwhile as missed.
+    /// Waits for the next notice. A lost connection is an error, even if it was lost silently:
+    /// listen again, and treat notices sent meanwhile as missed.
     pub async fn next(&mut self) -> Result<ChangeNotice, StoreError> {
         loop {
             match tokio::time::timeout(CHECK_EVERY, self.0.try_recv()).await {
@@ -74,23 +75,24 @@ impl NoticeListener {
     }
 }
 
-/// Waits for a server no longer than that.
+/// Waits for the server, for at most `RESPONSE_TIMEOUT`.
 async fn in_time<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     let late = StoreError::Deadline { doing: "listening for notices", waited: RESPONSE_TIMEOUT };
     tokio::time::timeout(RESPONSE_TIMEOUT, work).await.unwrap_or(Err(late))
 }
 
-/// Tells the other nodes, when the transaction is committed.
+/// Notifies the other nodes that keys have changed, when the transaction commits.
 pub(crate) async fn tell_keys(tx: &mut Tx, customer: CustomerId) -> Result<(), StoreError> {
     tell(tx, &format!("{KEYS} {customer}")).await
 }
 
-/// Tells the other nodes, when the transaction is committed. Versions that do not know the word forget what they remember.
+/// Notifies the other nodes that a platform's health has changed, when the transaction commits.
+/// Versions that do not know this notice drop all they have cached.
 pub(crate) async fn tell_platforms(tx: &mut Tx) -> Result<(), StoreError> {
     tell(tx, PLATFORMS).await
 }
 
-/// Tells the other nodes, when the transaction is committed.
+/// Notifies the other nodes that an account has changed, when the transaction commits.
 pub(crate) async fn tell_account(
     tx: &mut Tx,
     customer: CustomerId,
@@ -107,7 +109,7 @@ async fn tell(tx: &mut Tx, payload: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What this version does not understand counts as missed.
+/// Parses a notice. One that this version does not understand counts as missed.
 fn read(payload: &str) -> ChangeNotice {
     if payload == KEYS {
         return ChangeNotice::Keys { customer: None };
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notices_of_this_version_and_of_the_one_before_are_understood_and_others_count_as_missed() {
+    fn unknown_notices_count_as_missed() {
         let customer = CustomerId::new(domain::time::Timestamp::from_unix_micros(0), [1; 10]);
         let creator: CreatorId = "ada".parse().unwrap();
 

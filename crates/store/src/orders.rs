@@ -1,5 +1,6 @@
-//! Orders: purchases of credit packs. Each is committed before the processor hears of it, and its id is what the
-//! processor's repeated requests are known by. Never deleted; what was agreed never changes.
+//! Orders: purchases of credit packs. Each is committed before the processor hears of it, and its
+//! id identifies repeated requests to the processor. Orders are never deleted; what was agreed
+//! never changes.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
@@ -15,29 +16,29 @@ use crate::{Store, StoreError, dialect};
 pub struct NewOrder<'a> {
     /// Its id.
     pub id: OrderId,
-    /// Who buys.
+    /// The customer who buys.
     pub customer: CustomerId,
     /// How it will be paid.
     pub channel: OrderChannel,
-    /// Which pack.
+    /// The pack's id.
     pub pack_id: &'a str,
-    /// How many of it, from 1.
+    /// The number of packs, from 1.
     pub packs: i64,
-    /// The credits of all.
+    /// The credits of all packs together.
     pub credits: Credits,
-    /// What all cost.
+    /// The price of all packs together.
     pub amount_cents: i64,
-    /// The price's currency, in small letters.
+    /// The price's currency, in lower case.
     pub currency: &'a str,
-    /// Whether real money is meant.
+    /// Whether it is paid with real money.
     pub livemode: bool,
-    /// Who the customer is at the processor.
+    /// The processor's id of the customer.
     pub processor_customer: &'a str,
-    /// The saved card that is charged; none on a hosted page. A repeated request must name the same one.
+    /// The saved card to charge; none for a hosted page. A repeated request must use the same card.
     pub payment_method: Option<&'a str>,
-    /// SHA-256 of the `Idempotency-Key` that the caller chose.
+    /// SHA-256 of the caller's `Idempotency-Key`.
     pub idempotency_hash: Option<[u8; 32]>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
@@ -46,33 +47,33 @@ pub struct NewOrder<'a> {
 pub struct Order {
     /// Its id.
     pub id: OrderId,
-    /// Who buys.
+    /// The customer who buys.
     pub customer: CustomerId,
     /// How it is paid.
     pub channel: OrderChannel,
-    /// Which pack.
+    /// The pack's id.
     pub pack_id: String,
-    /// How many of it, from 1.
+    /// The number of packs, from 1.
     pub packs: i64,
-    /// The credits of all.
+    /// The credits of all packs together.
     pub credits: Credits,
-    /// What all cost.
+    /// The price of all packs together.
     pub amount_cents: i64,
-    /// The price's currency, in small letters.
+    /// The price's currency, in lower case.
     pub currency: String,
-    /// Whether real money is meant.
+    /// Whether it is paid with real money.
     pub livemode: bool,
-    /// Who the customer is at the processor.
+    /// The processor's id of the customer.
     pub processor_customer: String,
     /// The saved card that is charged.
     pub payment_method: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: OrderState,
-    /// The hosted page it is paid on.
+    /// The checkout session in which it is paid.
     pub session: Option<String>,
-    /// The payment intent that pays it, as far as it is known.
+    /// The payment intent that pays it, if known.
     pub payment: Option<String>,
-    /// Why it failed, in the processor's word.
+    /// The processor's code for why it failed.
     pub failure: Option<String>,
     /// When it was opened.
     pub created_at: Timestamp,
@@ -80,29 +81,29 @@ pub struct Order {
     pub closed_at: Option<Timestamp>,
 }
 
-/// How the opening of an order ended.
+/// The outcome of opening an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderOpening {
-    /// It is open, committed.
+    /// It is opened and committed.
     Opened(Order),
-    /// The same caller's `Idempotency-Key` opened this order before; nothing was opened.
+    /// The caller's `Idempotency-Key` opened this order before; nothing was opened.
     Known(Order),
-    /// The customer's one-click charge of this pack is under way; nothing was opened.
+    /// A one-click charge of this pack is in progress for the customer; nothing was opened.
     UnderWay(Order),
-    /// The same, and it was asked for with another `Idempotency-Key`.
+    /// Like `UnderWay`, with another `Idempotency-Key`.
     Busy(Order),
-    /// A charge of this pack ended while this one was to be opened; nothing was opened.
+    /// A concurrent charge of this pack has just ended; nothing was opened.
     JustEnded,
 }
 
 /// A page of orders.
 #[derive(Debug, Clone, Copy)]
 pub struct OrderQuery {
-    /// Whose.
+    /// The customer whose orders to list.
     pub customer: CustomerId,
     /// Only orders older than this one of the same customer.
     pub before: Option<OrderId>,
-    /// How many at most.
+    /// The page size.
     pub limit: i64,
 }
 
@@ -110,7 +111,8 @@ const COLUMNS: &str = "
     id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode, processor_customer_id, state,
     session_id, payment_id, failure, payment_method_id, created_at, closed_at, packs";
 
-/// Opens an order, unless the caller's `Idempotency-Key` or a charge under way stands for one already.
+/// Opens an order, unless the caller's `Idempotency-Key` or a charge in progress already stands for
+/// one.
 pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<OrderOpening, StoreError> {
     let mut tx = store.write().await?;
     if insert(&mut tx, new).await? {
@@ -135,7 +137,7 @@ pub async fn find(
     Ok(found.filter(|order| order.customer == customer))
 }
 
-/// An order, whoever's it is: for what the processor says, never for what a customer asks.
+/// An order of any customer: for what the processor reports, never for a customer's request.
 pub async fn find_any(store: &Store, id: OrderId) -> Result<Option<Order>, StoreError> {
     find_in(&mut store.read().await?, id).await
 }
@@ -153,8 +155,8 @@ pub async fn list(store: &Store, query: &OrderQuery) -> Result<Vec<Order>, Store
     rows.iter().map(order).collect()
 }
 
-/// Everybody's orders that are still pending and were opened before `before`, oldest first, without top-ups: what must
-/// be asked about at the processor.
+/// Pending orders of all customers opened before `before`, oldest first, without top-ups: those to
+/// look up at the processor.
 pub async fn list_pending(
     store: &Store,
     before: Timestamp,
@@ -167,21 +169,21 @@ pub async fn list_pending(
     rows.iter().map(order).collect()
 }
 
-/// Remembers the hosted page of a pending order, so that it can be found by it.
+/// Stores the checkout session of a pending order, so that the order can be found by it.
 pub async fn set_session(store: &Store, id: OrderId, session: &str) -> Result<(), StoreError> {
     const SQL: &str = "
         update orders set session_id = $2 where id = $1 and session_id is null";
     change(store, SQL, id, session).await
 }
 
-/// Remembers the payment intent of a pending order. A failed one may be replaced, a paid one never.
+/// Stores the payment intent of a pending order. A failed one may be replaced, a paid one never.
 pub async fn set_payment(store: &Store, id: OrderId, payment: &str) -> Result<(), StoreError> {
     const SQL: &str = "update orders set payment_id = $2 where id = $1 and state = 'pending'";
     change(store, SQL, id, payment).await
 }
 
-/// Closes a pending order without money. False when it was closed before, perhaps by its money. An order of automatic
-/// top-up is left alone: it ends with its charge (`top_ups::fail`).
+/// Closes a pending order without a payment. False if it was already closed, perhaps by its
+/// payment. Skips orders of automatic top-up, which end with their charge (`top_ups::fail`).
 pub async fn close(
     store: &Store,
     id: OrderId,
@@ -201,8 +203,8 @@ pub async fn close(
     Ok(changed == 1)
 }
 
-/// Writes an order in a transaction that has more to do. False when the caller's `Idempotency-Key` or an open charge
-/// stands for one already.
+/// Inserts an order within a transaction. False if the caller's `Idempotency-Key` or an open charge
+/// already stands for one.
 pub(crate) async fn insert(tx: &mut Tx, new: &NewOrder<'_>) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into orders
@@ -237,7 +239,7 @@ pub(crate) async fn lock(tx: &mut Tx, id: OrderId) -> Result<Option<Order>, Stor
     row.as_ref().map(order).transpose()
 }
 
-/// Notes that the money of an order arrived.
+/// Records that an order was paid.
 pub(crate) async fn mark_paid(
     tx: &mut Tx,
     id: OrderId,
@@ -250,7 +252,7 @@ pub(crate) async fn mark_paid(
     Ok(())
 }
 
-/// Notes whether all of a paid order's money was given back.
+/// Records whether a paid order was refunded in full.
 pub(crate) async fn mark_refunded(
     tx: &mut Tx,
     id: OrderId,
@@ -276,7 +278,7 @@ async fn by_idempotency_hash(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Option<O
     row.as_ref().map(order).transpose()
 }
 
-/// What stands in the way of a charge: the open one of the same pack.
+/// The open charge of the same pack that prevents another one.
 async fn open_charge(tx: &mut Tx, new: &NewOrder<'_>) -> Result<OrderOpening, StoreError> {
     const WHERE: &str = "
         where customer_id = $1 and pack_id = $2 and channel = 'charge' and state = 'pending'";

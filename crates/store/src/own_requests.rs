@@ -1,8 +1,9 @@
-//! Requests to the service's own routes that came with an `Idempotency-Key`: one of those who send the same request runs
-//! it, and the others get its response.
+//! Requests to the service's own routes with an `Idempotency-Key`: one of several identical
+//! requests runs, and the others get its response.
 //!
-//! A request is claimed before it runs and ended afterwards, by the attempt that holds the claim. The claim is a lease,
-//! so that a node that dies does not keep it forever. What a repetition may do then is decided above the store.
+//! A request is claimed before it runs, and ended by the attempt that holds the claim. The claim is
+//! a lease, so that a dead node does not keep it forever. Code above the store decides what a
+//! repetition may do after that.
 
 use domain::id::{ChangeId, CustomerId, DataKeyId, KeyId, RunId};
 use domain::time::Timestamp;
@@ -11,57 +12,58 @@ use crate::idempotency::StoredAnswer;
 use crate::sql::{SqlRow, SqlValue, hex};
 use crate::{Store, StoreError};
 
-/// Whose `Idempotency-Key` it is. Each key of a customer has a space of its own.
+/// The owner of an `Idempotency-Key`. Each API key of a customer has a namespace of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCaller {
     /// An API key.
     Key(KeyId),
-    /// All sessions of the customer together: a new login goes on with what an earlier one asked for.
+    /// All sessions of the customer together, so that a new login can repeat an earlier session's
+    /// request.
     Session,
 }
 
-/// Which request it is.
+/// The identity of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestName {
     /// The customer.
     pub customer: CustomerId,
-    /// Who sent it.
+    /// The caller that sent it.
     pub caller: RequestCaller,
     /// SHA-256 of the `Idempotency-Key`.
     pub key_hash: [u8; 32],
 }
 
-/// A request that is about to run.
+/// A request about to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewRequest<'r> {
-    /// Which one.
+    /// Its identity.
     pub name: RequestName,
     /// The method and the template of its route.
     pub operation: &'r str,
-    /// What it asks for, as a keyed hash.
+    /// A keyed hash of what it asks for.
     pub fingerprint: [u8; 32],
-    /// The data key that made the fingerprint and will seal the response.
+    /// The data key for the fingerprint's hash and for sealing the response.
     pub data_key: DataKeyId,
     /// The attempt that runs it.
     pub run: RunId,
-    /// The id that a change of slots or of the plan gets which it makes.
+    /// The id for a change of slots or of the plan, if it makes one.
     pub change: ChangeId,
-    /// When nobody runs it any more, unless the lease is renewed.
+    /// When the lease expires unless it is renewed.
     pub leased_until: Timestamp,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
-    /// When it is forgotten.
+    /// When it is deleted.
     pub expires_at: Timestamp,
 }
 
-/// What came of a claim.
+/// The outcome of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestClaim {
     /// The request may run.
     Claimed,
     /// The key was used before.
     Known(KnownRequest),
-    /// The row was removed at the same moment; nothing was claimed.
+    /// The row was removed concurrently; nothing was claimed.
     Busy,
 }
 
@@ -70,47 +72,47 @@ pub enum RequestClaim {
 pub struct KnownRequest {
     fingerprint: String,
     permissions: Option<String>,
-    /// The data key that made its fingerprint and sealed its response.
+    /// The data key for its fingerprint and its response.
     pub data_key: DataKeyId,
-    /// The attempt that runs it, or ran it last.
+    /// The attempt that is running it, or ran it last.
     pub run: RunId,
-    /// The id of the change that it makes.
+    /// The id for the change that it makes.
     pub change: ChangeId,
-    /// Where it stands.
+    /// Its state.
     pub state: RequestState,
 }
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestState {
-    /// It runs.
+    /// It is running.
     Running {
-        /// When its node must have died, unless it renews its lease before.
+        /// When the lease expires unless its node renews it.
         leased_until: Timestamp,
     },
-    /// It was carried out; the response is to be given again.
+    /// It was carried out; return this response again.
     Stored(StoredAnswer),
     /// It was carried out; its response could not be kept.
     NotStored,
-    /// Nobody knows whether it was carried out.
+    /// Whether it was carried out is unknown.
     OutcomeUnknown,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestEnd<'r> {
     /// Carried out, with this response.
     Stored {
         /// The response.
         answer: &'r StoredAnswer,
-        /// What the caller can do now.
+        /// A hash of what the caller may do now.
         permissions: [u8; 32],
     },
     /// Carried out, with a response that cannot be kept.
     NotStored,
-    /// Nobody knows whether it was carried out.
+    /// Whether it was carried out is unknown.
     OutcomeUnknown,
-    /// It is safe to run the same request again; another request still may not use the key.
+    /// The same request may safely run again; the key may not be used for another request.
     RunAgain,
     /// Nothing was carried out: the key is free.
     Freed,
@@ -122,7 +124,7 @@ impl KnownRequest {
         self.fingerprint == hex(fingerprint)
     }
 
-    /// Whether its caller could do the same when it ended.
+    /// Whether its caller had the same permissions when it ended.
     pub fn has_permissions(&self, permissions: &[u8; 32]) -> bool {
         self.permissions.as_ref().is_some_and(|known| *known == hex(permissions))
     }
@@ -138,13 +140,14 @@ impl std::fmt::Display for RequestCaller {
 }
 
 impl RequestName {
-    /// The values of the primary key, in its order.
+    /// The values of the primary key, in order.
     fn values(&self) -> [SqlValue<'static>; 3] {
         [self.customer.into(), self.caller.to_string().into(), hex(&self.key_hash).into()]
     }
 }
 
-/// Claims a request that is about to run, over one whose time is over, or says what is known of the key.
+/// Claims a request that is about to run, replacing an expired one, or returns what is known about
+/// the key.
 pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, StoreError> {
     const SQL: &str = "
         insert into own_requests
@@ -181,8 +184,8 @@ pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, 
     Ok(find(store, &new.name).await?.map_or(RequestClaim::Busy, RequestClaim::Known))
 }
 
-/// Takes over a request whose attempt `from` has lost its lease, to run it again. False when somebody else did, or it
-/// has ended meanwhile.
+/// Takes over a request whose attempt `from` has lost its lease, to run it again. False if another
+/// attempt did so first, or it has ended meanwhile.
 pub async fn take_over(
     store: &Store,
     name: &RequestName,
@@ -199,7 +202,7 @@ pub async fn take_over(
     change(store, SQL, &values).await
 }
 
-/// Keeps the lease of an attempt. False when it has lost it.
+/// Renews the lease of an attempt. False if it was lost.
 pub async fn renew(
     store: &Store,
     name: &RequestName,
@@ -213,7 +216,7 @@ pub async fn renew(
     change(store, SQL, &[customer, caller, key_hash, run.into(), leased_until.into()]).await
 }
 
-/// Writes down how an attempt ended. False, and nothing is changed, when another attempt has taken over.
+/// Records how an attempt ended. False, with nothing changed, if another attempt has taken over.
 pub async fn end(
     store: &Store,
     name: &RequestName,
@@ -253,8 +256,8 @@ pub async fn end(
     change(store, END, &values).await
 }
 
-/// Forgets requests whose time is over, at most `limit` at once; gives how many. One that runs is kept while its lease
-/// lasts.
+/// Deletes expired requests, at most `limit`, and returns how many. A running one is kept while its
+/// lease is valid.
 pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     const SQL: &str = "
         delete from own_requests where (customer_id, caller, key_hash) in (

@@ -1,4 +1,4 @@
-//! Forgotten passwords: a mailed link is used, and a new password put in the place of the old one.
+//! Password resets: using an emailed link replaces the password.
 
 use domain::customer::Email;
 use domain::id::CustomerId;
@@ -12,41 +12,42 @@ use crate::jobs::{self, NewJob};
 use crate::mail_links::{self, LinkState};
 use crate::{Store, StoreError, email_changes, login_networks, sessions};
 
-/// The use of a link.
+/// A request to use an emailed link.
 #[derive(Debug, Clone)]
 pub struct PasswordReset<'a> {
     /// The hash of the link's token.
     pub hash: &'a TokenHash,
     /// The new password.
     pub password: &'a PasswordHash,
-    /// What follows, such as a notice.
+    /// Jobs to enqueue on success, such as a notice.
     pub jobs: &'a [NewJob],
-    /// What the customer's audit list says of it, if it comes about.
+    /// The audit entry to write on success.
     pub entry: Option<&'a AuditEntry>,
-    /// The network it is used in: from now on the customer is known there.
+    /// The network it is used from, which is recorded as known for the customer.
     pub network: &'a str,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// How a reset ended.
+/// The outcome of a reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordResetOutcome {
-    /// The password is replaced and every session ended.
+    /// The password is replaced and all sessions have ended.
     Done {
-        /// Whose password it is.
+        /// The customer whose password it is.
         customer: CustomerId,
         /// The customer's address.
         email: Email,
     },
-    /// The link opens nothing any more; nothing changed.
+    /// The link is no longer valid; nothing changed.
     NotOpen(LinkState),
-    /// There is no such link, or it is for something else.
+    /// There is no such link, or it is for another purpose.
     NotFound,
 }
 
-/// Uses a link to replace a password, once. Every session of the customer ends with it, every other link of
-/// this kind is used up, and a change of address that waits is forgotten: somebody else may have asked for it.
+/// Uses a link to replace a password, once. Ends all of the customer's sessions, marks all other
+/// links of this kind as used, and cancels a pending change of address, because an attacker may
+/// have requested it.
 pub async fn reset(
     store: &Store,
     resetting: &PasswordReset<'_>,

@@ -1,8 +1,9 @@
-//! The rules of money as queries: what was paid, granted and taken back agree, in both directions.
+//! The rules of money as queries: what was paid, granted and taken back must agree, in both
+//! directions.
 
 use crate::verify::LedgerRule;
 
-/// Rules that look at every payment there is.
+/// Rules that check every payment.
 pub(crate) const PAYMENTS: &[LedgerRule] = &[
     LedgerRule {
         name: "every ledger entry of a payment intent has one paid order of the same customer and credits",
@@ -25,7 +26,7 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
             where o.state in ('paid', 'refunded') and (l.id is null or l.amount <> o.credits)",
     },
     LedgerRule {
-        name: "the credits of what was sold are the credits of its lot",
+        name: "the credits of each part sold equal the credits of its lot",
         figures: ["sold", "granted"],
         sql: "
             select p.sale_id, p.credits, coalesce(l.granted, 0)
@@ -35,7 +36,7 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
                        else p.credits - coalesce(l.granted, 0) end <> 0",
     },
     LedgerRule {
-        name: "every lot of a payment was sold",
+        name: "every lot from a payment belongs to a part sold",
         figures: ["granted", "sold"],
         sql: "
             select l.id, l.granted, cast(0 as bigint)
@@ -43,7 +44,7 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
             where l.source in ('pack', 'top_up', 'plan') and p.sale_id is null",
     },
     LedgerRule {
-        name: "every ledger entry of a payment is written down as a sale",
+        name: "every ledger entry of a payment has a recorded sale",
         figures: ["ledger", "sale"],
         sql: "
             select l.source_id, l.amount, cast(0 as bigint)
@@ -53,7 +54,7 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
             where l.source in ('pi', 'invoice') and s.id is null",
     },
     LedgerRule {
-        name: "a plan's credits are what its paid lines bought, rounded up",
+        name: "a plan's credits equal what its paid lines bought, rounded up",
         figures: ["granted", "bought"],
         sql: "
             select sale_id, credits, bought
@@ -98,7 +99,7 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
             where state in ('claimed', 'requires_action') group by customer_id having count(*) > 1",
     },
     LedgerRule {
-        name: "a top-up ends as its order does, and costs what it costs",
+        name: "a top-up has the same outcome and price as its order",
         figures: ["top-up's cents", "order's cents"],
         sql: "
             select t.order_id, t.cents, o.amount_cents
@@ -111,14 +112,14 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
                                   else '' end",
     },
     LedgerRule {
-        name: "the refunds and disputes of a sale take at most what it brought",
+        name: "the refunds and disputes of a sale take at most the credits it granted",
         figures: ["taken", "brought"],
         sql: "
             select sale_id, taken, credits from sale_parts
             where taken < 0 or (taken > 0 and taken > credits)",
     },
     LedgerRule {
-        name: "what of a sale has gone back is what its refunds and disputes say, and at most what was charged",
+        name: "the reversed money of a sale equals its refunds and disputes, and is at most what was charged",
         figures: ["gone back", "refunds and disputes"],
         sql: "
             select id, reversed_cents, gone
@@ -133,10 +134,10 @@ pub(crate) const PAYMENTS: &[LedgerRule] = &[
     },
 ];
 
-/// Rules that look at every lot there is.
+/// Rules that check every lot.
 pub(crate) const LOTS: &[LedgerRule] = &[
     LedgerRule {
-        name: "what is left and spent of a customer's lots is what is available and used, less what is owed",
+        name: "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
         figures: ["available + spent + held - debt", "lots"],
         sql: "
             select c.customer_id, c.available + c.spent + c.held - c.debt, coalesce(l.credits, 0)
@@ -148,7 +149,7 @@ pub(crate) const LOTS: &[LedgerRule] = &[
             where c.available + c.spent + c.held - c.debt <> coalesce(l.credits, 0)",
     },
     LedgerRule {
-        name: "the ledger's entries of a lot are what is left and spent of it",
+        name: "the ledger entries of a lot add up to the credits left and spent of it",
         figures: ["left + spent", "ledger"],
         sql: "
             select o.id, o.credits_left + o.spent, coalesce(l.amount, 0)

@@ -1,9 +1,10 @@
-//! Payments: the one way to grant credits for money.
+//! Payments: the only way to grant credits for money.
 //!
-//! However a payment becomes known (an event, a charge, a page that comes back, the reconciler, auto top-up), it ends in
-//! `fulfil`. What it is given was read from the processor. In one transaction the order is read and compared with it,
-//! the sale is written down once with what it sold, a lot is added for what brings credits (a debt is paid first) and the
-//! order is closed. What does not match is granted nothing and noted for somebody to look at.
+//! However the service hears of a payment (an event, a charge, a returning checkout page, the
+//! reconciler, automatic top-up), it ends in `fulfil`, whose input was read from the processor. One
+//! transaction compares it with the order, records the sale once with what it sold, adds a lot for
+//! what brings credits (debt is paid first) and closes the order. A payment that does not match
+//! grants nothing and is recorded for the operator.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, LotId, OrderId};
@@ -19,41 +20,41 @@ use crate::tx::Tx;
 use crate::unmatched::{self, UnmatchedMoney};
 use crate::{Store, StoreError, processor_customers, top_ups};
 
-/// Money that arrived, as the processor's own object says.
+/// A payment, as the processor's object describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct NewPayment<'a> {
     /// The id of the first ledger entry, if there will be one.
     pub entry: EntryId,
-    /// What was paid for.
+    /// What it paid for.
     pub what: PaidFor<'a>,
-    /// The payment intent, or the invoice: what is granted once.
+    /// The id of the payment intent or invoice, which is granted once.
     pub payment: &'a str,
-    /// The payment intent that the money came with, where the processor says it; refunds name it.
+    /// The payment intent of the money, if the processor says so; refunds refer to it.
     pub intent: Option<&'a str>,
-    /// Who paid, by the processor.
+    /// The processor's id of the customer who paid.
     pub processor_customer: Option<&'a str>,
-    /// How much was charged, in the smallest unit of the currency.
+    /// The amount charged, in the smallest unit of the currency.
     pub amount_cents: i64,
-    /// How much of it is tax.
+    /// The part of it that is tax.
     pub tax_cents: i64,
-    /// Its currency, in small letters.
+    /// Its currency, in lower case.
     pub currency: &'a str,
     /// Whether it was real money.
     pub livemode: bool,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// What money was paid for.
+/// What a payment paid for.
 #[derive(Debug, Clone, Copy)]
 pub enum PaidFor<'a> {
-    /// A pack, by its order; the order says how many credits.
+    /// A pack. The order says how many credits.
     Order {
         /// The order.
         id: OrderId,
-        /// What was paid before discounts and without tax: what must equal the order's price.
+        /// The amount before discounts and without tax, which must equal the order's price.
         subtotal_cents: i64,
-        /// When what is left of the credits expires; none if it does not.
+        /// When the credits expire; none if they do not.
         expires_at: Option<Timestamp>,
     },
     /// An invoice of a subscription.
@@ -65,78 +66,78 @@ pub enum PaidFor<'a> {
 pub struct SoldInvoice {
     /// The subscription.
     pub subscription: String,
-    /// Its number: the order among invoices of the same second.
+    /// The invoice number, which orders invoices of the same second.
     pub number: String,
-    /// When the processor made it.
+    /// When the processor created it.
     pub sold_at: Timestamp,
-    /// What was sold of each thing, in the order of the lines.
+    /// The parts sold, in the order of the lines.
     pub parts: Vec<SoldPart>,
     /// The lines.
     pub lines: Vec<SoldLine>,
-    /// Whether this deployment means real money.
+    /// Whether this deployment uses real money.
     pub livemode: bool,
 }
 
-/// What an invoice sold of one thing.
+/// One part of what an invoice sold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoldPart {
-    /// What it is.
+    /// The kind of part.
     pub kind: PartKind,
-    /// The end of the period that it is for.
+    /// The end of the period it is for.
     pub period_end: Timestamp,
-    /// What it cost after discounts and without tax, in cents.
+    /// Its price after discounts and without tax, in cents.
     pub money_cents: i64,
-    /// The credits that it brings; below zero where it gives some up.
+    /// The credits that it brings; negative if it gives some up.
     pub credits: i64,
-    /// When what is left of the credits expires.
+    /// When the credits expire.
     pub expires_at: Option<Timestamp>,
-    /// What a person would look for, such as the plan's id.
+    /// A reference for people, such as the plan's id.
     pub reference: String,
 }
 
-/// How a payment was taken.
+/// The outcome of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentOutcome {
-    /// Granted, just now.
+    /// Its credits were granted now.
     Granted(PaymentReceipt),
     /// It was granted before; nothing changed.
     Repeated(PaymentReceipt),
     /// Not granted.
     Unmatched {
-        /// Why.
+        /// The reason.
         reason: Mismatch,
         /// What was expected and what was found.
         details: String,
-        /// Whether nobody was told before.
+        /// Whether this was not recorded before.
         is_new: bool,
     },
 }
 
-/// What a payment brought.
+/// What a payment granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaymentReceipt {
-    /// Whose credits.
+    /// The customer.
     pub customer: CustomerId,
-    /// How many were granted for it.
+    /// The credits granted.
     pub credits: Credits,
-    /// What is available now.
+    /// The available credits now.
     pub balance: Credits,
 }
 
-/// What does not fit, in words.
+/// Why a payment does not match.
 struct PaymentMismatch {
     reason: Mismatch,
     details: String,
 }
 
-/// Whom a payment is granted to, and what for.
+/// The customer a payment is granted to, and what for.
 struct PaymentGrantee {
     customer: CustomerId,
     order: Option<OrderId>,
     goods: Vec<SoldGoods>,
 }
 
-/// What is granted for one thing that was sold.
+/// What is granted for one part of a sale.
 struct SoldGoods {
     part: SalePart,
     source: LotSource,
@@ -144,7 +145,7 @@ struct SoldGoods {
     reference: String,
 }
 
-/// Grants the credits of a payment, once, if it is what was ordered.
+/// Grants the credits of a payment, once, if it matches the order.
 pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutcome, StoreError> {
     let mut tx = store.write().await?;
     let grantee = match paid.what {
@@ -175,21 +176,21 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
     Ok(PaymentOutcome::Granted(receipt))
 }
 
-/// How the money of a payment intent is written down: as a pack's or as an invoice's; nothing if it is not.
+/// What a recorded payment intent paid for: a pack or an invoice. None if it is unknown.
 pub async fn source_of(store: &Store, intent: &str) -> Result<Option<PaymentSource>, StoreError> {
     const SQL: &str = "select source from sales where intent_id = $1";
     let row = store.read().await?.row(SQL, &[intent.into()]).await?;
     row.map(|row| row.parse(0, "sales")).transpose()
 }
 
-/// Who paid with a payment intent.
+/// The customer who paid with a payment intent.
 pub async fn payer_of(store: &Store, intent: &str) -> Result<Option<CustomerId>, StoreError> {
     const SQL: &str = "select customer_id from sales where intent_id = $1";
     let row = store.read().await?.row(SQL, &[intent.into()]).await?;
     row.map(|row| row.parse(0, "sales")).transpose()
 }
 
-/// What an order's payment brought, and what is available now; nothing before it is paid.
+/// What an order's payment granted, and the current balance; none before it is paid.
 pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<PaymentReceipt>, StoreError> {
     const SQL: &str = "
         select s.customer_id, p.credits, c.available
@@ -204,26 +205,26 @@ pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<PaymentRece
     .transpose()
 }
 
-/// A payment on the books.
+/// A recorded payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedPayment {
     /// The payment intent or the invoice.
     pub payment: String,
-    /// Which of the two.
+    /// Which of the two it is.
     pub source: PaymentSource,
-    /// How much was booked, in the smallest unit of the currency.
+    /// The recorded amount, in the smallest unit of the currency.
     pub cents: i64,
-    /// The currency, in small letters.
+    /// The currency, in lower case.
     pub currency: String,
 }
 
-/// Whether this invoice, or this payment intent of a pack, is written down with what it sold.
+/// Whether this invoice, or this payment intent of a pack, is recorded as a sale.
 pub async fn is_granted(store: &Store, payment: &str) -> Result<bool, StoreError> {
     const SQL: &str = "select 1 from sales where id = $1";
     Ok(store.read().await?.row(SQL, &[payment.into()]).await?.is_some())
 }
 
-/// Every payment that was booked on this UTC day.
+/// Every payment recorded on this UTC day.
 pub async fn list_booked(store: &Store, day: UtcDay) -> Result<Vec<RecordedPayment>, StoreError> {
     const SQL: &str = "
         select id, source, amount_cents, currency from sales
@@ -242,7 +243,7 @@ pub async fn list_booked(store: &Store, day: UtcDay) -> Result<Vec<RecordedPayme
         .collect()
 }
 
-/// Notes money that matches nothing; true when it was not known yet.
+/// Records an unmatched payment. True if it was not known yet.
 pub async fn note_unmatched(store: &Store, it: &UnmatchedMoney<'_>) -> Result<bool, StoreError> {
     let mut tx = store.write().await?;
     let is_new = unmatched::note(&mut tx, it).await?;
@@ -267,7 +268,7 @@ impl PaidFor<'_> {
     }
 }
 
-/// Whose order it is, if what was paid is what was ordered.
+/// Whom to grant an order's payment to, if it matches the order.
 fn of_order(
     order: Option<&Order>,
     paid: &NewPayment<'_>,
@@ -278,7 +279,7 @@ fn of_order(
         return differ(Mismatch::UnknownOrder, format!("{} names no order of ours", paid.payment));
     };
     if paid.processor_customer != Some(order.processor_customer.as_str()) {
-        let who = paid.processor_customer.unwrap_or("nobody");
+        let who = paid.processor_customer.unwrap_or("no customer");
         let details = format!("{} is of {}, paid by {who}", order.id, order.processor_customer);
         return differ(Mismatch::OtherCustomer, details);
     }
@@ -293,12 +294,12 @@ fn of_order(
     }
     if order.amount_cents != subtotal_cents {
         let details =
-            format!("{} costs {} cents, paid were {subtotal_cents}", order.id, order.amount_cents);
+            format!("{} costs {} cents, not {subtotal_cents}", order.id, order.amount_cents);
         return differ(Mismatch::OtherAmount, details);
     }
     let payment = order.payment.as_deref();
     if order.state.is_paid() && payment != Some(paid.payment) {
-        let details = format!("{} was paid by {} before", order.id, payment.unwrap_or("nothing"));
+        let details = format!("{} was already paid by {}", order.id, payment.unwrap_or("nothing"));
         return differ(Mismatch::OtherPayment, details);
     }
     let part = SalePart {
@@ -323,14 +324,14 @@ async fn of_invoice(
 ) -> Result<Result<PaymentGrantee, PaymentMismatch>, StoreError> {
     if invoice.livemode != paid.livemode {
         let details = format!(
-            "livemode of the deployment is {}, of the invoice {}",
+            "the deployment has livemode {}, the invoice {}",
             invoice.livemode, paid.livemode
         );
         return Ok(Err(PaymentMismatch { reason: Mismatch::OtherMode, details }));
     }
     let payer = paid.processor_customer.unwrap_or_default();
     let Some(customer) = processor_customers::owner_in(tx, payer).await? else {
-        let details = format!("{payer} is no customer of ours");
+        let details = format!("{payer} is not one of our customers");
         return Ok(Err(PaymentMismatch { reason: Mismatch::OtherCustomer, details }));
     };
     let goods = invoice.parts.iter().map(|sold| sold.goods(&invoice.subscription, paid.at));
@@ -339,7 +340,7 @@ async fn of_invoice(
 
 impl SoldPart {
     fn goods(&self, subscription: &str, now: Timestamp) -> SoldGoods {
-        // What is paid after its period can be spent for a while at least.
+        // Credits paid for after their period stay valid for a minimum time.
         let late = (now > self.period_end).then(|| now.plus_seconds(LATE_LIFE_S));
         let expires_at = self.expires_at.map(|end| late.map_or(end, |late| end.max(late)));
         let part = SalePart {
@@ -355,7 +356,7 @@ impl SoldPart {
     }
 }
 
-/// Writes the sale down. False when it was before.
+/// Records the sale. False if it was recorded before.
 async fn insert_sale(
     tx: &mut Tx,
     grantee: &PaymentGrantee,
@@ -390,7 +391,7 @@ async fn insert_sale(
     Ok(tx.execute(INSERT, &values).await? == 1)
 }
 
-/// Grants a lot for each part of a sale that brings credits, and brings them in line with money that went back before.
+/// Grants a lot for each part that brings credits, and adjusts them for money already returned.
 async fn grant(
     tx: &mut Tx,
     mut holdings: CreditHoldings,
@@ -424,7 +425,7 @@ async fn grant(
     Ok(PaymentReceipt { customer, credits: Credits::from_whole(credits), balance })
 }
 
-/// Writes what was sold, after its lots.
+/// Writes the parts of a sale, after its lots.
 async fn write(
     tx: &mut Tx,
     holdings: &mut CreditHoldings,
@@ -463,7 +464,7 @@ async fn write(
     holdings.book(tx, label).await.map(drop)
 }
 
-/// The payment was granted before: to this order, or to another one, which is wrong.
+/// Handles a payment that was granted before: to the same order, or to another one (a mismatch).
 async fn repeated(
     mut tx: Tx,
     grantee: &PaymentGrantee,
@@ -482,7 +483,7 @@ async fn repeated(
         let (credits, balance) = (row.credits(2)?, row.credits(3)?);
         return Ok(PaymentOutcome::Repeated(PaymentReceipt { customer, credits, balance }));
     }
-    let details = format!("{} was granted to {customer} before", paid.payment);
+    let details = format!("{} was already granted to {customer}", paid.payment);
     refuse(tx, PaymentMismatch { reason: Mismatch::OtherPayment, details }, paid).await
 }
 

@@ -1,4 +1,4 @@
-//! Permissions: what makes a customer a member of the staff.
+//! Permissions, which make a customer a member of staff.
 
 use domain::customer::Email;
 use domain::id::CustomerId;
@@ -9,20 +9,20 @@ use crate::audit::{self, AuditEntry};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// A permission that somebody has.
+/// A permission of a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantedPermission {
-    /// Who has it.
+    /// The customer who has it.
     pub customer: CustomerId,
-    /// The address, for people.
+    /// The customer's address, for display.
     pub email: Email,
     /// What it allows.
     pub permission: Permission,
-    /// Since when.
+    /// When it was granted.
     pub granted_at: Timestamp,
 }
 
-/// How the grant of a permission ended.
+/// The outcome of granting a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionGranting {
     /// The customer has it from now on.
@@ -33,7 +33,7 @@ pub enum PermissionGranting {
     NoCustomer,
 }
 
-/// Gives a customer a permission; `entry` tells it to the audit list if it is new.
+/// Grants a permission to a customer. `entry` is written to the audit list if it is new.
 pub async fn grant(
     store: &Store,
     customer: CustomerId,
@@ -57,7 +57,8 @@ pub async fn grant(
     Ok(PermissionGranting::Granted)
 }
 
-/// Takes a permission back, for every request that begins after this. False when the customer has it not.
+/// Revokes a permission, for every request that begins after this. False if the customer does not
+/// have it.
 pub async fn revoke(
     store: &Store,
     customer: CustomerId,
@@ -74,7 +75,7 @@ pub async fn revoke(
     Ok(true)
 }
 
-/// Everybody who has a permission, by address.
+/// All granted permissions, by address.
 pub async fn list(store: &Store) -> Result<Vec<GrantedPermission>, StoreError> {
     const SQL: &str = "
         select p.customer_id, c.email, p.permission, p.granted_at
@@ -93,7 +94,7 @@ pub async fn list(store: &Store) -> Result<Vec<GrantedPermission>, StoreError> {
         .collect()
 }
 
-/// What a customer may do as staff; nothing for one who is closed.
+/// A customer's permissions; none for a closed customer.
 pub(crate) async fn of(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Permission>, StoreError> {
     const SQL: &str = "
         select p.permission from staff_permissions p join customers c on c.id = p.customer_id

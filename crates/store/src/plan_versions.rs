@@ -1,4 +1,5 @@
-//! Versions of plans: what each price of the processor sells, written down when it is first seen and never changed.
+//! Plan versions: what each of the processor's prices sells, recorded when it is first seen and
+//! never changed.
 
 use domain::plan::PlanVersion;
 use domain::slot::AccountCounts;
@@ -8,22 +9,22 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// A price of a subscription that is not over, and the plan that its item was read as.
+/// A price in a running subscription, and the plan that its item was read as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownVersion {
     /// The price at the processor.
     pub price_id: String,
-    /// The plan's id, where it is known.
+    /// The plan's id, if known.
     pub plan_id: Option<String>,
 }
 
-/// What the price sells; nothing when it was never seen.
+/// What the price sells; none if it was never seen.
 pub async fn find(store: &Store, price_id: &str) -> Result<Option<PlanVersion>, StoreError> {
     find_in(&mut store.read().await?, price_id).await
 }
 
-/// Writes a version down unless its price is known, and returns what is written down for the price: another version
-/// if the price was first seen as that.
+/// Records a version unless its price is known. Returns the recorded version, which differs if the
+/// price was first seen with another one.
 pub async fn write_down(
     store: &Store,
     version: &PlanVersion,
@@ -51,7 +52,7 @@ pub async fn write_down(
     known.ok_or_else(|| StoreError::corrupt("plan_versions", &version.price_id))
 }
 
-/// The plans' prices in subscriptions that are not over whose version is not written down.
+/// The plan prices in running subscriptions that have no recorded version.
 pub async fn list_unknown(store: &Store) -> Result<Vec<UnknownVersion>, StoreError> {
     const SQL: &str = "
         select distinct i.price_id, i.plan_id

@@ -1,7 +1,7 @@
-//! Platforms that refuse everybody's credentials: found out from refusals of several accounts, on whichever nodes.
+//! Platforms that refuse all credentials, detected from refusals of several accounts on any nodes.
 //!
-//! A platform that no longer accepts how we sign, or that is broken, refuses good credentials. No account is to blame
-//! for it, so none stays marked for it.
+//! A platform that is broken, or no longer accepts our signatures, refuses valid credentials. The
+//! accounts are not at fault, so none stays marked.
 
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
@@ -11,78 +11,80 @@ use domain::time::Timestamp;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, notices};
 
-/// A platform that refuses everybody.
+/// A platform that refuses all credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusingPlatform {
-    /// Which one.
+    /// The platform.
     pub platform: Platform,
-    /// Since when.
+    /// When it began.
     pub since: Timestamp,
 }
 
-/// Credentials that the platform refused, confirmed by its identity check.
+/// Credentials that a platform refused, as confirmed by its identity check.
 #[derive(Debug, Clone)]
 pub struct CredentialRefusal {
     /// The platform.
     pub platform: Platform,
-    /// Whose account it is.
+    /// The customer who owns the account.
     pub customer: CustomerId,
     /// The account.
     pub creator: CreatorId,
     /// The account's version that was refused.
     pub version: i64,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// What the token endpoint said about it.
+    /// What the token endpoint reported.
     pub cause: RefusalCause,
-    /// The latest success of any account at the platform that this node knows.
+    /// The latest success of any account on the platform that this node knows of.
     pub last_success_at: Timestamp,
 }
 
 /// What is known about why credentials are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalCause {
-    /// The account cannot be refreshed any more: the token endpoint refused its refresh token (`invalid_grant`). The
-    /// account is marked, whatever the platform does with others, and says nothing about the platform.
+    /// The token endpoint refused the account's refresh token (`invalid_grant`), so it cannot be
+    /// refreshed. The account is marked, whatever the platform does with others; this says nothing
+    /// about the platform.
     RefreshToken,
-    /// The token endpoint refuses this service, or refuses without saying why. Nothing is known about the account, so
-    /// it is never marked for it.
+    /// The token endpoint refuses this service, or gives no reason. This says nothing about the
+    /// account, which is never marked for it.
     TokenEndpoint,
-    /// Nothing but the refusal itself.
+    /// Only the refusal itself is known.
     Unknown,
 }
 
-/// When refusals are the platform's fault and not the accounts'. All of it must hold.
+/// When refusals are the platform's fault and not the accounts'. All conditions must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusalRule {
-    /// The number of accounts that are refused.
+    /// The minimum number of refused accounts.
     pub accounts: i64,
-    /// The number of different customers that these accounts belong to. Where fewer customers have active accounts of
-    /// the platform, all of them, but at least two.
+    /// The minimum number of customers who own them. If fewer customers have active accounts on the
+    /// platform: all of them, but at least two.
     pub customers: i64,
-    /// The seconds within which they are, without a success of any account in between.
+    /// The period, in seconds, in which they are refused without a success of any account in
+    /// between.
     pub within_s: i64,
 }
 
-/// What came of a refusal.
+/// The outcome of recording a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalOutcome {
-    /// The account is marked: it must be connected again.
+    /// The account is marked as needing to be reconnected.
     AccountMarked,
-    /// The refusal is counted, and the account stays as it is.
+    /// The refusal is counted; the account is unchanged.
     Counted,
-    /// The platform refuses everybody: the account is not marked.
+    /// The platform refuses all credentials; the account is not marked.
     PlatformRefusing {
-        /// Since when.
+        /// When it began.
         since: Timestamp,
         /// The accounts that had been marked for it and no longer are.
         unmarked: Vec<(CustomerId, CreatorId)>,
     },
-    /// The account changed in the meantime: the refusal says nothing about it.
+    /// The account was changed meanwhile, so the refusal says nothing about it.
     AccountChanged,
 }
 
-/// Records a refusal: marks the account, or finds that the platform refuses everybody.
+/// Records a refusal: marks the account, or detects that the platform refuses all credentials.
 pub async fn record_refusal(
     store: &Store,
     refusal: &CredentialRefusal,
@@ -96,7 +98,8 @@ pub async fn record_refusal(
     let oldest = refusal.at.plus_seconds(-rule.within_s);
     delete_before(&mut tx, Some(refusal.platform), oldest).await?;
     let outcome = if refusal.cause == RefusalCause::RefreshToken {
-        // Without a row it counts for nothing, and a platform that refuses everybody does not unmark it.
+        // Without a row it is not counted, and is not unmarked if the platform turns out to refuse
+        // all.
         delete(&mut tx, refusal).await?;
         mark(&mut tx, refusal).await?;
         RefusalOutcome::AccountMarked
@@ -108,7 +111,7 @@ pub async fn record_refusal(
     Ok(outcome)
 }
 
-/// What a refusal that may be the platform's fault means together with the others.
+/// Evaluates a refusal that may be the platform's fault together with the others.
 async fn count(
     tx: &mut Tx,
     refusal: &CredentialRefusal,
@@ -129,7 +132,8 @@ async fn count(
     Ok(RefusalOutcome::AccountMarked)
 }
 
-/// Notes that a platform accepts credentials again. False when it was not known to refuse them, or began to after `at`.
+/// Records that a platform accepts credentials again. False if it was not known to refuse them, or
+/// began to after `at`.
 pub async fn record_recovery(
     store: &Store,
     platform: Platform,
@@ -147,7 +151,7 @@ pub async fn record_recovery(
     Ok(changed > 0)
 }
 
-/// The platforms that refuse everybody.
+/// The platforms that refuse all credentials.
 pub async fn list_refusing(store: &Store) -> Result<Vec<RefusingPlatform>, StoreError> {
     const SQL: &str = "
         select platform, refusing_since from platform_health
@@ -163,15 +167,15 @@ pub async fn list_refusing(store: &Store) -> Result<Vec<RefusingPlatform>, Store
         .collect()
 }
 
-/// Deletes refusals from before this moment, of all platforms.
+/// Deletes refusals older than `before`, of all platforms.
 pub async fn delete_old_refusals(store: &Store, before: Timestamp) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     delete_before(&mut tx, None, before).await?;
     tx.commit().await
 }
 
-/// Locks what is known of the platform, so that concurrent refusals are counted one after the other. Returns since when
-/// it refuses everybody, and its latest success.
+/// Locks the platform's row, so that concurrent refusals are counted one after the other. Returns
+/// since when it refuses all credentials, and its latest success.
 async fn lock(
     tx: &mut Tx,
     refusal: &CredentialRefusal,
@@ -241,16 +245,18 @@ async fn delete(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Whether enough accounts of enough customers are refused since the latest success. The accounts of one customer never
-/// decide it for others: they may all be dead. A customer who is alone at the platform has nobody to be confused with,
-/// but its accounts may be dead all the same, so there only refusals by the token endpoint count.
+/// Whether enough accounts of enough customers were refused since the latest success. One
+/// customer's accounts never decide it for others, because all of them may be invalid. Even those
+/// of the only customer on a platform may all be invalid, so in that case only refusals by the
+/// token endpoint count.
 async fn is_platforms_fault(
     tx: &mut Tx,
     refusal: &CredentialRefusal,
     rule: RefusalRule,
     last_success_at: Timestamp,
 ) -> Result<bool, StoreError> {
-    // Refusals by the token endpoint are those without a mark; this one's mark, if it gets one, comes later.
+    // Refusals by the token endpoint are those without a mark. The current refusal is marked later,
+    // if at all.
     const SQL: &str = "
         select count(*), count(distinct customer_id), count(*) - count(marked_version)
         from credential_refusals where platform = $1 and refused_at >= $2";
@@ -271,7 +277,8 @@ async fn is_platforms_fault(
     Ok(!has_others(tx, refusal.platform, last_success_at).await?)
 }
 
-/// Whether a customer has an active account of the platform and none that was refused since then.
+/// Whether a customer has an active account on the platform and none that was refused since
+/// `since`.
 async fn has_others(tx: &mut Tx, platform: Platform, since: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "
         select 1 from accounts
@@ -298,7 +305,8 @@ async fn mark(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError
     Ok(())
 }
 
-/// Notes that the platform refuses everybody, and unmarks the accounts that were marked for it.
+/// Records that the platform refuses all credentials, and unmarks the accounts that were marked for
+/// it.
 async fn refuse(
     tx: &mut Tx,
     refusal: &CredentialRefusal,
@@ -324,7 +332,7 @@ async fn refuse(
     Ok(unmarked)
 }
 
-/// Changes the state of an account that still has this version; returns the new version.
+/// Changes the state of an account that still has this version, and returns the new version.
 async fn move_to(
     tx: &mut Tx,
     (customer, creator): (CustomerId, &CreatorId),

@@ -1,4 +1,5 @@
-//! The files of an embedded database are for its owner alone: they hold customers, calls and hashes of secrets.
+//! Keeps the files of an embedded database private to their owner: they hold customers, calls and
+//! hashes of secrets.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -7,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
-/// Only its owner reads and writes a file.
+/// Read and write for the owner only.
 pub(crate) const MODE: u32 = 0o600;
 const FOR_OTHERS: u32 = 0o077;
 
-/// What lies beside a database. SQLite gives its own files the mode of the database.
+/// Suffixes of the files next to a database. SQLite gives its own files the mode of the database.
 const BESIDE: [&str; 5] = ["-wal", "-shm", "-journal", ".lock", ".reserve"];
 
-/// Makes the database's file, empty, if it is not there, and takes from others what they may do with one that is.
-/// Files of another owner stay as they are.
+/// Creates the database file if it is missing, and removes the permissions of others from existing
+/// files. Files of another owner are left as they are.
 pub(crate) fn secure(database: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::File { path: database.display().to_string(), source };
     let mut options = File::options();
@@ -54,7 +55,8 @@ mod tests {
         std::fs::metadata(file).unwrap().permissions().mode() & 0o777
     }
 
-    /// Opens the database of the folder, writes into it, and returns the modes of all files while it is open.
+    /// Opens the database in the folder, writes to it, and returns the modes of all files while it
+    /// is open.
     async fn modes_while_open(folder: &Path) -> Vec<(String, u32)> {
         let mut options = OpenOptions::new(format!("sqlite:{}", folder.join("a.db").display()));
         options.reserve_bytes = 4_096;
@@ -74,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_file_of_a_database_is_private_also_one_that_was_open_to_others() {
+    async fn all_files_of_a_database_are_made_private() {
         let folder = tempfile::tempdir().unwrap();
         let all = ["a.db", "a.db-shm", "a.db-wal", "a.db.lock", "a.db.reserve"];
         let private: Vec<(String, u32)> = all.map(|name| (name.to_owned(), 0o600)).into();

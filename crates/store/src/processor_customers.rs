@@ -1,4 +1,4 @@
-//! Who customers are at the payment processor. One is current; one that the processor deleted is kept for history.
+//! The customers' ids at the payment processor. One is current; deleted ones are kept for history.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
@@ -6,12 +6,12 @@ use domain::time::Timestamp;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// The processor's customer that is current, if one was made.
+/// The customer's current id at the processor, if there is one.
 pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<String>, StoreError> {
     find_in(&mut store.read().await?, customer).await
 }
 
-/// Whose the processor's customer is, current or deleted.
+/// The customer with this processor id, current or deleted.
 pub async fn owner(
     store: &Store,
     processor_customer: &str,
@@ -19,15 +19,16 @@ pub async fn owner(
     owner_in(&mut store.read().await?, processor_customer).await
 }
 
-/// How many the customer has had: what tells the request that makes the next one from those before.
+/// How many processor ids the customer has had, which distinguishes the request that creates the
+/// next one from earlier ones.
 pub async fn count(store: &Store, customer: CustomerId) -> Result<i64, StoreError> {
     const SQL: &str = "select count(*) from processor_customers where customer_id = $1";
     let row = store.read().await?.row(SQL, &[customer.into()]).await?;
     row.map_or(Ok(0), |row| row.int(0))
 }
 
-/// Remembers the processor's customer before it is used; gives the one that is current, which may be one that
-/// somebody else remembered first.
+/// Stores a processor id before it is used. Returns the current id, which may be one that a
+/// concurrent request stored first.
 pub async fn link(
     store: &Store,
     customer: CustomerId,
@@ -46,8 +47,8 @@ pub async fn link(
     Ok(current)
 }
 
-/// Notes that the processor deleted its customer, and forgets the card with it. False when that was known, or nobody
-/// has it.
+/// Records that the processor deleted its customer, and deletes the saved card. False if that was
+/// known, or no customer has this id.
 pub async fn unlink(
     store: &Store,
     processor_customer: &str,

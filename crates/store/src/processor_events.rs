@@ -1,6 +1,7 @@
-//! Events of the processor: written down before they are acted on, so that none is lost once it was answered.
+//! The processor's events, stored before the webhook responds, so that none is lost.
 //!
-//! They are hints which object to read again. That an event was seen decides nothing about money.
+//! They are hints about which object to read again. Whether an event was seen decides nothing about
+//! money.
 
 use domain::time::Timestamp;
 
@@ -11,7 +12,7 @@ use crate::{Store, StoreError};
 /// An event as it was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveredEvent {
-    /// The processor's id of it.
+    /// The processor's id of the event.
     pub id: String,
     /// What happened, such as `payment_intent.succeeded`.
     pub kind: String,
@@ -19,29 +20,29 @@ pub struct DeliveredEvent {
     pub object: Option<String>,
     /// The processor's customer it concerns, if it names one.
     pub processor_customer: Option<String>,
-    /// The version of the processor's interface that it was written in.
+    /// The version of the processor's API that it was written in.
     pub api_version: Option<String>,
-    /// When it happened, by the processor; to the second, and no order.
+    /// When it happened, according to the processor; accurate to the second, so it is no ordering.
     pub created_at: Timestamp,
 }
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventOutcome {
-    /// What it tells of is done.
+    /// It was processed.
     Done,
     /// There was nothing to do.
     Ignored,
-    /// It tells of money that was not booked.
+    /// It is about money that was not recorded.
     Unmatched,
 }
 
-/// What is known of an event that was delivered.
+/// What is known about a delivered event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventReceipt {
-    /// It is new, or was not acted on yet.
+    /// It is new, or still to be processed.
     Open,
-    /// It was acted on before.
+    /// It was already processed.
     Ended,
 }
 
@@ -59,8 +60,9 @@ impl EventOutcome {
     }
 }
 
-/// Writes an event down together with the job that will act on it should nobody else. A repeated delivery is counted;
-/// one that was left unmatched is taken up again, since somebody may have mended what it did not match.
+/// Stores an event together with the job that processes it as a fallback. Counts repeated
+/// deliveries. An event that was left unmatched is processed again, because the cause may have been
+/// fixed.
 pub async fn receive(
     store: &Store,
     event: &DeliveredEvent,
@@ -100,7 +102,7 @@ pub async fn receive(
     })
 }
 
-/// The event, if it is still to be acted on.
+/// The event, if it has not been processed yet.
 pub async fn find_open(store: &Store, id: &str) -> Result<Option<DeliveredEvent>, StoreError> {
     const SQL: &str = "
         select id, kind, object_id, processor_customer_id, api_version, created_at
@@ -109,7 +111,7 @@ pub async fn find_open(store: &Store, id: &str) -> Result<Option<DeliveredEvent>
     row.as_ref().map(event).transpose()
 }
 
-/// Notes what became of an event, and forgets the job that would have acted on it.
+/// Records the outcome of an event, and deletes its fallback job.
 pub async fn finish(
     store: &Store,
     id: &str,
@@ -127,7 +129,7 @@ pub async fn finish(
     tx.commit().await
 }
 
-/// Forgets events that came before `before`; gives how many.
+/// Deletes processed events received before `before`, and returns how many.
 pub async fn delete_old(store: &Store, before: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "
         delete from processor_events where received_at < $1 and state <> 'received'";

@@ -1,4 +1,4 @@
-//! Registration: a customer, its first key, its trial and its first mail, together or not at all.
+//! Registration: creates a customer with its first key, trial and email, all or nothing.
 
 use domain::customer::TrialState;
 use domain::time::UtcDay;
@@ -8,32 +8,32 @@ use crate::jobs::{self, NewJob};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Somebody who registers.
+/// A registration.
 #[derive(Debug, Clone)]
 pub struct NewRegistration<'a> {
-    /// The customer; a pending trial is stored as `None` where one of the limits is reached.
+    /// The customer. A pending trial is stored as `None` if a limit is reached.
     pub customer: &'a NewCustomer,
-    /// How many trials may begin on one day, by what they have in common.
+    /// The daily limits of trials, by what they count.
     pub trial_limits: &'a [TrialLimit],
-    /// What follows, such as the mail that asks for a confirmation.
+    /// Jobs to enqueue, such as the email that asks for confirmation.
     pub jobs: &'a [NewJob],
 }
 
-/// A limit of trials for each UTC day.
+/// A limit on trials for each UTC day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialLimit {
     /// What the counted registrations have in common, such as `network 203.0.113.7`.
     pub scope: String,
-    /// How many trials may begin.
+    /// The maximum number of trials.
     pub per_day: i64,
 }
 
-/// How a registration ended.
+/// The outcome of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistrationOutcome {
     /// The customer exists, with a trial in this state.
     Created {
-        /// `Pending`, or `None` where none was asked for or a limit was reached.
+        /// `Pending`, or `None` if none was requested or a limit was reached.
         trial: TrialState,
     },
     /// The address belongs to another customer; nothing was stored.
@@ -63,7 +63,7 @@ pub async fn register(
     Ok(RegistrationOutcome::Created { trial })
 }
 
-/// Forgets the counts of the days before `day`.
+/// Deletes the counts of days before `day`.
 pub async fn delete_trial_counts(store: &Store, day: UtcDay) -> Result<u64, StoreError> {
     const SQL: &str = "delete from trial_starts where day < $1";
     let mut tx = store.write().await?;
@@ -72,7 +72,7 @@ pub async fn delete_trial_counts(store: &Store, day: UtcDay) -> Result<u64, Stor
     Ok(deleted)
 }
 
-/// Counts the trial under every limit, or under none; false when one of them is reached.
+/// Counts the trial under every limit, or under none: false if a limit is reached.
 async fn begin_trial(tx: &mut Tx, limits: &[TrialLimit], day: UtcDay) -> Result<bool, StoreError> {
     const COUNT: &str = "
         insert into trial_starts (scope, day, trials) values ($1, $2, 1)
@@ -81,7 +81,7 @@ async fn begin_trial(tx: &mut Tx, limits: &[TrialLimit], day: UtcDay) -> Result<
         returning trials";
     const TAKE_BACK: &str = "
         update trial_starts set trials = trials - 1 where scope = $1 and day = $2";
-    // In one order for everybody, so that two registrations never wait for each other.
+    // Always in the same order, so that two registrations never deadlock.
     let mut ordered: Vec<&TrialLimit> = limits.iter().collect();
     ordered.sort_by(|one, other| one.scope.cmp(&other.scope));
     for (counted, limit) in ordered.iter().enumerate() {

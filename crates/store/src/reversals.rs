@@ -1,7 +1,8 @@
-//! Refunds and disputes: what they take back, and give again when they come to nothing.
+//! Refunds and disputes: what they take back, and return when they are reversed.
 //!
-//! After each change, everything that was sold is brought in line with the money of the sale that has gone back in all
-//! (`domain::sales`): never more than it brought. What is no longer there becomes debt.
+//! After each change, everything that was sold is adjusted to the total money of the sale that has
+//! gone back (`domain::sales`), never by more than the sale brought. Credits that were already
+//! spent become debt.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, OrderId};
@@ -16,61 +17,62 @@ use crate::tx::Tx;
 use crate::unmatched::{self, UnmatchedMoney};
 use crate::{Store, StoreError, orders, top_up_settings};
 
-/// A refund or a dispute, as the processor's own object says.
+/// A refund or a dispute, as the processor's object describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct PaymentReversal<'a> {
     /// The id of the ledger entry, if there will be one.
     pub entry: EntryId,
     /// The processor's id of the refund or the dispute.
     pub id: &'a str,
-    /// Which of the two.
+    /// Whether it is a refund or a dispute.
     pub kind: ReversalKind,
-    /// The payment intent whose money it is.
+    /// The payment intent it is about.
     pub intent: &'a str,
-    /// How much of it, in the smallest unit of the currency.
+    /// The amount, in the smallest unit of the currency.
     pub amount_cents: i64,
-    /// Where it stands.
+    /// Its state.
     pub state: ReversalState,
-    /// What the processor holds for the customer as credit, in cents: its balance and what waits for the next invoice.
+    /// The customer's credit at the processor, in cents: its balance and what waits for the next
+    /// invoice.
     pub credit_cents: i64,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
 /// What a refund or dispute changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReversalEffect {
-    /// It is written down.
+    /// It is recorded.
     Booked(Box<ReversalChange>),
-    /// Nothing new.
+    /// It was already known.
     Unchanged,
-    /// It is about a payment that was never booked.
+    /// It is about a payment that was never recorded.
     Unmatched {
-        /// Whether nobody was told before.
+        /// Whether this was not recorded before.
         is_new: bool,
     },
 }
 
-/// What was taken or given back.
+/// What was taken or returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReversalChange {
-    /// Whose.
+    /// The customer.
     pub customer: CustomerId,
-    /// Credits that went out (positive) or came back (negative), perhaps none.
+    /// Credits taken (positive) or returned (negative); may be zero.
     pub taken: Credits,
-    /// What is available afterwards.
+    /// The available credits afterwards.
     pub balance: Credits,
-    /// What is owed afterwards.
+    /// The debt afterwards.
     pub debt: Credits,
-    /// Whether automatic top-up was on until this turned it off.
+    /// Whether this turned automatic top-up off.
     pub stops_top_up: bool,
-    /// What is to be changed of the customer's credit at the processor.
+    /// Changes to make to the customer's credit at the processor.
     pub withdrawals: Vec<CreditWithdrawal>,
-    /// The order that was paid for, where it was a pack.
+    /// The order that was paid for, if it was a pack.
     pub order: Option<OrderId>,
 }
 
-/// The sale that money goes back of.
+/// The sale whose money goes back.
 struct ReversibleSale {
     id: String,
     source: PaymentSource,
@@ -79,17 +81,17 @@ struct ReversibleSale {
     amount_cents: i64,
 }
 
-/// Money of a sale that has gone back.
+/// The money of a sale that has gone back.
 #[derive(Default)]
 struct ReversedSums {
-    /// Money that stands as gone, by refunds and disputes.
+    /// The total of standing refunds and disputes.
     gone_cents: i64,
-    /// Money that stands as refunded.
+    /// The total of standing refunds.
     refunded_cents: i64,
 }
 
-/// Takes note of where a refund or dispute stands, and takes or gives back the credits that follow from it. The jobs that
-/// `follow` makes of the change are written down with it.
+/// Records the state of a refund or dispute, and takes or returns the credits that follow from it.
+/// The jobs that `follow` creates for the change are enqueued in the same transaction.
 pub async fn apply(
     store: &Store,
     reversal: &PaymentReversal<'_>,
@@ -115,7 +117,7 @@ pub async fn apply(
     }
     let mut change = bring_in_line(&mut tx, holdings, (&sale, sums.gone_cents), reversal).await?;
     if reversal.state == ReversalState::Standing {
-        // Money that goes back must not be charged again without the customer.
+        // Money that was taken back must not be charged again without the customer.
         let reason = Some(reversal.kind.as_str());
         change.stops_top_up =
             top_up_settings::stop_in(&mut tx, sale.customer, reason, reversal.at).await?;
@@ -125,7 +127,7 @@ pub async fn apply(
     Ok(ReversalEffect::Booked(Box::new(change)))
 }
 
-/// Takes or gives back what follows from the money that has gone back in all.
+/// Takes or returns credits according to the total money that has gone back.
 async fn bring_in_line(
     tx: &mut Tx,
     mut holdings: CreditHoldings,
@@ -185,7 +187,7 @@ async fn of_pack(tx: &mut Tx, sale: &str) -> Result<LotSelection, StoreError> {
 
 async fn unknown(mut tx: Tx, reversal: &PaymentReversal<'_>) -> Result<ReversalEffect, StoreError> {
     let details =
-        format!("the {} is of {}, which was never booked", reversal.kind, reversal.intent);
+        format!("the {} belongs to {}, which was never recorded", reversal.kind, reversal.intent);
     let unmatched = UnmatchedMoney {
         object: reversal.id,
         reason: Mismatch::UnknownPayment,
@@ -197,8 +199,8 @@ async fn unknown(mut tx: Tx, reversal: &PaymentReversal<'_>) -> Result<ReversalE
     Ok(ReversalEffect::Unmatched { is_new })
 }
 
-/// Writes where it stands. False when that was known, or is older than what is known: states only move on, since the
-/// processor's events come in any order.
+/// Records the state. False if it is known, or older than the known one: states only advance,
+/// because the processor's events arrive in any order.
 async fn advance(
     tx: &mut Tx,
     sale: &ReversibleSale,

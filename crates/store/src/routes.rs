@@ -1,22 +1,22 @@
-//! Routes that platforms have answered: a catalogue entry is verified by its first 2xx.
+//! Verified routes: a catalogue entry is verified by a platform's first 2xx response to it.
 
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
 use crate::{Store, StoreError};
 
-/// A route whose response was 2xx.
+/// A route with a 2xx response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedRoute {
     /// The platform.
     pub platform: Platform,
     /// The catalogue's name of the route.
     pub route: String,
-    /// When that was first so.
+    /// When the first one arrived.
     pub verified_at: Timestamp,
 }
 
-/// Notes the first 2xx of a route. False when it was noted before.
+/// Records the first 2xx of a route. False if it was recorded before.
 pub async fn mark_verified(
     store: &Store,
     platform: Platform,

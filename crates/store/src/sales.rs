@@ -1,4 +1,5 @@
-//! Sales in the database: what paid invoices and packs sold, read and written as `domain::sales` needs them.
+//! Sales in the database: what paid invoices and packs sold, read and written in the form that
+//! `domain::sales` needs.
 
 use domain::id::CustomerId;
 use domain::lots::CustomerLots;
@@ -9,41 +10,41 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, balance};
 
-/// Which sales a change is about.
+/// The sales that a change affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SaleScope<'a> {
-    /// One pack: nothing else shares its fate.
+    /// One pack, which affects no other sale.
     Pack(&'a str),
-    /// The invoices of a customer.
+    /// All invoices of a customer.
     Invoices(CustomerId),
 }
 
-/// A line of an invoice, and what it is for.
+/// A line of an invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoldLine {
-    /// Which part of the sale it belongs to, by its place.
+    /// The index of the part of the sale that it belongs to.
     pub part: usize,
     /// The processor's price.
     pub price_id: Option<String>,
-    /// Cents before discounts; below zero for a credit.
+    /// Cents before discounts; negative for a credit.
     pub amount_cents: i64,
-    /// Cents that discounts took off; below zero where they took less off a credit.
+    /// Cents of discount; negative if a credit was reduced by it.
     pub discount_cents: i64,
-    /// How many.
+    /// The quantity.
     pub quantity: i64,
-    /// From when on it is paid.
+    /// The start of the time it pays for.
     pub starts_at: Timestamp,
-    /// Until when.
+    /// The end of that time.
     pub ends_at: Timestamp,
-    /// Whether it is for a rest of a period.
+    /// Whether it is for the rest of a period.
     pub is_proration: bool,
-    /// The credits of a whole period, below zero where it is given back; 0 where it brings none.
+    /// The credits of a whole period, negative if they are given back; 0 if it brings none.
     pub monthly_credits: i64,
-    /// How long the whole period is, in seconds, more than zero.
+    /// The length of the whole period in seconds; more than zero.
     pub period_s: i64,
 }
 
-/// The price of the plan that an upgrade of this subscription asked for, whose difference is counted from this second.
+/// The price of the plan that an upgrade of this subscription with this proration date asked for.
 pub async fn plan_price_at(
     store: &Store,
     subscription: &str,
@@ -59,7 +60,8 @@ pub async fn plan_price_at(
     row.map(|row| row.text(0)).transpose()
 }
 
-/// Whether no money that was paid for slots of this period has gone back: then a slot that is given up is credited.
+/// Whether no money paid for slots of this period has gone back. Only then is a slot that is given
+/// up credited.
 pub async fn slot_money_is_whole(
     store: &Store,
     subscription: &str,
@@ -72,7 +74,8 @@ pub async fn slot_money_is_whole(
     Ok(store.read().await?.row(SQL, &[pot.into()]).await?.is_none())
 }
 
-/// Remembers which invoices' money a lowering of slots credited again, the latest of the period first. Once for each change.
+/// Records which invoices' money a lowering of slots credited, starting with the latest of the
+/// period. Once for each change.
 pub async fn note_slot_credit(
     store: &Store,
     customer: CustomerId,
@@ -107,7 +110,8 @@ pub async fn note_slot_credit(
     tx.commit().await
 }
 
-/// Reads sales, and joins them with the lots of their credits and what the processor holds as credit, in cents.
+/// Reads sales, and combines them with the lots of their credits and the customer's credit at the
+/// processor, in cents.
 pub(crate) async fn read(
     tx: &mut Tx,
     scope: SaleScope<'_>,
@@ -151,7 +155,7 @@ pub(crate) async fn read(
     Ok(CustomerSales::new(sales, lots, credit_cents, now))
 }
 
-/// Writes what changed of sales that were read before.
+/// Writes the changes to sales that were read before.
 pub(crate) async fn save(
     tx: &mut Tx,
     customer: CustomerId,

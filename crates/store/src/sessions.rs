@@ -1,7 +1,7 @@
-//! Sessions: logins of customers in browsers. Only hashes of their tokens are stored.
+//! Sessions: customers' logins in browsers. Only hashes of their tokens are stored.
 //!
-//! A session is one row; it ends by being deleted. How long one lives is told by the caller in [`SessionLifetime`],
-//! so that a changed setting counts for sessions that exist.
+//! A session is one row; it ends by being deleted. The caller passes its lifetime as
+//! [`SessionLifetime`], so that a changed setting applies to existing sessions.
 
 use domain::id::{CustomerId, SessionId};
 use domain::mail::LinkPurpose;
@@ -14,16 +14,16 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, login_networks, mail_links};
 
-/// A session as stored; its token is not.
+/// A session as stored, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its id, which may be shown.
+    /// Its id, which is not secret.
     pub id: SessionId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// What the browser calls itself, shortened.
+    /// The browser's user agent, shortened.
     pub user_agent: String,
-    /// The network it began in, such as `192.0.2.0/24`.
+    /// The network it was started from, such as `192.0.2.0/24`.
     pub network: String,
     /// When it began.
     pub created_at: Timestamp,
@@ -31,24 +31,24 @@ pub struct Session {
     pub last_used_at: Timestamp,
 }
 
-/// How long sessions live, in seconds.
+/// The lifetime of sessions, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLifetime {
     /// After its last use.
     pub idle_s: i64,
-    /// After its beginning, however much it is used.
+    /// After its start, however much it is used.
     pub age_s: i64,
 }
 
 impl Session {
-    /// When it ends if it is not used again. At that instant it is over.
+    /// When it ends if it is not used again. It is no longer valid at that instant.
     pub fn ends_at(&self, lifetime: SessionLifetime) -> Timestamp {
         lifetime.idle_end(self.created_at, self.last_used_at)
     }
 }
 
 impl SessionLifetime {
-    /// When a session ends however much it is used.
+    /// When a session ends at the latest.
     pub const fn latest_end(self, created_at: Timestamp) -> Timestamp {
         created_at.plus_seconds(self.age_s)
     }
@@ -64,47 +64,49 @@ impl SessionLifetime {
 pub struct NewSession {
     /// Its id.
     pub id: SessionId,
-    /// Whose it will be.
+    /// The customer who logs in.
     pub customer: CustomerId,
     /// The hash of its token.
     pub token_hash: TokenHash,
-    /// What the browser calls itself, shortened.
+    /// The browser's user agent, shortened.
     pub user_agent: String,
-    /// The network it begins in.
+    /// The network it is started from.
     pub network: String,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
 }
 
-/// A login whose password was found to be right.
+/// A login with the right password.
 #[derive(Debug, Clone)]
 pub struct VerifiedLogin<'a> {
     /// The session to begin.
     pub session: &'a NewSession,
-    /// The hash that the password was checked against. If it is no longer the customer's, nothing begins.
+    /// The hash that the password was checked against. If it is no longer the customer's, no
+    /// session begins.
     pub checked: &'a PasswordHash,
-    /// The same password, hashed anew, where the old hash is out of date.
+    /// The same password hashed again, if the old hash is outdated.
     pub rehashed: Option<&'a PasswordHash>,
-    /// The token that the browser held before; its session ends.
+    /// The browser's previous token, whose session ends.
     pub replaced: Option<TokenHash>,
-    /// The most sessions that the customer keeps, this one included; those unused for longest end.
+    /// The maximum number of sessions the customer keeps, including this one; the least recently
+    /// used ones end.
     pub sessions_max: i64,
 }
 
-/// A change of the password by a customer who knows the old one.
+/// A password change by a customer who knows the old password.
 #[derive(Debug, Clone)]
 pub struct PasswordChange<'a> {
-    /// The session of the calling device from now on; every other one ends.
+    /// The new session of the calling device; all others end.
     pub session: &'a NewSession,
     /// The hash that the old password was checked against.
     pub checked: &'a PasswordHash,
-    /// The new one.
+    /// The hash of the new password.
     pub new: &'a PasswordHash,
-    /// What the audit list is told.
+    /// The entry for the audit list.
     pub entry: &'a AuditEntry,
 }
 
-/// What a token opens.
+/// The session that a presented token belongs to, and what decides whether it is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentedSession {
     /// The session that the token belongs to.
@@ -116,13 +118,13 @@ pub struct PresentedSession {
 }
 
 impl PresentedSession {
-    /// Whether it opens anything at `now`.
+    /// Whether it is accepted at `now`.
     pub fn is_usable(&self, now: Timestamp, lifetime: SessionLifetime) -> bool {
         self.customer_disabled_at.is_none() && now < self.session.ends_at(lifetime)
     }
 }
 
-/// Begins a session. False, and nothing is stored, when the password was changed or the customer closed
+/// Begins a session. False, with nothing stored, if the password was changed or the customer closed
 /// since it was checked.
 pub async fn log_in(store: &Store, login: &VerifiedLogin<'_>) -> Result<bool, StoreError> {
     const END_REPLACED: &str = "delete from sessions where token_hash = $1";
@@ -142,8 +144,9 @@ pub async fn log_in(store: &Store, login: &VerifiedLogin<'_>) -> Result<bool, St
     Ok(true)
 }
 
-/// Replaces the password, ends every session of the customer and every link to reset it, and begins a new session. False, and nothing is
-/// changed, when the password was changed or the customer closed since the old one was checked.
+/// Replaces the password, ends all of the customer's sessions and reset links, and begins a new
+/// session. False, with nothing changed, if the password was changed or the customer closed since
+/// the old one was checked.
 pub async fn change_password(
     store: &Store,
     change: &PasswordChange<'_>,
@@ -163,7 +166,7 @@ pub async fn change_password(
     Ok(true)
 }
 
-/// What a token opens; `PresentedSession::is_usable` says whether it still does.
+/// The session that a token belongs to. `PresentedSession::is_usable` says whether it is accepted.
 pub async fn find_by_hash(
     store: &Store,
     hash: &TokenHash,
@@ -185,7 +188,7 @@ pub async fn find_by_hash(
     .transpose()
 }
 
-/// Notes that a session is in use.
+/// Records that a session was used.
 pub async fn touch(store: &Store, id: SessionId, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "update sessions set last_used_at = $2 where id = $1 and last_used_at < $2";
     let mut tx = store.write().await?;
@@ -193,7 +196,7 @@ pub async fn touch(store: &Store, id: SessionId, now: Timestamp) -> Result<(), S
     tx.commit().await
 }
 
-/// A customer's sessions, the one used last first. Those that are over may be among them.
+/// A customer's sessions, most recently used first. May include expired ones.
 pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Session>, StoreError> {
     const SQL: &str = "
         select id, customer_id, user_agent, network, created_at, last_used_at
@@ -202,7 +205,7 @@ pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Session>, S
     rows.iter().map(session).collect()
 }
 
-/// Ends a session. False when the customer has none of this id.
+/// Ends a session. False if the customer has none with this id.
 pub async fn end(store: &Store, customer: CustomerId, id: SessionId) -> Result<bool, StoreError> {
     const SQL: &str = "delete from sessions where id = $1 and customer_id = $2";
     let mut tx = store.write().await?;
@@ -211,7 +214,7 @@ pub async fn end(store: &Store, customer: CustomerId, id: SessionId) -> Result<b
     Ok(ended == 1)
 }
 
-/// Removes at most `limit` sessions that are over; gives how many.
+/// Deletes at most `limit` expired sessions and returns how many.
 pub async fn delete_expired(
     store: &Store,
     now: Timestamp,
@@ -230,14 +233,14 @@ pub async fn delete_expired(
     Ok(deleted)
 }
 
-/// Ends every session of a customer: whoever replaces a password does so in the same transaction.
+/// Ends all of a customer's sessions, in the transaction that replaces the password.
 pub(crate) async fn end_all_in(tx: &mut Tx, customer: CustomerId) -> Result<u64, StoreError> {
     const SQL: &str = "delete from sessions where customer_id = $1";
     tx.execute(SQL, &[customer.into()]).await
 }
 
-/// Replaces the password if it is the one that was checked. Whoever does so owns the customer's row until
-/// the end of the transaction, so that a login and a change of the password never pass each other.
+/// Replaces the password if it is still the one that was checked. This locks the customer's row
+/// until the transaction ends, so that a login and a password change cannot interleave.
 async fn replace_password(
     tx: &mut Tx,
     customer: CustomerId,
@@ -251,7 +254,7 @@ async fn replace_password(
     Ok(tx.execute(SQL, &values).await? == 1)
 }
 
-/// Ends the sessions beyond the `keep` that were used last.
+/// Ends all but the `keep` most recently used sessions.
 async fn end_surplus(tx: &mut Tx, customer: CustomerId, keep: i64) -> Result<(), StoreError> {
     const SQL: &str = "
         delete from sessions where customer_id = $1 and id not in (

@@ -1,4 +1,5 @@
-//! Places: which accounts have one when the limits change. Those who call hold the customer's lock.
+//! Slot assignment: which accounts have a slot when the limits change. Callers hold the customer's
+//! lock.
 
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
@@ -10,34 +11,34 @@ use crate::subscriptions::DisplacedAccount;
 use crate::tx::Tx;
 use crate::{StoreError, notices};
 
-/// An account that got a place or lost it.
+/// An account that got or lost a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotShift {
-    /// Which one.
+    /// The account.
     pub creator_id: CreatorId,
-    /// Where it lives.
+    /// Its platform.
     pub platform: Platform,
-    /// What it is now.
+    /// Its new state.
     pub state: AccountState,
 }
 
-/// What the audit list says of accounts that got a place; none where nothing happened.
+/// Makes the audit entry about accounts that got a slot; none if nothing changed.
 pub type NoteSlotShifts<'n> = dyn Fn(&[SlotShift]) -> Option<AuditEntry> + Send + Sync + 'n;
 
-/// Places that a change would take away although accounts have them.
+/// Slots that a change would remove although accounts occupy them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OccupiedSlots {
-    /// Where they are.
+    /// Their platform.
     pub platform: Platform,
-    /// How many of the accounts have to go before the change can be made.
+    /// How many accounts have to be removed or switched off before the change can be made.
     pub must_free: i64,
     /// The accounts in use, oldest first.
     pub accounts: Vec<CreatorId>,
-    /// The accounts that wait for a place and would get the ones that become free, oldest first.
+    /// The accounts that wait for a slot and would get those that become free, oldest first.
     pub waiting: Vec<CreatorId>,
 }
 
-/// An account as far as places go.
+/// What slot assignment needs to know about an account.
 struct SlotCandidate {
     creator_id: CreatorId,
     platform: Platform,
@@ -46,13 +47,13 @@ struct SlotCandidate {
 }
 
 impl SlotCandidate {
-    /// Whether it gets a place as soon as one is free.
+    /// Whether it gets a slot as soon as one is free.
     const fn is_waiting(&self) -> bool {
         !self.is_in_use && !self.is_switched_off
     }
 }
 
-/// The places on the first platform whose limit goes below what is in use there.
+/// The occupied slots on the first platform whose limit falls below the number in use.
 pub(crate) async fn occupied(
     tx: &mut Tx,
     customer: CustomerId,
@@ -78,8 +79,8 @@ pub(crate) async fn occupied(
     Ok(None)
 }
 
-/// Gives free places to inactive accounts, `first` before the others and those before newer ones, and takes the
-/// places over the limits from the newest accounts.
+/// Gives free slots to inactive accounts (`first` before all others, then older before newer ones),
+/// and takes slots above the limits from the newest accounts.
 pub(crate) async fn fit(
     tx: &mut Tx,
     customer: CustomerId,
@@ -99,7 +100,7 @@ pub(crate) async fn fit(
     Ok(shifts)
 }
 
-/// The accounts in use that these limits have no place for, the newest of each platform.
+/// The accounts in use that these limits have no slot for: the newest of each platform.
 pub(crate) async fn over(
     tx: &mut Tx,
     customer: CustomerId,
@@ -119,7 +120,8 @@ pub(crate) async fn over(
     Ok(over)
 }
 
-/// Gives free places to inactive accounts and takes none. Accounts that are switched off stay inactive.
+/// Gives free slots to inactive accounts and takes none away. Accounts that are switched off stay
+/// inactive.
 pub(crate) async fn fill(
     tx: &mut Tx,
     customer: CustomerId,
@@ -127,7 +129,7 @@ pub(crate) async fn fill(
     first: Option<&CreatorId>,
 ) -> Result<Vec<SlotShift>, StoreError> {
     let mut accounts = oldest_first(tx, customer).await?;
-    // The sort is stable: the others stay in their order.
+    // The sort is stable, so the others keep their order.
     accounts.sort_by_key(|account| Some(&account.creator_id) != first);
     let mut shifts = Vec::new();
     for platform in Platform::all() {
@@ -158,7 +160,7 @@ async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<SlotCandi
     rows.iter().map(candidate).collect()
 }
 
-/// Changes the state, and with it the version: a call that was prepared under the other state is refused.
+/// Changes the state and the version, so that calls prepared in the other state are refused.
 async fn shift(
     tx: &mut Tx,
     customer: CustomerId,

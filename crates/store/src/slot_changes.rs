@@ -1,6 +1,6 @@
-//! Changes of slots and of the plan: each is committed before the processor hears of it, one is open for each
-//! customer, and who holds its lease carries it out. Its id is the processor's idempotency key, so that carrying it out
-//! twice is carrying it out once.
+//! Changes of slots and of the plan. Each is committed before the processor hears of it, a customer
+//! has at most one open, and the holder of its lease carries it out. Its id is the processor's
+//! idempotency key, so carrying it out twice has the effect of once.
 
 use domain::account::CreatorId;
 use domain::id::{ChangeId, CustomerId};
@@ -17,129 +17,129 @@ use crate::subscriptions::{self, SubscriptionView};
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, slot_assignment, slot_limits};
 
-/// A change to be written down.
+/// A change to be stored.
 #[derive(Debug, Clone)]
 pub struct NewSlotChange {
     /// Its id.
     pub id: ChangeId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// The version of the subscription that it was made from.
+    /// The version of the subscription that it is based on.
     pub version: i64,
-    /// What it is.
+    /// The kind of change.
     pub kind: SlotChangeKind,
-    /// The subscription that is changed.
+    /// The subscription to change.
     pub subscription_id: String,
-    /// The account that gets a place first.
+    /// The account that gets a slot first.
     pub creator: Option<CreatorId>,
-    /// What it does to the money of the current period.
+    /// How it affects the payment for the current period.
     pub proration: ChangeProration,
-    /// The first of its requests.
+    /// The first of its requests to the processor.
     pub step: ChangeStep,
-    /// The end of the period that it is made in.
+    /// The end of the period in which it is made.
     pub period_end: Option<Timestamp>,
-    /// The instant from which the difference is counted, in seconds since 1970.
+    /// The instant from which proration is computed, in Unix seconds.
     pub proration_date_s: i64,
-    /// Who asked for it, for the audit list.
+    /// Who requested it, for the audit list.
     pub actor: String,
-    /// What becomes of the items, in this order.
+    /// The changes of the items, in this order.
     pub items: Vec<SlotChangeItem>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
-    /// Until when nobody else carries it out.
+    /// When the lease expires.
     pub leased_until: Timestamp,
 }
 
-/// What becomes of one item of the subscription.
+/// The change of one item of the subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotChangeItem {
     /// The platform of the slots; none for the plan.
     pub platform: Option<Platform>,
-    /// The plan from then on; none for slots.
+    /// The new plan; none for slots.
     pub plan_id: Option<String>,
-    /// The item at the processor; none when it is new.
+    /// The item's id at the processor; none if it is new.
     pub item_id: Option<String>,
-    /// The price it is paid at from then on.
+    /// The new price.
     pub price_id: String,
-    /// For a plan: the price that the item had before.
+    /// For a plan: the item's previous price.
     pub price_before: Option<String>,
-    /// For a plan: the price of the version that the period is paid for.
+    /// For a plan: the price of the version that the current period was paid with.
     pub paid_price_id: Option<String>,
-    /// How many there are.
+    /// The quantity before.
     pub count_before: i64,
-    /// How many there will be.
+    /// The quantity afterwards.
     pub count_after: i64,
 }
 
-/// A change as it was written down.
+/// A change as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotChange {
     /// Its id.
     pub id: ChangeId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// What it is.
+    /// The kind of change.
     pub kind: SlotChangeKind,
-    /// The subscription that is changed.
+    /// The subscription to change.
     pub subscription_id: String,
-    /// The account that gets a place first.
+    /// The account that gets a slot first.
     pub creator: Option<CreatorId>,
-    /// What it does to the money of the current period.
+    /// How it affects the payment for the current period.
     pub proration: ChangeProration,
-    /// Which of its requests it has come to.
+    /// Which of its requests it has reached.
     pub step: ChangeStep,
-    /// The end of the period that it was made in.
+    /// The end of the period in which it was made.
     pub period_end: Option<Timestamp>,
-    /// The invoice that was paid for it, where that is known.
+    /// The invoice paid for it, if known.
     pub invoice_id: Option<String>,
-    /// What was charged for it, in cents, where that is known.
+    /// What was charged for it, in cents, if known.
     pub charged_cents: Option<i64>,
-    /// The instant from which the difference is counted, in seconds since 1970.
+    /// The instant from which proration is computed, in Unix seconds.
     pub proration_date_s: i64,
-    /// Who asked for it.
+    /// Who requested it.
     pub actor: String,
-    /// Where it stands.
+    /// Its state.
     pub state: SlotChangeState,
-    /// Why it failed, in the processor's words.
+    /// The processor's code for why it failed.
     pub failure: Option<String>,
-    /// Why the bank declined.
+    /// The bank's decline code.
     pub decline_code: Option<String>,
-    /// How often somebody began to carry it out: the fencing number of the lease.
+    /// The number of attempts to carry it out: the fencing number of the lease.
     pub attempts: i64,
-    /// Until when nobody else carries it out.
+    /// When the lease expires.
     pub leased_until: Timestamp,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Timestamp,
-    /// What becomes of the items.
+    /// The changes of the items.
     pub items: Vec<SlotChangeItem>,
 }
 
-/// How writing a change down ended.
+/// The outcome of starting a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotChangeStart {
-    /// It is open, and the caller's to carry out.
+    /// It is open, and the caller holds its lease.
     Started(Box<SlotChange>),
-    /// Another one is open.
+    /// Another change is open.
     Busy(Box<SlotChange>),
-    /// Accounts have the places that it would take away; nothing was written.
+    /// Accounts occupy the slots that it would remove; nothing was stored.
     InUse(OccupiedSlots),
-    /// The subscription was written since the version was read: decide anew.
+    /// The subscription was updated since the version was read: decide again.
     Overtaken,
 }
 
 /// Why a change failed.
 #[derive(Debug, Clone, Copy)]
 pub struct SlotChangeFailure<'a> {
-    /// The processor's word for it, or ours.
+    /// The processor's or our own code.
     pub code: &'a str,
-    /// Why the bank declined.
+    /// The bank's decline code.
     pub decline_code: Option<&'a str>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
 impl SlotChange {
-    /// Whether a state of the processor's shows that it was carried out.
+    /// Whether the processor's subscription shows that it was carried out.
     pub fn is_shown_by(&self, view: &SubscriptionView) -> bool {
         let shows = |item: &SlotChangeItem| match item.platform {
             Some(platform) => view.slots(platform) == item.count_after,
@@ -150,12 +150,12 @@ impl SlotChange {
             && self.items.iter().all(shows)
     }
 
-    /// What becomes of the plan's item, where it is a change of the plan.
+    /// The change of the plan's item, if the plan changes.
     pub fn plan_item(&self) -> Option<&SlotChangeItem> {
         self.items.iter().find(|item| item.platform.is_none())
     }
 
-    /// The price that the plan's item must have again when an upgrade is not made: the one that was pending.
+    /// The price to restore on the plan's item if an upgrade fails: the one that was pending.
     pub fn pending_before(&self) -> Option<&str> {
         let item = self.plan_item().filter(|_| self.proration == ChangeProration::PayNow)?;
         let before = item.price_before.as_deref()?;
@@ -163,8 +163,8 @@ impl SlotChange {
     }
 }
 
-/// Writes a change down, unless another one is open or it would take places that are in use. From then on the places
-/// that it gives up cannot be taken.
+/// Stores a change, unless another one is open or it would remove slots in use. From then on the
+/// slots that it gives up cannot be used.
 pub async fn start(
     store: &Store,
     new: &NewSlotChange,
@@ -192,8 +192,8 @@ pub async fn start(
         .ok_or_else(|| StoreError::corrupt("slot_changes", new.id.to_string()))
 }
 
-/// Takes over an open change whose lease is over, with the attempt's number that was read. Nothing when somebody else
-/// was faster or it is no longer open.
+/// Takes over an open change whose lease has expired, identified by the attempt number that was
+/// read. None if another node was faster or it is no longer open.
 pub async fn take_over(
     store: &Store,
     change: &SlotChange,
@@ -213,7 +213,7 @@ pub async fn take_over(
     Ok(Some(SlotChange { attempts, leased_until, ..change.clone() }))
 }
 
-/// Leaves an open change to whoever comes after `free_from`, unless it was taken over meanwhile.
+/// Lets other nodes take over an open change from `free_from` on, unless one already has.
 pub async fn release(
     store: &Store,
     change: &SlotChange,
@@ -227,7 +227,8 @@ pub async fn release(
     tx.commit().await
 }
 
-/// Goes on to another of a change's requests, and keeps it for so long. Nothing when it is no longer open or was taken over.
+/// Advances a change to another request, with the lease extended to `leased_until`. None if it is
+/// no longer open or was taken over.
 pub async fn set_step(
     store: &Store,
     change: &SlotChange,
@@ -247,8 +248,8 @@ pub async fn set_step(
     Ok(Some(SlotChange { step, leased_until, ..change.clone() }))
 }
 
-/// Notes why an upgrade was not made, and that the plan that was pending before has to be put back. Nothing when the
-/// change is no longer open or was taken over.
+/// Records why an upgrade failed, and that the previously pending plan has to be restored. None if
+/// the change is no longer open or was taken over.
 pub async fn begin_restore(
     store: &Store,
     change: &SlotChange,
@@ -279,7 +280,7 @@ pub async fn begin_restore(
     }))
 }
 
-/// Notes the invoice that was paid for a change, and how much was charged.
+/// Records the invoice paid for a change, and how much was charged.
 pub async fn note_charge(
     store: &Store,
     id: ChangeId,
@@ -292,8 +293,9 @@ pub async fn note_charge(
     tx.commit().await
 }
 
-/// Closes a change that the processor refused, and gives the places that it was to give up to accounts that wait for
-/// one, with the entry of the audit list that `note` makes of them. Nothing when it is closed already or was taken over.
+/// Closes a change that the processor refused, and gives the slots that it would have removed to
+/// accounts that wait for one. `note` makes the audit entry about them. None if it was already
+/// closed or taken over.
 pub async fn fail(
     store: &Store,
     change: &SlotChange,
@@ -340,7 +342,7 @@ pub async fn find_open(
     find_open_in(&mut store.snapshot().await?, customer).await
 }
 
-/// Open changes whose lease is over: nobody carries them out at this moment.
+/// Open changes with an expired lease, which no node is carrying out.
 pub async fn list_left(
     store: &Store,
     now: Timestamp,

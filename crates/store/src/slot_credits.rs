@@ -1,4 +1,5 @@
-//! What lowering slots gave back: read from the processor once for each change, item by item, so that nothing counts twice.
+//! What lowering slots credited: read from the processor once for each change, item by item, so
+//! that nothing counts twice.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,8 @@ use domain::time::Timestamp;
 use crate::slot_changes::{self, SlotChange};
 use crate::{Store, StoreError};
 
-/// Lowerings that gave something back for the rest of the period, and whose credit was not read yet, oldest first.
+/// Lowerings that were credited for the rest of the period, whose credit was not read yet, oldest
+/// first.
 pub async fn list_unread(
     store: &Store,
     closed_before: Timestamp,
@@ -23,7 +25,7 @@ pub async fn list_unread(
     rows.iter().map(|row| row.parse(0, "slot_changes")).collect()
 }
 
-/// One of them; nothing where its credit was read, or there is none.
+/// One such lowering; none if its credit was read or there is none.
 pub async fn find_unread(store: &Store, id: ChangeId) -> Result<Option<SlotChange>, StoreError> {
     const SQL: &str = "
         select 1 from slot_changes
@@ -33,7 +35,7 @@ pub async fn find_unread(store: &Store, id: ChangeId) -> Result<Option<SlotChang
     if is_unread { slot_changes::find(store, id).await } else { Ok(None) }
 }
 
-/// The processor's invoice items that other changes of the same subscription gave back.
+/// The processor's invoice items that were credits of other changes of the same subscription.
 pub async fn list_counted(
     store: &Store,
     change: &SlotChange,
@@ -47,8 +49,8 @@ pub async fn list_counted(
     rows.iter().map(|row| row.text(0)).collect()
 }
 
-/// Remembers which items a change's credit is made of, before it is counted. An item that counts for another change
-/// stays there.
+/// Records which items make up a change's credit, before it is counted. An item that counts for
+/// another change is skipped.
 pub async fn claim(store: &Store, id: ChangeId, items: &[String]) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into slot_credit_items (invoice_item_id, change_id) values ($1, $2)
@@ -63,7 +65,7 @@ pub async fn claim(store: &Store, id: ChangeId, items: &[String]) -> Result<(), 
     tx.commit().await
 }
 
-/// Notes what a change credited, in cents, once.
+/// Records what a change credited, in cents, once.
 pub async fn note(store: &Store, id: ChangeId, credited_cents: i64) -> Result<(), StoreError> {
     const SQL: &str = "
         update slot_changes set credited_cents = $2 where id = $1 and credited_cents is null";

@@ -1,6 +1,6 @@
-//! Limits: how many accounts a customer may have in use, by what it has for good, by the version of the plan that it
-//! paid for, by the slots of the processor's subscription, and by the change that is under way. Who gives or takes a
-//! place reads them under the customer's lock.
+//! Slot limits: how many accounts a customer may have in use, from its permanent slots, the plan
+//! version it paid for, the extra slots of its subscription, and the open change. Transactions that
+//! assign slots read them under the customer's lock.
 
 use domain::id::CustomerId;
 use domain::platform::Platform;
@@ -12,33 +12,33 @@ use crate::subscriptions::{self, DisplacedAccount, StoredSubscription};
 use crate::tx::Tx;
 use crate::{Store, StoreError, accounts, slot_assignment};
 
-/// What a limit is made of.
+/// The parts of a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotLimits {
-    /// What the plan in force adds.
+    /// The slots of the current plan.
     pub plan: AccountCounts,
     /// The extra slots of the processor's subscription.
     pub extra: AccountCounts,
-    /// How many accounts may be in use. What a change under way gives up is no longer counted.
+    /// How many accounts may be in use. Slots that the open change gives up are not counted.
     pub limit: AccountCounts,
 }
 
-/// Everything about a customer's places at one instant.
+/// A customer's slots at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotUsage {
-    /// The subscription; none when there never was one.
+    /// The subscription; none if there never was one.
     pub subscription: Option<StoredSubscription>,
     /// The limits.
     pub limits: SlotLimits,
-    /// Accounts that are connected, in use or not.
+    /// The number of connected accounts, in use or not.
     pub connected: AccountCounts,
-    /// Accounts in use: active, or waiting to be connected again.
+    /// The number of accounts in use: active, or in need of reconnecting.
     pub active: AccountCounts,
-    /// The change that is under way.
+    /// The open change.
     pub open: Option<SlotChange>,
 }
 
-/// Reads all of it as it is at one instant.
+/// Reads all of this in one snapshot.
 pub async fn usage(
     store: &Store,
     customer: CustomerId,
@@ -61,7 +61,7 @@ pub async fn usage(
     })
 }
 
-/// The accounts in use that would have to become inactive if these were the limits: the newest of each platform.
+/// The accounts that would become inactive under these limits: the newest of each platform.
 pub async fn over(
     store: &Store,
     customer: CustomerId,
@@ -91,7 +91,8 @@ pub(crate) async fn of(
     Ok(SlotLimits { plan, extra, limit })
 }
 
-/// The accounts of the version that is paid for; where that is not known, of the one that the subscription holds.
+/// The slots of the plan version that was paid for, or if that is unknown, of the one in the
+/// subscription.
 async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, StoreError> {
     const SQL: &str = "
         select s.status, v.accounts
@@ -106,7 +107,7 @@ async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, Sto
     if entitles { row.parse(1, "plan_versions") } else { Ok(AccountCounts::default()) }
 }
 
-/// The extra slots of a subscription that counts.
+/// The extra slots of a subscription in good standing.
 async fn of_slots(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, StoreError> {
     const SQL: &str = "
         select s.status, i.platform, i.quantity

@@ -1,4 +1,4 @@
-//! Values that go into statements and rows that come back, the same for both databases.
+//! Statement parameters and result rows, the same for both databases.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::StoreError;
 
-/// A value for one placeholder. Nulls keep their type, which PostgreSQL wants to know.
+/// A value for one placeholder. Nulls keep their type, which PostgreSQL needs.
 #[derive(Debug, Clone)]
 pub(crate) enum SqlValue<'a> {
     Text(Option<Cow<'a, str>>),
@@ -28,7 +28,7 @@ pub(crate) enum SqlValue<'a> {
     Bytes(Option<&'a [u8]>),
 }
 
-/// The kind of a column in a statement over many rows.
+/// The type of a column in a statement over many rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqlKind {
     Text,
@@ -36,7 +36,7 @@ pub(crate) enum SqlKind {
 }
 
 impl SqlValue<'_> {
-    /// The text, when it is one.
+    /// The value, if it is a text.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => text.as_deref(),
@@ -44,7 +44,7 @@ impl SqlValue<'_> {
         }
     }
 
-    /// The number, when it is one.
+    /// The value, if it is a number.
     pub(crate) const fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => *number,
@@ -146,24 +146,24 @@ impl From<UtcDay> for SqlValue<'_> {
     }
 }
 
-/// A row of either database; columns are read by their place.
+/// A row of either database. Columns are read by position.
 pub(crate) enum SqlRow {
     Sqlite(SqliteRow),
     Postgres(PgRow),
-    /// Of PostgreSQL, from a batch of statements: where the columns of its own are.
+    /// From a statement batch on PostgreSQL, with the positions of the statement's own columns.
     Joined(PgRow, Arc<[usize]>),
-    /// Of SQLite, from the metering's connection.
+    /// From the metering's connection to SQLite.
     Direct(Vec<rusqlite::types::Value>),
 }
 
-/// Reads one column of whichever row it is.
+/// Reads one column of any kind of row.
 macro_rules! column {
     ($row:expr, $place:expr) => {
         match $row {
             SqlRow::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
             SqlRow::Postgres(row) => row.try_get($place).map_err(StoreError::from),
             SqlRow::Joined(row, places) => {
-                // A place that a statement does not have is one that no row has.
+                // A column that the statement does not have maps to a position that no row has.
                 let place = places.get($place).copied().unwrap_or(usize::MAX);
                 row.try_get(place).map_err(StoreError::from)
             }
@@ -183,7 +183,7 @@ fn direct_column<T: FromSql>(
 }
 
 impl SqlRow {
-    /// A row of one text.
+    /// A row with one text column.
     pub(crate) fn of_text(text: String) -> Self {
         Self::Direct(vec![rusqlite::types::Value::Text(text)])
     }
@@ -228,7 +228,7 @@ impl SqlRow {
         Ok(self.optional_int(place)?.and_then(|status| u16::try_from(status).ok()))
     }
 
-    /// Reads a word or an id of the domain; `table` is named when the text is none.
+    /// Parses a text column into a domain type. An unparsable value is an error that names `table`.
     pub(crate) fn parse<T: std::str::FromStr>(
         &self,
         place: usize,
@@ -248,7 +248,7 @@ impl SqlRow {
         Platform::from_stored(&text).map_err(|_| StoreError::corrupt(table, text))
     }
 
-    /// The same where there may be none.
+    /// Like `platform`, for a column that may be null.
     pub(crate) fn optional_platform(
         &self,
         place: usize,
@@ -259,7 +259,7 @@ impl SqlRow {
             .transpose()
     }
 
-    /// The same where there may be nothing.
+    /// Like `parse`, for a column that may be null.
     pub(crate) fn parse_optional<T: std::str::FromStr>(
         &self,
         place: usize,
@@ -271,7 +271,7 @@ impl SqlRow {
     }
 }
 
-/// Hexadecimal digits, lower case: how hashes are stored.
+/// Lower-case hexadecimal, the form in which hashes are stored.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().map_or('0', char::from);

@@ -1,4 +1,4 @@
-//! SQLite: one writer connection behind one fair queue, several readers, and a lock file.
+//! SQLite: one writer at a time behind a fair queue, several readers, and a lock file.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -21,9 +21,9 @@ use crate::{OpenOptions, StoreAccess, StoreError, private_files};
 
 /// How long a statement waits for a lock that another process holds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Statements kept prepared in a connection.
+/// Size of the prepared-statement cache of a connection.
 const STATEMENTS_MAX: usize = 256;
-/// Rows that SQLite's thread may be ahead of their reader, so that the two do not wait for each other by turns.
+/// How many rows SQLite's thread may be ahead of the reader, so that the two need not alternate.
 const ROWS_BUFFERED: usize = 1024;
 
 pub(crate) struct SqliteDatabase {
@@ -36,12 +36,12 @@ pub(crate) struct SqliteDatabase {
 
 struct SqliteWriter {
     pool: SqlitePool,
-    /// Where the metering's own connection is.
+    /// The metering's own connection.
     metering: Arc<direct::DirectConnection>,
     queue: Arc<Mutex<()>>,
-    /// Set after a disk error: the connection is replaced when it is given back.
+    /// Set after a disk error: the connection is replaced when it is returned to the pool.
     renew: Arc<AtomicBool>,
-    /// Held, so that no second server opens the same file.
+    /// Held so that no second server can open the same file.
     _lock: File,
 }
 
@@ -100,7 +100,7 @@ impl SqliteDatabase {
         Ok(Tx::sqlite(transaction, Some(write_lock)))
     }
 
-    /// A transaction that keeps the thread it is used on waiting for SQLite.
+    /// A transaction whose statements block the thread they run on.
     pub(crate) async fn begin_metering(&self) -> Result<Tx, StoreError> {
         let write_lock = self.write_lock().await?;
         let writer = self.writer.as_ref().ok_or(StoreError::ReadOnly)?;
@@ -146,7 +146,7 @@ impl SqliteWriter {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            // What a single statement would need to undo itself is not worth a file.
+            // The data for undoing a single statement is not worth a file.
             .pragma("temp_store", "memory");
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
@@ -180,7 +180,7 @@ fn connect_options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Takes the lock file beside the database. It stays where it is; only the lock on it counts.
+/// Locks the lock file next to the database. The file is never removed; only the lock on it counts.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -202,7 +202,8 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Reads back what durability hangs on: SQLite ignores settings it cannot apply.
+/// Reads back the settings that durability depends on: SQLite silently ignores those it cannot
+/// apply.
 async fn check(pool: &SqlitePool) -> Result<(), StoreError> {
     let journal_mode: String =
         sqlx::query("pragma journal_mode").fetch_one(pool).await?.try_get(0)?;
@@ -210,7 +211,7 @@ async fn check(pool: &SqlitePool) -> Result<(), StoreError> {
     judge(journal_mode, synchronous)
 }
 
-/// Whether what a connection says of itself keeps a commit through a power loss.
+/// Checks that a connection's settings keep a commit through a power failure.
 pub(crate) fn judge(journal_mode: String, synchronous: i64) -> Result<(), StoreError> {
     if journal_mode != "wal" {
         return Err(StoreError::Unsafe { setting: "journal_mode", value: journal_mode });

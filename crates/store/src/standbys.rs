@@ -11,9 +11,10 @@ pub struct StandbyStatus {
     pub asynchronous: i64,
     /// Connected, but the service's role may not see their state (it lacks `pg_read_all_stats`).
     pub hidden: i64,
-    /// Bytes of the log that the standby furthest behind has not flushed; 0 where there is no standby.
+    /// How many bytes of the write-ahead log the slowest standby has not flushed; 0 if there is no
+    /// standby.
     pub lag_bytes: i64,
-    /// Whether `synchronous_standby_names` asks commits to wait for a standby.
+    /// Whether `synchronous_standby_names` makes commits wait for a standby.
     pub is_synchronous_required: bool,
 }
 

@@ -1,5 +1,6 @@
-//! Statements that travel together. A way to PostgreSQL and back costs a batch more than most of its statements do, so
-//! those that do not need each other's results become one; on SQLite, which is no way off, they run one by one.
+//! Statements that share one round trip. A round trip to PostgreSQL costs a batch more than most of
+//! its statements do, so those that do not need each other's results are combined into one. On
+//! SQLite, which has no round trip, they run one by one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use crate::sql::{SqlKind, SqlValue};
 use crate::store::DatabaseKind;
 use crate::tx::RowTable;
 
-/// One statement over rows, and what the rows that it gives consist of.
+/// One statement over rows, and the types of the columns it returns.
 ///
-/// On PostgreSQL all statements of one batch see the database as it was before the first of them, whatever their order:
-/// no two may change the same row, and none may look for what another changed. Where `{after}` stands in a text
-/// it is a condition that is met once the statement before it is done.
+/// On PostgreSQL all statements of a batch see the database as it was before the batch, whatever
+/// their order: no two may change the same row, and none may look for what another changed.
+/// `{after}` in a text stands for a condition that makes the statement run after the one before it.
 pub(crate) struct BatchedStatement<'a> {
     pub(crate) sql: &'static str,
     pub(crate) over: RowSource,
@@ -21,17 +22,17 @@ pub(crate) struct BatchedStatement<'a> {
     pub(crate) gives: &'static [SqlKind],
 }
 
-/// How a statement takes its rows.
+/// How a statement receives its rows.
 #[derive(Clone, Copy)]
 pub(crate) enum RowSource {
     /// As a query, in place of `{rows}`.
     Rows(&'static [SqlKind]),
-    /// As `dialect::update_over` says; gives the first column of the rows it changed.
+    /// As an update by `dialect::update_over`, which returns the first column of the changed rows.
     Update(&'static [(&'static str, SqlKind)]),
 }
 
 impl<'a> BatchedStatement<'a> {
-    /// A statement over the rows of a table, which gives rows of these kinds.
+    /// A statement over the rows of a table, which returns columns of these types.
     pub(crate) fn over(sql: &'static str, table: RowTable<'a>, gives: &'static [SqlKind]) -> Self {
         let (kinds, values) = table.into_parts();
         Self { sql, over: RowSource::Rows(kinds), values, gives }
@@ -46,7 +47,7 @@ impl<'a> BatchedStatement<'a> {
         Self { sql, over: RowSource::Update(columns), values, gives: &[SqlKind::Text] }
     }
 
-    /// The kinds of the columns of its rows.
+    /// The types of its input columns.
     pub(crate) fn kinds(&self) -> Vec<SqlKind> {
         match self.over {
             RowSource::Rows(kinds) => kinds.to_vec(),
@@ -55,14 +56,15 @@ impl<'a> BatchedStatement<'a> {
     }
 }
 
-/// Several statements as one of PostgreSQL.
+/// Several statements combined into one for PostgreSQL.
 pub(crate) struct StatementBatch {
     pub(crate) text: String,
-    /// For each statement: where its columns are in a row of the batch. The first one is the number of the statement.
+    /// For each statement, the positions of its columns in a row of the batch. Column 0 is the
+    /// number of the statement.
     pub(crate) places: Vec<Arc<[usize]>>,
 }
 
-/// Makes one statement of several. Those without rows must have been left out.
+/// Combines several statements into one. Statements without rows must have been left out.
 pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
     let width = |wanted| {
         let count = |statement: &&BatchedStatement<'_>| {
@@ -110,7 +112,7 @@ fn sql_text(statement: &BatchedStatement<'_>, kinds: &[SqlKind], parameter: usiz
     }
 }
 
-/// What is met once the statement with this number is done; always, if there is none.
+/// A condition that holds once the statement with this number has run; always true without one.
 pub(crate) fn after(statement: Option<usize>) -> String {
     match statement {
         Some(number) => format!("(select count(*) from p{number}) >= 0"),
@@ -118,7 +120,8 @@ pub(crate) fn after(statement: Option<usize>) -> String {
     }
 }
 
-/// Where the columns of a statement are: after its number all texts, then all numbers.
+/// The positions of a statement's columns: after the statement number come all texts, then all
+/// numbers.
 fn places_of(gives: &[SqlKind], texts: usize) -> Arc<[usize]> {
     let (mut text, mut number) = (1, 1 + texts);
     let place = |kind: &SqlKind| {
@@ -132,7 +135,7 @@ fn places_of(gives: &[SqlKind], texts: usize) -> Arc<[usize]> {
     gives.iter().map(place).collect()
 }
 
-/// The rows of one statement among those of the batch.
+/// The `select` that returns one statement's rows within the batch.
 fn arm(number: usize, gives: &[SqlKind], (texts, numbers): (usize, usize)) -> String {
     let column_of = |kind, nth| {
         let mut same = gives.iter().enumerate().filter(|(_, other)| **other == kind);
@@ -154,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_become_one_statement_whose_rows_tell_which_part_gave_them() {
+    fn rows_of_a_batch_carry_the_number_of_their_statement() {
         const CHANGE: &str = "update t set a = {a} {from} where t.id = {id} {returning}";
         const READ: &str = "
             with v (id) as ({rows}) select n, id from u where {after} and id in (select id from v){lock}";
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_give_nothing_give_no_rows() {
+    fn statements_without_results_return_no_rows() {
         const INSERT: &str = "insert into t (a) {rows}";
         let insert = BatchedStatement::over(INSERT, RowTable::new(&[SqlKind::Int]), &[]);
 

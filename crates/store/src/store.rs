@@ -1,4 +1,4 @@
-//! The store: which database it is, how it is opened, and how transactions begin.
+//! The store: which database it uses, how it is opened, and how transactions begin.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,21 +29,21 @@ enum DatabaseHandle {
     Postgres(postgres::PostgresDatabase),
 }
 
-/// Which of the two databases it is.
+/// The kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatabaseKind {
-    /// One file, one process; that process is the authority for every balance.
+    /// One file used by one process, which is the authority for every balance.
     Sqlite,
     /// Shared by many nodes.
     Postgres,
 }
 
-/// What a store is opened for.
+/// Whether a store is opened for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreAccess {
-    /// As the server: reading and writing. On SQLite only one at a time.
+    /// As the server does: reading and writing. On SQLite only one process at a time.
     ReadWrite,
-    /// Reading only, also beside a running server.
+    /// Read-only; works while a server is running.
     ReadOnly,
 }
 
@@ -52,19 +52,21 @@ pub enum StoreAccess {
 pub struct OpenOptions {
     /// `sqlite:PATH` (created when missing) or `postgres://…`, also with several hosts.
     pub url: String,
-    /// What for.
+    /// Whether to open for writing.
     pub access: StoreAccess,
-    /// The most connections at once: readers of SQLite, all but the metering of PostgreSQL.
+    /// Maximum number of connections: readers on SQLite; on PostgreSQL all but those of the
+    /// metering.
     pub connections_max: u32,
-    /// Accepts a PostgreSQL that may lose what it confirmed (`fsync`, `full_page_writes` or
-    /// `synchronous_commit` off, or the last one `local`).
+    /// Accepts a PostgreSQL server that may lose confirmed commits (`fsync`, `full_page_writes` or
+    /// `synchronous_commit` off, or `synchronous_commit` set to `local`).
     pub allow_unsafe: bool,
-    /// Bytes on the disk of an embedded database that are kept for the end of calls when it is full; 0: none.
+    /// Size of the reserve file of an embedded database, in bytes. It is deleted when the disk
+    /// fills up so that running calls can end. 0: no reserve.
     pub reserve_bytes: u64,
 }
 
 impl OpenOptions {
-    /// Reading and writing, eight connections, nothing unsafe, no reserve.
+    /// Reads and writes, eight connections, no unsafe settings, no reserve.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -76,16 +78,16 @@ impl OpenOptions {
     }
 }
 
-/// How much of the schema that this version needs is there.
+/// How many of the migrations that this version needs have been applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaSteps {
-    /// Steps that were applied.
+    /// Migrations that were applied.
     pub applied: usize,
-    /// Steps that this version needs.
+    /// Migrations that this version needs.
     pub all: usize,
 }
 
-/// Whether a statement failed since its table does not exist.
+/// Whether a statement failed because its table does not exist.
 fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
     /// PostgreSQL's `undefined_table`.
     const UNDEFINED_TABLE: &str = "42P01";
@@ -93,7 +95,7 @@ fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
         || error.message().starts_with("no such table")
 }
 
-/// Refuses a URL that cannot be used, and says why. Opens nothing.
+/// Returns an error if the URL cannot be used. Opens nothing.
 pub fn check_url(url: &str) -> Result<(), StoreError> {
     if url.starts_with("postgres:") || url.starts_with("postgresql:") {
         return postgres::check_url(url);
@@ -102,7 +104,8 @@ pub fn check_url(url: &str) -> Result<(), StoreError> {
 }
 
 impl Store {
-    /// Opens the database and checks that it keeps what it confirms. Does not touch the schema.
+    /// Opens the database and checks that its settings keep confirmed commits. Leaves the schema as
+    /// it is.
     pub async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
         let database = if options.url.starts_with("sqlite:") {
             DatabaseHandle::Sqlite(sqlite::SqliteDatabase::open(options).await?)
@@ -114,7 +117,7 @@ impl Store {
         Ok(Self { inner: Arc::new(StoreInner { database, healthy: AtomicBool::new(true) }) })
     }
 
-    /// Brings the schema up to date. Safe to run again, and by several nodes at once.
+    /// Brings the schema up to date. Safe to run again, and by several nodes concurrently.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = migrations::migrator(self.database());
         match &self.inner.database {
@@ -132,7 +135,8 @@ impl Store {
         Ok(())
     }
 
-    /// How far the schema is. A database that nobody has migrated has no step.
+    /// How far the schema has been migrated. A database that was never migrated has no applied
+    /// step.
     pub async fn schema_steps(&self) -> Result<SchemaSteps, StoreError> {
         const SQL: &str = "select version from _sqlx_migrations where success";
         let read = match &self.inner.database {
@@ -161,7 +165,7 @@ impl Store {
         Ok(SchemaSteps { applied, all: migrator.iter().count() })
     }
 
-    /// Which database it is.
+    /// The kind of database.
     pub fn database(&self) -> DatabaseKind {
         match self.inner.database {
             DatabaseHandle::Sqlite(_) => DatabaseKind::Sqlite,
@@ -169,7 +173,8 @@ impl Store {
         }
     }
 
-    /// The time by the database's clock, which several nodes share. SQLite has no clock of its own.
+    /// The time of the database's clock, which all nodes share. None on SQLite, which has no clock
+    /// of its own.
     pub async fn database_time(&self) -> Result<Option<Timestamp>, StoreError> {
         match &self.inner.database {
             DatabaseHandle::Sqlite(_) => Ok(None),
@@ -177,25 +182,26 @@ impl Store {
         }
     }
 
-    /// Whether the last metering batch could be written and there is room for more. Part of the server's readiness.
+    /// Whether the last metering batch was committed and there is room for more. Part of the
+    /// server's readiness.
     pub fn is_healthy(&self) -> bool {
         self.inner.healthy.load(Ordering::Relaxed) && self.has_room()
     }
 
-    /// Whether the disk of an embedded database has room for more calls: false from when it was full, or from the
-    /// start, until `lay_reserve_in` succeeds.
+    /// Whether the disk of an embedded database has room for more calls. False at start, and again
+    /// after the disk was full, until `lay_reserve_in` succeeds.
     pub fn has_room(&self) -> bool {
         self.disk().is_none_or(|disk| !disk.is_short())
     }
 
-    /// Lays in what is kept for the end of calls when the disk is full, unless it is there. Blocks while it writes.
-    /// Fails when there is no room for it.
+    /// Creates the reserve file unless it exists. Blocks while it writes. Fails if the disk has no
+    /// room for it.
     pub fn lay_reserve_in(&self) -> Result<(), std::io::Error> {
         self.disk().map_or(Ok(()), DiskSpace::lay_reserve_in)
     }
 
-    /// Waits until the disk of an embedded database could not keep what it was asked to keep. From then on nothing
-    /// is written: the process must end and recover from what the disk has.
+    /// Waits until the disk of an embedded database fails to store a write. From then on nothing is
+    /// written: the process must exit and recover from what is on disk.
     pub async fn disk_failure(&self) {
         match self.disk() {
             Some(disk) => disk.failure().await,
@@ -203,7 +209,7 @@ impl Store {
         }
     }
 
-    /// Learns from a failure what it says about the disk.
+    /// Updates what is known about the disk from an error.
     pub(crate) fn note_failure(&self, error: &StoreError) {
         if let Some(disk) = self.disk() {
             disk.note(error);
@@ -217,7 +223,7 @@ impl Store {
         }
     }
 
-    /// Closes all connections, after what is under way.
+    /// Closes all connections, after running work has finished.
     pub async fn close(&self) {
         match &self.inner.database {
             DatabaseHandle::Sqlite(sqlite) => sqlite.close().await,
@@ -225,7 +231,7 @@ impl Store {
         }
     }
 
-    /// PostgreSQL; nothing on SQLite.
+    /// The PostgreSQL database; none on SQLite.
     pub(crate) fn postgres(&self) -> Option<&postgres::PostgresDatabase> {
         match &self.inner.database {
             DatabaseHandle::Sqlite(_) => None,
@@ -237,8 +243,8 @@ impl Store {
         self.inner.healthy.store(healthy, Ordering::Relaxed);
     }
 
-    /// A transaction that only reads; it sees one state of the database on SQLite, each statement the
-    /// newest on PostgreSQL.
+    /// A read-only transaction. On SQLite it sees one snapshot; on PostgreSQL each statement sees
+    /// the newest commits.
     pub(crate) async fn read(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
             DatabaseHandle::Sqlite(sqlite) => sqlite.begin_read().await,
@@ -246,7 +252,7 @@ impl Store {
         }
     }
 
-    /// A transaction that only reads and sees one state of the database throughout.
+    /// A read-only transaction that sees one snapshot on both databases.
     pub(crate) async fn snapshot(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
             DatabaseHandle::Sqlite(sqlite) => sqlite.begin_read().await,
@@ -256,14 +262,14 @@ impl Store {
         }
     }
 
-    /// The same without a limit on the time of its statements, for those that read whole tables.
+    /// Like `snapshot`, without time limits on its statements, for reading whole tables.
     pub(crate) async fn inspect(&self) -> Result<Tx, StoreError> {
         let mut tx = self.snapshot().await?;
         tx.lift_limits().await?;
         Ok(tx)
     }
 
-    /// A transaction that writes; SQLite's writers take turns in the order they asked.
+    /// A transaction that writes. On SQLite, writers take turns in the order in which they asked.
     pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
             DatabaseHandle::Sqlite(sqlite) => sqlite.begin_write().await,
@@ -271,8 +277,8 @@ impl Store {
         }
     }
 
-    /// A transaction for the metering writer, whose connection nobody else can use up. On SQLite its
-    /// statements block the thread they are run on.
+    /// A transaction for the metering writer, on a connection reserved for it. On SQLite its
+    /// statements block the thread that runs them.
     pub(crate) async fn write_metering(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
             DatabaseHandle::Sqlite(sqlite) => sqlite.begin_metering().await,
@@ -280,7 +286,7 @@ impl Store {
         }
     }
 
-    /// Makes sure that the next transaction of the metering writer has a fresh connection.
+    /// Makes the metering writer's next transaction use a fresh connection.
     pub(crate) fn renew_connections(&self) {
         match &self.inner.database {
             DatabaseHandle::Sqlite(sqlite) => sqlite.renew_connection(),
@@ -288,7 +294,7 @@ impl Store {
         }
     }
 
-    /// Has idle connections of PostgreSQL given up: one of them was found not to respond.
+    /// Discards idle PostgreSQL connections, after one of them did not respond.
     pub(crate) fn distrust_connections(&self) {
         if let DatabaseHandle::Postgres(postgres) = &self.inner.database {
             postgres.distrust_connections();

@@ -1,28 +1,29 @@
-//! Offers to subscribe on the processor's page: one is open for each customer, so that no two are paid.
+//! Offers to subscribe on the processor's page. A customer has at most one open, so that no two are
+//! paid.
 
 use domain::id::{CustomerId, OfferId};
 use domain::time::Timestamp;
 
 use crate::{Store, StoreError, customers};
 
-/// An offer as it was written down, before the processor heard of it.
+/// An offer, stored before the processor hears of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionOffer {
     /// Its id.
     pub id: OfferId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// The plan.
+    /// The plan's id.
     pub plan_id: String,
-    /// The extra slots, in one spelling: the same choice is the same text.
+    /// The extra slots in a canonical form: the same choice is the same text.
     pub slots: String,
-    /// The processor's page, once it is known.
+    /// The processor's checkout session, once known.
     pub session_id: Option<String>,
-    /// When.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// Writes an offer down. Gives the one that is open already instead, where there is one.
+/// Stores an offer, unless one is open already, which is returned instead.
 pub async fn open(
     store: &Store,
     new: &SubscriptionOffer,
@@ -57,7 +58,7 @@ pub async fn open(
     Ok(None)
 }
 
-/// The id of the offer that is open.
+/// The id of the open offer.
 pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<OfferId>, StoreError> {
     const SQL: &str =
         "select id from subscription_offers where customer_id = $1 and closed_at is null";
@@ -65,7 +66,7 @@ pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<Off
     row.map(|row| row.parse(0, "subscription_offers")).transpose()
 }
 
-/// Remembers the processor's page of an offer.
+/// Stores the checkout session of an offer.
 pub async fn set_session(store: &Store, id: OfferId, session_id: &str) -> Result<(), StoreError> {
     const SQL: &str = "update subscription_offers set session_id = $2 where id = $1";
     let mut tx = store.write().await?;
@@ -73,7 +74,7 @@ pub async fn set_session(store: &Store, id: OfferId, session_id: &str) -> Result
     tx.commit().await
 }
 
-/// Closes an offer: it was paid, it is over, or another one takes its place.
+/// Closes an offer because it was paid, has expired or is replaced by another one.
 pub async fn close(store: &Store, id: OfferId, at: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "
         update subscription_offers set closed_at = $2 where id = $1 and closed_at is null";

@@ -1,7 +1,8 @@
-//! Subscriptions: what the processor last showed of each customer's, written down by whoever read it last.
+//! Subscriptions: the last known state of each customer's subscription at the processor.
 //!
-//! Who reads the processor's subscription first reads the version here, and writes only while the version is still
-//! that: a state that was read earlier never replaces one that was read later, whatever order events come in.
+//! A reader of the processor's subscription first reads the version here, and writes only if it is
+//! unchanged. So a state that was read earlier never replaces one that was read later, in whatever
+//! order events arrive.
 
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -19,110 +20,111 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, plan_versions, slot_limits};
 
-/// A subscription as the processor has it.
+/// A subscription's state at the processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionView {
-    /// Its id at the processor; nothing where there is none.
+    /// Its id at the processor; none if there is no subscription.
     pub subscription_id: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: SubscriptionStatus,
-    /// When the period that is paid for began.
+    /// When the paid period began.
     pub period_start: Option<Timestamp>,
-    /// When it ends: the billing date.
+    /// When the paid period ends: the billing date.
     pub period_end: Option<Timestamp>,
-    /// When it ends for good, where that is known.
+    /// When the subscription ends permanently, if known.
     pub cancels_at: Option<Timestamp>,
-    /// What it holds: what the next period is paid for, and the slots.
+    /// Its items: the slots, and the plan that the next period will be charged for.
     pub items: Vec<PaidItem>,
-    /// The version of the plan that this period is paid for, or is to be while the processor tries to be paid.
+    /// The plan version that this period was paid with, or will be while the processor retries the
+    /// payment.
     pub paid: Option<PlanVersion>,
-    /// When that period ends.
+    /// When the period of that version ends.
     pub paid_until: Option<Timestamp>,
-    /// The latest invoice of all.
+    /// The subscription's latest invoice.
     pub latest_invoice_id: Option<String>,
 }
 
-/// One thing that is paid for.
+/// One item of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaidItem {
     /// Its id at the processor.
     pub id: String,
-    /// The price it is paid at.
+    /// Its price at the processor.
     pub price_id: String,
-    /// What it gives.
+    /// What it provides.
     pub gives: ItemBenefit,
-    /// How many.
+    /// The quantity.
     pub quantity: i64,
 }
 
-/// What an item gives.
+/// What an item provides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemBenefit {
-    /// The plan of this id.
+    /// The plan with this id.
     Plan(String),
     /// Extra slots on a platform.
     Slots(Platform),
-    /// Nothing that we know of.
+    /// Nothing that this service knows.
     Other,
 }
 
-/// What is remembered.
+/// A subscription as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSubscription {
-    /// Grows with each write.
+    /// Incremented with each write.
     pub version: i64,
-    /// What the processor showed.
+    /// The state at the processor.
     pub view: SubscriptionView,
-    /// When.
+    /// When that was read.
     pub synced_at: Timestamp,
 }
 
-/// A state of the processor's to be written down.
+/// A state read from the processor, to be stored.
 pub struct SubscriptionReading<'a> {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// The version that was read before the processor was asked; 0 when there was none.
+    /// The version read before the processor was asked; 0 if there was none.
     pub version: i64,
-    /// What the processor showed.
+    /// The state at the processor.
     pub view: &'a SubscriptionView,
-    /// What plans and customers have.
+    /// The slots of plans and customers.
     pub allowances: &'a AccountAllowances,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
-    /// What follows from it, written down with it.
+    /// Makes the audit entries and jobs that follow from the update.
     pub tell: &'a (dyn Fn(&SubscriptionUpdate) -> ChangeRecords + Send + Sync),
 }
 
-/// What a new state changed.
+/// What a new state has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionUpdate {
-    /// Whose subscription it is.
+    /// The customer whose subscription it is.
     pub customer: CustomerId,
-    /// What was known before; nothing the first time.
+    /// The previous state; none the first time.
     pub before: Option<SubscriptionView>,
-    /// What is known now.
+    /// The new state.
     pub now: SubscriptionView,
-    /// Accounts that got a place or lost it.
+    /// Accounts that got or lost a slot.
     pub shifts: Vec<SlotShift>,
-    /// The change that this state shows to be carried out.
+    /// The change that this state shows to have been carried out.
     pub applied: Option<SlotChange>,
 }
 
-/// What is written down beside a change.
+/// What is written together with a change.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeRecords {
-    /// What the audit list is told.
+    /// Entries for the audit list.
     pub entries: Vec<AuditEntry>,
-    /// The letters.
+    /// The emails to send.
     pub jobs: Vec<NewJob>,
 }
 
-/// How writing a state down ended.
+/// The outcome of storing a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubscriptionApplication {
-    /// It counts from now on.
+    /// It is stored.
     Applied(Box<SubscriptionUpdate>),
-    /// Somebody wrote since the version was read: ask the processor again.
+    /// Another update was stored since the version was read: ask the processor again.
     Overtaken,
 }
 
@@ -142,14 +144,15 @@ impl SubscriptionView {
         }
     }
 
-    /// The item that holds the plan, if there is one. Its price is what renews: it may be pending.
+    /// The plan's item, if there is one. Its price is what renews, which may be a pending plan.
     pub fn plan_item(&self) -> Option<&PaidItem> {
         self.items
             .iter()
             .find(|item| item.quantity > 0 && matches!(item.gives, ItemBenefit::Plan(_)))
     }
 
-    /// The id of the plan that the period is paid for. Where no version of it is known, of the one in the item.
+    /// The id of the plan that the period was paid with, or if its version is unknown, of the
+    /// plan's item.
     pub fn plan_id(&self) -> Option<&str> {
         let of_item = || match &self.plan_item()?.gives {
             ItemBenefit::Plan(plan) => Some(plan.as_str()),
@@ -158,13 +161,13 @@ impl SubscriptionView {
         self.paid.as_ref().map(|version| version.plan_id.as_str()).or_else(of_item)
     }
 
-    /// Whether it does not renew at the end of its period.
+    /// Whether it ends with its current period instead of renewing.
     pub fn ends_with_period(&self) -> bool {
         let end = self.period_end;
         self.cancels_at.is_some_and(|at| end.is_none_or(|end| at <= end))
     }
 
-    /// The item that holds the slots of a platform.
+    /// The item with the slots of a platform.
     pub fn slot_item(&self, platform: Platform) -> Option<&PaidItem> {
         self.items.iter().find(|item| item.gives == ItemBenefit::Slots(platform))
     }
@@ -176,7 +179,7 @@ impl SubscriptionView {
     }
 }
 
-/// What is known of a customer's subscription; nothing when the processor was never asked.
+/// The stored subscription of a customer; none if the processor was never asked.
 pub async fn find(
     store: &Store,
     customer: CustomerId,
@@ -184,13 +187,13 @@ pub async fn find(
     find_in(&mut store.snapshot().await?, customer).await
 }
 
-/// The version to read before the processor is asked; 0 when it never was.
+/// The version to pass to `apply`, read before the processor is asked; 0 if it never was.
 pub async fn version(store: &Store, customer: CustomerId) -> Result<i64, StoreError> {
     version_in(&mut store.read().await?, customer).await
 }
 
-/// Writes a state of the processor's down, closes the change that it shows to be carried out, and gives and takes
-/// places as the limits say now, all in one transaction under the customer's lock.
+/// Stores a state of the processor, closes the change that it shows to have been carried out, and
+/// assigns slots by the new limits, all in one transaction under the customer's lock.
 pub async fn apply(
     store: &Store,
     reading: &SubscriptionReading<'_>,
@@ -222,8 +225,8 @@ pub async fn apply(
     Ok(SubscriptionApplication::Applied(Box::new(happened)))
 }
 
-/// The customers whose subscription is not over, a page at a time in the order of their ids: for those who compare
-/// all of them with the processor.
+/// The customers with a running subscription, ordered by id, one page at a time, for comparing all
+/// of them with the processor.
 pub async fn list_live(
     store: &Store,
     after: Option<CustomerId>,
@@ -238,7 +241,7 @@ pub async fn list_live(
     rows.iter().map(|row| row.parse(0, "subscriptions")).collect()
 }
 
-/// Writes down what follows from a change.
+/// Writes the audit entries and jobs that follow from a change.
 pub(crate) async fn tell(tx: &mut Tx, told: &ChangeRecords) -> Result<(), StoreError> {
     for entry in &told.entries {
         audit::insert(tx, entry).await?;
@@ -354,15 +357,15 @@ fn item(row: &SqlRow) -> Result<PaidItem, StoreError> {
 
 impl std::fmt::Debug for SubscriptionReading<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Reading({} after {})", self.customer, self.version)
+        write!(formatter, "SubscriptionReading({} after {})", self.customer, self.version)
     }
 }
 
-/// An account that a change would leave without a place.
+/// An account that a change would leave without a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplacedAccount {
-    /// Which one.
+    /// The account.
     pub creator_id: CreatorId,
-    /// Where it lives.
+    /// Its platform.
     pub platform: Platform,
 }

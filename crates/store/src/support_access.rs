@@ -1,7 +1,8 @@
-//! Support access: whether staff may look at a customer's calls, exports and usage.
+//! Support access: whether staff may view a customer's calls, exports and usage.
 //!
-//! It is asked for in the transaction that writes the look into the customer's audit list: nobody looks
-//! without permission, without the customer's consent at that moment, or without a trace.
+//! The check runs in the transaction that writes the access into the customer's audit list, so that
+//! staff never view anything without permission, without the customer's current consent, or without
+//! a trace.
 
 use domain::id::CustomerId;
 use domain::staff::Permission;
@@ -11,47 +12,47 @@ use crate::audit::{self, AuditEntry};
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, permissions};
 
-/// A customer's consent, as it set it last.
+/// A customer's latest consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SupportAccess {
-    /// Since when.
+    /// When it began.
     pub enabled_at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// When the customer ended it.
     pub ended_at: Option<Timestamp>,
 }
 
 impl SupportAccess {
-    /// Whether staff may look at `now`. The instant of its expiry is no longer part of it.
+    /// Whether staff have access at `now`. It ends at the instant of its expiry.
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.ended_at.is_none() && now < self.expires_at
     }
 }
 
-/// Who wants to look at whose things.
+/// A request by staff to view a customer's data.
 #[derive(Debug, Clone, Copy)]
 pub struct SupportLook<'a> {
     /// The member of the staff.
     pub staff: CustomerId,
-    /// What it takes to do this: all of them.
+    /// The permissions needed; all of them.
     pub needs: &'a [Permission],
     /// The customer.
     pub customer: CustomerId,
 }
 
-/// Whether staff may look.
+/// The outcome of such a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupportLookOutcome {
-    /// The look is in the customer's audit list; the things may be shown.
+    /// Access is granted and in the customer's audit list.
     Allowed,
-    /// The caller is no staff, or lacks a permission.
+    /// The caller is not staff, or lacks a permission.
     NotPermitted,
-    /// There is no such customer, or it does not allow it now. Which one must not be told.
+    /// There is no such customer, or it does not allow access now. The response must not say which.
     NotOpen,
 }
 
-/// Allows staff to look until `until`, from the entry's time on; an earlier consent is replaced.
+/// Gives staff access until `until`, starting at the entry's time. Replaces an earlier consent.
 pub async fn enable(
     store: &Store,
     until: Timestamp,
@@ -68,8 +69,7 @@ pub async fn enable(
     Ok(SupportAccess { enabled_at: entry.at, expires_at: until, ended_at: None })
 }
 
-/// Ends the consent: no look that is asked for after this is allowed, on any node. False when there was none
-/// to end.
+/// Ends the consent: no later access is allowed, on any node. False if there was none to end.
 pub async fn disable(store: &Store, entry: &AuditEntry) -> Result<bool, StoreError> {
     const SQL: &str = "
         update support_access set ended_at = $2
@@ -83,7 +83,7 @@ pub async fn disable(store: &Store, entry: &AuditEntry) -> Result<bool, StoreErr
     Ok(true)
 }
 
-/// A customer's consent, however it stands; nothing when it never gave any.
+/// A customer's latest consent, open or not; none if it never gave any.
 pub async fn find(
     store: &Store,
     customer: CustomerId,
@@ -92,8 +92,8 @@ pub async fn find(
     find_in(&mut tx, FIND, customer).await
 }
 
-/// Asks whether staff may look at a customer's things now, and writes the look into the customer's audit
-/// list. `entry` is about the customer, at the time of the look.
+/// Checks whether staff may view a customer's data now, and writes the access into the customer's
+/// audit list. `entry` names the customer and the time of the access.
 pub async fn look(
     store: &Store,
     look: &SupportLook<'_>,
@@ -104,7 +104,7 @@ pub async fn look(
     if !look.needs.iter().all(|permission| has.contains(permission)) {
         return Ok(SupportLookOutcome::NotPermitted);
     }
-    // A consent that is just being ended is waited for.
+    // The lock waits for a concurrent end of the consent.
     let locking = format!("{FIND}{}", dialect::for_update(tx.database()));
     let access = find_in(&mut tx, sqlx::AssertSqlSafe(locking), look.customer).await?;
     if !access.is_some_and(|access| access.is_open(entry.at)) {

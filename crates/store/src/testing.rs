@@ -1,9 +1,9 @@
-//! A fresh database for one test, of each kind that is available.
+//! A fresh database for a test, of each available kind.
 //!
-//! SQLite always. PostgreSQL when `CREATOR_GATEWAY_TEST_POSTGRES` holds the url of a server and of a role
-//! that may create databases; with `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` its absence is a failure, so
-//! that nothing is skipped silently. Databases on PostgreSQL are copies of a template that is migrated
-//! once for each state of the migrations, and are dropped at the end.
+//! SQLite is always available. PostgreSQL is if `CREATOR_GATEWAY_TEST_POSTGRES` has the URL of a
+//! server with a role that may create databases. With `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` its
+//! absence is a failure, so that nothing is skipped silently. PostgreSQL databases are copies of a
+//! template that is migrated once for each state of the migrations, and are dropped at the end.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -23,12 +23,13 @@ use tempfile::TempDir;
 use crate::store::DatabaseKind;
 use crate::{OpenOptions, Store, StoreError, migrations};
 
-/// The name of the variable with the url of a PostgreSQL server.
+/// The environment variable with the URL of a PostgreSQL server.
 pub const POSTGRES_URL: &str = "CREATOR_GATEWAY_TEST_POSTGRES";
-/// The name of the variable that makes PostgreSQL mandatory.
+/// The environment variable that makes PostgreSQL mandatory.
 pub const REQUIRE_POSTGRES: &str = "CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES";
 
-/// Serializes those who make the template, in all processes. Any number nobody else uses.
+/// Advisory lock for creating the template, across all processes. Any number that nothing else
+/// uses.
 const TEMPLATE_LOCK: i64 = 7_201_461_982;
 
 /// A migrated, empty database that is removed when this is dropped.
@@ -45,7 +46,7 @@ enum DatabaseHome {
     Server { admin: Box<PgConnectOptions>, name: String },
 }
 
-/// A fresh store of each kind that is available.
+/// A fresh store of each available kind.
 pub async fn stores() -> Vec<TestStore> {
     let mut stores = vec![sqlite().await];
     stores.extend(postgres().await);
@@ -62,15 +63,15 @@ pub async fn sqlite() -> TestStore {
     TestStore { store: Some(store), options, home: DatabaseHome::Folder { _folder: folder } }
 }
 
-/// A fresh PostgreSQL store, if there is a server to make it on.
+/// A fresh PostgreSQL store, if a server is configured.
 pub async fn postgres() -> Option<TestStore> {
     let Ok(url) = std::env::var(POSTGRES_URL) else {
         let required = std::env::var(REQUIRE_POSTGRES).is_ok_and(|value| value == "1");
         assert!(!required, "{REQUIRE_POSTGRES} is set, but {POSTGRES_URL} is not");
         return None;
     };
-    let admin = PgConnectOptions::from_str(&url).expect("a PostgreSQL url");
-    let mut connection = admin.connect().await.expect("the PostgreSQL server answers");
+    let admin = PgConnectOptions::from_str(&url).expect("a PostgreSQL URL");
+    let mut connection = admin.connect().await.expect("the PostgreSQL server responds");
     let template = template(&admin, &mut connection).await;
     let name = format!("cgw_test_{}", unique());
     execute(&mut connection, format!("create database {name} template {template}")).await;
@@ -87,7 +88,8 @@ pub async fn postgres() -> Option<TestStore> {
     })
 }
 
-/// Runs a statement that no function of the store would run; gives the number of rows it changed.
+/// Runs a statement that no function of the store would run, and returns the number of rows it
+/// changed.
 pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError> {
     let mut tx = store.write().await?;
     let changed = tx.execute(sql, &[]).await?;
@@ -95,7 +97,7 @@ pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError
     Ok(changed)
 }
 
-/// Runs a statement of a test on the metering's own connection.
+/// Runs a test's statement on the metering's connection.
 pub async fn run_raw_metering(store: &Store, sql: &'static str) -> Result<(), StoreError> {
     let mut tx = store.write_metering().await?;
     tx.rows(sql, &[]).await?;
@@ -103,20 +105,20 @@ pub async fn run_raw_metering(store: &Store, sql: &'static str) -> Result<(), St
 }
 
 impl TestStore {
-    /// How the store was opened, for tests that open it themselves.
+    /// The options the store was opened with, for tests that open it themselves.
     pub fn options(&self) -> &OpenOptions {
         &self.options
     }
 
-    /// Closes the store. Every clone of it must be gone.
+    /// Closes the store. All clones of it must have been dropped.
     pub async fn shut(&mut self) {
         if let Some(store) = self.store.take() {
             store.close().await;
         }
     }
 
-    /// Forgets all that was in memory, as a crash does, and opens the database again. Every clone of the
-    /// store must be gone.
+    /// Discards everything in memory, as a crash does, and opens the database again. All clones of
+    /// the store must have been dropped.
     pub async fn reopen(&mut self) {
         self.shut().await;
         self.store = Some(Store::open(&self.options).await.expect("the store opens again"));
@@ -132,7 +134,7 @@ impl Deref for TestStore {
 }
 
 impl Drop for TestStore {
-    /// Removes a database from the server. In a thread of its own, since nothing can wait here.
+    /// Drops the database on the server, in a separate thread, because `drop` cannot await.
     fn drop(&mut self) {
         let DatabaseHome::Server { admin, name } = &self.home else {
             return;
@@ -141,7 +143,7 @@ impl Drop for TestStore {
         let cleaner = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let mut connection = admin.connect().await.expect("the server answers");
+                let mut connection = admin.connect().await.expect("the server responds");
                 execute(&mut connection, format!("drop database if exists {name} with (force)"))
                     .await;
             });
@@ -151,7 +153,7 @@ impl Drop for TestStore {
     }
 }
 
-/// The name of the migrated template, made by whoever needs it first.
+/// The name of the migrated template, which is created if missing.
 async fn template(admin: &PgConnectOptions, connection: &mut PgConnection) -> String {
     let mut hasher = std::hash::DefaultHasher::new();
     for migration in migrations::migrator(DatabaseKind::Postgres).iter() {
@@ -185,7 +187,7 @@ async fn execute(connection: &mut PgConnection, sql: String) {
     }
 }
 
-/// A word that no other test uses, in this process or another.
+/// A name that no other test uses, in this process or another.
 fn unique() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let random = std::hash::RandomState::new().hash_one(0_u8);

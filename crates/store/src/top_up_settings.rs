@@ -1,4 +1,4 @@
-//! What customers ask of automatic top-up, and what turned it off.
+//! Customers' settings for automatic top-up, and why it was turned off.
 
 use domain::credits::Credits;
 use domain::id::CustomerId;
@@ -8,18 +8,18 @@ use domain::top_up::{DECLINES_MAX, pause_s};
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect};
 
-/// What a customer asked of automatic top-up.
+/// A customer's settings for automatic top-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopUpSettings {
     /// Whether it is on.
     pub enabled: bool,
     /// A charge is made when less than this is available.
     pub threshold: Credits,
-    /// The pack that is bought.
+    /// The pack to buy.
     pub pack_id: String,
-    /// The most that charges of one UTC day may take.
+    /// The maximum total of one UTC day's charges, in cents.
     pub daily_cap_cents: i64,
-    /// Charges that were declined since one succeeded.
+    /// The number of declined charges since the last successful one.
     pub declines_in_row: i64,
     /// No charge is made before this time.
     pub next_attempt_at: Timestamp,
@@ -27,22 +27,22 @@ pub struct TopUpSettings {
     pub stopped_reason: Option<String>,
 }
 
-/// What a customer asks of it now.
+/// A customer's request to turn it on.
 #[derive(Debug, Clone, Copy)]
 pub struct TopUpRequest<'a> {
-    /// Whose.
+    /// The customer.
     pub customer: CustomerId,
-    /// A charge is to be made when less than this is available; more than zero.
+    /// A charge is made when less than this is available; more than zero.
     pub threshold: Credits,
-    /// The pack that is to be bought.
+    /// The pack to buy.
     pub pack_id: &'a str,
-    /// The most that charges of one UTC day may take; more than zero.
+    /// The maximum total of one UTC day's charges, in cents; more than zero.
     pub daily_cap_cents: i64,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// What the customer asked for; nothing when it never did.
+/// The customer's settings; none if it never turned it on.
 pub async fn find(
     store: &Store,
     customer: CustomerId,
@@ -50,8 +50,8 @@ pub async fn find(
     find_in(&mut store.read().await?, customer, "").await
 }
 
-/// Turns it on, or changes it; what was declined before is forgotten, but counts among the failures of the day. False
-/// when there is no saved card to charge.
+/// Turns it on, or changes it. Resets the count of declines, which still count among the day's
+/// failures. False if there is no saved card to charge.
 pub async fn turn_on(store: &Store, wish: &TopUpRequest<'_>) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into top_up_settings
@@ -70,14 +70,14 @@ pub async fn turn_on(store: &Store, wish: &TopUpRequest<'_>) -> Result<bool, Sto
         wish.at.into(),
     ];
     let mut tx = store.write().await?;
-    // Whoever removes the card waits for this, or this sees that it is gone.
+    // The removal of the card waits for this, or this sees that the card is gone.
     lock_card(&mut tx, wish.customer).await?;
     let changed = tx.execute(SQL, &values).await?;
     tx.commit().await?;
     Ok(changed == 1)
 }
 
-/// Turns it off, as the customer asked.
+/// Turns it off at the customer's request.
 pub async fn turn_off(
     store: &Store,
     customer: CustomerId,
@@ -88,7 +88,7 @@ pub async fn turn_off(
     tx.commit().await
 }
 
-/// Below what balance charges are made, for everybody who has it on.
+/// The thresholds of all customers who have it on.
 pub async fn list_thresholds(store: &Store) -> Result<Vec<(CustomerId, Credits)>, StoreError> {
     const SQL: &str = "
         select customer_id, threshold_credits from top_up_settings where enabled = 1";
@@ -96,7 +96,7 @@ pub async fn list_thresholds(store: &Store) -> Result<Vec<(CustomerId, Credits)>
     rows.iter().map(|row| Ok((row.parse(0, "top_up_settings")?, row.credits(1)?))).collect()
 }
 
-/// Customers whose balance is low and who have no charge open, those who wait longest first.
+/// Customers with a low balance and no open charge, longest waiting first.
 pub async fn list_due(
     store: &Store,
     now: Timestamp,
@@ -115,8 +115,8 @@ pub async fn list_due(
     rows.iter().map(|row| row.parse(0, "top_up_settings")).collect()
 }
 
-/// Turns it off in the transaction of what makes that necessary: the card is gone, the money went back. An open
-/// charge stands. True when it is turned off by this, false when it was off.
+/// Turns it off in the transaction that makes that necessary: the card was removed, or money went
+/// back. An open charge is not affected. True if this turned it off, false if it was off.
 pub(crate) async fn stop_in(
     tx: &mut Tx,
     customer: CustomerId,
@@ -129,8 +129,8 @@ pub(crate) async fn stop_in(
     Ok(tx.execute(SQL, &[customer.into(), reason.into(), at.into()]).await? == 1)
 }
 
-/// Counts a charge that was declined: the next one waits, and after too many in a row it is turned off. True when it is
-/// turned off by this.
+/// Counts a declined charge: the next one is delayed, and too many in a row turn it off. True if
+/// this turned it off.
 pub(crate) async fn count_decline(
     tx: &mut Tx,
     customer: CustomerId,
@@ -150,7 +150,7 @@ pub(crate) async fn count_decline(
     Ok(true)
 }
 
-/// Forgets the declines of before: a charge succeeded.
+/// Resets the count of declines after a successful charge.
 pub(crate) async fn forget_declines(
     tx: &mut Tx,
     customer: CustomerId,

@@ -1,8 +1,9 @@
-//! Automatic top-up: the charges that it makes.
+//! The charges of automatic top-up.
 //!
-//! A charge is claimed in one transaction that holds the customer's balance: nobody else claims one meanwhile, so what
-//! was counted (the day's cents, the failures of 24 hours, whether one is open) is still so when the order and the
-//! charge are written. Its end is written with the end of its order. Nothing here speaks to the processor.
+//! A charge is claimed in one transaction that locks the customer's balance. So no other claim is
+//! made meanwhile, and what was counted (the day's cents, the failures of 24 hours, whether one is
+//! open) still holds when the order and the charge are written. Its end is written with the end of
+//! its order. Nothing here calls the processor.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
@@ -19,40 +20,40 @@ use crate::{
 
 const DAY_S: i64 = 86_400;
 
-/// A pack as it is sold now.
+/// A pack as currently sold.
 #[derive(Debug, Clone, Copy)]
 pub struct TopUpOffer<'a> {
     /// Its id.
     pub pack_id: &'a str,
-    /// What it brings.
+    /// Its credits.
     pub credits: Credits,
-    /// What it costs.
+    /// Its price.
     pub price_cents: i64,
 }
 
 /// A charge to be claimed.
 #[derive(Debug, Clone, Copy)]
 pub struct TopUpClaim<'a> {
-    /// Whose balance may be low.
+    /// The customer whose balance may be low.
     pub customer: CustomerId,
-    /// The id of the order, if there will be one.
+    /// The id for the order, if there will be one.
     pub order: OrderId,
-    /// What is sold.
+    /// The packs on sale.
     pub offers: &'a [TopUpOffer<'a>],
     /// The currency of all prices.
     pub currency: &'a str,
-    /// Whether real money is meant.
+    /// Whether it is paid with real money.
     pub livemode: bool,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
-    /// Until when the claim keeps others away.
+    /// When the claim expires.
     pub leased_until: Timestamp,
 }
 
-/// How a claim ended.
+/// The outcome of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopUpClaiming {
-    /// It is claimed, committed: charge it.
+    /// It is claimed and committed: charge it.
     Claimed(Box<TopUp>),
     /// There is nothing to charge.
     Hindered(SkipReason),
@@ -61,19 +62,19 @@ pub enum TopUpClaiming {
 /// Why there is nothing to charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It is off, or was never turned on, or the customer is closed.
+    /// It is off or was never turned on, or the customer is closed.
     Off,
-    /// The last charge failed a short while ago.
+    /// The last charge failed recently.
     TooEarly,
-    /// Enough is available.
+    /// The balance is high enough.
     Enough,
-    /// A charge is open.
+    /// Another charge is open.
     Open,
     /// Too many charges failed within 24 hours.
     TooManyFailures,
     /// The pack is no longer sold.
     NoPack,
-    /// The day's cap leaves no room for a pack.
+    /// The daily cap does not allow another pack.
     Capped,
     /// There is no saved card.
     NoCard,
@@ -82,13 +83,13 @@ pub enum SkipReason {
 /// An automatic charge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopUp {
-    /// Its order; what the processor's repeated requests are known by.
+    /// Its order, which identifies repeated requests to the processor.
     pub order: OrderId,
-    /// Whose.
+    /// The customer.
     pub customer: CustomerId,
-    /// Who that is at the processor.
+    /// The processor's id of the customer.
     pub processor_customer: String,
-    /// The card.
+    /// The saved card to charge.
     pub payment_method: String,
     /// The price.
     pub cents: i64,
@@ -96,37 +97,37 @@ pub struct TopUp {
     pub currency: String,
     /// The pack.
     pub pack_id: String,
-    /// Where it stands.
+    /// Its state.
     pub state: TopUpState,
-    /// The payment intent, as far as it is known.
+    /// The payment intent, if known.
     pub intent: Option<String>,
     /// Why it failed.
     pub failure: Option<String>,
     /// When it was claimed.
     pub claimed_at: Timestamp,
-    /// Until when its claim keeps others away.
+    /// When its claim expires.
     pub leased_until: Timestamp,
 }
 
 /// How a charge failed.
 #[derive(Debug, Clone, Copy)]
 pub struct TopUpFailure<'a> {
-    /// In the processor's word.
+    /// The processor's code.
     pub reason: &'a str,
-    /// Whether the card was at fault: then the next charge waits.
+    /// Whether the card was declined, which delays the next charge.
     pub is_decline: bool,
-    /// A letter to the customer, written down if this turns automatic top-up off.
+    /// The email to send if this turns automatic top-up off.
     pub letter: Option<&'a jobs::NewJob>,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// What the failure of a charge changed.
+/// The outcome of a failed charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopUpFailureOutcome {
-    /// It had ended before.
+    /// It had already ended.
     Ended,
-    /// It failed; the next one may be tried at the time that the settings say.
+    /// It failed; the next attempt is due at the time in the settings.
     Later,
     /// It failed, and automatic top-up is off.
     TurnedOff,
@@ -136,7 +137,7 @@ const COLUMNS: &str = "
     t.order_id, t.customer_id, o.processor_customer_id, o.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
     coalesce(t.intent_id, o.payment_id), t.failure, t.claimed_at, t.leased_until";
 
-/// Claims a charge for a customer whose balance is low, if nothing stands against it.
+/// Claims a charge for a customer whose balance is low, unless there is a reason to skip it.
 pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaiming, StoreError> {
     let mut tx = store.write().await?;
     match claim_in(&mut tx, claim).await? {
@@ -149,7 +150,7 @@ pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaimin
     Ok(TopUpClaiming::Claimed(Box::new(claimed)))
 }
 
-/// Claimed charges whose claim no longer keeps others away: somebody stopped on the way.
+/// Charges with an expired claim: the node that claimed them stopped before it finished.
 pub async fn list_left(
     store: &Store,
     now: Timestamp,
@@ -161,7 +162,7 @@ pub async fn list_left(
     rows.iter().map(top_up).collect()
 }
 
-/// Charges that wait for the customer and were claimed before this time.
+/// Charges that wait for the customer and were claimed before `claimed_before`.
 pub async fn list_waiting(
     store: &Store,
     claimed_before: Timestamp,
@@ -174,7 +175,7 @@ pub async fn list_waiting(
     rows.iter().map(top_up).collect()
 }
 
-/// Takes a charge over that was left. False when somebody else did, or it ended.
+/// Takes over a charge with an expired claim. False if another node did so first, or it has ended.
 pub async fn take_over(
     store: &Store,
     left: &TopUp,
@@ -190,7 +191,7 @@ pub async fn take_over(
     Ok(changed == 1)
 }
 
-/// The charge of this customer that is open.
+/// The customer's open charge.
 pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<TopUp>, StoreError> {
     const WHERE: &str = "
         where t.customer_id = $1 and t.state in ('claimed', 'requires_action')";
@@ -203,20 +204,20 @@ pub async fn find(store: &Store, order: OrderId) -> Result<Option<TopUp>, StoreE
     find_in(&mut store.read().await?, order).await
 }
 
-/// The cents that charges of this day have taken or may still take.
+/// The cents that the charges of this day have taken or may still take.
 pub async fn spent_on(store: &Store, customer: CustomerId, day: UtcDay) -> Result<i64, StoreError> {
     spent_in(&mut store.read().await?, customer, day).await
 }
 
-/// Remembers the payment intent of an open charge and of its order.
+/// Stores the payment intent of an open charge and of its order.
 pub async fn note_intent(store: &Store, order: OrderId, intent: &str) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     note_intent_in(&mut tx, order, intent).await?;
     tx.commit().await
 }
 
-/// Notes that the bank wants the customer. Until that is done no other charge is made. The letter is written down
-/// with it; false, and no letter, when that was known or the charge has ended.
+/// Records that the bank requires the customer's authentication. Until then no other charge is
+/// made. Enqueues the email; false, without an email, if this was known or the charge has ended.
 pub async fn wait_for_customer(
     store: &Store,
     order: OrderId,
@@ -236,7 +237,7 @@ pub async fn wait_for_customer(
     Ok(true)
 }
 
-/// Ends a charge that was not paid, and its order with it.
+/// Ends a failed charge together with its order.
 pub async fn fail(
     store: &Store,
     order: OrderId,
@@ -250,7 +251,7 @@ pub async fn fail(
         where order_id = $1 and state in ('claimed', 'requires_action') returning customer_id";
     let values = [order.into(), failure.reason.into(), failure.at.into()];
     let mut tx = store.write().await?;
-    // The order first: whoever grants its credits holds it before the charge.
+    // The order first: granting credits also locks it before the charge.
     if tx.execute(ORDER, &values).await? == 0 {
         return Ok(TopUpFailureOutcome::Ended);
     }
@@ -265,7 +266,7 @@ pub async fn fail(
     Ok(if is_off { TopUpFailureOutcome::TurnedOff } else { TopUpFailureOutcome::Later })
 }
 
-/// Ends a charge whose order was just paid, in the same transaction. Nothing for other orders.
+/// Ends a charge in the transaction that marks its order as paid. Does nothing for other orders.
 pub(crate) async fn succeed_in(
     tx: &mut Tx,
     order: OrderId,
@@ -284,7 +285,7 @@ async fn claim_in(
     tx: &mut Tx,
     claim: &TopUpClaim<'_>,
 ) -> Result<Result<(), SkipReason>, StoreError> {
-    // Holds everybody else's claim for this customer up until the end.
+    // Blocks other claims for this customer until the transaction ends.
     let balances = balance::lock(tx, std::iter::once(claim.customer)).await?;
     let Some((_, balance)) = balances.current().next() else { return Ok(Err(SkipReason::Off)) };
     let lock = dialect::for_update(tx.database());
@@ -317,7 +318,7 @@ async fn claim_in(
     Ok(Ok(()))
 }
 
-/// What was found for a charge.
+/// What a charge will buy, and how.
 struct TopUpPurchase<'a> {
     offer: &'a TopUpOffer<'a>,
     packs: i64,
@@ -326,7 +327,7 @@ struct TopUpPurchase<'a> {
     cap_cents: i64,
 }
 
-/// How many packs bring what is missing, as far as so many cents allow.
+/// How many packs cover what is missing, within the available cents.
 fn packs(offer: &TopUpOffer<'_>, missing: i64, cents: i64) -> i64 {
     let credits = offer.credits.whole().max(1);
     let wanted = missing.saturating_add(credits - 1) / credits;
@@ -374,7 +375,7 @@ async fn write(
     Ok(())
 }
 
-/// What stands against any charge of this customer, whatever it costs.
+/// The reason to skip any charge of this customer, whatever its price.
 async fn skip_reason(
     tx: &mut Tx,
     claim: &TopUpClaim<'_>,

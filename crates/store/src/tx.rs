@@ -1,4 +1,4 @@
-//! An open transaction. It never leaves this crate, and waits for nothing but SQL.
+//! An open transaction. It never leaves this crate and waits only for SQL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,41 +18,42 @@ use crate::sql::{SqlKind, SqlRow, SqlValue};
 use crate::statement_batch::{self, BatchedStatement, RowSource, StatementBatch};
 use crate::store::DatabaseKind;
 
-/// How many rows one statement on the metering's connection takes, where there are so many.
+/// How many rows one statement on the metering's SQLite connection takes, if there are that many.
 const ROWS_AT_ONCE: usize = 8;
 
-/// An open transaction. Dropping it undoes its work.
+/// An open transaction. Dropping it rolls it back.
 pub(crate) struct Tx {
     connection: TxConnection,
-    /// What the balance cache shows differently once this is committed.
+    /// Changes to publish to the balance cache after the commit.
     changes: CommitChanges,
 }
 
 enum TxConnection {
-    /// SQLite through sqlx: readers, and all writers but the metering.
+    /// SQLite through sqlx: readers, and all writers except the metering.
     Sqlite {
         transaction: Transaction<'static, Sqlite>,
-        /// Readers have none. Declared after the transaction, so that it is given on last.
+        /// None for readers. Declared after the transaction, so that it is released last.
         write_lock: Option<WriteLock>,
     },
     Postgres(PgTransaction),
-    /// SQLite on the metering's own connection. The lock is declared last, so that it is given on last.
+    /// SQLite on the metering's own connection. The lock is declared last, so that it is released
+    /// last.
     Direct {
         transaction: DirectTransaction,
         write_lock: WriteLock,
     },
 }
 
-/// The right to be the one who writes to SQLite, and the balances to bring up to date afterwards.
+/// The exclusive right to write to SQLite, with the balance cache to update after the commit.
 pub(crate) struct WriteLock {
     pub(crate) balance_cache: BalanceCache,
     pub(crate) guard: OwnedMutexGuard<()>,
-    /// Counts the commits of all but the metering.
+    /// Counts the commits of all writers except the metering.
     pub(crate) other_commits: Arc<AtomicU64>,
     pub(crate) disk: DiskSpace,
 }
 
-/// Runs one statement on whichever database the transaction belongs to.
+/// Runs one statement on the transaction's database.
 macro_rules! run {
     ($tx:expr, $sql:expr, $bind:expr, |$query:ident, $connection:ident, $row:ident| $run:expr,
      |$direct:ident, $text:ident| $run_directly:expr) => {
@@ -81,7 +82,7 @@ macro_rules! run {
     };
 }
 
-/// Gives a statement its values, in order.
+/// Binds a statement's values, in order.
 macro_rules! bind {
     ($query:ident, $values:expr) => {
         for value in $values {
@@ -121,8 +122,8 @@ impl Tx {
         }
     }
 
-    /// How many commits others than the metering have made, where all of them are made by this process:
-    /// while it stays the same, so does what the metering has read.
+    /// The number of commits by writers other than the metering, on SQLite, where this process
+    /// makes all commits. While it is unchanged, what the metering has read is still current.
     pub(crate) fn other_commits(&self) -> Option<u64> {
         match &self.connection {
             TxConnection::Sqlite { write_lock, .. } => write_lock
@@ -135,7 +136,7 @@ impl Tx {
         }
     }
 
-    /// Runs a statement; gives the number of rows it changed.
+    /// Runs a statement and returns the number of rows it changed.
     pub(crate) async fn execute(
         &mut self,
         sql: impl SqlSafeStr,
@@ -150,7 +151,7 @@ impl Tx {
         ))
     }
 
-    /// Runs a statement; gives its first row.
+    /// Runs a statement and returns its first row.
     pub(crate) async fn row(
         &mut self,
         sql: impl SqlSafeStr,
@@ -165,7 +166,7 @@ impl Tx {
         ))
     }
 
-    /// Runs a statement; gives all its rows.
+    /// Runs a statement and returns all its rows.
     pub(crate) async fn rows(
         &mut self,
         sql: impl SqlSafeStr,
@@ -185,8 +186,8 @@ impl Tx {
         ))
     }
 
-    /// Runs a statement over the rows of `table`; in the text `{rows}` stands for them and `{lock}` for the
-    /// words that lock what is selected.
+    /// Runs a statement over the rows of `table`. In its text, `{rows}` stands for those rows and
+    /// `{lock}` for the clause that locks the selected rows.
     pub(crate) async fn rows_over(
         &mut self,
         sql: &'static str,
@@ -209,7 +210,7 @@ impl Tx {
             TxConnection::Postgres(transaction) => {
                 fetch_postgres(transaction, text_for(table.rows), table.kinds, values).await
             }
-            // A few rows at a time: there are two statements however many rows there are.
+            // A few rows at a time, so that there are only two statements for any number of rows.
             TxConnection::Direct { transaction, .. } => {
                 let columns = table.kinds.len();
                 let in_groups = table.rows / ROWS_AT_ONCE * ROWS_AT_ONCE * columns;
@@ -225,8 +226,9 @@ impl Tx {
         }
     }
 
-    /// Runs an update over rows (see `dialect::update_over`); gives the first column of those that it changed.
-    /// There must be an index by it: on the metering's connection of SQLite each row is an update of its own.
+    /// Runs an update over rows (see `dialect::update_over`) and returns the first column of the
+    /// rows it changed. That column must be indexed: on the metering's SQLite connection each row
+    /// is a separate update.
     pub(crate) async fn update_over(
         &mut self,
         sql: &'static str,
@@ -255,7 +257,8 @@ impl Tx {
         changed.iter().map(|row: &SqlRow| row.text(0)).collect()
     }
 
-    /// Runs statements that need nothing of each other's results; gives the rows of each, in their order.
+    /// Runs statements that do not depend on each other's results. Returns the rows of each, in
+    /// order.
     pub(crate) async fn together<const N: usize>(
         &mut self,
         statements: [BatchedStatement<'_>; N],
@@ -281,11 +284,11 @@ impl Tx {
         Ok(given)
     }
 
-    /// Lets statements take as long as they do, for those that read whole tables.
+    /// Removes the time limits on statements, for reading whole tables.
     pub(crate) async fn lift_limits(&mut self) -> Result<(), StoreError> {
         const UNLIMITED: [&str; 2] = [
             "set local statement_timeout = 0",
-            // What was read takes its time, too.
+            // Processing rows between statements takes time, too.
             "set local idle_in_transaction_session_timeout = 0",
         ];
         if let TxConnection::Postgres(transaction) = &mut self.connection {
@@ -297,24 +300,24 @@ impl Tx {
         Ok(())
     }
 
-    /// Notes what a customer will have available once this transaction is committed.
+    /// Records the balance a customer will have available once this transaction is committed.
     pub(crate) fn note_balance(&mut self, customer: CustomerId, available: i64) {
         self.changes.balances.push((customer, available));
     }
 
-    /// Notes that a reservation of so much ends when this transaction is committed.
+    /// Records that a reservation of `cost` ends when this transaction is committed.
     pub(crate) fn note_release(&mut self, customer: CustomerId, cost: i64) {
         self.changes.releases.push((customer, cost));
     }
 
-    /// Makes the work durable, then brings the balance cache up to date while the write lock is still held.
+    /// Commits, then updates the balance cache while the write lock is still held.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self.connection {
             TxConnection::Sqlite { transaction, write_lock } => {
                 let Some(write_lock) = write_lock else {
                     return Ok(transaction.commit().await?);
                 };
-                // What the writer of the metering knows may be out of date afterwards.
+                // The metering writer's cache may be out of date after this commit.
                 write_lock.other_commits.fetch_add(1, Ordering::Relaxed);
                 let publication = write_lock.balance_cache.publication(self.changes);
                 if let Err(error) = transaction.commit().await {
@@ -341,7 +344,7 @@ impl Tx {
 /// Rows for a statement over many rows.
 pub(crate) struct RowTable<'a> {
     kinds: &'static [SqlKind],
-    /// Row after row.
+    /// Row by row.
     values: Vec<SqlValue<'a>>,
     rows: usize,
 }
@@ -351,7 +354,7 @@ impl<'a> RowTable<'a> {
         Self { kinds, values: Vec::new(), rows: 0 }
     }
 
-    /// Adds a row, one value for each column.
+    /// Adds a row with one value for each column.
     pub(crate) fn push<const N: usize>(&mut self, row: [SqlValue<'a>; N]) {
         debug_assert_eq!(N, self.kinds.len(), "a row has a value for each column");
         self.values.extend(row);
@@ -362,12 +365,12 @@ impl<'a> RowTable<'a> {
         self.rows == 0
     }
 
-    /// The kinds of the columns, and the values row after row.
+    /// The column types, and the values row by row.
     pub(crate) fn into_parts(self) -> (&'static [SqlKind], Vec<SqlValue<'a>>) {
         (self.kinds, self.values)
     }
 
-    /// The table of these parts.
+    /// A table made of these parts.
     pub(crate) fn from_parts(kinds: &'static [SqlKind], values: Vec<SqlValue<'a>>) -> Self {
         let rows = values.len().checked_div(kinds.len()).unwrap_or(0);
         Self { kinds, values, rows }
@@ -384,7 +387,7 @@ async fn fetch_sqlite(
     Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(SqlRow::Sqlite).collect())
 }
 
-/// Column after column, each as one array. A value of another kind than its column's is null.
+/// Sends each column as one array. A value of another type than its column's becomes null.
 async fn fetch_postgres(
     transaction: &mut PgTransaction,
     text: String,
@@ -395,7 +398,7 @@ async fn fetch_postgres(
     Ok(fetch(transaction, query).await?.into_iter().map(SqlRow::Postgres).collect())
 }
 
-/// All rows of a query, before its deadline.
+/// Fetches all rows of a query, within the transaction's deadline.
 async fn fetch(
     transaction: &mut PgTransaction,
     query: PostgresQuery<'_>,
@@ -422,7 +425,7 @@ fn bind_columns<'q>(
     query
 }
 
-/// Several statements in one; those without rows have nothing to do.
+/// Runs several statements as one. Statements without rows are skipped.
 async fn fetch_together(
     transaction: &mut PgTransaction,
     statements: &[BatchedStatement<'_>],

@@ -1,4 +1,4 @@
-//! Money of the processor's that was not booked: what somebody must look at.
+//! Unmatched payments: money at the processor that granted nothing and is left for the operator.
 
 use domain::payment::Mismatch;
 use domain::time::Timestamp;
@@ -6,25 +6,25 @@ use domain::time::Timestamp;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Money that matches nothing, or not what was agreed.
+/// Money that matches no order, or not what was agreed.
 #[derive(Debug, Clone, Copy)]
 pub struct UnmatchedMoney<'a> {
     /// The processor's object.
     pub object: &'a str,
-    /// What does not match.
+    /// Why it does not match.
     pub reason: Mismatch,
     /// What was expected and what was found; never a secret.
     pub details: &'a str,
-    /// Now.
+    /// The current time.
     pub at: Timestamp,
 }
 
-/// A kind of them, counted.
+/// An unmatched payment as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedCount {
     /// The processor's object.
     pub object: String,
-    /// What did not match.
+    /// Why it does not match.
     pub reason: Mismatch,
     /// What was expected and what was found.
     pub details: String,
@@ -34,7 +34,7 @@ pub struct UnmatchedCount {
     pub first_at: Timestamp,
 }
 
-/// The newest of them, at most `limit`.
+/// The newest unmatched payments, at most `limit`.
 pub async fn list(store: &Store, limit: i64) -> Result<Vec<UnmatchedCount>, StoreError> {
     const SQL: &str = "
         select object_id, reason, details, times, first_at from unmatched_payments
@@ -53,7 +53,7 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<UnmatchedCount>, Stor
         .collect()
 }
 
-/// Notes money that was not booked. True when it was not known yet.
+/// Records an unmatched payment. True if it was not known yet.
 pub(crate) async fn note(tx: &mut Tx, unmatched: &UnmatchedMoney<'_>) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into unmatched_payments (object_id, reason, details, times, first_at, last_at)

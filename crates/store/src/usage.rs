@@ -1,4 +1,5 @@
-//! Usage: what customers have, spent, and keep failing at. Read from sums that the metering keeps.
+//! Usage: what customers have, have spent, and which calls keep failing. Read from the counts that
+//! the metering keeps.
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -14,21 +15,21 @@ use crate::{Store, StoreError};
 /// A customer's credits. `granted + debt = available + held + spent + removed`, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditBalance {
-    /// All that ever came in.
+    /// Total credits granted.
     pub granted: Credits,
-    /// All that was taken away again.
+    /// Total credits taken away.
     pub removed: Credits,
-    /// All that was charged.
+    /// Total credits charged.
     pub spent: Credits,
-    /// Set aside for what is on its way.
+    /// Credits held for open calls and exports.
     pub held: Credits,
-    /// What may still be spent.
+    /// Credits that can be spent now.
     pub available: Credits,
-    /// What was taken away although it was spent already.
+    /// Credits taken away after they had been spent.
     pub debt: Credits,
 }
 
-/// Charged credits, by UTC days.
+/// Charged credits by UTC day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreditSpend {
     /// Today.
@@ -39,25 +40,27 @@ pub struct CreditSpend {
     pub last_30_days: Credits,
 }
 
-/// Whose usage: all of a customer's, or that of one key.
+/// The subject of usage: a customer, or one of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageOf {
     /// The customer.
     pub customer: CustomerId,
-    /// One of its keys; nothing for all.
+    /// One of its keys; none for all.
     pub key: Option<KeyId>,
-    /// Endpoints only of the accounts that the key is limited to, if it is. For a key that looks itself.
+    /// Count only endpoints of the accounts that the key is limited to, if any. For a key that
+    /// reads its own usage.
     pub only_allowed: bool,
 }
 
-/// The ended calls that began on one UTC day, and the charged exports made on it. `calls = ok + errors`.
+/// The settled calls that began on one UTC day, and the charged exports created on it:
+/// `calls = ok + errors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayUsage {
     /// The day.
     pub day: UtcDay,
-    /// How many calls.
+    /// The number of calls.
     pub calls: i64,
-    /// How many exports were charged; they are no calls.
+    /// The number of charged exports, which are not calls.
     pub exports: i64,
     /// What calls and exports cost.
     pub credits: Credits,
@@ -67,14 +70,14 @@ pub struct DayUsage {
     pub errors: i64,
 }
 
-/// The endpoint with most errors in the last seven days.
+/// The endpoint with the most errors in the last seven days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HotFailure {
     /// The account it was called for.
     pub account: CreatorId,
-    /// Where that account lives.
+    /// The account's platform.
     pub platform: Platform,
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// The catalogue's name of the endpoint.
     pub route: String,
@@ -82,13 +85,13 @@ pub struct HotFailure {
     pub calls: i64,
     /// How often it failed.
     pub errors: i64,
-    /// The newest status, where there was an answer.
+    /// The status of the newest call, if the platform responded.
     pub last_status: Option<u16>,
     /// When the newest of these calls began.
     pub last_at: Timestamp,
 }
 
-/// A customer's credits; nothing when there is no such customer.
+/// A customer's credits; none if there is no such customer.
 pub async fn balance(
     store: &Store,
     customer: CustomerId,
@@ -96,8 +99,9 @@ pub async fn balance(
     balance_in(&mut store.read().await?, customer).await
 }
 
-/// A customer's credits, and what it or one of its keys spent until the end of `today`, as they were at one moment: a
-/// call that ends meanwhile is in both or in neither. Nothing when there is no such customer.
+/// A customer's credits, and what it or one of its keys spent until the end of `today`, in one
+/// snapshot: a call that ends meanwhile is in both or in neither. None if there is no such
+/// customer.
 pub async fn overview(
     store: &Store,
     of: UsageOf,
@@ -212,8 +216,8 @@ pub async fn daily(
         .collect())
 }
 
-/// The endpoint (method, route and account) with most errors in the seven days up to `today`, if it was
-/// called at least five times and at least 80 % of the calls failed.
+/// The endpoint (method, route and account) with the most errors in the seven days up to `today`,
+/// if it was called at least five times and at least 80 % of the calls failed.
 pub async fn hot_failure(
     store: &Store,
     of: UsageOf,

@@ -1,4 +1,5 @@
-//! Every invariant of the books as a query. Reads one state of the database, also beside a running server.
+//! Every invariant of the ledger as a query. Reads one snapshot of the database, even while a
+//! server is running.
 
 use domain::time::Timestamp;
 
@@ -8,29 +9,29 @@ use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// A rule that does not hold for a subject.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleViolation {
     /// The rule.
     pub rule: &'static str,
-    /// The customer, call or row concerned.
+    /// The customer, call or row that violates it.
     pub subject: String,
-    /// What was found, for people.
+    /// An explanation for people.
     pub details: String,
 }
 
-/// How long after its expiry a call may still be held: the sweeper comes every ten seconds.
+/// How long after its expiry a call may still be held: the sweeper runs every ten seconds.
 const SWEEP_GRACE_SECONDS: i64 = 30;
 
-/// A rule: its name, and a query that gives the subject and two figures that should be equal, for each
-/// subject where they are not.
+/// A rule: its name, and a query that returns each subject whose two figures should be equal but
+/// are not.
 pub(crate) struct LedgerRule {
     pub(crate) name: &'static str,
     pub(crate) sql: &'static str,
     pub(crate) figures: [&'static str; 2],
 }
 
-/// Rules that cost little however many calls have ended: a running server asks them all the time.
+/// Rules that stay cheap as calls accumulate: a running server checks them regularly.
 const BALANCES: &[LedgerRule] = &[
     LedgerRule {
         name: "granted + debt = available + held + spent + removed, none of them negative",
@@ -42,7 +43,7 @@ const BALANCES: &[LedgerRule] = &[
                or granted < 0 or debt < 0 or available < 0 or held < 0 or spent < 0 or removed < 0",
     },
     LedgerRule {
-        name: "what a customer has held is the cost of the calls and exports that are open",
+        name: "a customer's held credits equal the cost of its open calls and exports",
         figures: ["held", "open calls and exports"],
         sql: "
             select c.customer_id, c.held, coalesce(o.cost, 0)
@@ -58,7 +59,7 @@ const BALANCES: &[LedgerRule] = &[
             where c.held <> coalesce(o.cost, 0)",
     },
     LedgerRule {
-        name: "what a customer was granted and lost is the sum of its ledger",
+        name: "a customer's credits granted and removed equal the sum of its ledger",
         figures: ["granted - removed", "ledger"],
         sql: "
             select c.customer_id, c.granted - c.removed, coalesce(l.amount, 0)
@@ -71,10 +72,10 @@ const BALANCES: &[LedgerRule] = &[
     },
 ];
 
-/// Rules that look at every call there is.
+/// Rules that check every call.
 const HISTORY: &[LedgerRule] = &[
     LedgerRule {
-        name: "what a customer spent is what settled calls and exports were charged",
+        name: "a customer's spent credits equal the charges of its settled calls and exports",
         figures: ["spent", "settled calls and exports"],
         sql: "
             select c.customer_id, c.spent, coalesce(s.credits, 0)
@@ -98,7 +99,7 @@ const HISTORY: &[LedgerRule] = &[
             where b.customer_id is null group by c.customer_id",
     },
     LedgerRule {
-        name: "a call is charged exactly when the platform answered it",
+        name: "a call is charged exactly when the platform responded to it",
         figures: ["credits", "expected"],
         sql: "
             select id, coalesce(credits, -1), case when outcome = 'answered' then cost else 0 end
@@ -135,7 +136,7 @@ const HISTORY: &[LedgerRule] = &[
                        <> case when pages >= 1 then 'settled' else 'refunded' end)",
     },
     LedgerRule {
-        name: "an export has a file exactly while it is completed",
+        name: "an export has a file exactly when it is completed",
         figures: ["completed", "file"],
         sql: "
             select id, cast(case when state = 'completed' then 1 else 0 end as bigint),
@@ -146,8 +147,8 @@ const HISTORY: &[LedgerRule] = &[
                or (state <> 'completed' and output_key is not null)",
     },
     LedgerRule {
-        name: "an answer is kept exactly when it is said to be",
-        figures: ["stored", "answers"],
+        name: "a response is stored exactly when its state says so",
+        figures: ["stored", "responses"],
         sql: "
             select call_id, cast(case when answer_state = 'stored' then 1 else 0 end as bigint),
                    cast(case when answer is null then 0 else 1 end as bigint)
@@ -157,7 +158,7 @@ const HISTORY: &[LedgerRule] = &[
     },
 ];
 
-/// The sums of ended calls that the metering keeps, less the same sums made from the calls themselves.
+/// The usage counts by day, less the same counts computed from the calls themselves.
 const DAILY: &str = "
     select customer_id || ' ' || key_id || ' day ' || cast(day as text),
            cast(sum(calls) as bigint), cast(sum(credits) as bigint),
@@ -173,7 +174,7 @@ const DAILY: &str = "
     group by customer_id, key_id, day
     having sum(calls) <> 0 or sum(credits) <> 0 or sum(ok) <> 0 or sum(errors) <> 0";
 
-/// The same for the sums by endpoint.
+/// The same for the usage counts by endpoint.
 const ROUTES: &str = "
     select key_id || ' ' || creator_id || ' ' || method || ' ' || route || ' day ' || cast(day as text),
            cast(sum(calls) as bigint), cast(sum(errors) as bigint)
@@ -188,14 +189,14 @@ const ROUTES: &str = "
     group by customer_id, key_id, day, creator_id, platform, method, route
     having sum(calls) <> 0 or sum(errors) <> 0";
 
-/// How many calls are held at this moment.
+/// The number of calls held now.
 pub async fn open_calls(store: &Store) -> Result<i64, StoreError> {
     const SQL: &str = "select count(*) from calls where state = 'held'";
     let row = store.read().await?.row(SQL, &[]).await?;
     row.map_or(Ok(0), |row| row.int(0))
 }
 
-/// Checks every rule; gives what breaks one. `now` decides which holds are overdue.
+/// Checks every rule and returns the violations. `now` decides which holds are overdue.
 pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<RuleViolation>, StoreError> {
     let mut tx = store.inspect().await?;
     let mut violations = broken(&mut tx, BALANCES).await?;
@@ -208,14 +209,14 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<RuleViolation>, 
     }
     for row in tx.rows(DAILY, &[]).await? {
         violations.push(difference(
-            "usage by day counts every ended call once",
+            "usage by day counts every settled call once",
             &row,
             &["calls", "credits", "ok", "errors"],
         )?);
     }
     for row in tx.rows(ROUTES, &[]).await? {
         violations.push(difference(
-            "usage by endpoint counts every ended call once",
+            "usage by endpoint counts every settled call once",
             &row,
             &["calls", "errors"],
         )?);
@@ -223,7 +224,8 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<RuleViolation>, 
     Ok(violations)
 }
 
-/// Checks the balances, the open calls and the ledger: what can be asked of a running server all the time.
+/// Checks the balances, the open calls and the ledger, at a cost that a running server can afford
+/// regularly.
 pub async fn check_balances(
     store: &Store,
     now: Timestamp,
@@ -265,14 +267,14 @@ async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<RuleViolation>, Stor
         .collect()
 }
 
-/// Rows of counted usage that nobody could read. What they counted is a difference below as well.
+/// Rows of usage counts that could not be read. Their counts also show up as differences below.
 async fn set_aside(tx: &mut Tx) -> Result<Vec<RuleViolation>, StoreError> {
     const SQL: &str = "select id, source, reason from usage_notes_set_aside order by id";
     let rows = tx.rows(SQL, &[]).await?;
     rows.iter()
         .map(|row| {
             Ok(RuleViolation {
-                rule: "every row of counted usage can be read",
+                rule: "every row of usage counts can be read",
                 subject: format!("usage_notes_set_aside {}", row.int(0)?),
                 details: format!("was set aside from {}: {}", row.text(1)?, row.text(2)?),
             })

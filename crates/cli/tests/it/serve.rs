@@ -270,9 +270,9 @@ fn verify_names_the_rule_that_a_tampered_row_breaks() {
     let said = fails(folder, &with_config(&["verify"]));
 
     assert!(said.starts_with("2 row(s) break an invariant:\n"), "{said}");
-    assert!(said.contains("what is left and spent of a customer's lots"), "{said}");
+    assert!(said.contains("the credits left and spent in a customer's lots"), "{said}");
     assert!(
-        said.contains("what a customer was granted and lost is the sum of its ledger"),
+        said.contains("a customer's credits granted and removed equal the sum of its ledger"),
         "{said}"
     );
     assert!(said.contains(&customer), "{said}");

@@ -1,4 +1,5 @@
-//! What an export leaves in the storage: written down as due in the transaction that makes it useless, done afterwards.
+//! Cleaning up what exports leave in the storage. It is recorded as due in the transaction that
+//! makes it useless, and done afterwards.
 
 use std::collections::HashSet;
 
@@ -11,30 +12,31 @@ use crate::sql::SqlKind;
 use crate::tx::RowTable;
 use crate::{Store, StoreError};
 
-/// Everything that an export has in the storage is to be removed, except its file while it has one.
+/// An order to remove everything that an export has in the storage, except its file if it still has
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportCleanup {
     /// The export.
     pub export: ExportId,
-    /// Since when it is due; named when it is done.
+    /// When it became due; identifies this cleanup when it is marked as done.
     pub due_at: Timestamp,
-    /// What stays.
+    /// The object to keep.
     pub keep: Option<String>,
 }
 
-/// What became of the wish to remove an export.
+/// The outcome of a request to delete an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportDeletion {
-    /// It is removed.
+    /// It is deleted.
     Deleted,
-    /// It is not over yet.
+    /// It has not ended yet.
     NotOver,
     /// The customer has no such export.
     NotFound,
 }
 
-/// Removes an export that is over: from now on nobody finds it by its id, and its file is to be removed. What it cost,
-/// and why it was removed, stays.
+/// Deletes an export that has ended: it can no longer be found, and its file is due for removal.
+/// Its cost and the reason for its deletion are kept.
 pub async fn delete(
     store: &Store,
     customer: CustomerId,
@@ -59,7 +61,7 @@ pub async fn delete(
     Ok(if is_open { ExportDeletion::NotOver } else { ExportDeletion::NotFound })
 }
 
-/// Ends the time of files that have had it; gives how many.
+/// Expires the files whose retention has ended, and returns how many.
 pub async fn expire(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'expired', output_key = null, cleanup_due_at = $1,
@@ -71,9 +73,9 @@ pub async fn expire(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
     Ok(expired)
 }
 
-/// Notes whether the storage has the file of a completed export: since when it is missing, or that it is there after
-/// all. True when that is news. The state stays as it is, because a storage that was set up wrongly may give the file
-/// back.
+/// Records whether the storage has the file of a completed export: since when it is missing, or
+/// that it is there after all. True if that changed. The state stays as it is, because fixing a
+/// misconfigured storage may bring the file back.
 pub async fn note_file(
     store: &Store,
     id: ExportId,
@@ -94,7 +96,7 @@ pub async fn note_file(
     Ok(changed == 1)
 }
 
-/// What is to be removed from the storage, longest due first.
+/// The cleanups that are due, longest due first.
 pub async fn due_cleanups(
     store: &Store,
     now: Timestamp,
@@ -116,7 +118,7 @@ pub async fn due_cleanups(
         .collect()
 }
 
-/// Writes down that it is done, unless more has become due since.
+/// Marks a cleanup as done, unless more has become due since.
 pub async fn cleaned(store: &Store, cleanup: &ExportCleanup) -> Result<(), StoreError> {
     const SQL: &str = "
         update export_jobs set cleanup_due_at = null where id = $1 and cleanup_due_at = $2";
@@ -125,17 +127,17 @@ pub async fn cleaned(store: &Store, cleanup: &ExportCleanup) -> Result<(), Store
     tx.commit().await
 }
 
-/// What must not be removed from the storage.
+/// What the storage must keep.
 #[derive(Debug, Default)]
 pub struct StorageInUse {
-    /// Exports that still need something in it.
+    /// Exports that are still open.
     pub open: HashSet<ExportId>,
-    /// The objects that exports which are over keep.
+    /// The files of exports that have ended.
     pub outputs: HashSet<String>,
 }
 
-/// What these exports still need in the storage. Waits for
-/// whoever is just ending one of them, so that a file that is being published is never taken for useless.
+/// What these exports still need in the storage. Waits for transactions that are ending one of
+/// them, so that a file being published is never considered useless.
 pub async fn keeps(store: &Store, exports: &[ExportId]) -> Result<StorageInUse, StoreError> {
     const SQL: &str = "
         with v (id) as ({rows})

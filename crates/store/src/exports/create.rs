@@ -1,4 +1,5 @@
-//! Making an export: the row, the hold on the credits and the kept answer are one transaction.
+//! Creating an export: the row, the hold on its credits and the stored response are written in one
+//! transaction.
 
 use domain::account::AccountState;
 use domain::credits::Credits;
@@ -14,11 +15,12 @@ use crate::sql::hex;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// Writes an export down and sets its credits aside, or says why not. A repetition of an earlier request is told
-/// before anything else is looked at.
+/// Stores an export and holds its credits, or returns why not. A repetition of an earlier request
+/// is detected before any other check.
 pub async fn create(store: &Store, new: &NewExport) -> Result<ExportCreation, StoreError> {
     let mut tx = store.write().await?;
-    // The customer's balance orders those who ask at once, so that what is counted below holds.
+    // The lock on the customer's balance serializes concurrent requests, so that the counts below
+    // stay valid.
     let mut balances = balance::lock(&mut tx, std::iter::once(new.customer)).await?;
     let Some(balance) = balances.get_mut(new.customer) else {
         return Ok(ExportCreation::KeyRefused);
@@ -62,8 +64,8 @@ pub async fn create(store: &Store, new: &NewExport) -> Result<ExportCreation, St
     Ok(ExportCreation::Created { balance: left })
 }
 
-/// Credits taken from the balance in memory while their hold is being written, so that no read that leaves meanwhile
-/// counts on them. Dropped before the commit, they are given back; the commit itself releases them.
+/// Credits reserved in memory while their hold is written, so that no read sent meanwhile can use
+/// them. Dropped before the commit, they are returned; the commit itself releases them.
 struct ReservedCredits<'s> {
     balance_cache: Option<&'s BalanceCache>,
     customer: CustomerId,
@@ -71,7 +73,7 @@ struct ReservedCredits<'s> {
 }
 
 impl<'s> ReservedCredits<'s> {
-    /// Only within a transaction that writes: `available` is what the database says there. Fails with what is left.
+    /// Only within a write transaction, in which `available` was read. Fails with what is left.
     fn take(
         store: &'s Store,
         customer: CustomerId,
@@ -102,7 +104,7 @@ impl Drop for ReservedCredits<'_> {
     }
 }
 
-/// What speaks against the export, apart from the balance.
+/// Why the export is refused, apart from the balance.
 async fn refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<ExportCreation>, StoreError> {
     const KEY: &str = "
         select s.valid_until, k.expires_at, k.revoked_at, c.disabled_at, k.scope, k.monthly_budget

@@ -1,4 +1,4 @@
-//! The ends of an export: each is one guarded update together with what becomes of its credits.
+//! Ending an export: each way is one conditional update, together with settling its credits.
 
 use domain::export::{ExportCredits, ExportState, credits_when_cancelled};
 use domain::id::{CustomerId, ExportId};
@@ -10,21 +10,21 @@ use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// What became of the wish to end an export.
+/// The outcome of a request to cancel an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportCancellation {
-    /// It has ended.
+    /// It is canceled.
     Cancelled(Box<Export>),
-    /// A worker has it and will stop.
+    /// A worker is running it and will stop.
     Stopping(Box<Export>),
-    /// It was over before.
+    /// It had already ended.
     Over(ExportState),
     /// The customer has no such export.
     NotFound,
 }
 
-/// Sets the finished file and charges the credits: the one place that makes a file downloadable. False, and nothing
-/// changed, when the lease is lost or the export's end was asked for.
+/// Publishes the finished file and charges the credits. Only this makes a file downloadable. False,
+/// with nothing changed, if the lease is lost or the export is being canceled.
 pub async fn publish(
     store: &Store,
     lease: &ExportLease,
@@ -53,8 +53,8 @@ pub async fn publish(
     end(store, lease.customer, (SQL, &values), ExportCredits::Settled).await
 }
 
-/// Ends an export without a file and gives its credits back. False, and nothing changed, when the lease is lost or
-/// the export's end was asked for.
+/// Ends an export without a file and refunds its credits. False, with nothing changed, if the lease
+/// is lost or the export is being canceled.
 pub async fn fail(
     store: &Store,
     lease: &ExportLease,
@@ -81,8 +81,8 @@ pub async fn fail(
     end(store, lease.customer, (SQL, &values), ExportCredits::Refunded).await
 }
 
-/// Ends an export whose end was asked for while this worker had it. It is charged if a page was read. False when it
-/// has ended already, or is somebody else's.
+/// Ends an export that was canceled while this worker was running it. It is charged if a page was
+/// read. False if it has already ended, or another worker has the lease.
 pub async fn end_cancelled(
     store: &Store,
     lease: &ExportLease,
@@ -106,7 +106,7 @@ pub async fn end_cancelled(
     end(store, lease.customer, (SQL, &values), credits).await
 }
 
-/// Ends an export that waits, or asks the worker of one that runs to stop.
+/// Cancels a waiting export, or asks the worker of a running one to stop.
 pub async fn cancel(
     store: &Store,
     customer: CustomerId,
@@ -149,17 +149,17 @@ pub async fn cancel(
     }
 }
 
-/// How many exports of dead workers were ended.
+/// The number of dead workers' exports that were ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReapedExports {
-    /// As failed.
+    /// Exports that failed.
     pub failed: u64,
-    /// As cancelled, which was asked for.
+    /// Exports that were canceled on request.
     pub cancelled: u64,
 }
 
-/// Ends what dead workers left: an export that was claimed too often without a new page fails as `worker_lost`, one
-/// whose end was asked for is cancelled. Returns how many.
+/// Ends the exports of dead workers: one that was claimed too often without a new page fails as
+/// `worker_lost`, one that was being canceled is canceled. Returns how many.
 pub async fn reap(
     store: &Store,
     now: Timestamp,
@@ -200,7 +200,7 @@ pub async fn reap(
     Ok(reaped)
 }
 
-/// Runs a guarded update that gives the cost, and books it. False when it changed nothing.
+/// Runs a conditional update that returns the cost, and settles it. False if it changed nothing.
 async fn end(
     store: &Store,
     customer: CustomerId,
@@ -210,7 +210,7 @@ async fn end(
     end_as(store, customer, update, |_| Ok(credits)).await
 }
 
-/// The same where what becomes of the credits is read from the row that the update gives.
+/// Like `end`, deciding from the returned row whether the credits are charged.
 async fn end_as(
     store: &Store,
     customer: CustomerId,
@@ -234,7 +234,7 @@ async fn end_as(
     Ok(true)
 }
 
-/// A message as it is kept: PostgreSQL has no NUL in texts, and nobody reads a page of it.
+/// A message as stored: without NUL, which PostgreSQL cannot store, and shortened.
 fn shown(message: &str) -> String {
     const CHARS_MAX: usize = 500;
     message.chars().filter(|letter| *letter != '\0').take(CHARS_MAX).collect()

@@ -1,4 +1,4 @@
-//! Leases: who works on an export, until when, and how far they are.
+//! Leases: which worker has an export, until when, and its progress.
 
 use domain::export::ExportPhase;
 use domain::id::NodeId;
@@ -12,11 +12,13 @@ use crate::balance;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError};
 
-/// A claim may be taken from under one's nose by another node so often, then the next round tries again.
+/// How often a claim is retried after another node was faster. After that, the next round tries
+/// again.
 const TRIES_MAX: usize = 8;
 
-/// Takes an export to work on, if one is waiting: one of the customer for whom fewest workers work, of those one that a
-/// worker left, and else the oldest. No customer gets more than `running_max` at once.
+/// Claims an export, if one is waiting. Prefers the customer with the fewest active workers, then
+/// exports left by a worker, then the oldest. No customer gets more than `running_max`
+/// concurrently.
 pub async fn claim(
     store: &Store,
     claimant: &ExportClaimant,
@@ -58,7 +60,7 @@ async fn candidate(
     row.map(|row| Ok((row.parse(0, "export_jobs")?, row.parse(1, "export_jobs")?))).transpose()
 }
 
-/// Takes it unless somebody was faster. The balance of its customer is locked.
+/// Takes it unless another node was faster. The customer's balance is locked.
 async fn take(
     tx: &mut Tx,
     claimant: &ExportClaimant,
@@ -88,8 +90,8 @@ async fn take(
     row.map(|row| read::export(&row)).transpose()
 }
 
-/// Puts off the end of a lease and writes down how far the worker is. `has_new_page` says that this claim has read a
-/// page that nobody had read before, which clears the count of attempts.
+/// Extends a lease and records the worker's progress. `has_new_page` means that this claim has read
+/// a page that no earlier one had read, which resets the count of attempts.
 pub async fn renew(
     store: &Store,
     lease: &ExportLease,
@@ -129,9 +131,9 @@ pub async fn renew(
     Ok(if is_cancelling { LeaseRenewal::Cancelling } else { LeaseRenewal::Lost })
 }
 
-/// Whether this work should be given back for the sake of another customer: one who has no worker has waited since
-/// `waiting_since`, and this is the youngest of several exports of its customer on the same node. It goes on later, behind
-/// its last page.
+/// Whether this export should be given back in favor of another customer: one without a worker has
+/// waited since `waiting_since`, and this is the most recently started of several exports of its
+/// customer on the same node. It continues later, after its last page.
 pub async fn gives_way(
     store: &Store,
     lease: &ExportLease,
@@ -156,8 +158,8 @@ pub async fn gives_way(
     Ok(store.read().await?.row(SQL, &values).await?.is_some())
 }
 
-/// Ends a lease so that another worker may go on at once: the worker stops, the export does not. What it did counts
-/// as progress, so that stopping is no failed attempt.
+/// Ends a lease so that another worker can continue immediately: the worker stops, the export does
+/// not. The attempt does not count as failed.
 pub async fn give_back(
     store: &Store,
     lease: &ExportLease,
@@ -181,8 +183,8 @@ pub async fn give_back(
     Ok(given)
 }
 
-/// Lets an export rest until then, and then be taken by any worker: something that may pass stood in the way. The
-/// attempt counts unless it had read a new page.
+/// Postpones an export after a temporary failure; any worker may claim it then. The attempt counts
+/// unless it read a new page.
 pub async fn postpone(
     store: &Store,
     lease: &ExportLease,
@@ -208,8 +210,8 @@ pub async fn postpone(
     Ok(postponed)
 }
 
-/// Lets an export rest until then, and says why: its platform refuses everybody, or the storage is full. This is no failed
-/// attempt, whatever it has read.
+/// Postpones an export with a reason: its platform refuses all credentials, or the storage is full.
+/// The attempt does not count as failed.
 pub async fn pause(
     store: &Store,
     lease: &ExportLease,
@@ -238,8 +240,8 @@ pub async fn pause(
     Ok(paused)
 }
 
-/// Ends the leases that an earlier run of this node left; gives how many. Where one server owns the database, every
-/// lease is such a run's.
+/// Ends the leases that an earlier run of this node left, and returns how many. On SQLite, which
+/// has one node, these are all leases.
 pub async fn release_left(store: &Store, node: NodeId, now: Timestamp) -> Result<u64, StoreError> {
     const ALL: &str = "
         update export_jobs set lease_until = $1

@@ -1,8 +1,9 @@
-//! Exports: jobs whose credits are held while they are open, claimed by workers with a lease and a fencing token.
+//! Exports: long-running work whose credits are held until it ends, claimed by workers with a lease
+//! and a fencing token.
 //!
-//! A job's row is its hold, its record and its receipt. Whoever changes credits locks the customer's balance first
-//! and the job second, so that no two transactions wait for each other. A worker's writes name its token and count
-//! only while its lease lasts; what is late changes nothing.
+//! An export's row is its hold, its record and its receipt. Transactions that change credits lock
+//! the customer's balance first and the export second, so that no two deadlock. A worker's writes
+//! carry its token and only count while its lease is valid; late writes change nothing.
 
 mod cleanup;
 mod create;
@@ -31,80 +32,82 @@ pub use end::{ExportCancellation, ReapedExports, cancel, end_cancelled, fail, pu
 pub use lease::{claim, give_back, gives_way, pause, postpone, release_left, renew};
 pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 
-/// An export as it stands.
+/// An export as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     /// Its id.
     pub id: ExportId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// The key that made it.
+    /// The key that requested it.
     pub key: KeyId,
-    /// The account that is read.
+    /// The account it reads.
     pub account: CreatorId,
-    /// Where that account lives.
+    /// The account's platform.
     pub platform: Platform,
-    /// What is read there.
+    /// The dataset it reads.
     pub dataset: DatasetName,
-    /// The form of the file.
+    /// The format of the file.
     pub format: ExportFormat,
-    /// Whether a csv file begins with a byte order mark.
+    /// Whether a CSV file begins with a byte order mark.
     pub csv_bom: bool,
-    /// The only columns of the file, in their order; none: all of them.
+    /// The columns of the file, in order; none: all of them.
     pub columns: Option<Vec<String>>,
-    /// What the dataset needs to know besides, as a JSON object.
+    /// Further parameters of the dataset, as a JSON object.
     pub params: String,
-    /// From when on rows are taken, as the caller wrote it.
+    /// The start of the window, as the caller wrote it.
     pub start_date: Option<String>,
-    /// Until when, as the caller wrote it.
+    /// The end of the window, as the caller wrote it.
     pub end_date: Option<String>,
-    /// The most rows of the file.
+    /// The maximum number of rows in the file.
     pub max_rows: Option<i64>,
-    /// What it costs.
+    /// Its cost.
     pub cost: Credits,
-    /// What became of that.
+    /// Whether the cost is held, charged or refunded.
     pub credits: ExportCredits,
-    /// Where it stands.
+    /// Its state.
     pub state: ExportState,
-    /// Claims since the last new page.
+    /// The number of claims since the last new page.
     pub attempt: i64,
-    /// Pages of the platform that were read, as last written down.
+    /// The number of platform pages read, as last recorded.
     pub pages: i64,
-    /// Rows taken from them.
+    /// The number of rows taken from them.
     pub rows_read: i64,
-    /// How long workers have been at it, as last written down, in microseconds.
+    /// How long workers have worked on it, as last recorded, in microseconds.
     pub worked_micros: i64,
-    /// What a worker does for it, as last written down.
+    /// What its worker is doing, as last recorded.
     pub doing: ExportActivity,
     /// The finished file.
     pub output: Option<ExportOutput>,
     /// Why it failed.
     pub error: Option<ExportFailure>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Timestamp,
-    /// When a worker first took it.
+    /// When a worker first claimed it.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-    /// When its file goes.
+    /// When its file expires.
     pub expires_at: Option<Timestamp>,
     /// The fencing token of the newest claim; 0 before the first.
     pub lease_token: i64,
-    /// Why its file is gone, or the export itself. A completed export has one where the storage did not have the file.
+    /// Why its file or the export itself was removed. Also set on a completed export whose file is
+    /// missing from the storage.
     pub removal: Option<FileRemoval>,
 }
 
-/// Why something is gone.
+/// Why and when a file or an export was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRemoval {
-    /// Why.
+    /// The reason.
     pub reason: ExportRemoval,
-    /// Since when; for a missing file, when that was found out.
+    /// When it was removed; for a missing file, when that was discovered.
     pub at: Timestamp,
 }
 
 impl Export {
-    /// Its state as its customer is shown it: one whose file is missing is no longer `completed`.
+    /// The state as shown to its customer: an export whose file is missing is no longer
+    /// `completed`.
     pub fn shown_state(&self) -> ExportState {
         if self.state == ExportState::Completed && self.removal.is_some() {
             ExportState::Expired
@@ -117,88 +120,89 @@ impl Export {
 /// A finished file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportOutput {
-    /// Its name in the storage.
+    /// Its object key in the storage.
     pub key: String,
-    /// SHA-256 of its bytes, in hexadecimal digits.
+    /// SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
     /// Its length in bytes.
     pub bytes: i64,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: i64,
 }
 
 /// Why an export failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportFailure {
-    /// What clients match.
+    /// The error code that clients match.
     pub code: String,
-    /// What happened, for people.
+    /// An explanation for people.
     pub message: String,
 }
 
-/// An export to be made, and who asks for it.
+/// A request for an export.
 #[derive(Debug, Clone)]
 pub struct NewExport {
     /// Its id.
     pub id: ExportId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
-    /// The key it is asked for with.
+    /// The key that requests it.
     pub key: KeyId,
-    /// The secret of that key: refused when it was rotated away or revoked meanwhile.
+    /// The secret of that key. The export is refused if the secret was rotated away or revoked
+    /// meanwhile.
     pub key_hash: KeyHash,
-    /// The account to be read.
+    /// The account to read.
     pub account: CreatorId,
-    /// Where it is expected to live.
+    /// The platform that the account is expected to be on.
     pub platform: Platform,
-    /// What is read.
+    /// The dataset to read.
     pub dataset: DatasetName,
-    /// The form of the file.
+    /// The format of the file.
     pub format: ExportFormat,
-    /// Whether a csv file begins with a byte order mark.
+    /// Whether a CSV file begins with a byte order mark.
     pub csv_bom: bool,
-    /// The only columns of the file, in their order; none: all of them.
+    /// The columns of the file, in order; none: all of them.
     pub columns: Option<Vec<String>>,
-    /// A JSON object.
+    /// Further parameters of the dataset, as a JSON object.
     pub params: String,
     /// As the caller wrote it.
     pub start_date: Option<String>,
     /// As the caller wrote it.
     pub end_date: Option<String>,
-    /// One or more.
+    /// The maximum number of rows in the file; one or more.
     pub max_rows: Option<i64>,
-    /// What it costs; zero or more.
+    /// Its cost; zero or more.
     pub cost: Credits,
-    /// Now.
+    /// The current time.
     pub created_at: Timestamp,
-    /// The most exports of a customer that may wait for a worker.
+    /// The maximum number of a customer's exports that may wait for a worker.
     pub pending_max: i64,
-    /// The Idempotency-Key it came with, and the answer to keep.
+    /// The `Idempotency-Key` it came with, and the response to keep.
     pub idempotency: Option<(IdempotencyClaim, StoredAnswer)>,
 }
 
-/// What became of the wish for an export.
+/// The outcome of a request for an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportCreation {
-    /// It is written down and its credits are set aside.
+    /// It is stored and its credits are held.
     Created {
-        /// What is available after it.
+        /// The available credits afterwards.
         balance: Credits,
     },
-    /// The Idempotency-Key was used before.
+    /// The `Idempotency-Key` was used before.
     Repeated(ExistingRequest),
     /// The key, its secret or its customer is no longer accepted.
     KeyRefused,
-    /// The key may only read.
+    /// The key is read-only.
     KeyReadOnly,
     /// There is no such account on that platform, or the key may not use it.
     NoAccount,
-    /// The plan has no room for the account.
+    /// The account is inactive.
     AccountInactive {
-        /// Whether its customer switched it off.
+        /// Whether its customer switched it off; otherwise it has no slot.
         is_switched_off: bool,
     },
-    /// As many exports of the customer wait as may.
+    /// The maximum number of the customer's exports is waiting.
     TooManyPending,
     /// The key's budget of this month does not cover the cost.
     BudgetExhausted {
@@ -211,68 +215,68 @@ pub enum ExportCreation {
     },
     /// The balance does not cover the cost.
     Insufficient {
-        /// What is available.
+        /// The available credits.
         balance: Credits,
     },
 }
 
-/// Who looks for work, and for how long it is taken.
+/// A node that claims exports, and the terms of its claims.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportClaimant {
     /// The node.
     pub node: NodeId,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
-    /// Until when nobody else takes it.
+    /// When the lease expires.
     pub lease_until: Timestamp,
-    /// The most exports of one customer that are worked on at once.
+    /// The maximum number of one customer's exports that run concurrently.
     pub running_max: i64,
-    /// An export that was claimed so often without a new page is left to the reaper.
+    /// An export with this many claims without a new page is left to the reaper.
     pub attempts_max: i64,
 }
 
-/// The right to work on an export, as long as it lasts.
+/// The time-limited right to work on an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportLease {
     /// The export.
     pub export: ExportId,
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The fencing token.
     pub token: i64,
 }
 
-/// What a worker does for an export.
+/// What a worker is doing for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExportActivity {
-    /// What it does; nothing before the first worker.
+    /// The phase; none before the first worker.
     pub phase: Option<ExportPhase>,
-    /// Rows of the platform's list, where the platform tells.
+    /// The number of rows in the platform's list, if it reports that.
     pub list_rows: Option<i64>,
-    /// How many of them were read, also those that are not taken.
+    /// How many of them were read, including rows that are not taken.
     pub list_rows_read: i64,
-    /// Until when nothing is asked of the platform.
+    /// Until when no requests are made to the platform.
     pub waiting_until: Option<Timestamp>,
 }
 
-/// How far a worker is, over all attempts.
+/// Progress of an export, over all attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExportProgress {
-    /// Pages of the platform.
+    /// The number of platform pages read.
     pub pages: i64,
-    /// Rows taken from them.
+    /// The number of rows taken from them.
     pub rows: i64,
-    /// How long workers have been at it, in microseconds.
+    /// How long workers have worked on it, in microseconds.
     pub worked_micros: i64,
 }
 
-/// Whether a lease goes on.
+/// The outcome of a lease renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseRenewal {
-    /// Until the time that was asked for.
+    /// The lease is extended to the requested time.
     Kept,
-    /// Somebody asked for the export's end; the lease stands as it was.
+    /// The export is being canceled; the lease is unchanged.
     Cancelling,
-    /// It is somebody else's, or over: nothing more may be written.
+    /// The lease has expired or passed to another worker: nothing more may be written.
     Lost,
 }

@@ -21,36 +21,36 @@ const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, f
 /// Which exports to list.
 #[derive(Debug, Clone)]
 pub struct ExportList {
-    /// Whose.
+    /// The customer whose exports to list.
     pub customer: CustomerId,
     /// Only those of this account.
     pub account: Option<CreatorId>,
-    /// Only those of these accounts; empty: of all.
+    /// Only those of these accounts; empty for all.
     pub allowed_accounts: Vec<CreatorId>,
     /// Only those of this platform.
     pub platform: Option<Platform>,
     /// Only those of this dataset.
     pub dataset: Option<DatasetName>,
-    /// Only those that are shown in this state. Without it, all but those that were deleted.
+    /// Only those shown in this state; none for all but deleted ones.
     pub state: Option<ExportState>,
-    /// Only those made before this one.
+    /// Only those created before this one.
     pub before: Option<ExportId>,
-    /// At most so many.
+    /// The page size.
     pub limit: i64,
 }
 
-/// How many exports there are that are not over.
+/// The number of open exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExportCounts {
-    /// No worker has them yet.
+    /// Waiting for a worker.
     pub pending: i64,
-    /// A worker has them.
+    /// Claimed by a worker.
     pub running: i64,
-    /// When the oldest of those that wait was asked for.
+    /// When the oldest waiting export was requested.
     pub oldest_pending: Option<Timestamp>,
 }
 
-/// The customer's export of that id. One that was deleted is not found.
+/// The customer's export with this id. Deleted exports are not found.
 pub async fn find(
     store: &Store,
     id: ExportId,
@@ -59,7 +59,7 @@ pub async fn find(
     find_in(&mut store.read().await?, id, customer).await
 }
 
-/// The export of that id, whoever it belongs to: for staff and for workers.
+/// The export with this id, of any customer: for staff and workers.
 pub async fn find_of_any(store: &Store, id: ExportId) -> Result<Option<Export>, StoreError> {
     const WHERE: &str = "from export_jobs where id = $1 and state <> 'deleted'";
     let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
@@ -101,7 +101,7 @@ pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, Sto
     rows.iter().map(export).collect()
 }
 
-/// How many exports wait and run.
+/// The numbers of waiting and running exports.
 pub async fn count(store: &Store) -> Result<ExportCounts, StoreError> {
     const SQL: &str = "
         select count(case when state = 'pending' then 1 end), count(case when state <> 'pending' then 1 end),
@@ -128,7 +128,7 @@ pub(super) async fn find_in(
     row.map(|row| export(&row)).transpose()
 }
 
-/// A statement that ends with `returning `, giving whole exports.
+/// Completes a statement that ends with `returning `, so that it returns whole exports.
 pub(super) fn with_columns(sql: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("{sql}{COLUMNS}"))
 }
@@ -161,7 +161,7 @@ pub(super) fn export(row: &SqlRow) -> Result<Export, StoreError> {
     let expires_at = row.optional_time(25)?;
     let removal = match row.optional_text(30)? {
         Some(_) => Some(FileRemoval { reason: row.parse(30, TABLE)?, at: row.time(31)? }),
-        // Files that expired before reasons were kept had no other.
+        // Files that expired before reasons were recorded were removed by retention.
         None => expires_at
             .filter(|_| state == ExportState::Expired)
             .map(|at| FileRemoval { reason: ExportRemoval::Retention, at }),

@@ -1,7 +1,7 @@
-//! One transaction of the writer: what it reads, decides and writes, in this order on both databases.
+//! One transaction of the writer. It reads, decides and writes, in this order on both databases.
 //!
-//! Calls are locked before balances, and balances in the order of their customers, by everybody: so no
-//! two transactions wait for each other.
+//! Every transaction locks calls before balances, and balances in the order of their customers, so
+//! that no two transactions deadlock.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,19 +28,20 @@ use crate::{StoreError, store::DatabaseKind};
 
 type CustomerSet = HashSet<CustomerId, RandomState>;
 
-/// What a transaction decided, to be told once it is committed.
+/// What a transaction decided, to be reported once it is committed.
 pub(crate) struct BatchDecisions {
-    /// One for each hold of the batch, in its order.
+    /// One outcome for each hold of the batch, in order.
     pub(crate) holds: Vec<HoldOutcome>,
-    /// The calls that this transaction ended, but those whose end came with their hold.
+    /// The calls that this transaction settled, except those whose settlement came with their hold.
     pub(crate) ended: HashSet<CallId>,
-    /// What the customers concerned have available.
+    /// The available credits of the affected customers.
     pub(crate) balances: Vec<(CustomerId, Credits)>,
-    /// A call that shows whether the transaction was committed: inserted by it, or ended by it.
+    /// A call that was inserted or settled by the transaction, which shows whether it was
+    /// committed.
     pub(crate) probe: Option<CommitProbe>,
 }
 
-/// What to look for when nobody knows whether a commit succeeded.
+/// What to look up when the outcome of a commit is unknown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommitProbe {
     pub(crate) call_id: CallId,
@@ -48,7 +49,7 @@ pub(crate) struct CommitProbe {
     pub(crate) change: ProbeChange,
 }
 
-/// What the transaction did to the call of its probe.
+/// What the transaction did to the probe's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProbeChange {
     Inserted,
@@ -64,7 +65,7 @@ pub(crate) async fn write(
 ) -> Result<BatchDecisions, StoreError> {
     cache.refresh(tx);
     let new = new_calls(batch);
-    // A call whose hold is in this batch too is written once, as it ended.
+    // A call whose hold is also in this batch is written once, as ended.
     let (at_once, later): (Vec<CallEnd<'_>>, Vec<CallEnd<'_>>) = batch
         .resolutions
         .iter()
@@ -79,7 +80,7 @@ pub(crate) async fn write(
     let holds = decide(tx, batch, (&mut balances, &mut budgets), cache).await?;
     let is_usage_read = budgets.are_asked();
     let probe = probe(batch, &holds, &ended);
-    // From the last to the first: asked for twice, the first end counts.
+    // In reverse order, so that the first of several settlements of a call wins.
     let ends: HashMap<CallId, CallEnd<'_>> =
         at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
     let results = HoldResults { holds: &holds, ends: &ends, renewals: &renewals };
@@ -105,7 +106,7 @@ pub(crate) async fn write(
     })
 }
 
-/// Inserts calls, saves balances and counts what has ended.
+/// Inserts calls, saves balances and adds settled calls to the usage counts.
 async fn write_down(
     tx: &mut Tx,
     (calls, saving): (BatchedStatement<'_>, BatchedStatement<'_>),
@@ -122,7 +123,8 @@ async fn write_down(
     cache.usage_deltas(tx).await?.take(tx, counted, is_usage_read).await
 }
 
-/// The calls that begin in this batch, for the ends and renewals that came apart from their holds.
+/// The calls that begin in this batch, to find settlements and renewals that came separately from
+/// their holds.
 fn new_calls(batch: &RequestBatch) -> HashSet<CallId> {
     if batch.resolutions.is_empty() && batch.renewals.is_empty() {
         return HashSet::new();
@@ -130,8 +132,8 @@ fn new_calls(batch: &RequestBatch) -> HashSet<CallId> {
     batch.holds.iter().map(|request| request.hold.call_id).collect()
 }
 
-/// Ends the calls whose holds are at hand, adding them to those that have ended; then locks the balances of all
-/// customers concerned, and reads what the holds are decided by. What is known is not read again.
+/// Settles the calls whose holds are in memory, adding them to `ended`. Then locks the balances of
+/// all affected customers and reads what the decisions on holds need, except what is cached.
 async fn read<'a>(
     tx: &mut Tx,
     batch: &RequestBatch,
@@ -158,7 +160,7 @@ async fn read<'a>(
     Ok(balances)
 }
 
-/// Whether a batch that ended with an unknown commit is in the database. The lock waits for the end of a
+/// Whether a batch whose commit has an unknown outcome is in the database. The lock waits for a
 /// transaction that the server may still be committing.
 pub(crate) async fn is_written(tx: &mut Tx, probe: CommitProbe) -> Result<bool, StoreError> {
     const SQL: &str = "select state from calls where id = $1";
@@ -193,7 +195,7 @@ fn probe(
     })
 }
 
-/// Decides every hold in the order it was asked for.
+/// Decides every hold, in request order.
 async fn decide(
     tx: &mut Tx,
     batch: &RequestBatch,
@@ -205,7 +207,7 @@ async fn decide(
         let hold = &request.hold;
         let secret = cache.secrets.get(&hold.key_hash).filter(|secret| secret.opens(hold));
         let version = cache.version(hold.customer, &hold.account);
-        // Nothing was reserved for a hold that only asks whether it is a repetition.
+        // On SQLite, a hold without a reservation may only be a repetition.
         let may_take = request.reserved || tx.database() == DatabaseKind::Postgres;
         let outcome = if secret.is_none() {
             HoldOutcome::KeyRefused
@@ -227,7 +229,7 @@ async fn decide(
     Ok(outcomes)
 }
 
-/// Takes the credits and the Idempotency-Key, or neither.
+/// Takes both the credits and the `Idempotency-Key`, or neither.
 async fn take(
     tx: &mut Tx,
     hold: &Hold,
@@ -264,7 +266,7 @@ async fn repeated(tx: &mut Tx, hold: &Hold) -> Result<Option<HoldOutcome>, Store
     Ok(existing.map(HoldOutcome::Idempotency))
 }
 
-/// Writes the row of an Idempotency-Key, over one whose time is over. False when the key is in use.
+/// Writes the row of an `Idempotency-Key`, replacing an expired one. False if the key is in use.
 async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into idempotency
@@ -286,7 +288,7 @@ async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result
     Ok(tx.execute(SQL, &values).await? == 1)
 }
 
-/// What reads these secrets, by their hashes.
+/// The statement that reads these secrets, by their hashes.
 fn secrets_of(wanted: &HashMap<String, KeyHash>) -> BatchedStatement<'_> {
     const SQL: &str = "
         with v (hash) as ({rows})
@@ -314,7 +316,7 @@ fn secrets_of(wanted: &HashMap<String, KeyHash>) -> BatchedStatement<'_> {
     BatchedStatement::over(SQL, table, GIVES)
 }
 
-/// What reads the versions of the accounts that the holds are for, unless they are known.
+/// The statement that reads the account versions that the holds need, except cached ones.
 fn versions_of<'a>(batch: &'a RequestBatch, cache: &WriterCache) -> BatchedStatement<'a> {
     const SQL: &str = "
         with v (customer_id, creator_id) as ({rows})
@@ -331,13 +333,13 @@ fn versions_of<'a>(batch: &'a RequestBatch, cache: &WriterCache) -> BatchedState
     BatchedStatement::over(SQL, table, &[SqlKind::Text, SqlKind::Text, SqlKind::Int])
 }
 
-/// What is known of the holds of a batch when their calls are inserted.
+/// What is known about the holds of a batch when their calls are inserted.
 struct HoldResults<'b, 'a> {
-    /// One for each hold, in their order.
+    /// One outcome for each hold, in order.
     holds: &'b [HoldOutcome],
-    /// The calls that ended in the same batch.
+    /// The calls settled in the same batch.
     ends: &'b HashMap<CallId, CallEnd<'a>>,
-    /// The calls whose expiry was put off in the same batch.
+    /// The calls renewed in the same batch.
     renewals: &'b HashMap<CallId, Timestamp>,
 }
 
@@ -349,7 +351,8 @@ impl HoldResults<'_, '_> {
     }
 }
 
-/// What inserts the calls that were granted, those that have ended already as they ended.
+/// The statement that inserts the granted calls. Calls that have already ended are inserted as
+/// ended.
 fn inserting<'a>(
     batch: &'a RequestBatch,
     results: &HoldResults<'_, '_>,
@@ -361,7 +364,7 @@ fn inserting<'a>(
                 resolved_at, duration_ms, upstream_ms, idempotency_hash)
         {rows}";
     let mut table = RowTable::new(CALL_COLUMNS);
-    // In the order of the index by their ids: the next row is beside the last one.
+    // Sorted by id, so that neighboring rows are neighbors in the index.
     let mut granted: Vec<&HoldRequest> = results.held(batch).collect();
     granted.sort_unstable_by_key(|request| request.hold.call_id);
     for request in granted {
@@ -397,12 +400,12 @@ fn inserting<'a>(
     BatchedStatement::over(SQL, table, &[])
 }
 
-/// The end that came with a hold.
+/// The settlement that came with a hold.
 fn end_of(request: &HoldRequest) -> Option<CallEnd<'_>> {
     request.end.as_ref().map(|end| CallEnd::of(&end.resolution))
 }
 
-/// Those of the granted calls whose end came with their hold.
+/// The granted calls whose settlement came with their hold.
 fn ended_together<'a>(
     batch: &'a RequestBatch,
     results: &HoldResults<'_, '_>,
@@ -410,7 +413,7 @@ fn ended_together<'a>(
     results.held(batch).filter_map(|request| Some(SettledCall::of(&request.hold, end_of(request)?)))
 }
 
-/// Those whose end is in the same batch, but came apart from their hold.
+/// The granted calls whose settlement is in the same batch, but came separately from the hold.
 fn ended_at_once<'a>(
     batch: &'a RequestBatch,
     results: &HoldResults<'_, 'a>,
@@ -447,7 +450,7 @@ const CALL_COLUMNS: &[SqlKind] = &[
     SqlKind::Text,
 ];
 
-/// The latest expiry asked for, for each call.
+/// The latest requested expiry of each call.
 fn latest(renewals: &[(CallId, Timestamp)]) -> HashMap<CallId, Timestamp> {
     let mut latest = HashMap::new();
     for (call_id, expires_at) in renewals {

@@ -1,9 +1,9 @@
-//! Budgets of keys: what a key may spend in a UTC month, decided in the transaction of the hold.
+//! Budgets: what a key may spend in a UTC month, decided in the transaction of the hold.
 //!
-//! Nothing is counted twice: a key has used what its ended calls and exports of the month were charged and what its
-//! open ones hold, read while the customer's balance is locked, which everybody needs who holds or ends a call of
-//! that customer. So a refund gives its credits back to the budget by itself, and a key without a budget
-//! costs nothing but looking whether it has one.
+//! There is no separate counter. A key's use is the sum of what its settled calls and exports of
+//! the month were charged and what its open ones hold, read under the lock on the customer's
+//! balance, which every hold and settlement of that customer needs. So a refund also returns
+//! credits to the budget, and a key without a budget costs nothing extra.
 
 use std::collections::HashMap;
 
@@ -16,21 +16,23 @@ use super::{Hold, HoldOutcome};
 use crate::StoreError;
 use crate::tx::Tx;
 
-/// What the keys with a budget have used, as a transaction that has locked their customers sees it.
+/// The use of keys with a budget, as seen by a transaction that has locked their customers'
+/// balances.
 pub(crate) struct KeyBudgets<'b> {
     /// By key and the first day of the month.
     used: HashMap<(KeyId, UtcDay), i64>,
-    /// Calls that this transaction has closed but not yet booked: they are neither open nor in the sums.
+    /// Calls that this transaction has settled but not yet counted as usage: they are neither open
+    /// nor in the sums.
     unbooked: &'b [SettledCall<'b>],
 }
 
 impl<'b> KeyBudgets<'b> {
-    /// In a transaction that has closed these calls and books them later.
+    /// For a transaction that has settled these calls and counts them later.
     pub(crate) fn beside(unbooked: &'b [SettledCall<'b>]) -> Self {
         Self { used: HashMap::new(), unbooked }
     }
 
-    /// Why this budget does not cover the hold; nothing when it does.
+    /// The refusal if this budget does not cover the hold.
     pub(crate) async fn refuse(
         &mut self,
         tx: &mut Tx,
@@ -58,12 +60,12 @@ impl<'b> KeyBudgets<'b> {
         }))
     }
 
-    /// Whether any were looked up.
+    /// Whether any budget was looked up.
     pub(crate) fn are_asked(&self) -> bool {
         !self.used.is_empty()
     }
 
-    /// Counts a hold that was just decided. Does nothing for a key without a budget.
+    /// Adds a hold that was just granted. Does nothing for a key without a budget.
     pub(crate) fn note(&mut self, hold: &Hold, outcome: &HoldOutcome) {
         if self.used.is_empty() || !outcome.is_held() {
             return;
@@ -88,8 +90,8 @@ pub(crate) async fn used_in(
     key: KeyId,
     day: UtcDay,
 ) -> Result<i64, StoreError> {
-    // Few calls are open at any moment: they are looked through by their own index, not by that of the key's
-    // whole history, which the joined empty text keeps the database from taking.
+    // Few calls are open at any moment, so they are scanned by the index of open calls. The `|| ''`
+    // keeps the database from using the index of the key's whole history.
     const SQL: &str = "
         select cast(
             coalesce((select sum(credits) from usage_by_day

@@ -1,4 +1,5 @@
-//! Usage: ended calls counted by key and day, and by endpoint and day, in the transaction that ends them.
+//! Usage: counts settled calls by key and day, and by endpoint and day, in the transaction that
+//! settles them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,11 +13,11 @@ use crate::sql::{SqlKind, SqlValue};
 use crate::statement_batch::BatchedStatement;
 use crate::tx::RowTable;
 
-/// What ended calls add to the counts, by endpoint and key.
+/// What settled calls add to the usage counts, by endpoint and key.
 #[derive(Debug, Default)]
 pub(crate) struct EndedCallCounts<'a>(BTreeMap<CountedEndpoint<'a>, BTreeMap<KeyId, CallCounts>>);
 
-/// A route of a customer's account, and a day by its number.
+/// A route of a customer's account, and a day number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CountedEndpoint<'a> {
     pub(super) customer: CustomerId,
@@ -25,7 +26,7 @@ pub(super) struct CountedEndpoint<'a> {
     pub(super) names: [Cow<'a, str>; 4],
 }
 
-/// What was counted.
+/// The counts of one key at one endpoint and day.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CallCounts {
     pub(super) calls: i64,
@@ -65,7 +66,7 @@ impl CountedEndpoint<'_> {
 }
 
 impl<'a> EndedCallCounts<'a> {
-    /// Counts calls.
+    /// Counts these calls.
     pub(crate) fn of(calls: &'a [SettledCall<'_>]) -> Self {
         let mut counted = Self::default();
         for call in calls {
@@ -86,12 +87,12 @@ impl<'a> EndedCallCounts<'a> {
         self.0.is_empty()
     }
 
-    /// How many keys were counted at how many endpoints.
+    /// The number of (endpoint, key) pairs.
     pub(crate) fn len(&self) -> usize {
         self.0.values().map(BTreeMap::len).sum()
     }
 
-    /// A row for each key at each endpoint.
+    /// One row for each key at each endpoint.
     pub(super) fn rows(&self) -> RowTable<'_> {
         let mut rows = RowTable::new(PENDING_KINDS);
         for (CountedEndpoint { customer, day, names }, keys) in &self.0 {
@@ -117,7 +118,7 @@ impl<'a> EndedCallCounts<'a> {
         rows
     }
 
-    /// What adds them to the counts of days and of endpoints.
+    /// The statements that add the counts to the tables by day and by endpoint.
     pub(crate) fn parts(&self) -> [BatchedStatement<'_>; 2] {
         let mut days: BTreeMap<(CustomerId, KeyId, i64), CallCounts> = BTreeMap::new();
         let mut routes = RowTable::new(ROUTE_KINDS);
@@ -161,7 +162,7 @@ impl<'a> EndedCallCounts<'a> {
 }
 
 impl EndedCallCounts<'static> {
-    /// Adds what was counted elsewhere.
+    /// Adds other counts.
     pub(crate) fn add(&mut self, other: EndedCallCounts<'_>) {
         for (endpoint, keys) in other.0 {
             let own = self.0.entry(endpoint.into_owned()).or_default();

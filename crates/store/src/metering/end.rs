@@ -1,4 +1,4 @@
-//! The one place where calls end, whoever ends them: the batch, the recovery at start, the sweeper.
+//! Settling calls, whether by the batch, by recovery at start or by the sweeper.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
@@ -19,7 +19,7 @@ use crate::sql::{SqlKind, SqlRow, SqlValue, hex};
 use crate::statement_batch::BatchedStatement;
 use crate::tx::{RowTable, Tx};
 
-/// How a call ends, whoever says so.
+/// How a call ends, whichever part of the code ends it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallEnd<'a> {
     pub(crate) call_id: CallId,
@@ -32,7 +32,7 @@ pub(crate) struct CallEnd<'a> {
     pub(crate) frees_key: bool,
 }
 
-/// A call that has just ended, and what its end is booked by.
+/// A call that was just settled, with what its settlement is recorded by.
 #[derive(Debug, Clone)]
 pub(crate) struct SettledCall<'a> {
     pub(crate) end: CallEnd<'a>,
@@ -48,7 +48,7 @@ pub(crate) struct SettledCall<'a> {
 }
 
 impl<'a> CallEnd<'a> {
-    /// The end of a call that nobody saw ending.
+    /// The end of a call that was never reported.
     pub(crate) const fn unseen(call_id: CallId, outcome: Outcome, resolved_at: Timestamp) -> Self {
         Self {
             call_id,
@@ -62,7 +62,7 @@ impl<'a> CallEnd<'a> {
         }
     }
 
-    /// The end that the owner of a call asked for.
+    /// The end that the call's owner reported.
     pub(crate) fn of(resolution: &'a CallResolution) -> Self {
         Self {
             call_id: resolution.call_id,
@@ -76,19 +76,19 @@ impl<'a> CallEnd<'a> {
         }
     }
 
-    /// What a call of this cost is charged.
+    /// What a call with this cost is charged.
     pub(crate) const fn credits(&self, cost: i64) -> i64 {
         if self.outcome.is_charged() { cost } else { 0 }
     }
 
-    /// The status as it is stored.
+    /// The status as stored.
     pub(crate) fn status_number(&self) -> Option<i64> {
         self.status.map(i64::from)
     }
 }
 
 impl<'a> SettledCall<'a> {
-    /// The end of a call whose hold is at hand.
+    /// A call settled with this end, whose hold is in memory.
     pub(crate) fn of(hold: &'a Hold, end: CallEnd<'a>) -> Self {
         Self {
             end,
@@ -105,7 +105,7 @@ impl<'a> SettledCall<'a> {
     }
 }
 
-/// What an end changes in the row of its call, if that is still held.
+/// The columns that settling a call sets in its row, if it is still held.
 const COLUMNS: &[(&str, SqlKind)] = &[
     ("id", SqlKind::Text),
     ("state", SqlKind::Text),
@@ -130,10 +130,10 @@ fn row_of(end: &CallEnd<'_>) -> [SqlValue<'static>; 8] {
     ]
 }
 
-/// What ends calls whose holds are at hand, and need not be read; `closed_own` reads what it gives.
+/// The statement that settles calls whose holds are in memory. `closed_own` takes its rows.
 ///
-/// The joined empty text, here and below, keeps PostgreSQL from looking for each call among all that are open, by the
-/// index of those, which it takes for shorter than that of the ids.
+/// The `|| ''`, here and below, keeps PostgreSQL from looking up each call in the index of open
+/// calls, which it estimates to be cheaper than the index by id.
 pub(crate) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement<'static> {
     const SQL: &str = "
         update calls set
@@ -144,7 +144,7 @@ pub(crate) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement
     let mut seen = HashSet::with_capacity(ends.len());
     let mut values = Vec::with_capacity(ends.len() * COLUMNS.len());
     for (end, _) in ends {
-        // Asked for twice, the first end counts.
+        // The first of several settlements of a call wins.
         if seen.insert(end.call_id) {
             values.extend(row_of(end));
         }
@@ -152,7 +152,7 @@ pub(crate) fn closing_own(ends: &[(CallEnd<'_>, Arc<Hold>)]) -> BatchedStatement
     BatchedStatement::update(SQL, COLUMNS, values)
 }
 
-/// Those of the calls that were still held.
+/// The calls that were still held.
 pub(crate) fn closed_own<'a>(
     ends: &'a [(CallEnd<'a>, Arc<Hold>)],
     rows: &[SqlRow],
@@ -170,8 +170,8 @@ pub(crate) fn closed_own<'a>(
         .collect()
 }
 
-/// Ends the calls that are still held; gives those that were. The others were ended by somebody else, and
-/// stay as they are.
+/// Settles the calls that are still held and returns those. Calls that had already ended stay as
+/// they are.
 pub(crate) async fn close<'a>(
     tx: &mut Tx,
     ends: &[CallEnd<'a>],
@@ -197,7 +197,7 @@ pub(crate) async fn close<'a>(
     let mut table = RowTable::new(KINDS);
     let mut by_id = BTreeMap::new();
     for end in ends {
-        // Asked for twice, the first end counts.
+        // The first of several settlements of a call wins.
         if let Entry::Vacant(place) = by_id.entry(end.call_id) {
             place.insert(*end);
             table.push(row_of(end));
@@ -213,8 +213,8 @@ pub(crate) async fn close<'a>(
         .collect()
 }
 
-/// Books ended calls: credits, usage, and what their Idempotency-Keys answer from now on. The balances
-/// must be locked, and are saved by the caller.
+/// Records settled calls: credits, usage, and what their `Idempotency-Key`s return from now on. The
+/// balances must be locked; the caller saves them.
 pub(crate) async fn book(
     tx: &mut Tx,
     balances: &mut LockedBalances,
@@ -226,7 +226,7 @@ pub(crate) async fn book(
     end_idempotency(tx, calls).await
 }
 
-/// Charges or gives back what ended calls have held.
+/// Charges or refunds what settled calls have held.
 pub(crate) fn settle(
     balances: &mut LockedBalances,
     calls: &[SettledCall<'_>],
@@ -244,7 +244,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// What later requests with the keys of these calls get.
+/// Sets what later requests with the `Idempotency-Key`s of these calls get.
 pub(crate) async fn end_idempotency(
     tx: &mut Tx,
     calls: &[SettledCall<'_>],
@@ -257,7 +257,8 @@ pub(crate) async fn end_idempotency(
     Ok(())
 }
 
-/// What a later request with the same key gets. A call that was certainly not carried out frees its key.
+/// Sets what a later request with the same key gets. A call that was certainly not carried out
+/// frees its key.
 async fn end_key(tx: &mut Tx, call: &SettledCall<'_>, hash: &str) -> Result<(), StoreError> {
     const FREE: &str = "
         delete from idempotency where customer_id = $1 and key_hash = $2 and call_id = $3";

@@ -1,4 +1,4 @@
-//! The side of those who ask: reservations, ends and renewals go into the writer's queue.
+//! The callers' side: puts reservations, settlements and renewals into the writer's queue.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use super::{CallResolution, Hold, HoldOutcome, HoldRefusal, MeterOptions, MeterS
 use crate::balance_cache::{BalanceCache, CreditTaking};
 use crate::{Store, StoreError};
 
-/// Where credits are reserved and calls are ended. Clones share one writer.
+/// Reserves credits and settles calls. Clones share one writer.
 #[derive(Clone)]
 pub struct Meter {
     store: Store,
@@ -30,18 +30,19 @@ pub struct Meter {
     _open: Arc<OpenQueue>,
 }
 
-/// What a meter and its reservations have in common; each runtime has its own, so that only its calls count it.
+/// State shared by a meter and its reservations. Each runtime has its own, so that its reference
+/// count is not contended between runtimes.
 struct MeterHandle {
     shared: Arc<SharedQueue>,
-    /// The mailbox in which outcomes are handed out.
+    /// The mailbox that receives outcomes for this runtime.
     mailbox: Option<usize>,
 }
 
-/// What the writer and the meters have in common.
+/// State shared by the writer and all meters.
 #[derive(Default)]
 pub(crate) struct SharedQueue {
     pub(crate) queue: MeterQueue,
-    /// Since when the writer is at what it does now; nothing while it waits for something to do.
+    /// When the writer started what it is doing now; none while it is idle.
     busy_since: Mutex<Option<Instant>>,
     mailboxes: Mutex<Vec<Arc<Mailbox>>>,
     pub(crate) late_resolutions: AtomicU64,
@@ -49,12 +50,12 @@ pub(crate) struct SharedQueue {
 }
 
 impl SharedQueue {
-    /// The writer begins something that the database must end.
+    /// Called before the writer waits for the database.
     pub(crate) fn begin_work(&self) {
         *self.busy() = Some(Instant::now());
     }
 
-    /// The writer has ended it, however it came out.
+    /// Called when it has finished, successfully or not.
     pub(crate) fn end_work(&self) {
         *self.busy() = None;
     }
@@ -63,7 +64,7 @@ impl SharedQueue {
         self.busy_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the writer has been at what it does now.
+    /// How long the writer has been busy with its current work.
     fn busy_for(&self) -> Duration {
         self.busy().map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -100,7 +101,7 @@ pub(crate) fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter
 }
 
 impl Meter {
-    /// The same meter for those who run on one runtime, and the dispatcher to be spawned there.
+    /// A clone of this meter for the tasks of one runtime, with a dispatcher to spawn there.
     pub fn on_one_runtime(&self) -> (Self, OutcomeDispatcher) {
         let shared = Arc::clone(&self.desk.shared);
         let (mailbox, number) = shared.add_mailbox();
@@ -108,27 +109,28 @@ impl Meter {
         (Self { desk, ..self.clone() }, OutcomeDispatcher::new(mailbox))
     }
 
-    /// Whether a reservation alone is enough for a read to leave: on SQLite, where no other process can
-    /// take the same credits. On PostgreSQL wait for `PendingHold::durable`.
+    /// Whether a read may be sent on a reservation alone: on SQLite, where no other process can
+    /// take the same credits. On PostgreSQL, wait for `PendingHold::durable`.
     pub fn is_authority(&self) -> bool {
         self.store.balance_cache().is_some()
     }
 
-    /// What a customer may spend, where that is in memory: on SQLite, unless it must be read first.
+    /// A customer's balance, if it is in memory: on SQLite, unless it has to be read first.
     pub fn balance_in_memory(&self, customer: CustomerId) -> Option<Credits> {
         self.store.balance_cache()?.left(customer).map(Credits::from_whole)
     }
 
-    /// Asks for a hold. Returns as soon as it is queued, on SQLite with its cost reserved. Whoever gets a
-    /// reservation ends the call, also when the hold's outcome makes the call pointless; dropping the
-    /// reservation gives nothing back.
+    /// Requests a hold. Returns as soon as it is queued, on SQLite with its cost reserved. The
+    /// caller that gets a reservation must settle the call, even if the hold's outcome makes the
+    /// call pointless; dropping the reservation refunds nothing.
     pub async fn reserve(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
         Box::pin(self.reserve_within(hold, Duration::ZERO)).await
     }
 
-    /// As `reserve`, where nobody waits for the hold yet: unless somebody does, or the call ends, it may be
-    /// written as much later as `MeterOptions::patience` says. Only where a reservation alone is enough. The call is
-    /// ended and renewed by its reservation, which knows where the hold is.
+    /// Like `reserve`, for a caller that does not wait for the hold: it is written up to
+    /// `MeterOptions::patience` later, or earlier if the call ends or a caller starts to wait for
+    /// it. Only where a reservation alone is enough. Settle and renew the call through its
+    /// reservation, which knows where the hold is.
     pub async fn reserve_patiently(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
         self.reserve_within(hold, self.options.patience).await
     }
@@ -147,7 +149,7 @@ impl Meter {
         let reserved = match self.take(&hold).await? {
             None => false,
             Some(CreditTaking::Taken) => true,
-            // An earlier answer may have to be given again, which costs nothing: the batch decides.
+            // The request may be a repetition, whose replay costs nothing: the batch decides.
             Some(CreditTaking::TooLow(_) | CreditTaking::Unknown) if hold.idempotency.is_some() => {
                 false
             }
@@ -174,7 +176,8 @@ impl Meter {
         }
     }
 
-    /// Why there is no place for another hold: the database does not respond, or more is asked than it can write.
+    /// Why no further hold is accepted: the database does not respond, or there are more requests
+    /// than it can write.
     fn too_many(&self) -> HoldRefusal {
         let is_stuck = self.desk.shared.busy_for() > self.options.queue_age_max;
         if is_stuck || !self.store.is_healthy() {
@@ -184,20 +187,22 @@ impl Meter {
         }
     }
 
-    /// Ends a call whose reservation is not at hand; one that was reserved patiently is ended by its reservation
-    /// alone. Never lost: the writer tries until it is written. The handle may be dropped.
+    /// Settles a call whose reservation is not at hand. A call reserved with `reserve_patiently`
+    /// must be settled through its reservation. Never lost while the process runs: the writer
+    /// retries until it is written. The returned handle may be dropped.
     pub fn resolve(&self, resolution: CallResolution) -> PendingResolution {
         let (end, resolved) = awaited(resolution);
         self.desk.shared.queue.push_end(None, end);
         resolved
     }
 
-    /// Puts off the expiry of a call's hold, under the same condition. Does nothing to a call that has ended.
+    /// Extends a call's hold, under the same condition as `resolve`. Does nothing if the call has
+    /// ended.
     pub fn renew(&self, call_id: CallId, expires_at: Timestamp) {
         self.desk.shared.queue.push_renewal(call_id, expires_at);
     }
 
-    /// How the metering is doing.
+    /// The state of the metering.
     pub fn stats(&self) -> MeterStats {
         let shared = &self.desk.shared;
         let fill = shared.queue.fill();
@@ -210,7 +215,8 @@ impl Meter {
         }
     }
 
-    /// Reserves in the balance cache, reading the balance first where it is not known. Nothing on PostgreSQL.
+    /// Reserves in the balance cache, reading the balance first if it is unknown. None on
+    /// PostgreSQL.
     async fn take(&self, hold: &Hold) -> Result<Option<CreditTaking>, HoldRefusal> {
         let Some(balance_cache) = self.store.balance_cache() else {
             return Ok(None);
@@ -219,12 +225,14 @@ impl Meter {
         if taking != CreditTaking::Unknown {
             return Ok(Some(taking));
         }
-        // Boxed, so that a hold whose balance is known does not carry the room of a query.
+        // Boxed, so that the future of a hold with a known balance does not include that of a
+        // query.
         Box::pin(self.load(balance_cache, hold.customer)).await.map_err(HoldRefusal::Store)?;
         Ok(Some(balance_cache.take(hold.customer, hold.cost.whole())))
     }
 
-    /// Reads a balance while nobody else can write, so that no commit falls between reading and noting.
+    /// Reads a balance under the write lock, so that no commit falls between reading and storing
+    /// it.
     async fn load(
         &self,
         balance_cache: &BalanceCache,
@@ -245,7 +253,7 @@ impl std::fmt::Debug for Meter {
     }
 }
 
-/// A hold on its way to the database, and the way to its end.
+/// A queued hold, through which its call is settled.
 pub struct PendingHold {
     call_id: CallId,
     waiting: oneshot::Receiver<HoldOutcome>,
@@ -261,28 +269,27 @@ impl PendingHold {
         self.call_id
     }
 
-    /// Ends the call. Never lost: the writer tries until it is written.
+    /// Settles the call. Never lost while the process runs: the writer retries until it is written.
     pub fn resolve(&self, resolution: CallResolution) {
         let end = Box::new(ResolveRequest { resolution, reply: None, since: Instant::now() });
         self.desk.shared.queue.push_end(self.parked.as_ref(), end);
     }
 
-    /// The same, for who wants to know when it is written.
+    /// Like `resolve`, for callers that need to know when it is written.
     pub fn resolve_and_tell(&self, resolution: CallResolution) -> PendingResolution {
         let (end, resolved) = awaited(resolution);
         self.desk.shared.queue.push_end(self.parked.as_ref(), end);
         resolved
     }
 
-    /// Puts off the expiry of the hold, which is then parked no longer. Does nothing to a call that has ended.
+    /// Extends the hold, which is then no longer parked. Does nothing if the call has ended.
     pub fn renew(&self, expires_at: Timestamp) {
         let queue = &self.desk.shared.queue;
         self.parked.iter().for_each(|parked| queue.hurry(parked));
         queue.push_renewal(self.call_id, expires_at);
     }
 
-    /// Waits until the hold is durable, or is known not to be. May be asked again, and may be dropped
-    /// while it waits.
+    /// Waits until the hold is durable or has failed. Cancel-safe, and may be called again.
     pub async fn durable(&mut self) -> HoldOutcome {
         if let Some(outcome) = &self.outcome {
             return outcome.clone();
@@ -301,19 +308,19 @@ impl PendingHold {
 
 impl std::fmt::Debug for PendingHold {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Reservation({}, {:?})", self.call_id, self.outcome)
+        write!(formatter, "PendingHold({}, {:?})", self.call_id, self.outcome)
     }
 }
 
-/// The end of a call, and how its writing is told.
+/// A settlement request and the handle that completes when it is written.
 fn awaited(resolution: CallResolution) -> (Box<ResolveRequest>, PendingResolution) {
     let (reply, done) = oneshot::channel();
     let end = ResolveRequest { resolution, reply: Some(reply), since: Instant::now() };
     (Box::new(end), PendingResolution(done))
 }
 
-/// The end of a call on its way to the database. True when this end is the one that counts; false when
-/// the call had ended before, or was never held.
+/// A settlement being written. Resolves to true if this settlement is the one that counts, and to
+/// false if the call had ended before or was never held.
 #[derive(Debug)]
 pub struct PendingResolution(oneshot::Receiver<bool>);
 

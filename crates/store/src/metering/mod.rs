@@ -1,9 +1,11 @@
-//! Metering: credits are held before a call counts, and charged or given back exactly once when it ends.
+//! Metering: credits are held before a call is sent, and settled (charged or refunded) exactly once
+//! when it ends.
 //!
-//! One writer gathers what is asked for while the last commit is flushed and writes it in one transaction;
-//! callers are told after the commit. On SQLite the process is the authority for every balance, so a
-//! reservation is taken in memory at once and made durable with the batch; on PostgreSQL only the
-//! committed hold counts. A call's row is its hold, its log entry and its receipt.
+//! One writer collects requests while the previous commit is flushed, and writes them in one
+//! transaction; callers are notified after the commit. On SQLite the process is the authority for
+//! every balance, so credits are reserved in memory immediately and the hold becomes durable with
+//! the batch. On PostgreSQL only the committed hold counts. A call's row is its hold, its log entry
+//! and its receipt.
 
 mod batch;
 mod budget;
@@ -40,35 +42,38 @@ pub use recovery::{EpochRecovery, recover, sweep};
 pub use usage_deltas::count_set_aside;
 pub use writer::MeterWriter;
 
-/// How the metering of a node works.
+/// Settings of a node's metering.
 #[derive(Clone)]
 pub struct MeterOptions {
-    /// The node, written into every hold.
+    /// The node, recorded in every hold.
     pub node: NodeId,
-    /// Its epoch, as `recover` gave it.
+    /// Its epoch, as returned by `recover`.
     pub epoch: i64,
-    /// The most holds, ends and renewals in one transaction.
+    /// Maximum number of holds, settlements and renewals in one transaction.
     pub batch_max: usize,
-    /// The most holds that may wait; more are refused as overloaded.
+    /// Maximum number of waiting holds; more are refused as overloaded.
     pub queue_max: usize,
     /// Holds are refused as overloaded while the oldest entry of the queue is older than this.
     pub queue_age_max: Duration,
-    /// How long a hold may wait for the end of its call before it is written, where nobody waits for it.
+    /// How long a hold may be parked for the end of its call, while no caller waits for it.
     pub patience: Duration,
-    /// How long the first that waits for the writer may be kept waiting while more ends are about to come.
+    /// How long the oldest waiting request may be delayed to gather more settlements into its
+    /// batch.
     pub gather_max: Duration,
-    /// How long a transaction may take. After that its connection is given up, and whether it was committed is found
-    /// out on another one.
+    /// Deadline of a transaction. After it, the connection is discarded, and whether the
+    /// transaction was committed is checked on another one.
     pub batch_deadline: Duration,
-    /// How long nothing may be asked for until the writer looks whether a shared database still takes writes.
+    /// How long the queue may be idle before the writer checks whether a shared database still
+    /// accepts writes.
     pub probe_every: Duration,
-    /// Told about every transaction, after those who wait for it.
+    /// Called after every transaction, after the waiting callers have been notified.
     pub on_batch: Arc<dyn Fn(&BatchReport) + Send + Sync>,
 }
 
 impl MeterOptions {
-    /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of patience, ends gathered for 1 ms,
-    /// 10 s for a transaction, a look at the database after 2 s without one, reports dropped.
+    /// 256 requests in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of
+    /// patience, 1 ms to gather settlements, a deadline of 10 s for a transaction, a write test
+    /// after 2 s without requests, reports dropped.
     pub fn new(node: NodeId, epoch: i64) -> Self {
         Self {
             node,
@@ -94,75 +99,77 @@ impl std::fmt::Debug for MeterOptions {
 /// What one transaction of the writer did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchReport {
-    /// How many holds were asked for.
+    /// The number of holds requested.
     pub holds: usize,
-    /// How many of them were granted.
+    /// The number of holds granted.
     pub held: usize,
-    /// How many calls were to be ended.
+    /// The number of settlements.
     pub resolutions: usize,
-    /// From the beginning of the transaction to the end of its commit.
+    /// From the start of the transaction to the end of its commit.
     pub duration: Duration,
-    /// What the customers concerned have available now.
+    /// The available credits of the affected customers.
     pub balances: Vec<(CustomerId, Credits)>,
-    /// Whether it was committed; if not, its holds failed and its ends are tried again.
+    /// Whether it was committed. If not, its holds failed and its settlements are retried.
     pub committed: bool,
 }
 
-/// How the metering is doing.
+/// The state of the metering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterStats {
     /// Holds that wait for the writer.
     pub holds_waiting: usize,
-    /// Ends of calls that wait for the writer.
+    /// Settlements that wait for the writer.
     pub resolutions_waiting: usize,
-    /// How long the oldest of them has waited, or the writer has been at one transaction, whichever is longer.
+    /// The age of the oldest of them, or of the writer's current transaction, whichever is longer.
     pub oldest: Duration,
-    /// Ends that came after somebody else had ended the call, since the start; without those of calls that never left.
+    /// Settlements of calls that had already ended, since start, not counting calls that were never
+    /// sent.
     pub late_resolution_total: u64,
-    /// Transactions that failed, since the start.
+    /// Transactions that failed, since start.
     pub failed_batch_total: u64,
 }
 
-/// Starts the metering of this node. The writer is a future to be spawned; it ends when every `Meter` is
-/// dropped and all that was asked for is written.
+/// Starts the metering of this node. The caller spawns the writer, a future that completes when
+/// every `Meter` has been dropped and all requests are written.
 pub fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter) {
     meter::start(store, options)
 }
 
-/// Credits to be set aside for one call, and what its log entry says.
+/// A request to set credits aside for one call, and the data of its log entry.
 #[derive(Debug, Clone)]
 pub struct Hold {
     /// The call.
     pub call_id: CallId,
-    /// Who pays.
+    /// The customer who pays.
     pub customer: CustomerId,
     /// The key it came with.
     pub key: KeyId,
-    /// The secret it came with: refused when it was rotated away or revoked meanwhile.
+    /// The secret it came with. The hold is refused if the secret was rotated away or revoked
+    /// meanwhile.
     pub key_hash: KeyHash,
-    /// The version of the key it was admitted with.
+    /// The version of the key when the call was authorized.
     pub key_version: i64,
     /// The account it is for.
     pub account: CreatorId,
-    /// The version of the account it was prepared with.
+    /// The version of the account when the call was prepared.
     pub account_version: i64,
-    /// Where the account lives.
+    /// The account's platform.
     pub platform: Platform,
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// The catalogue's name of the endpoint, the shape of the path, or `unlisted`.
     pub route: Arc<str>,
     /// The native path, without its query.
     pub path: String,
-    /// What it costs; zero or more.
+    /// The cost; zero or more.
     pub cost: Credits,
     /// When the call began.
     pub held_at: Timestamp,
-    /// When the hold is given back unless it is renewed.
+    /// When the hold expires and is refunded, unless it is renewed.
     pub expires_at: Timestamp,
-    /// The request it came in, as the caller was told.
+    /// The request id that the caller received.
     pub request_id: String,
-    /// The Idempotency-Key it came with.
+    /// The `Idempotency-Key` it came with.
     pub idempotency: Option<IdempotencyClaim>,
 }
 
@@ -171,63 +178,63 @@ pub struct Hold {
 pub struct IdempotencyClaim {
     /// SHA-256 of the key as sent.
     pub key_hash: [u8; 32],
-    /// SHA-256 of what makes the request the same one.
+    /// SHA-256 of everything that identifies the request.
     pub fingerprint: [u8; 32],
-    /// Until when its answer is kept.
+    /// Until when its response is kept.
     pub expires_at: Timestamp,
 }
 
-/// Why a hold was not even queued.
+/// Why a hold was refused before it was queued.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldRefusal {
     /// The balance does not cover the cost.
     #[error("the balance is too low")]
     Insufficient {
-        /// What is available.
+        /// The available credits.
         balance: Credits,
     },
-    /// The writer does not keep up; ask again in a moment.
+    /// The writer cannot keep up; retry shortly.
     #[error("too many calls wait to be metered")]
     Overloaded,
-    /// The database does not respond, or has no room; ask again in a moment.
-    #[error("calls cannot be metered for the moment")]
+    /// The database does not respond, or its disk is full; retry shortly.
+    #[error("calls cannot be metered at the moment")]
     Unavailable,
     /// The balance could not be read.
     #[error("the balance could not be read")]
     Store(#[source] StoreError),
 }
 
-/// What became of a hold.
+/// The outcome of a hold.
 #[derive(Debug, Clone)]
 pub enum HoldOutcome {
     /// The credits are set aside, durably.
     Held {
-        /// What is available after it.
+        /// The available credits after the hold.
         balance: Credits,
     },
     /// The balance does not cover the cost.
     Insufficient {
-        /// What is available.
+        /// The available credits.
         balance: Credits,
     },
     /// The key's budget of this month does not cover the cost.
     BudgetExhausted {
         /// What the key may spend in the UTC month in which the call began.
         budget: Credits,
-        /// What calls of that month have spent or hold.
+        /// What that month's calls and exports have spent or hold.
         used: Credits,
         /// When the next month begins.
         resets_at: Timestamp,
     },
     /// The key, its secret or its customer is no longer accepted.
     KeyRefused,
-    /// What the key may do has changed: admit the call anew.
+    /// The key's permissions have changed: authorize the call again.
     KeyChanged,
-    /// The account is gone or has another version: prepare the call anew.
+    /// The account is gone or has another version: prepare the call again.
     AccountChanged,
-    /// The Idempotency-Key was used before.
+    /// The `Idempotency-Key` was used before.
     Idempotency(ExistingRequest),
-    /// Nothing is held; the database failed.
+    /// The database failed; nothing is held.
     Failed(Arc<StoreError>),
 }
 
@@ -238,24 +245,24 @@ impl HoldOutcome {
     }
 }
 
-/// The end of a call.
+/// How a call ended: a request to settle it.
 #[derive(Debug, Clone)]
 pub struct CallResolution {
     /// The call.
     pub call_id: CallId,
-    /// How it came out; decides whether it is charged.
+    /// The outcome, which decides whether the call is charged.
     pub outcome: Outcome,
-    /// The platform's status, where it answered.
+    /// The platform's status code, if it responded.
     pub status: Option<u16>,
-    /// Now.
+    /// When it ended.
     pub resolved_at: Timestamp,
-    /// How long it took in all, in milliseconds.
+    /// Total duration in milliseconds.
     pub duration_ms: i64,
     /// How long the platform took, in milliseconds.
     pub upstream_ms: Option<i64>,
-    /// The answer to keep for the Idempotency-Key the call came with; nothing when it is too large.
+    /// The response to keep for the call's `Idempotency-Key`; none if it is too large.
     pub answer: Option<StoredAnswer>,
-    /// Whether the platform said that it did nothing and that the request may come again: nothing is
-    /// kept, and the next request with the same Idempotency-Key is carried out.
+    /// Whether the platform said that it did nothing and that the request may be retried. Then
+    /// nothing is kept, and the next request with the same `Idempotency-Key` is carried out.
     pub frees_key: bool,
 }

@@ -1,8 +1,8 @@
-//! Outcomes on their way to the runtime whose calls wait for them, all those of a commit at once.
+//! Delivers outcomes to the runtime whose calls wait for them, all those of a commit together.
 //!
-//! A task that is woken from another thread costs that thread a call into the kernel. A commit ends the waiting
-//! of many calls of one runtime, so their outcomes go into one mailbox, one task of that runtime is woken, and it
-//! hands them out where that costs nothing.
+//! Waking a task from another thread costs that thread a system call. One commit completes many
+//! calls of a runtime, so their outcomes go into one mailbox, and one task on that runtime is woken
+//! and delivers them from there at no such cost.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +11,10 @@ use tokio::sync::Notify;
 use super::HoldOutcome;
 use super::queue::HoldRequest;
 
-/// A hold and what became of it. The request goes back to the runtime it came from, which has its memory at hand.
+/// A hold and its outcome. The request returns to the runtime it came from, which frees its memory.
 pub(crate) type HoldDelivery = (HoldRequest, HoldOutcome);
 
-/// What is to be handed out on one runtime.
+/// The outcomes to be delivered on one runtime.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     inside: Mutex<MailboxContent>,
@@ -24,16 +24,16 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct MailboxContent {
     deliveries: Vec<HoldDelivery>,
-    /// Nobody hands anything out any more.
+    /// The dispatcher is gone.
     is_closed: bool,
 }
 
-/// Hands out what the writer decided. To be spawned on the runtime whose calls use the meter it belongs to;
-/// it never ends by itself. Outcomes that come when it is gone are sent from the writer's thread.
+/// Delivers the writer's decisions. Spawn it on the runtime whose calls use its meter; it never
+/// completes by itself. Once it is dropped, outcomes are sent from the writer's thread.
 pub struct OutcomeDispatcher(Arc<Mailbox>);
 
 impl Mailbox {
-    /// Puts outcomes in and wakes the dispatcher once.
+    /// Adds outcomes and wakes the dispatcher once.
     pub(crate) fn fill(&self, deliveries: Vec<HoldDelivery>) {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.is_closed {
@@ -62,7 +62,7 @@ impl OutcomeDispatcher {
         Self(mailbox)
     }
 
-    /// Hands out until it is dropped.
+    /// Delivers outcomes until it is dropped.
     pub async fn run(self) {
         loop {
             self.0.filled.notified().await;
@@ -79,15 +79,15 @@ impl Drop for OutcomeDispatcher {
 
 impl std::fmt::Debug for OutcomeDispatcher {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Courier")
+        formatter.write_str("OutcomeDispatcher")
     }
 }
 
-/// Tells those who wait: for the end of a call that came with its hold, and for the hold.
+/// Sends outcomes to waiting callers: of holds, and of settlements that came with them.
 pub(crate) fn hand_out(deliveries: impl IntoIterator<Item = HoldDelivery>) {
     for (mut request, outcome) in deliveries {
         request.end.take().into_iter().for_each(|end| end.tell(outcome.is_held()));
-        // Whoever asked may be gone: its task ends the call in any case.
+        // The caller may have stopped waiting: its task settles the call in any case.
         drop(request.reply.send(outcome));
     }
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_of_a_commit_is_handed_out() {
+    async fn all_outcomes_of_a_commit_are_delivered() {
         let mailbox = Arc::new(Mailbox::default());
         let dispatcher = OutcomeDispatcher::new(Arc::clone(&mailbox));
         let (deliveries, outcomes): (Vec<_>, Vec<_>) = (0..3).map(|_| delivery()).unzip();
@@ -121,12 +121,12 @@ mod tests {
         };
         tokio::select! {
             () = all_there => {}
-            () = handing_out => unreachable!("a dispatcher never ends by itself"),
+            () = handing_out => unreachable!("a dispatcher never completes by itself"),
         }
     }
 
     #[test]
-    fn the_end_that_came_with_a_hold_is_told_whether_it_counts() {
+    fn a_settlement_sent_with_its_hold_counts_if_the_hold_does() {
         for (outcome, counts) in [
             (HoldOutcome::Held { balance: Credits::ZERO }, true),
             (HoldOutcome::Insufficient { balance: Credits::ZERO }, false),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_arrive_although_the_courier_is_gone() {
+    fn outcomes_arrive_after_the_dispatcher_is_dropped() {
         let mailbox = Arc::new(Mailbox::default());
         let (before, mut early) = delivery();
         let (after, mut late) = delivery();

@@ -1,4 +1,5 @@
-//! Calls that nobody will end: those of a server that stopped, and those whose time is over.
+//! Calls that their owner will not settle: those of a stopped process, and those whose hold has
+//! expired.
 
 use domain::charge::Outcome;
 use domain::id::{CustomerId, NodeId};
@@ -17,20 +18,20 @@ const SWEEP_MAX: i64 = 500;
 /// How many calls one statement ends.
 const PART_MAX: usize = 512;
 
-/// What a start found.
+/// What recovery at start found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochRecovery {
     /// The node's new epoch, for `MeterOptions`.
     pub epoch: i64,
-    /// How many calls of earlier epochs were given back.
+    /// The number of calls of earlier epochs that were refunded.
     pub refunded: usize,
-    /// How many rows of counted usage are set aside, because they could not be read.
+    /// The number of usage rows set aside because they could not be read.
     pub set_aside: i64,
 }
 
-/// Begins the next epoch of this node and, in the same transaction, gives back every call that an earlier
-/// one left open (`outcome_unknown`): on SQLite those of any node, since only one process uses the file.
-/// To be called at start, before the first hold.
+/// Begins the next epoch of this node and, in the same transaction, refunds every call that an
+/// earlier one left open (`outcome_unknown`). On SQLite this covers calls of any node, since only
+/// one process uses the file. Call it at start, before the first hold.
 pub async fn recover(
     store: &Store,
     node: NodeId,
@@ -55,8 +56,8 @@ pub async fn recover(
     Ok(EpochRecovery { epoch, refunded, set_aside })
 }
 
-/// Gives back the calls whose holds are over at `now` (`expired`), at most 500 at once; gives how many.
-/// Calls that another node is just ending are left to it.
+/// Refunds the calls whose holds have expired at `now` (`expired`), at most 500, and returns how
+/// many. Skips calls that another node is just settling.
 pub async fn sweep(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
     const EXPIRED: &str = "
         select id, customer_id from calls where state = 'held' and expires_at < $1
@@ -81,7 +82,7 @@ async fn end_all(
         ends.push(CallEnd::unseen(row.parse(0, "calls")?, outcome, now));
         customers.push(row.parse::<CustomerId>(1, "calls")?);
     }
-    // All at once and in order, before the calls are ended a part at a time.
+    // Lock all balances together and in order, before the calls are settled in chunks.
     let mut balances = balance::lock(tx, customers.into_iter()).await?;
     let mut count = 0;
     for part in ends.chunks(PART_MAX) {

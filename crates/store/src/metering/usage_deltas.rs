@@ -1,11 +1,13 @@
-//! What SQLite's writer has counted and not yet added to the tables of usage.
+//! Usage that SQLite's writer has counted but not yet added to the usage tables.
 //!
-//! The calls of one transaction have many keys and endpoints, and each of them would be a row to be changed in two
-//! tables, in pages that lie anywhere. So a transaction appends what it counted to one table, and every so many
-//! transactions add up what was noted. Usage is read from `usage_by_day` and `usage_by_route`, which have both.
+//! The calls of one transaction have many keys and endpoints, each of which would be a row to
+//! change in two tables, on scattered pages. So a transaction appends its counts to one table, and
+//! every few transactions the appended counts are added up. Usage is read from the views
+//! `usage_by_day` and `usage_by_route`, which include both.
 //!
-//! Versions before wrote JSON, first by position and then with named members, into tables of their own, which are read
-//! until they are empty. A row that cannot be read is set aside and reported, and no call waits for it.
+//! Earlier versions wrote JSON, first by position and then with named members, into tables of their
+//! own, which are read until they are empty. A row that cannot be read is set aside and reported;
+//! it delays no call.
 
 use domain::id::KeyId;
 
@@ -15,11 +17,11 @@ use crate::sql::SqlRow;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// After so many transactions, what they noted is added up.
+/// After this number of transactions, the pending counts are added up.
 const NOTES_MAX: usize = 32;
 
-/// And so many counts at once, or as many as one transaction has: the commit that adds them up must not be much longer than
-/// others, and whoever reads usage reads them as well.
+/// Pending counts are also added up when there are this many: the commit that adds them up must not
+/// take much longer than others, and every reader of usage reads them as well.
 const COUNTS_MAX: usize = 512;
 
 const NOTE: &str = "
@@ -27,13 +29,13 @@ const NOTE: &str = "
                                credits, errors, last_status, last_at)
     {rows}";
 
-/// Where this version notes.
+/// The table in which this version stores pending counts.
 const PENDING: &str = "usage_pending";
 
-/// Where the versions before did, as JSON.
+/// The tables of earlier versions, with counts as JSON.
 const EARLIER: [&str; 2] = ["usage_deltas", "usage_notes"];
 
-/// The deltas in the database, in sum. Nobody but the writer makes or removes any.
+/// The sum of the pending counts in the database. Only the writer adds or removes any.
 #[derive(Debug, Default)]
 pub(crate) struct UsageDeltas {
     counted: EndedCallCounts<'static>,
@@ -41,7 +43,7 @@ pub(crate) struct UsageDeltas {
 }
 
 impl UsageDeltas {
-    /// Reads them. What cannot be read is set aside.
+    /// Reads them. Rows that cannot be read are set aside.
     pub(crate) async fn read(tx: &mut Tx) -> Result<Self, StoreError> {
         let mut deltas = Self::default();
         deltas.read_pending(tx).await?;
@@ -90,7 +92,8 @@ impl UsageDeltas {
         Ok(())
     }
 
-    /// Notes what a transaction counted; adds up what was noted, if that is due or somebody looks at usage all the time.
+    /// Appends a transaction's counts. Adds up all pending counts instead if that is due, or if
+    /// usage is read all the time.
     pub(crate) async fn take(
         &mut self,
         tx: &mut Tx,
@@ -123,7 +126,7 @@ impl UsageDeltas {
     }
 }
 
-/// What one row counts.
+/// Parses one pending row.
 fn pending(row: &SqlRow) -> Result<(CountedEndpoint<'static>, KeyId, CallCounts), StoreError> {
     let name = |place| row.text(place).map(Into::into);
     let endpoint = CountedEndpoint {
@@ -141,7 +144,7 @@ fn pending(row: &SqlRow) -> Result<(CountedEndpoint<'static>, KeyId, CallCounts)
     Ok((endpoint, row.parse(2, PENDING)?, counts))
 }
 
-/// Keeps a row that cannot be read where nothing trips over it.
+/// Moves an unreadable row to a table that nothing else reads.
 async fn set_aside(
     tx: &mut Tx,
     (table, id): (&str, i64),
@@ -157,20 +160,20 @@ async fn set_aside(
         table,
         id,
         reason,
-        "a row of counted usage cannot be read and was set aside; `verify` shows what is missing"
+        "an unreadable row of usage counts was set aside; `verify` shows what is missing"
     );
     Ok(())
 }
 
-/// Reads the notes at start, so that what cannot be read is out of the way before the first call; returns how many rows
-/// are set aside, now and before.
+/// Reads the pending counts at start, so that unreadable rows are set aside before the first call.
+/// Returns how many rows are set aside in total.
 pub(crate) async fn check_in(tx: &mut Tx) -> Result<i64, StoreError> {
     UsageDeltas::read(tx).await?;
     count_in(tx).await
 }
 
-/// How many rows of counted usage are set aside, because they could not be read. None on PostgreSQL, which counts at
-/// once.
+/// The number of usage rows set aside because they could not be read. 0 on PostgreSQL, which adds
+/// to the usage tables immediately.
 pub async fn count_set_aside(store: &Store) -> Result<i64, StoreError> {
     if store.database() == crate::store::DatabaseKind::Postgres {
         return Ok(0);

@@ -1,6 +1,7 @@
-//! Counted usage as JSON, as versions before this one noted it.
+//! Usage counts as JSON, in the formats of earlier versions.
 //!
-//! Named members that are not known are passed over, counts that are absent are 0. Rows by position, which are older, may have more elements than are known. What a row cannot do without is whose calls it counts.
+//! In rows with named members, unknown members are ignored and missing counts are 0. Rows by
+//! position, which are older, may have extra elements. A row must say whose calls it counts.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -23,7 +24,7 @@ struct EndpointDelta<'a> {
     keys: Vec<KeyDelta>,
 }
 
-/// What one key adds to them.
+/// The counts of one key.
 #[derive(serde::Deserialize)]
 struct KeyDelta {
     key: KeyId,
@@ -39,7 +40,7 @@ struct KeyDelta {
     last_status: Option<i64>,
 }
 
-/// What was noted as this text; fails with what is wrong.
+/// Parses a stored row; fails with a description of the error.
 pub(super) fn read(text: &str) -> Result<EndedCallCounts<'static>, String> {
     let rows: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut counted = EndedCallCounts::default();
@@ -69,8 +70,8 @@ fn add(counted: &mut EndedCallCounts<'static>, delta: EndpointDelta<'_>) {
     }
 }
 
-/// The form before: `[customer, day, [account, platform, method, route], [[key, calls, credits, errors, last_at,
-/// last_status], ...]]`.
+/// The older format: `[customer, day, [account, platform, method, route], [[key, calls, credits,
+/// errors, last_at, last_status], ...]]`.
 fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
     let [customer, day, names, keys, ..] = elements else {
         return Err("an endpoint has too few elements".to_owned());
@@ -78,10 +79,10 @@ fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
     let name = |index: usize| {
         text(names.get(index), "a name of the endpoint").map(|name| Cow::Owned(name.to_owned()))
     };
-    let keys = keys.as_array().ok_or("the keys are no list")?;
+    let keys = keys.as_array().ok_or("the keys are not a list")?;
     let key = |element: &Value| -> Result<KeyDelta, String> {
         let number = |index: usize| element.get(index).and_then(Value::as_i64);
-        let count = |index: usize| number(index).ok_or("a count is no number");
+        let count = |index: usize| number(index).ok_or("a count is not a number");
         Ok(KeyDelta {
             key: id(element.get(0), "a key")?,
             calls: count(1)?,
@@ -93,7 +94,7 @@ fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
     };
     Ok(EndpointDelta {
         customer: id(Some(customer), "the customer")?,
-        day: day.as_i64().ok_or("the day is no number")?,
+        day: day.as_i64().ok_or("the day is not a number")?,
         account: name(0)?,
         platform: name(1)?,
         method: name(2)?,
@@ -103,11 +104,11 @@ fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
 }
 
 fn text<'v>(value: Option<&'v Value>, what: &str) -> Result<&'v str, String> {
-    value.and_then(Value::as_str).ok_or_else(|| format!("{what} is no text"))
+    value.and_then(Value::as_str).ok_or_else(|| format!("{what} is not a text"))
 }
 
 fn id<T: FromStr>(value: Option<&Value>, what: &str) -> Result<T, String> {
-    text(value, what)?.parse().map_err(|_| format!("{what} is no id"))
+    text(value, what)?.parse().map_err(|_| format!("{what} is not an id"))
 }
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(format!("{one:?}"), format!("{other:?}"));
     }
 
-    /// As the version before wrote it, letter by letter.
+    /// Exactly as the older version wrote it.
     fn positional(more: &str) -> String {
         format!(
             r#"[["{CUSTOMER}",20779,["ada","platform_alpha","GET","users.me"],[["{KEY}",2,2,1,1795262400000000,404{more}]]{more}]]"#
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_other_versions_are_read_as_far_as_both_know_them() {
+    fn rows_of_older_and_newer_versions_are_read() {
         let expected = read(&named("")).unwrap();
 
         same(&read(&positional("")).unwrap(), &expected);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_what_it_is_about_is_not_read() {
+    fn a_row_without_required_members_is_refused() {
         for wrong in [
             "",
             "{}",

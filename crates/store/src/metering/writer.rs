@@ -1,4 +1,5 @@
-//! The writer: one transaction after the other, each with all that was asked for during the last.
+//! The writer: one transaction after another, each with everything requested during the previous
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,10 +18,10 @@ use crate::disk::DiskSpace;
 use crate::store::DatabaseKind;
 use crate::{Store, StoreError};
 
-/// How long the writer waits after a failure before it tries again.
+/// How long the writer waits after a failure before it retries.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Writes what the meters of a store ask for. Only one for each store and process.
+/// Writes what the meters of a store request. There must be only one for each store and process.
 pub struct MeterWriter {
     store: Store,
     options: Arc<MeterOptions>,
@@ -28,11 +29,11 @@ pub struct MeterWriter {
     cache: WriterCache,
 }
 
-/// Why a batch is not known to be written.
+/// Why a batch may not have been written.
 enum BatchFailure {
     /// Nothing was committed.
     Failed(StoreError),
-    /// The commit was asked for, but nobody knows how it ended.
+    /// The commit was sent, but its outcome is unknown.
     Unknown(BatchDecisions, StoreError),
 }
 
@@ -41,12 +42,13 @@ impl MeterWriter {
         Self { store, options, shared, cache: WriterCache::default() }
     }
 
-    /// Whether it keeps its thread waiting for the database: then it must have one to itself. So on SQLite.
+    /// Whether it blocks its thread while it waits for the database, as on SQLite. Then it must run
+    /// on its own thread.
     pub fn blocks_its_thread(&self) -> bool {
         self.store.balance_cache().is_some()
     }
 
-    /// Runs until every meter is dropped and all that was asked for is written.
+    /// Runs until every meter has been dropped and all requests are written.
     pub async fn run(mut self) {
         while !self.has_lost_its_disk() {
             let next = self.shared.queue.next(self.options.batch_max, self.options.gather_max);
@@ -64,8 +66,9 @@ impl MeterWriter {
         }
     }
 
-    /// How long nothing may be asked for until the writer looks by itself whether the database takes writes: soon when it
-    /// did not, and from time to time where another server may take its place. Callers go to nodes that are ready.
+    /// How long to wait for requests before testing whether the database accepts writes: briefly
+    /// after a failure, and regularly where another server may take over, because traffic only goes
+    /// to nodes that are ready.
     fn probe_after(&self) -> Option<Duration> {
         if !self.store.is_healthy() {
             return Some(RETRY_PAUSE);
@@ -125,7 +128,7 @@ impl MeterWriter {
             Ok((tx, written))
         };
         let (mut tx, written) = limit.keep(work).await.map_err(BatchFailure::Failed)?;
-        // A reservation ends in the instant in which the committed balance shows its hold.
+        // A reservation ends in the same step in which the committed balance includes its hold.
         for request in batch.holds.iter().filter(|request| request.reserved) {
             tx.note_release(request.hold.customer, request.hold.cost.whole());
         }
@@ -135,7 +138,7 @@ impl MeterWriter {
         }
     }
 
-    /// Looks until it is known whether a commit took place. Until then nobody is answered.
+    /// Checks until it is known whether a commit took place. Until then no caller gets an outcome.
     async fn find_out(
         &self,
         batch: &RequestBatch,
@@ -168,14 +171,14 @@ impl MeterWriter {
         limit.keep(work).await
     }
 
-    /// Ends a reservation whose hold did not end it by being committed.
+    /// Ends a reservation that no commit has ended.
     fn give_back(&self, request: &HoldRequest) {
         if let (true, Some(balance_cache)) = (request.reserved, self.store.balance_cache()) {
             balance_cache.give_back(request.hold.customer, request.hold.cost.whole());
         }
     }
 
-    /// Tells everybody how it came out.
+    /// Sends the outcomes to all callers of a batch.
     fn tell(&mut self, batch: RequestBatch, mut written: BatchDecisions) {
         let mut late = 0;
         let outcomes = batch.holds.into_iter().zip(written.holds).map(|(request, outcome)| {
@@ -191,7 +194,7 @@ impl MeterWriter {
         for request in batch.resolutions {
             self.cache.open.remove(&request.resolution.call_id);
             let is_first = written.ended.remove(&request.resolution.call_id);
-            // A call that did not leave since its hold took too long may never have got that hold.
+            // A call that was not sent because its hold took too long may never have got that hold.
             let has_left = request.resolution.outcome != Outcome::NotDispatched;
             late += u64::from(!is_first && has_left);
             request.tell(is_first);
@@ -199,8 +202,8 @@ impl MeterWriter {
         self.shared.late_resolutions.fetch_add(late, Ordering::Relaxed);
     }
 
-    /// Fails the holds, with the ends that came with them, and keeps the rest for the next attempt. True when
-    /// something is left to be written.
+    /// Fails the holds together with the settlements that came with them, and keeps the rest for
+    /// the next attempt. True if settlements are left to write.
     fn give_up(&self, mut batch: RequestBatch, error: StoreError) -> bool {
         let error = Arc::new(error);
         let failed = std::mem::take(&mut batch.holds).into_iter().map(|request| {
@@ -213,7 +216,7 @@ impl MeterWriter {
         is_pressing
     }
 
-    /// Whether nothing may be written any more.
+    /// Whether a lost write forbids all further writes.
     fn has_lost_its_disk(&self) -> bool {
         self.store.disk().is_some_and(DiskSpace::has_failed)
     }
@@ -226,8 +229,8 @@ impl MeterWriter {
         tracing::error!(%error, "a metering batch was not written");
     }
 
-    /// Writes something small, to learn whether the database takes writes. On PostgreSQL that is a message in its log, so
-    /// that nodes never wait for each other's row.
+    /// Makes a small write to test whether the database accepts writes. On PostgreSQL it is a
+    /// message in the write-ahead log, so that nodes do not contend for a row.
     async fn try_out(&self) {
         const ROW: &str = "
             insert into settings (name, value) values ('write_test', '1')
@@ -252,7 +255,7 @@ impl MeterWriter {
     }
 }
 
-/// The time that a transaction may take.
+/// The deadline of a transaction.
 struct TransactionDeadline {
     store: Store,
     waited: Duration,
@@ -264,7 +267,8 @@ impl TransactionDeadline {
         Self { store: store.clone(), waited, deadline: Instant::now() + waited }
     }
 
-    /// Waits until then. What is given up loses its connection with what it had begun.
+    /// Runs `work` until the deadline. Work that is canceled loses its connection, and with it its
+    /// transaction.
     async fn keep<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -278,7 +282,7 @@ impl TransactionDeadline {
     }
 }
 
-/// Tells everybody what became of their holds, those of one runtime at once.
+/// Sends the outcomes of holds to their callers, grouped by runtime.
 fn deliver(shared: &SharedQueue, outcomes: impl Iterator<Item = HoldDelivery>) {
     let mut mailboxes: Vec<(Option<usize>, Vec<HoldDelivery>)> = Vec::new();
     for delivery in outcomes {
@@ -304,6 +308,6 @@ impl Drop for MeterWriter {
 
 impl std::fmt::Debug for MeterWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Writer({:?})", self.options)
+        write!(formatter, "MeterWriter({:?})", self.options)
     }
 }

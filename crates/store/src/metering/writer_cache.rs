@@ -1,5 +1,5 @@
-//! What the writer remembers between its transactions, on SQLite: there nobody else can change the database
-//! unnoticed, so what was read once holds until somebody else commits.
+//! What the writer caches between its transactions on SQLite. There no other process can change the
+//! database, so what was read stays valid until another writer of this process commits.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,43 +19,44 @@ use crate::balance::BalanceRow;
 use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
 
-/// Above so many entries all is forgotten, and read again as it is needed.
+/// Above this number of entries the cache is emptied, and filled again as needed.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Rows as they are in the database. On PostgreSQL, where other nodes write too, it is emptied each time.
+/// Rows as they are in the database. On PostgreSQL, where other nodes also write, it is emptied for
+/// each transaction.
 #[derive(Default)]
 pub(crate) struct WriterCache {
-    /// The number of commits by others after which this was read.
+    /// The number of other writers' commits when this was read.
     other_commits: Option<u64>,
     pub(crate) balances: HashMap<CustomerId, BalanceRow, fast::RandomState>,
     pub(crate) secrets: HashMap<KeyHash, CachedSecret, fast::RandomState>,
     versions: HashMap<CustomerId, HashMap<CreatorId, i64, quality::RandomState>, fast::RandomState>,
-    /// What was counted and not yet added up, once that was read. Only on SQLite.
+    /// The pending usage counts, once read. Only on SQLite.
     usage_deltas: Option<UsageDeltas>,
-    /// How many versions these are.
+    /// The number of entries in `versions`.
     version_count: usize,
-    /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
-    /// on neither database, so they are never out of date.
+    /// The holds of this node's open calls, so that settling them need not read them. They never
+    /// change, on either database, so they are never out of date.
     pub(crate) open: HashMap<CallId, Arc<Hold>, fast::RandomState>,
 }
 
-/// A secret and what must hold for it to open anything.
+/// A secret and what decides whether it is accepted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CachedSecret {
     pub(crate) key: KeyId,
     pub(crate) customer: CustomerId,
-    /// The ends of the secret itself and of its key.
+    /// When the secret and its key expire.
     pub(crate) ends_at: [Option<Timestamp>; 2],
-    /// Whether the key is revoked or the customer closed.
+    /// Whether the key is revoked or the customer is closed.
     pub(crate) is_refused: bool,
     /// The version of its key.
     pub(crate) version: i64,
-    /// What its key may spend in a UTC month.
+    /// The key's budget for a UTC month.
     pub(crate) monthly_budget: Option<i64>,
 }
 
 impl WriterCache {
-    /// Forgets what may be out of date in this transaction.
+    /// Drops what may be out of date in this transaction.
     pub(crate) fn refresh(&mut self, tx: &Tx) {
         let entries = self.balances.len() + self.secrets.len() + self.version_count;
         let other_commits = tx.other_commits();
@@ -65,24 +66,25 @@ impl WriterCache {
         }
     }
 
-    /// Whether what it learns holds beyond this transaction.
+    /// Whether cached rows stay valid after this transaction.
     pub(crate) fn remembers(&self) -> bool {
         self.other_commits.is_some()
     }
 
-    /// Forgets everything that could have changed: a transaction failed, or nobody knows how it ended.
+    /// Drops everything that could have changed, after a transaction failed or its outcome is
+    /// unknown.
     pub(crate) fn forget(&mut self) {
         self.forget_read();
         self.usage_deltas = None;
     }
 
-    /// Forgets what somebody else could have changed.
+    /// Drops what another writer could have changed.
     fn forget_read(&mut self) {
         let (usage_deltas, open) = (self.usage_deltas.take(), std::mem::take(&mut self.open));
         *self = Self { usage_deltas, open, ..Self::default() };
     }
 
-    /// What was counted and not yet added up.
+    /// The pending usage counts, read on first use.
     pub(crate) async fn usage_deltas(
         &mut self,
         tx: &mut Tx,
@@ -98,7 +100,7 @@ impl WriterCache {
         self.versions.get(&customer)?.get(account).copied()
     }
 
-    /// The secrets that the holds of a batch came with and that are not known, by how their hashes are stored.
+    /// The secrets of a batch's holds that are not cached, keyed by their stored hash.
     pub(crate) fn unknown_secrets(&self, batch: &RequestBatch) -> HashMap<String, KeyHash> {
         let hashes = batch.holds.iter().map(|request| request.hold.key_hash);
         let unknown = hashes.filter(|hash| !self.secrets.contains_key(hash));
@@ -106,7 +108,7 @@ impl WriterCache {
         unknown.into_iter().map(|hash| (hex(hash.as_bytes()), hash)).collect()
     }
 
-    /// Remembers what was read of these secrets.
+    /// Caches these secrets.
     pub(crate) fn learn_secrets(
         &mut self,
         wanted: &HashMap<String, KeyHash>,
@@ -128,7 +130,7 @@ impl WriterCache {
         Ok(())
     }
 
-    /// Remembers what was read of the versions of accounts.
+    /// Caches the versions of accounts.
     pub(crate) fn learn_versions(&mut self, rows: &[SqlRow]) -> Result<(), StoreError> {
         for row in rows {
             let versions = self.versions.entry(row.parse(0, "accounts")?).or_default();
@@ -138,7 +140,7 @@ impl WriterCache {
         Ok(())
     }
 
-    /// Ends of calls whose holds are at hand, and the others.
+    /// Splits settlements into those of calls whose holds are in memory, and the others.
     pub(crate) fn tell_apart<'a>(
         &self,
         ends: Vec<CallEnd<'a>>,
@@ -156,7 +158,7 @@ impl WriterCache {
 }
 
 impl CachedSecret {
-    /// Whether it opens anything for this hold.
+    /// Whether it is accepted for this hold.
     pub(crate) fn opens(&self, hold: &Hold) -> bool {
         self.key == hold.key
             && self.customer == hold.customer

@@ -1,4 +1,4 @@
-//! PostgreSQL: one pool for everything, and connections of its own for the metering.
+//! PostgreSQL: a general connection pool, and separate connections for the metering.
 
 mod pool;
 mod session;
@@ -17,7 +17,7 @@ use self::url::DatabaseUrl;
 use crate::tx::Tx;
 use crate::{OpenOptions, StoreAccess, StoreError};
 
-/// One for the batch, one to look after a commit whose end is unknown.
+/// One for the batch, one to check a commit whose outcome is unknown.
 const METERING_CONNECTIONS: u32 = 2;
 
 pub(crate) struct PostgresDatabase {
@@ -27,7 +27,7 @@ pub(crate) struct PostgresDatabase {
     access: StoreAccess,
 }
 
-/// Refuses a URL that cannot be used, and says why.
+/// Returns an error if the URL cannot be used.
 pub(crate) fn check_url(url: &str) -> Result<(), StoreError> {
     DatabaseUrl::parse(url).map(drop)
 }
@@ -45,14 +45,15 @@ impl PostgresDatabase {
         Ok(Self { hosts, pool, metering, access: options.access })
     }
 
-    /// A connection of its own whose statements may take their time.
+    /// A separate connection whose statements have no time limits.
     pub(crate) async fn connection_without_limits(&self) -> Result<PgConnection, StoreError> {
         Box::pin(self.hosts.connect(SessionPurpose::Unlimited)).await
     }
 
-    /// A listener for notifications, on a connection of its own.
+    /// A listener for notifications, on a separate connection.
     pub(crate) async fn listener(&self) -> Result<PgListener, StoreError> {
-        // Connecting here first finds the host that takes writes, which is where others tell.
+        // Connecting first finds the host that accepts writes, where other nodes send
+        // notifications.
         drop(pool::acquire(&self.pool).await?);
         let options = self.hosts.current().ok_or(StoreError::UnknownUrl)?;
         let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
@@ -75,12 +76,12 @@ impl PostgresDatabase {
         Ok(Tx::postgres(PgTransaction::begin(client, "begin").await?))
     }
 
-    /// Has idle connections given up: one of them was found not to respond.
+    /// Discards idle connections, after one of them did not respond.
     pub(crate) fn distrust_connections(&self) {
         self.hosts.distrust();
     }
 
-    /// The only place that asks a database for the time, to measure how far clocks are apart.
+    /// Reads the database's clock, to measure clock skew. Nothing else does.
     pub(crate) async fn time(&self) -> Result<Timestamp, StoreError> {
         const SQL: &str = "
             select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)";

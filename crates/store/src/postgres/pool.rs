@@ -1,7 +1,7 @@
-//! Connections to whichever host takes writes, and the pools that keep them.
+//! Connections to the host that accepts writes, and the pools that keep them.
 //!
-//! Everything that waits for a server has a deadline here, since a connection that died silently never says so: the
-//! server lost its power, its address moved, or something in between has forgotten the connection.
+//! Every wait for a server has a deadline here, because a connection can die silently: the server
+//! lost power, its address moved, or a device in between dropped the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,11 +18,11 @@ use crate::StoreError;
 
 /// How long a caller waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(4);
-/// The pauses between attempts to connect while a caller waits: doubled each time, so that a server that starts is not kept
-/// from it.
+/// The pause between attempts to connect while a caller waits. It doubles up to the maximum, so
+/// that a starting server is not overwhelmed.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_millis(400);
-/// How long a connection that was idle may take to show that it still works.
+/// How long an idle connection may take to respond to a ping.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) type ClientPool = managed::Pool<ClientManager>;
@@ -32,9 +32,9 @@ pub(super) type PooledClient = managed::Object<ClientManager>;
 pub(super) struct DatabaseHosts {
     url: DatabaseUrl,
     demands: ServerDemands,
-    /// The one that is tried first: where the last connection was made.
+    /// Index of the host to try first: the one connected to last.
     current: AtomicUsize,
-    /// Grows when a connection was found dead: older ones that are idle are not used any more.
+    /// Incremented when a connection is found dead: older idle connections are no longer used.
     generation: AtomicU64,
 }
 
@@ -44,7 +44,8 @@ impl DatabaseHosts {
         Arc::new(Self { url, demands, current, generation })
     }
 
-    /// Connects to the first host that responds in time and fits, beginning with the last one that did.
+    /// Connects to the first host that responds in time and meets the demands, starting with the
+    /// last one that did.
     pub(super) async fn connect(
         &self,
         purpose: SessionPurpose,
@@ -57,14 +58,15 @@ impl DatabaseHosts {
             match self.connect_to(host, purpose).await {
                 Ok(connection) => {
                     if self.current.swap(index, Ordering::Relaxed) != index {
-                        tracing::info!(host = host.name, "the database is on another host now");
+                        tracing::info!(host = host.name, "the database has moved to another host");
                     }
                     return Ok(connection);
                 }
                 Err(error) => {
                     let error =
                         StoreError::Connect { host: host.name.clone(), source: Box::new(error) };
-                    // With several hosts the others are standbys: why the primary is away says more than that they are.
+                    // With several hosts the others are standbys, so the primary's error is more
+                    // informative than theirs.
                     let says_more = !error.is_standby() || refused.is_none();
                     if let Some(less) = if says_more { refused.replace(error) } else { Some(error) }
                     {
@@ -94,19 +96,19 @@ impl DatabaseHosts {
         timeout(waited, work).await.unwrap_or(Err(late))
     }
 
-    /// How the last host that was fit is connected to.
+    /// Connection options of the host connected to last.
     pub(super) fn current(&self) -> Option<PgConnectOptions> {
         let index = self.current.load(Ordering::Relaxed);
         self.url.hosts.get(index).map(|host| host.options.clone())
     }
 
-    /// Has all connections that are idle now looked at as dead.
+    /// Treats all connections that are idle now as dead.
     pub(super) fn distrust(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Makes the connections of a pool, and looks whether they still work.
+/// Creates a pool's connections and checks that they still work.
 pub(super) struct ClientManager {
     hosts: Arc<DatabaseHosts>,
     purpose: SessionPurpose,
@@ -117,13 +119,13 @@ pub(super) struct PostgresClient {
     pub(super) connection: PgConnection,
     pub(super) hosts: Arc<DatabaseHosts>,
     generation: u64,
-    /// A transaction was begun in it and not ended.
+    /// A transaction was begun and has not ended.
     pub(super) is_in_transaction: bool,
-    /// A statement was sent whose response was not read to its end, or the connection is known to be lost.
+    /// A statement's response was not read to its end, or the connection is known to be lost.
     pub(super) is_unusable: bool,
 }
 
-/// A pool of connections; none is made before it is needed.
+/// A connection pool. It connects on demand.
 pub(super) fn pool(
     hosts: &Arc<DatabaseHosts>,
     purpose: SessionPurpose,
@@ -138,7 +140,8 @@ pub(super) fn pool(
         .map_err(|error| StoreError::Url(error.to_string()))
 }
 
-/// A connection that works, as far as can be known. Waits for a server that is away and may come back soon.
+/// Returns a connection that seems to work. Waits for a server that is unavailable and may come
+/// back soon.
 pub(super) async fn acquire(pool: &ClientPool) -> Result<PooledClient, StoreError> {
     let (mut pause, mut last) = (FIRST_PAUSE, None);
     let attempts = async {
@@ -166,7 +169,7 @@ impl managed::Manager for ClientManager {
 
     async fn create(&self) -> Result<PostgresClient, StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
-        // Boxed: a connection is rarely made, and needs much room for that.
+        // Boxed, because connecting is rare and its future is large.
         let connection = Box::pin(self.hosts.connect(self.purpose)).await?;
         let hosts = Arc::clone(&self.hosts);
         Ok(PostgresClient {
@@ -178,10 +181,11 @@ impl managed::Manager for ClientManager {
         })
     }
 
-    /// Asks the server for a sign of life, unless the next statement comes from the metering, which has its own deadline.
+    /// Pings the server, except on metering connections, whose transactions have a deadline of
+    /// their own.
     async fn recycle(&self, client: &mut PostgresClient, _: &Metrics) -> RecycleResult<StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
-        // What is still in a transaction could not be rolled back.
+        // A connection still in a transaction could not be rolled back.
         let is_lost = client.is_unusable || client.is_in_transaction;
         if is_lost || client.generation != generation {
             return Err(RecycleError::message("the connection is lost"));

@@ -1,7 +1,8 @@
-//! What holds in every connection: its settings, and that the server takes writes and keeps what it confirms.
+//! The session of every connection: its settings, and a check that the server accepts writes and
+//! keeps confirmed commits.
 //!
-//! Settings are set after connecting and read back: a connection pooler in front of the database drops those that come with
-//! the connection itself without a word.
+//! Settings are applied after connecting and read back: a connection pooler in front of the
+//! database silently drops those sent in the startup message.
 
 use std::collections::HashMap;
 
@@ -13,20 +14,22 @@ use crate::StoreError;
 /// A setting of PostgreSQL and its value, as the server writes it.
 type ServerSetting = (&'static str, &'static str);
 
-/// No statement waits for a lock, runs, or leaves its transaction idle for longer. The last one frees what a node has locked
-/// that is cut off in the middle of a transaction: no transaction waits for anything but SQL.
+/// Time limits for lock waits, statements, and transactions that are idle. The last one releases
+/// the locks of a node that is cut off in the middle of a transaction: no transaction waits for
+/// anything but SQL.
 const LIMITS: &[ServerSetting] = &[
     ("lock_timeout", "2s"),
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "3s"),
 ];
 
-/// For work that may take its time, and for which nobody waits.
+/// For long work that no request waits for.
 const NO_LIMITS: &[ServerSetting] = &[("lock_timeout", "0"), ("statement_timeout", "0")];
 
-/// The metering's statements are few and take arrays: planning them anew for each batch costs as much as running them,
-/// and finds the same plan. That plan is kept while tables grow from nothing, so it may only look rows up by their
-/// index: a plan that reads a whole table is right for an empty one, and wrong from then on.
+/// The metering has few statements, which take arrays. Planning them for each batch would cost as
+/// much as running them and find the same plan. The plan is kept while tables grow from nothing, so
+/// it may only use index lookups: reading a whole table is right for an empty one, and wrong from
+/// then on.
 const PLANS: &[ServerSetting] = &[
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -35,20 +38,21 @@ const PLANS: &[ServerSetting] = &[
     ("jit", "off"),
 ];
 
-/// Lets the server notice a node that is gone, where it can: how it is done differs between systems and versions. Times
-/// are milliseconds for `tcp_user_timeout` and seconds for the keepalives.
+/// Lets the server detect a lost node, as far as its operating system and version support these
+/// settings. Values are milliseconds for `tcp_user_timeout` and `client_connection_check_interval`,
+/// and seconds for the keepalive times.
 const PEER_CHECKS: &str = "
     select set_config(name, value, false)
     from (values ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
                  ('tcp_user_timeout', '10000'), ('client_connection_check_interval', '2000')) as wanted (name, value)
     where current_setting(name, true) is not null";
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionPurpose {
-    /// Whatever the service asks.
+    /// Everything but the metering and migrations.
     General,
-    /// The batches of the metering.
+    /// Metering batches.
     Metering,
     /// Migrations.
     Unlimited,
@@ -64,16 +68,16 @@ impl SessionPurpose {
     }
 }
 
-/// What is demanded of a server.
+/// What a server must offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServerDemands {
-    /// It takes writes.
+    /// It accepts writes.
     pub(super) writable: bool,
-    /// It keeps what it confirms when its power fails.
+    /// It keeps confirmed commits through a power failure.
     pub(super) durable: bool,
 }
 
-/// Sets up a connection that was just made, and checks the server behind it.
+/// Sets up a new connection and checks the server behind it.
 pub(super) async fn prepare(
     connection: &mut PgConnection,
     purpose: SessionPurpose,
@@ -95,19 +99,22 @@ pub(super) async fn prepare(
     check(&found, demands)
 }
 
-/// A server that refuses these settings is used without them; one that does not respond is not.
+/// A server that refuses these settings is used without them. Any other error fails the connection.
 fn note_peer_checks<T>(set: Result<T, sqlx::Error>) -> Result<(), StoreError> {
     match set {
         Ok(_) => Ok(()),
         Err(sqlx::Error::Database(refused)) => {
-            tracing::debug!(error = %refused, "the database does not look after lost connections");
+            tracing::debug!(
+                error = %refused,
+                "the database refuses the settings that detect lost connections"
+            );
             Ok(())
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// The settings that are in force, and `in_recovery`.
+/// The settings in effect, and `in_recovery`.
 async fn read_back(connection: &mut PgConnection) -> Result<HashMap<String, String>, StoreError> {
     const SQL: &str = "
         select name, coalesce(current_setting(name, true), '')
@@ -120,8 +127,8 @@ async fn read_back(connection: &mut PgConnection) -> Result<HashMap<String, Stri
     rows.iter().map(read).collect::<Result<_, sqlx::Error>>().map_err(StoreError::from)
 }
 
-/// Refuses a server that takes no writes, or that could lose a commit it confirmed. `synchronous_commit = local` does not
-/// wait for the standby that is there to keep the commit.
+/// Refuses a server that accepts no writes, or that could lose a confirmed commit.
+/// `synchronous_commit = local` does not wait for the standby, which is there to keep the commit.
 fn check(found: &HashMap<String, String>, demands: ServerDemands) -> Result<(), StoreError> {
     const OFF: &[&str] = &["off"];
     const WEAK: &[&str] = &["off", "local"];
@@ -158,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_takes_no_writes_or_may_lose_them_is_refused() {
+    fn read_only_and_unsafe_servers_are_refused() {
         const ALL: ServerDemands = ServerDemands { writable: true, durable: true };
         const NOTHING: ServerDemands = ServerDemands { writable: false, durable: false };
         assert!(check(&server(&[]), ALL).is_ok());

@@ -1,4 +1,4 @@
-//! A transaction on PostgreSQL, none of whose statements waits longer than its deadline.
+//! A transaction on PostgreSQL, with a deadline for each statement.
 
 use std::time::Duration;
 
@@ -9,19 +9,20 @@ use tokio::runtime::Handle;
 use super::pool::PooledClient;
 use crate::StoreError;
 
-/// How long a statement may take from here: longer than the server lets it run, so that only a server that does not
-/// respond at all is given up.
+/// Client-side deadline for a statement: longer than the server's own limit, so that it only
+/// expires on a server that does not respond at all.
 const STATEMENT_DEADLINE: Duration = Duration::from_secs(7);
 
-/// Conditions under which a connection is of no use any more: the server shuts down, or takes no writes (any more).
+/// SQLSTATEs after which a connection is useless: the server is shutting down, or no longer accepts
+/// writes.
 const LOST_CONNECTION: [&str; 2] = ["57P", "25006"];
 
-/// How long undoing a transaction may take.
+/// How long a rollback may take.
 const ROLLBACK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// An open transaction. Dropping it undoes its work.
+/// An open transaction. Dropping it rolls it back.
 pub(crate) struct PgTransaction {
-    /// None only while it is dropped.
+    /// `None` only while it is being dropped.
     client: Option<PooledClient>,
     deadline: Option<Duration>,
 }
@@ -37,7 +38,7 @@ impl PgTransaction {
         Ok(transaction)
     }
 
-    /// Statements may take as long as they do.
+    /// Removes the deadline of statements.
     pub(crate) fn lift_deadline(&mut self) {
         self.deadline = None;
     }
@@ -49,7 +50,7 @@ impl PgTransaction {
         Ok((&mut client.connection, self.deadline))
     }
 
-    /// The end of a statement; nothing where it did not come in time.
+    /// Records the end of a statement. `done` is `None` if the deadline passed.
     pub(crate) fn leave<T>(
         &mut self,
         done: Option<Result<T, sqlx::Error>>,
@@ -62,7 +63,7 @@ impl PgTransaction {
         };
         client.is_unusable = done.as_ref().is_err_and(is_lost);
         if client.is_unusable {
-            // What ended this connection has most likely ended those that are idle.
+            // Whatever broke this connection has probably broken the idle ones, too.
             client.hosts.distrust();
         }
         done.map_err(StoreError::from)
@@ -85,8 +86,9 @@ impl PgTransaction {
 }
 
 impl Drop for PgTransaction {
-    /// Undoes the transaction in a task of its own, so that what it has locked is free before its connection is used again.
-    /// Nobody has to wait for that task: a connection on which it does not succeed is closed, which undoes the work, too.
+    /// Rolls back in a separate task, so that its locks are released before the connection is used
+    /// again. The caller does not wait for it. If the rollback fails, the connection is closed,
+    /// which also undoes the work.
     fn drop(&mut self) {
         let Some(mut client) = self.client.take() else { return };
         if client.is_unusable {
@@ -106,12 +108,13 @@ impl Drop for PgTransaction {
     }
 }
 
-/// Closes a connection now, instead of giving it back to the pool, which would notice when it is needed next.
+/// Closes a connection instead of returning it to the pool, which would only notice at its next
+/// use.
 fn close(client: PooledClient) {
     drop(PooledClient::take(client));
 }
 
-/// Waits for as long as may be waited.
+/// Runs `work` until the deadline, if there is one.
 pub(crate) async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = T>,

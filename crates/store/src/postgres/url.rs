@@ -1,7 +1,8 @@
-//! The URL of a PostgreSQL database, as libpq reads it: several hosts, and no parameter that means nothing.
+//! The URL of a PostgreSQL database, as libpq reads it: with several hosts, and without unknown
+//! parameters.
 //!
-//! sqlx reads one host and ignores what it does not know, so the hosts are taken apart here, and each becomes a URL of its
-//! own.
+//! sqlx reads one host and ignores unknown parameters, so the hosts are split here, and each
+//! becomes a URL of its own.
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -15,12 +16,12 @@ use crate::StoreError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest `connect_timeout`, in seconds.
 const CONNECT_TIMEOUT_MAX_S: u64 = 30;
-/// What connections are called in `pg_stat_activity`, unless the URL says otherwise.
+/// The name of connections in `pg_stat_activity`, unless the URL sets another.
 const APPLICATION_NAME: &str = "creator-gateway";
-/// Statements kept prepared in a connection.
+/// Size of the prepared-statement cache of a connection.
 const STATEMENTS_MAX: usize = 256;
 
-/// Parameters that go to the driver as they are. `options[NAME]` does, too.
+/// Parameters passed to the driver unchanged, as is `options[NAME]`.
 const PARAMETERS: &[&str] = &[
     "application_name",
     "dbname",
@@ -40,27 +41,27 @@ const PARAMETERS: &[&str] = &[
     "user",
 ];
 
-/// Where a database is, and how its servers are connected to.
+/// The servers of a database, and how to connect to them.
 #[derive(Debug, Clone)]
 pub(super) struct DatabaseUrl {
-    /// One for each host, in the order of the URL; at least one.
+    /// In the order of the URL; at least one.
     pub(super) hosts: Vec<DatabaseHost>,
-    /// How long connecting to one of them may take.
+    /// Timeout for connecting to one of them.
     pub(super) connect_timeout: Duration,
 }
 
 /// A server that may hold the database.
 #[derive(Debug, Clone)]
 pub(super) struct DatabaseHost {
-    /// Its name and port, for messages.
+    /// Name and port, for messages.
     pub(super) name: String,
     pub(super) options: PgConnectOptions,
 }
 
-/// The parts of a URL that say which servers there are.
+/// The parts of a database URL.
 struct UrlParts<'a> {
     scheme: &'a str,
-    /// The user and the password, with the `@` behind them.
+    /// The user and the password, with the trailing `@`.
     user: &'a str,
     hosts: &'a str,
     path: &'a str,
@@ -75,7 +76,7 @@ impl DatabaseUrl {
         let (mut named, mut own_ports) = (Vec::new(), Vec::new());
         let mut connect_timeout = CONNECT_TIMEOUT;
         let mut passed_on = form_urlencoded::Serializer::new(String::new());
-        // What the URL says comes later, and holds.
+        // The URL's own value comes later and takes precedence.
         passed_on.append_pair("application_name", APPLICATION_NAME);
         for (name, value) in form_urlencoded::parse(parts.query.as_bytes()) {
             match &*name {
@@ -107,7 +108,8 @@ impl<'a> UrlParts<'a> {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if query.contains('@') || path.contains('@') {
-            // Most likely a password with / or ?. Without this check a message about the rest would show a part of it.
+            // Most likely a password that contains `/` or `?`. Without this check an error message
+            // would show a part of it.
             let message = "characters such as / ? @ in the user, the password or a parameter must be written as %2F, %3F, %40";
             return Err(StoreError::Url(message.to_owned()));
         }
@@ -116,7 +118,7 @@ impl<'a> UrlParts<'a> {
         Ok(Self { scheme, user, hosts, path, query })
     }
 
-    /// One host of them, as a URL of its own.
+    /// One of the hosts, as a URL of its own.
     fn host(&self, name: String, query: &str) -> Result<DatabaseHost, StoreError> {
         let Self { scheme, user, path, .. } = self;
         let url = format!("{scheme}://{user}{name}/{path}?{query}");
@@ -129,10 +131,10 @@ impl<'a> UrlParts<'a> {
     }
 }
 
-/// Joins each host with its port: one port for all of them, or as many as there are hosts.
+/// Adds a port to each host: one port for all of them, or one for each.
 fn with_ports(hosts: Vec<String>, ports: &[String]) -> Result<Vec<String>, StoreError> {
     if ports.len() > 1 && ports.len() != hosts.len() {
-        let message = format!("{} ports are named for {} hosts", ports.len(), hosts.len());
+        let message = format!("the URL has {} ports for {} hosts", ports.len(), hosts.len());
         return Err(StoreError::Url(message));
     }
     let port_of = |index: usize| ports.get(index).or(ports.first());
@@ -143,7 +145,8 @@ fn with_ports(hosts: Vec<String>, ports: &[String]) -> Result<Vec<String>, Store
     Ok(hosts.into_iter().enumerate().map(joined).collect())
 }
 
-/// A host as it stands in a URL: the folder of a socket has slashes, an address of IPv6 has brackets.
+/// A host as written in a URL: the folder of a socket is percent-encoded, an IPv6 address gets
+/// brackets.
 fn encoded(host: &str) -> String {
     if host.starts_with('/') {
         return form_urlencoded::byte_serialize(host.as_bytes()).collect();
@@ -160,20 +163,20 @@ fn read_connect_timeout(value: &str) -> Result<Duration, StoreError> {
     }
 }
 
-/// The service needs a server that takes writes, which it checks itself after connecting.
+/// The service needs a server that accepts writes, and checks that itself after connecting.
 fn check_target(value: &str) -> Result<(), StoreError> {
     if matches!(value, "read-write" | "primary") {
         return Ok(());
     }
     Err(StoreError::Url(format!(
         "target_session_attrs must be read-write or primary, not {value}: calls are metered on a server that \
-         takes writes"
+         accepts writes"
     )))
 }
 
 fn unknown_parameter(name: &str) -> StoreError {
     StoreError::Url(format!(
-        "the parameter {name} is not known; known are connect_timeout, host, port, target_session_attrs, {}",
+        "unknown parameter {name}; supported are connect_timeout, host, port, target_session_attrs, {}",
         PARAMETERS.join(", ")
     ))
 }
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_of_a_list_is_known_with_its_port() {
+    fn hosts_in_a_list_have_their_own_or_a_common_port() {
         let pair = |host: &str, port| (host.to_owned(), port);
         assert_eq!(
             addresses("postgres://gateway:s%40cret@a:1,b:2,[::1]:3/books?sslmode=disable"),
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_and_the_database_are_those_of_all_hosts() {
+    fn all_hosts_share_the_user_and_the_database() {
         let url = DatabaseUrl::parse("postgres://gate%40way@a:1,b:2/books").unwrap();
 
         for host in url.hosts {
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_have_a_name_unless_the_url_has_another() {
+    fn the_url_can_set_the_application_name() {
         let name_of = |url| {
             let url = DatabaseUrl::parse(url).unwrap();
             url.hosts[0].options.get_application_name().map(str::to_owned)
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_named_by_its_folder() {
+    fn a_socket_is_given_by_its_folder() {
         let url = DatabaseUrl::parse("postgres:///books?host=/var/run/postgresql").unwrap();
 
         let folder = url.hosts[0].options.get_socket().map(|path| path.display().to_string());
@@ -238,25 +241,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_by_its_name() {
+    fn unknown_and_invalid_parameters_are_refused() {
         assert!(
             refusal("postgres://a/books?target_session_attr=any")
-                .contains("target_session_attr is")
+                .contains("unknown parameter target_session_attr;")
         );
         assert!(
             refusal("postgres://a/books?target_session_attrs=any")
                 .contains("read-write or primary")
         );
         assert!(refusal("postgres://a/books?connect_timeout=0").contains("1 to 30 seconds"));
-        assert!(
-            refusal("postgres:///books?host=a,b,c&port=1,2")
-                .contains("2 ports are named for 3 hosts")
-        );
+        assert!(refusal("postgres:///books?host=a,b,c&port=1,2").contains("2 ports for 3 hosts"));
         assert!(refusal("postgres://a:port/books").contains("invalid port"));
     }
 
     #[test]
-    fn a_password_that_is_not_encoded_is_refused_without_being_shown() {
+    fn an_unencoded_password_is_refused_without_being_shown() {
         for url in ["postgres://gateway:secr/et@a/books", "postgres://gateway:secr?et@a/books"] {
             let refusal = refusal(url);
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_for_connecting_can_be_set() {
+    fn the_connect_timeout_can_be_set() {
         let of = |url| DatabaseUrl::parse(url).unwrap().connect_timeout;
 
         assert_eq!(of("postgres://a/books"), Duration::from_secs(3));

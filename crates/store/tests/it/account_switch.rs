@@ -1,4 +1,5 @@
-//! Switching accounts off and on: what is off has no slot and gets none by itself, and its credentials are kept.
+//! Switching accounts off and on: an account that is off has no slot and gets none by itself, and
+//! its credentials are kept.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::support::{
     new_key, removal, unnoted,
 };
 
-/// Switches an account of a customer who may have so many accounts of each platform in use.
+/// Switches an account of a customer with this many slots on each platform.
 async fn switch_within(
     store: &Store,
     (customer, authority): (CustomerId, ChangeAuthority),
@@ -45,7 +46,7 @@ async fn switch_within(
     account_switch::switch(store, &wanted).await.unwrap()
 }
 
-/// Switches an account whose customer has the limits of a subscription.
+/// Switches an account under the limits of the customer's subscription.
 pub(crate) async fn switch(store: &Store, customer: CustomerId, name: &str, on: bool) {
     let entry = entry(customer);
     let wanted = AccountSwitch {
@@ -84,7 +85,7 @@ async fn noted(store: &Store, customer: CustomerId) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_switched_off_keeps_its_credentials_and_gives_its_slot_to_who_waits() {
+async fn switching_off_keeps_credentials_and_passes_the_slot_on() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let (customer, by) = (caller.customer, (caller.customer, ChangeAuthority::Operator));
@@ -111,7 +112,7 @@ async fn what_is_switched_off_keeps_its_credentials_and_gives_its_slot_to_who_wa
 }
 
 #[tokio::test]
-async fn what_is_switched_off_stays_off_whatever_slots_are_free() {
+async fn free_slots_do_not_switch_an_account_on() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
@@ -120,7 +121,7 @@ async fn what_is_switched_off_stays_off_whatever_slots_are_free() {
         connect(&store, customer, "bob", 5).await;
         switch(&store, customer, "ada", false).await;
 
-        // A slot more, an account less, another import: none of them switches it on.
+        // A further slot, a deleted account, another import: none of them switches it on.
         let larger = subscriptions::pro(SubscriptionStatus::Active, 4, 0);
         let bought = subscriptions::apply(&store, customer, &larger).await;
         let (bob, limits, told) = (creator("bob"), AccountAllowances::of_each(5), entry(customer));
@@ -139,7 +140,7 @@ async fn what_is_switched_off_stays_off_whatever_slots_are_free() {
 }
 
 #[tokio::test]
-async fn switching_on_needs_a_free_slot_and_names_the_limit_and_who_has_them() {
+async fn switching_on_needs_a_free_slot() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let (customer, by) = (caller.customer, (caller.customer, ChangeAuthority::Operator));
@@ -151,7 +152,7 @@ async fn switching_on_needs_a_free_slot_and_names_the_limit_and_who_has_them() {
         let refusal =
             |accounts| SwitchOutcome::NoFreeSlot { platform: Platform::ALPHA, limit: 2, accounts };
 
-        // One is off, one waits: neither gets past those in use.
+        // One is off, one waits: neither displaces those in use.
         for name in ["ada", "dan"] {
             assert_eq!(switch_within(&store, by, name, (true, 2)).await, refusal(in_use.clone()));
         }
@@ -176,7 +177,7 @@ async fn limited_to(store: &Store, customer: CustomerId, names: &[&str]) -> Chan
 }
 
 #[tokio::test]
-async fn a_call_that_was_prepared_before_the_account_was_switched_off_is_refused() {
+async fn calls_prepared_before_switching_off_are_refused() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -191,7 +192,7 @@ async fn a_call_that_was_prepared_before_the_account_was_switched_off_is_refused
 }
 
 #[tokio::test]
-async fn no_mark_of_refused_credentials_brings_an_inactive_account_back() {
+async fn state_changes_do_not_activate_inactive_accounts() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let (customer, ada) = (caller.customer, creator("ada"));
@@ -208,13 +209,13 @@ async fn no_mark_of_refused_credentials_brings_an_inactive_account_back() {
 }
 
 #[tokio::test]
-async fn what_an_older_version_gave_a_slot_is_in_use() {
+async fn an_account_activated_by_an_older_version_is_in_use() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
         let by = (customer, ChangeAuthority::Operator);
         switch_within(&store, by, "ada", (false, 1)).await;
-        // It knows nothing of accounts that are switched off.
+        // It does not know about switched-off accounts.
         let sql = "update accounts set state = 'active', version = version + 1";
         testing::run_raw(&store, sql).await.unwrap();
 
@@ -227,7 +228,7 @@ async fn what_an_older_version_gave_a_slot_is_in_use() {
 }
 
 #[tokio::test]
-async fn switching_on_at_once_never_exceeds_the_limit() {
+async fn concurrent_switching_on_never_exceeds_the_limit() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
@@ -247,7 +248,7 @@ async fn switching_on_at_once_never_exceeds_the_limit() {
 
         let switched = tasks.join_all().await;
 
-        // One was in use before.
+        // One account was in use before.
         let done = |outcome: &&SwitchOutcome| matches!(outcome, SwitchOutcome::Done { .. });
         assert_eq!(switched.iter().filter(done).count(), 3);
         assert_eq!(accounts::count(&store, customer, Platform::ALPHA).await.unwrap().in_use, 4);

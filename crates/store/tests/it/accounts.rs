@@ -1,4 +1,4 @@
-//! Accounts: connecting once, limits of the plan, and changes that name the version they are based on.
+//! Accounts: connecting, slot limits, and changes based on a version.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
 }
 
 #[tokio::test]
-async fn accounts_are_listed_in_the_order_of_their_bytes() {
+async fn accounts_are_listed_in_byte_order() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         for name in ["b_1", "B_2", "a-3", "a1", "Z"] {
@@ -68,7 +68,7 @@ async fn accounts_are_listed_in_the_order_of_their_bytes() {
 }
 
 #[tokio::test]
-async fn connecting_again_replaces_the_credentials_and_the_version() {
+async fn reconnecting_replaces_credentials_and_version() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let mut again = new_account(caller.customer, "ada");
@@ -93,7 +93,7 @@ async fn connecting_again_replaces_the_credentials_and_the_version() {
 }
 
 #[tokio::test]
-async fn a_creator_lives_on_one_platform() {
+async fn an_id_belongs_to_one_platform() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let new = NewAccount { platform: Platform::BETA, ..new_account(caller.customer, "ada") };
@@ -126,7 +126,7 @@ async fn two_customers_may_choose_the_same_id() {
 }
 
 #[tokio::test]
-async fn an_account_comes_back_with_a_version_it_never_had() {
+async fn a_reconnected_account_gets_a_new_version() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let (limits, entry) = (allowing(1), entry(caller.customer));
@@ -144,7 +144,7 @@ async fn an_account_comes_back_with_a_version_it_never_had() {
 }
 
 #[tokio::test]
-async fn connecting_at_once_never_exceeds_the_plan() {
+async fn concurrent_connects_never_exceed_the_limit() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -160,7 +160,7 @@ async fn connecting_at_once_never_exceeds_the_plan() {
         let active = |connection: &&ConnectionOutcome| {
             matches!(connection, ConnectionOutcome::Connected { state: AccountState::Active, .. })
         };
-        // One was connected before without a limit.
+        // One was connected earlier, without a limit.
         assert_eq!(connected.iter().filter(active).count(), 4);
         let count = accounts::count(&store, caller.customer, Platform::ALPHA).await.unwrap();
         assert_eq!(count, AccountCount { in_use: 5, inactive: 16 });
@@ -170,7 +170,7 @@ async fn connecting_at_once_never_exceeds_the_plan() {
 }
 
 #[tokio::test]
-async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() {
+async fn an_inactive_account_waits_for_a_free_slot() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let over = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "bob") };
@@ -195,7 +195,7 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
 }
 
 #[tokio::test]
-async fn nothing_is_connected_for_a_stranger() {
+async fn unknown_customers_cannot_connect_accounts() {
     for store in testing::stores().await {
         let stranger = new_customer("nobody@example.com");
 
@@ -206,7 +206,7 @@ async fn nothing_is_connected_for_a_stranger() {
 }
 
 #[tokio::test]
-async fn a_change_based_on_an_older_version_is_refused() {
+async fn changes_based_on_an_older_version_are_refused() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let (customer, account, old) = (caller.customer, &caller.account, caller.account_version);
@@ -231,7 +231,7 @@ async fn a_change_based_on_an_older_version_is_refused() {
 }
 
 #[tokio::test]
-async fn one_node_at_a_time_refreshes_a_token() {
+async fn only_one_node_at_a_time_refreshes_a_token() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let version = caller.account_version;

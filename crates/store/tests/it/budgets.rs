@@ -1,4 +1,5 @@
-//! Budgets of keys: never exceeded, whoever races; given back with a refund; new with each UTC month.
+//! Budgets of keys: never exceeded by concurrent calls, restored by refunds, renewed each UTC
+//! month.
 
 use domain::charge::Outcome;
 use domain::time::Timestamp;
@@ -14,7 +15,7 @@ use crate::support::{
 /// The first instant of the month after `NOON`'s.
 const NEXT_MONTH: &str = "2026-12-01T00:00:00Z";
 
-/// Somebody with credits enough, who calls with a further key that may spend `budget` in a month.
+/// A caller with plenty of credits, using an additional key with this monthly budget.
 async fn limited(store: &Store, budget: i64) -> TestCaller {
     let owner = TestCaller::with(store, 10_000).await;
     let key = NewKey { monthly_budget: Some(credits(budget)), ..new_key(fresh_secret()) };
@@ -26,7 +27,7 @@ fn next_month() -> Timestamp {
     Timestamp::from_rfc3339(NEXT_MONTH).unwrap()
 }
 
-/// What a refused hold says: (budget, used).
+/// The (budget, used) of a refused hold.
 fn exhausted(outcome: &HoldOutcome) -> (i64, i64) {
     match outcome {
         HoldOutcome::BudgetExhausted { budget, used, resets_at } => {
@@ -38,7 +39,7 @@ fn exhausted(outcome: &HoldOutcome) -> (i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn however_many_holds_race_the_budget_is_spent_and_not_exceeded() {
+async fn concurrent_holds_spend_a_budget_exactly() {
     for store in testing::stores().await {
         let caller = limited(&store, 10).await;
         let other_node = domain::id::NodeId::new(NOON, unique());
@@ -67,7 +68,7 @@ async fn however_many_holds_race_the_budget_is_spent_and_not_exceeded() {
 }
 
 #[tokio::test]
-async fn what_is_refunded_may_be_spent_again_and_what_is_charged_may_not() {
+async fn refunded_credits_return_to_the_budget_and_charged_ones_do_not() {
     for store in testing::stores().await {
         let caller = limited(&store, 5).await;
         let metering = TestMetering::start(&store).await;
@@ -86,9 +87,9 @@ async fn what_is_refunded_may_be_spent_again_and_what_is_charged_may_not() {
     }
 }
 
-/// A call that ends in the very transaction in which another is held is in no sum yet.
+/// A call that is settled in the same transaction in which another is held is in no sum yet.
 #[tokio::test]
-async fn a_call_that_ends_in_the_same_transaction_counts() {
+async fn calls_settled_in_the_same_transaction_count() {
     for store in testing::stores().await {
         let caller = limited(&store, 3).await;
         let first = TestMetering::start(&store).await;
@@ -109,7 +110,9 @@ async fn a_call_that_ends_in_the_same_transaction_counts() {
 
         writer.run().await;
 
-        let [too_much, fits, one_more] = &mut asked[..] else { panic!("three were asked for") };
+        let [too_much, fits, one_more] = &mut asked[..] else {
+            panic!("three holds were requested")
+        };
         assert_eq!(exhausted(&too_much.durable().await), (3, 1));
         assert!(is_held(&fits.durable().await));
         assert_eq!(exhausted(&one_more.durable().await), (3, 3));
@@ -119,7 +122,7 @@ async fn a_call_that_ends_in_the_same_transaction_counts() {
 }
 
 #[tokio::test]
-async fn each_month_has_the_whole_budget() {
+async fn each_month_has_its_own_budget() {
     for store in testing::stores().await {
         let caller = limited(&store, 4).await;
         let metering = TestMetering::start(&store).await;
@@ -134,7 +137,7 @@ async fn each_month_has_the_whole_budget() {
 }
 
 #[tokio::test]
-async fn other_keys_of_the_customer_spend_on() {
+async fn an_exhausted_budget_does_not_limit_other_keys() {
     for store in testing::stores().await {
         let owner = TestCaller::with(&store, 100).await;
         let key = NewKey { monthly_budget: Some(credits(0)), ..new_key(fresh_secret()) };
@@ -143,7 +146,7 @@ async fn other_keys_of_the_customer_spend_on() {
         let metering = TestMetering::start(&store).await;
 
         assert_eq!(exhausted(&metering.hold(broke.hold(1)).await), (0, 0));
-        assert!(is_held(&metering.hold(broke.hold(0)).await), "what is free needs no budget");
+        assert!(is_held(&metering.hold(broke.hold(0)).await), "a free call needs no budget");
         assert!(is_held(&metering.hold(owner.hold(90)).await));
     }
 }

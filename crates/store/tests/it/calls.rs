@@ -1,4 +1,4 @@
-//! The call log: filters, and pages that neither skip nor repeat.
+//! The call log: filters, and pages that neither skip nor repeat calls.
 
 use domain::charge::Outcome;
 use domain::id::CallId;
@@ -35,9 +35,9 @@ async fn call(
     id
 }
 
-/// While nodes are updated one after the other, the newer ones may log what the older ones do not know.
+/// During a rolling update, newer nodes may log outcomes that older ones do not know.
 #[tokio::test]
-async fn an_outcome_of_a_newer_version_is_listed_as_it_was_written() {
+async fn outcomes_of_newer_versions_are_listed_unchanged() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -61,7 +61,7 @@ async fn an_outcome_of_a_newer_version_is_listed_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn calls_are_filtered_by_how_they_ended() {
+async fn calls_are_filtered_by_status_class() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -116,7 +116,7 @@ async fn calls_are_filtered_by_how_they_ended() {
 }
 
 #[tokio::test]
-async fn calls_are_filtered_by_key_and_account_and_nobody_sees_those_of_others() {
+async fn calls_are_filtered_by_key_and_account_within_the_customer() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let stranger = TestCaller::with(&store, 100).await;
@@ -156,7 +156,7 @@ async fn calls_are_filtered_by_key_and_account_and_nobody_sees_those_of_others()
 }
 
 #[tokio::test]
-async fn pages_neither_skip_nor_repeat_calls_of_one_instant() {
+async fn pages_neither_skip_nor_repeat_simultaneous_calls() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;

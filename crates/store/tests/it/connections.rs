@@ -1,4 +1,5 @@
-//! What may be connected, and by whom: decided in the transaction that stores the account, whatever was checked before.
+//! Which accounts may be connected, and by whom: decided in the transaction that stores the
+//! account.
 
 use domain::export::ExportRemoval;
 use domain::id::KeyId;
@@ -17,7 +18,7 @@ use crate::support::{
     unnoted,
 };
 
-/// A key that may use the account `ada` alone.
+/// A key limited to the account `ada`.
 async fn limited(store: &Store, caller: &TestCaller) -> KeyId {
     let new = NewKey { accounts: vec![creator("ada")], ..new_key(fresh_secret()) };
     create_key(store, caller.customer, &new).await;
@@ -46,7 +47,7 @@ fn created(connection: &ConnectionOutcome) -> Option<(bool, bool)> {
 }
 
 #[tokio::test]
-async fn a_limited_key_connects_new_names_and_those_on_its_list() {
+async fn a_limited_key_connects_new_ids_and_those_on_its_list() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let key = limited(&store, &caller).await;
@@ -68,9 +69,10 @@ async fn a_limited_key_connects_new_names_and_those_on_its_list() {
     }
 }
 
-/// Two decide about one name at the same time: the key's list grows exactly where the key created the account.
+/// Two callers connect the same id concurrently: the key's list grows only if the key created the
+/// account.
 #[tokio::test]
-async fn a_name_that_somebody_else_takes_meanwhile_stays_foreign() {
+async fn a_limited_key_gains_only_accounts_that_it_created() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let key = limited(&store, &caller).await;
@@ -101,7 +103,7 @@ async fn a_name_that_somebody_else_takes_meanwhile_stays_foreign() {
     }
 }
 
-/// The name of a deleted account is not new while exports of it can be downloaded.
+/// A deleted account's id is not new while its exports can be downloaded.
 #[tokio::test]
 async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
     for store in testing::stores().await {
@@ -137,9 +139,9 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
     }
 }
 
-/// Whatever it was when the platform was asked.
+/// Whatever its state was when the platform was called.
 #[tokio::test]
-async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
+async fn ended_and_read_only_authorities_cannot_connect_or_delete() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let (customer, told) = (caller.customer, entry(caller.customer));
@@ -183,7 +185,7 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn another_account_of_the_platform_takes_a_place_only_where_that_is_asked_for() {
+async fn an_account_is_replaced_by_another_only_on_request() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let ada = creator("ada");

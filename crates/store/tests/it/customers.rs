@@ -1,4 +1,4 @@
-//! Customers: registration in one piece, and changes of what is known of them.
+//! Customers: registration in one transaction, and changes of their data.
 
 use domain::customer::TrialState;
 use store::customers::{self, CustomerCreation, PasswordHash};
@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_registration_stores_the_customer_its_balance_and_its_key() {
+async fn a_registration_stores_customer_balance_and_key() {
     for store in testing::stores().await {
         let new = new_customer("ada@example.com");
 
@@ -32,7 +32,7 @@ async fn a_registration_stores_the_customer_its_balance_and_its_key() {
 }
 
 #[tokio::test]
-async fn an_address_registers_once_and_the_loser_leaves_no_key() {
+async fn concurrent_registrations_of_an_address_create_one_customer_and_key() {
     for store in testing::stores().await {
         let mut tasks = tokio::task::JoinSet::new();
         let mut hashes = Vec::new();
@@ -59,7 +59,7 @@ async fn an_address_registers_once_and_the_loser_leaves_no_key() {
 }
 
 #[tokio::test]
-async fn nobody_is_found_under_an_unknown_id_or_address() {
+async fn unknown_ids_and_addresses_are_not_found() {
     for store in testing::stores().await {
         let stranger = new_customer("nobody@example.com");
 

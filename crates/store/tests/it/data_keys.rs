@@ -1,4 +1,4 @@
-//! Data keys: one current for a customer, rewrapped without losing one.
+//! Data keys: each customer has one current key, and rewrapping loses none.
 
 use domain::id::DataKeyId;
 use store::data_keys::{self, DataKey};
@@ -17,7 +17,7 @@ fn data_key(caller: &TestCaller) -> DataKey {
 }
 
 #[tokio::test]
-async fn those_who_make_the_first_key_at_once_get_the_same_one() {
+async fn concurrent_creations_of_the_first_key_return_the_same_key() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         assert_eq!(data_keys::current(&store, caller.customer).await.unwrap(), None);
@@ -61,7 +61,7 @@ async fn keys_are_rewrapped_once_and_counted() {
 }
 
 #[tokio::test]
-async fn the_canary_of_a_master_key_is_written_once() {
+async fn a_master_keys_canary_is_stored_once() {
     for store in testing::stores().await {
         assert_eq!(data_keys::canary(&store, "first").await.unwrap(), None);
 

@@ -1,4 +1,4 @@
-//! Ended subscriptions and lowered slots: what is to be done at the processor is written down first, and done once.
+//! Ended subscriptions and lowered slots: steps at the processor are recorded first, and done once.
 
 use domain::id::ChangeId;
 use domain::platform::Platform;
@@ -15,7 +15,7 @@ use crate::support::{NOON, TestCaller};
 const LATER: Timestamp = NOON.plus_seconds(600);
 
 #[tokio::test]
-async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
+async fn an_ended_subscription_is_checked_until_it_is_settled() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let ended = |id: &str| EndedSubscription {
@@ -34,7 +34,7 @@ async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
         ended_subscriptions::look_later(&store, "sub_1", LATER).await.unwrap();
         let looked_at = left(LATER).await;
         ended_subscriptions::settle(&store, "sub_2", LATER).await.unwrap();
-        // It has been settled: seeing it again changes nothing.
+        // It is already settled: recording it again changes nothing.
         ended_subscriptions::note(&store, &both, LATER).await.unwrap();
 
         assert_eq!(first, (both.to_vec(), 0, 2));
@@ -43,9 +43,10 @@ async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
     }
 }
 
-/// An older invoice is given up while the subscription goes on; later the subscription itself ends.
+/// An older invoice is given up while the subscription continues; later the subscription itself
+/// ends.
 #[tokio::test]
-async fn a_live_subscription_is_looked_at_again_whenever_it_is_noted() {
+async fn a_live_subscription_is_checked_again_whenever_it_is_recorded() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let noted = async |has_ended| {
@@ -70,7 +71,7 @@ async fn a_live_subscription_is_looked_at_again_whenever_it_is_noted() {
 }
 
 #[tokio::test]
-async fn an_invoice_that_is_being_voided_is_remembered_until_it_is_done() {
+async fn an_invoice_being_voided_is_listed_until_it_is_done() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let ended = EndedSubscription {
@@ -94,7 +95,7 @@ async fn an_invoice_that_is_being_voided_is_remembered_until_it_is_done() {
     }
 }
 
-/// A lowering that the processor shows.
+/// A lowering that the processor has applied.
 async fn lowered(store: &Store, customer: domain::id::CustomerId, from: i64) -> ChangeId {
     apply(store, customer, &pro(Active, from, 0)).await;
     let items = vec![slots(Platform::ALPHA, from, from - 1)];
@@ -105,7 +106,7 @@ async fn lowered(store: &Store, customer: domain::id::CustomerId, from: i64) -> 
 }
 
 #[tokio::test]
-async fn what_a_lowering_credited_is_noted_once_and_each_item_for_one_change() {
+async fn a_lowerings_credit_is_recorded_once_and_each_item_counts_once() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let (first, second) =

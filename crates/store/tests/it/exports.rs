@@ -1,4 +1,4 @@
-//! Exports in the books: credits held once and ended once, leases that fence, files that are published once.
+//! Exports in the store: credits are held and settled once, leases fence, files are published once.
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -49,7 +49,7 @@ pub(crate) fn new_export(caller: &TestCaller) -> NewExport {
     }
 }
 
-/// Makes an export that must be possible.
+/// Creates an export, which must succeed.
 async fn created(store: &Store, caller: &TestCaller) -> ExportId {
     let new = new_export(caller);
     let creation = exports::create(store, &new).await.unwrap();
@@ -93,7 +93,7 @@ async fn published(store: &Store, lease: &ExportLease, now: Timestamp) -> bool {
     exports::publish(store, lease, times, &output(lease), SOME).await.unwrap()
 }
 
-/// Every export of the customer, but those that were deleted.
+/// Every export of the customer except deleted ones.
 fn all_of(caller: &TestCaller) -> ExportList {
     ExportList {
         customer: caller.customer,
@@ -159,13 +159,13 @@ async fn a_failed_export_costs_nothing() {
         assert_eq!(figures(&store, &caller).await, (10, 0, 0));
         let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
         assert_eq!((export.state, export.error), (ExportState::Failed, Some(failure())));
-        assert!(!published(&store, &lease, NOON).await, "what has failed has no file");
+        assert!(!published(&store, &lease, NOON).await, "a failed export has no file");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_refused_holds_nothing() {
+async fn refused_exports_hold_nothing() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 9).await;
         let create = async |new: NewExport| exports::create(&store, &new).await.unwrap();
@@ -193,7 +193,7 @@ async fn what_is_refused_holds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_at_once_leave_twenty_waiting_and_two_running() {
+async fn a_hundred_concurrent_exports_leave_twenty_waiting_and_two_running() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10_000).await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -221,7 +221,7 @@ async fn a_hundred_at_once_leave_twenty_waiting_and_two_running() {
 }
 
 #[tokio::test]
-async fn workers_are_shared_between_customers() {
+async fn customers_share_workers_fairly() {
     for store in testing::stores().await {
         let (busy, late) =
             (TestCaller::with(&store, 100).await, TestCaller::with(&store, 100).await);
@@ -235,21 +235,28 @@ async fn workers_are_shared_between_customers() {
         let third = claimed(&store, NOON).await.unwrap();
 
         assert_eq!(first.customer, busy.customer);
-        assert_eq!(second.customer, late.customer, "nobody waits behind a customer's second");
+        assert_eq!(
+            second.customer, late.customer,
+            "a customer's second export does not delay others"
+        );
         assert_eq!(third.customer, busy.customer);
-        assert_eq!(claimed(&store, NOON).await, None, "two of one customer run at once");
+        assert_eq!(
+            claimed(&store, NOON).await,
+            None,
+            "at most two exports of a customer run concurrently"
+        );
     }
 }
 
 #[tokio::test]
-async fn who_lost_the_lease_writes_nothing_more() {
+async fn a_worker_without_its_lease_changes_nothing() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let stalled = claimed(&store, NOON).await.unwrap();
         let later = NOON.plus_seconds(61);
         assert_eq!(claimed(&store, NOON.plus_seconds(59)).await, None, "it is leased");
-        // Over, though nobody has taken it yet.
+        // Expired, though no other worker has claimed it yet.
         assert!(!published(&store, &stalled, later).await);
 
         let successor = claimed(&store, later).await.unwrap();
@@ -271,7 +278,7 @@ async fn who_lost_the_lease_writes_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
+async fn renewing_a_lease_extends_it_and_records_progress() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
@@ -290,12 +297,12 @@ async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
 }
 
 #[tokio::test]
-async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
+async fn three_claims_without_a_new_page_end_the_export_free() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
         let mut now = NOON;
-        // One claim that gets somewhere, then three that do not.
+        // One claim with progress, then three without.
         let lease = claimed(&store, now).await.unwrap();
         let until = now.plus_seconds(60);
         exports::renew(&store, &lease, (now, until), (SOME, DOING), true).await.unwrap();
@@ -317,7 +324,7 @@ async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
 }
 
 #[tokio::test]
-async fn a_lease_that_was_given_back_is_taken_at_once_and_is_no_failed_attempt() {
+async fn a_returned_lease_is_free_immediately_and_counts_no_attempt() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         created(&store, &caller).await;
@@ -335,7 +342,7 @@ async fn a_lease_that_was_given_back_is_taken_at_once_and_is_no_failed_attempt()
 }
 
 #[tokio::test]
-async fn a_node_that_starts_again_frees_what_its_earlier_run_had() {
+async fn a_restarted_node_releases_the_leases_it_left() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         created(&store, &caller).await;
@@ -353,7 +360,7 @@ async fn a_node_that_starts_again_frees_what_its_earlier_run_had() {
 }
 
 #[tokio::test]
-async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged() {
+async fn a_cancellation_is_free_before_the_first_page_and_charged_after_it() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 30).await;
         let cancel = async |id| exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
@@ -366,8 +373,11 @@ async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged
         let early = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         assert!(matches!(cancel(early).await, ExportCancellation::Stopping(_)));
-        assert!(matches!(cancel(early).await, ExportCancellation::Stopping(_)), "asked for twice");
-        assert!(!published(&store, &lease, NOON).await, "what is being cancelled gets no file");
+        assert!(
+            matches!(cancel(early).await, ExportCancellation::Stopping(_)),
+            "a repeated cancellation"
+        );
+        assert!(!published(&store, &lease, NOON).await, "an export being canceled gets no file");
         let times = (NOON, NOON.plus_seconds(60));
         let renewed =
             exports::renew(&store, &lease, times, (ExportProgress::default(), DOING), false).await;
@@ -388,7 +398,7 @@ async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged
 }
 
 #[tokio::test]
-async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
+async fn a_dead_workers_canceled_export_ends_after_its_lease() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
@@ -411,7 +421,7 @@ async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancellation_that_meets_the_publication_leaves_one_of_them() {
+async fn a_cancellation_racing_with_the_publication_leaves_one_of_them() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10_000).await;
         let mut completed = 0;
@@ -438,13 +448,13 @@ async fn a_cancellation_that_meets_the_publication_leaves_one_of_them() {
             assert_eq!(export.output.is_some(), is_published);
             completed += u64::from(is_published);
         }
-        assert!(completed > 0, "a publication won at least once");
+        assert!(completed > 0, "publishing won at least once");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn the_same_request_is_one_export_also_without_credits_for_another() {
+async fn a_repeated_request_returns_the_same_export_even_without_credits() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, COST).await;
         let claim = IdempotencyClaim {
@@ -490,14 +500,15 @@ async fn exports_and_calls_share_a_keys_budget() {
         assert!(matches!(call, HoldOutcome::BudgetExhausted { .. }), "{call:?}");
         exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
 
-        assert!(is_held(&metering.hold(caller.hold(10)).await), "a refund goes back to the budget");
+        assert!(is_held(&metering.hold(caller.hold(10)).await), "a refund returns to the budget");
         assert_sound(&store).await;
     }
 }
 
-/// On SQLite a read leaves on what the balance in memory says; an export must not take the same credits.
+/// On SQLite a read is sent on the in-memory balance alone; an export must not take the same
+/// credits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_and_exports_that_race_never_spend_the_same_credits() {
+async fn concurrent_calls_and_exports_never_spend_the_same_credits() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -525,7 +536,7 @@ async fn calls_and_exports_that_race_never_spend_the_same_credits() {
         let reserved_in_vain =
             held.iter().filter(|outcome| matches!(outcome, HoldOutcome::Insufficient { .. }));
         if store.database() == store::DatabaseKind::Sqlite {
-            assert_eq!(reserved_in_vain.count(), 0, "what was reserved is there");
+            assert_eq!(reserved_in_vain.count(), 0, "reserved credits are available");
         }
         let calls_held = held.iter().filter(|outcome| is_held(outcome)).count();
         let (available, in_hold, _) = figures(&store, &caller).await;
@@ -536,7 +547,7 @@ async fn calls_and_exports_that_race_never_spend_the_same_credits() {
 }
 
 #[tokio::test]
-async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
+async fn charged_exports_appear_in_spend_daily_usage_and_ledger() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         for _ in 0..2 {
@@ -570,7 +581,7 @@ async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
 }
 
 #[tokio::test]
-async fn only_what_is_over_is_deleted_and_then_nobody_finds_it() {
+async fn only_ended_exports_can_be_deleted_and_are_then_hidden() {
     for store in testing::stores().await {
         let (caller, other) =
             (TestCaller::with(&store, 30).await, TestCaller::with(&store, 0).await);
@@ -591,18 +602,18 @@ async fn only_what_is_over_is_deleted_and_then_nobody_finds_it() {
         let cancelling = exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
         assert_eq!(cancelling, ExportCancellation::NotFound);
         let [cleanup] = &exports::due_cleanups(&store, NOON, 10).await.unwrap()[..] else {
-            panic!("its file is to be removed")
+            panic!("its file is due for removal")
         };
         assert_eq!((cleanup.export, &cleanup.keep), (id, &None));
         exports::cleaned(&store, cleanup).await.unwrap();
         assert_eq!(exports::due_cleanups(&store, NOON, 10).await.unwrap(), []);
-        assert_eq!(figures(&store, &caller).await, (20, 0, COST), "the books remember");
+        assert_eq!(figures(&store, &caller).await, (20, 0, COST), "the charge stays recorded");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn a_file_goes_when_its_time_is_over() {
+async fn files_expire_after_their_retention() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let id = created(&store, &caller).await;
@@ -623,13 +634,13 @@ async fn a_file_goes_when_its_time_is_over() {
         assert_eq!(cleanup.keep, None);
         exports::cleaned(&store, kept).await.unwrap();
         let still = exports::due_cleanups(&store, end, 10).await.unwrap();
-        assert_eq!(still.len(), 1, "what became due meanwhile stays due");
+        assert_eq!(still.len(), 1, "what has become due since stays due");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn the_storage_keeps_what_open_exports_and_published_files_need() {
+async fn the_storage_keeps_open_exports_and_published_files() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 30).await;
         let done = created(&store, &caller).await;
@@ -646,7 +657,7 @@ async fn the_storage_keeps_what_open_exports_and_published_files_need() {
 }
 
 #[tokio::test]
-async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone() {
+async fn exports_are_listed_newest_first_to_their_own_customer() {
     for store in testing::stores().await {
         let (caller, other) =
             (TestCaller::with(&store, 50).await, TestCaller::with(&store, 50).await);
@@ -674,7 +685,7 @@ async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone
 }
 
 #[tokio::test]
-async fn exports_are_listed_by_what_they_are_and_by_the_state_that_is_shown() {
+async fn exports_are_filtered_by_their_properties_and_shown_state() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 50).await;
         let (missing, deleted) = (created(&store, &caller).await, created(&store, &caller).await);
@@ -717,7 +728,7 @@ async fn exports_are_listed_by_what_they_are_and_by_the_state_that_is_shown() {
 }
 
 #[tokio::test]
-async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
+async fn the_reason_for_a_removal_is_kept_and_missing_files_may_return() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 50).await;
         let id = created(&store, &caller).await;
@@ -735,7 +746,7 @@ async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
         assert_eq!(seen().await, (ExportState::Completed, ExportState::Completed, None));
         assert!(!note(None).await, "it was not missing");
         assert!(note(Some(NOON)).await);
-        assert!(!note(Some(later)).await, "it is known");
+        assert!(!note(Some(later)).await, "it is known to be missing");
         let missing = Some((ExportRemoval::FileMissing, NOON));
         assert_eq!(seen().await, (ExportState::Completed, ExportState::Expired, missing));
         assert!(note(None).await);
@@ -744,7 +755,7 @@ async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
         let end = NOON.plus_seconds(3_600);
         assert_eq!(exports::expire(&store, end).await.unwrap(), 1);
         assert_eq!(seen().await, (ExportState::Expired, ExportState::Expired, missing));
-        assert!(!note(None).await, "its time is over");
+        assert!(!note(None).await, "it has expired");
 
         let next = created(&store, &caller).await;
         let second = claimed(&store, NOON).await.unwrap();
@@ -758,7 +769,7 @@ async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
 }
 
 #[tokio::test]
-async fn what_an_export_cost_is_decided_once() {
+async fn an_exports_charge_never_changes() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 30).await;
         created(&store, &caller).await;
@@ -777,7 +788,7 @@ async fn what_an_export_cost_is_decided_once() {
     }
 }
 
-/// Which columns were chosen is kept with the export, and goes with it.
+/// The chosen columns are stored with the export, and deleted with it.
 async fn chosen_columns_are_kept_until_the_export_is_removed(database: testing::TestStore) {
     let store: &Store = &database;
     let caller = TestCaller::with(store, 30).await;
@@ -820,7 +831,7 @@ async fn chosen_columns_are_kept_until_the_export_is_removed_on_postgresql() {
 }
 
 #[tokio::test]
-async fn what_a_worker_does_is_written_down_with_its_sign_of_life() {
+async fn a_workers_activity_is_recorded_with_its_renewals() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 25).await;
         let id = created(&store, &caller).await;
@@ -833,7 +844,7 @@ async fn what_a_worker_does_is_written_down_with_its_sign_of_life() {
         exports::renew(&store, &lease, times, (SOME, DOING), true).await.unwrap();
         assert_eq!(shown().await, DOING);
 
-        // An export that rests waits until it is taken up again.
+        // A postponed export waits until it is claimed again.
         let until = NOON.plus_seconds(45);
         assert!(exports::postpone(&store, &lease, (NOON, until), SOME).await.unwrap());
         assert_eq!(shown().await, ExportActivity { waiting_until: Some(until), ..DOING });
@@ -843,7 +854,7 @@ async fn what_a_worker_does_is_written_down_with_its_sign_of_life() {
 }
 
 #[tokio::test]
-async fn the_younger_of_two_exports_gives_way_to_a_customer_without_a_worker() {
+async fn the_later_of_two_exports_yields_to_a_customer_without_a_worker() {
     for store in testing::stores().await {
         let (busy, other) =
             (TestCaller::with(&store, 25).await, TestCaller::with(&store, 25).await);
@@ -855,19 +866,19 @@ async fn the_younger_of_two_exports_gives_way_to_a_customer_without_a_worker() {
         let gives_way = async |lease: &ExportLease, waiting_since| {
             exports::gives_way(&store, lease, (now, waiting_since)).await.unwrap()
         };
-        assert!(!gives_way(&younger, now).await, "nobody waits");
+        assert!(!gives_way(&younger, now).await, "no customer waits");
 
         let waiting = created(&store, &other).await;
 
-        assert!(!gives_way(&younger, NOON.plus_seconds(-1)).await, "it has not waited for long");
+        assert!(!gives_way(&younger, NOON.plus_seconds(-1)).await, "it has not waited long enough");
         assert!(gives_way(&younger, now).await && !gives_way(&older, now).await);
         assert!(exports::give_back(&store, &younger, now, SOME).await.unwrap());
         assert_eq!(
             claimed(&store, now).await.unwrap().export,
             waiting,
-            "whoever waited comes first"
+            "the waiting customer comes first"
         );
         assert_eq!(claimed(&store, now).await.unwrap().export, younger.export);
-        assert!(!gives_way(&older, now).await, "everybody has a worker");
+        assert!(!gives_way(&older, now).await, "every customer has a worker");
     }
 }

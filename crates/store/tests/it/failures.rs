@@ -1,4 +1,5 @@
-//! The database fails in the middle: holds are refused, ends are kept, and nobody is told what is not so.
+//! The database fails midway: holds are refused, settlements are kept, and no caller gets a wrong
+//! outcome.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,7 +27,7 @@ async fn logged(store: &Store, caller: &TestCaller) -> usize {
     calls::recent(store, &wanted).await.unwrap().calls.len()
 }
 
-/// Statements that make the database refuse every end of a call, and take that back.
+/// Statements that make the database refuse every settlement, and undo that.
 const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
     match database {
         DatabaseKind::Sqlite => (
@@ -43,7 +44,7 @@ const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
 }
 
 #[tokio::test]
-async fn an_end_that_cannot_be_written_is_kept_until_it_can() {
+async fn a_settlement_is_retried_until_it_is_written() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
@@ -72,7 +73,7 @@ async fn an_end_that_cannot_be_written_is_kept_until_it_can() {
 }
 
 #[tokio::test]
-async fn holds_are_refused_while_ends_cannot_be_written() {
+async fn holds_are_refused_while_settlements_cannot_be_written() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
@@ -95,17 +96,17 @@ async fn holds_are_refused_while_ends_cannot_be_written() {
         assert!(matches!(refused, Err(HoldRefusal::Unavailable)), "{refused:?}");
         testing::run_raw(&store, allow).await.unwrap();
         assert!(ended.await);
-        assert!(is_held(&metering.hold(caller.hold(6)).await), "nothing stayed reserved");
+        assert!(is_held(&metering.hold(caller.hold(6)).await), "no reservation is left");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_fails_the_hold_and_nothing_else() {
+async fn a_full_disk_fails_only_the_hold() {
     let store = testing::sqlite().await;
     let caller = TestCaller::with(&store, 1_000_000).await;
     let metering = TestMetering::start(&store).await;
-    // The file may not grow any more, as far as this connection is concerned.
+    // The file may not grow any more on this connection.
     testing::run_raw_metering(&store, "pragma max_page_count = 1").await.unwrap();
     let mut held = 0;
     let failed = loop {
@@ -117,7 +118,7 @@ async fn a_full_disk_fails_the_hold_and_nothing_else() {
         assert!(held < 10_000, "the file grew");
     };
 
-    // The writer has replaced its connection, which may let the file grow again.
+    // The writer has replaced its connection, so the file may grow again.
     assert!(is_held(&metering.hold(caller.hold(1)).await), "after {failed}");
 
     assert_eq!(logged(&store, &caller).await, held + 1);
@@ -126,7 +127,7 @@ async fn a_full_disk_fails_the_hold_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_node_nobody_calls_finds_out_by_itself_that_the_database_is_back() {
+async fn an_idle_node_detects_that_the_database_recovered() {
     let store = testing::sqlite().await;
     let caller = TestCaller::with(&store, 1_000_000).await;
     let metering = TestMetering::start(&store).await;
@@ -146,7 +147,7 @@ async fn a_node_nobody_calls_finds_out_by_itself_that_the_database_is_back() {
 }
 
 #[tokio::test]
-async fn lost_connections_lose_no_hold_and_invent_none() {
+async fn lost_connections_neither_lose_nor_invent_holds() {
     let Some(store) = testing::postgres().await else { return };
     let caller = TestCaller::with(&store, 100_000).await;
     let metering = TestMetering::start(&store).await;
@@ -158,7 +159,7 @@ async fn lost_connections_lose_no_hold_and_invent_none() {
             let (meter, hold) = (metering.meter.clone(), caller.hold(1));
             tasks.spawn(async move { meter.reserve(hold).await.unwrap().durable().await });
         }
-        // Also ends the connection it runs on, which makes this an error.
+        // This also ends its own connection, so it returns an error.
         let ended = testing::run_raw(
             &store,
             "select pg_terminate_backend(pid) from pg_stat_activity
@@ -183,10 +184,10 @@ const LOSE_ANSWER: u8 = 1;
 const LOSE_COMMIT: u8 = 2;
 /// The commit arrives; from then on nothing passes over its connection, which stays open.
 const SILENCE_AFTER: u8 = 3;
-/// The same without the commit.
+/// Like `SILENCE_AFTER`, but the commit does not arrive.
 const SILENCE_BEFORE: u8 = 4;
 
-/// A proxy before PostgreSQL that can lose a commit, or the answer to one.
+/// A proxy in front of PostgreSQL that can lose a commit, or the response to one.
 async fn proxy(upstream: (String, u16)) -> (u16, Arc<AtomicU8>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -224,7 +225,7 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8
                     return;
                 }
                 if fault == LOSE_ANSWER {
-                    // The server has answered, so the commit is done; nobody will hear of it.
+                    // The server has responded, so the commit is done, but the response is lost.
                     drop(server.read(&mut answered).await);
                     return;
                 }
@@ -242,7 +243,7 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8
     }
 }
 
-/// The URL of a store's database, on another address; and the address that it has.
+/// The URL of a store's database with another address, and its real address.
 fn moved(store: &testing::TestStore, to: &str) -> (String, (String, u16)) {
     let url = &store.options().url;
     let (scheme, rest) = url.split_once("://").unwrap();
@@ -262,7 +263,7 @@ async fn through_proxy(store: &testing::TestStore) -> (Store, Arc<AtomicU8>) {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_found_out() {
+async fn a_commit_with_a_lost_response_is_detected() {
     let Some(direct) = testing::postgres().await else { return };
     let caller = TestCaller::with(&direct, 10).await;
     let (store, fault) = through_proxy(&direct).await;
@@ -282,7 +283,7 @@ async fn a_commit_whose_answer_is_lost_is_found_out() {
 }
 
 #[tokio::test]
-async fn a_commit_that_never_arrived_holds_nothing() {
+async fn a_lost_commit_holds_nothing() {
     let Some(direct) = testing::postgres().await else { return };
     let caller = TestCaller::with(&direct, 10).await;
     let (store, fault) = through_proxy(&direct).await;
@@ -303,13 +304,13 @@ async fn a_commit_that_never_arrived_holds_nothing() {
     assert_sound(&direct).await;
 }
 
-/// Options under which a connection that does not respond is soon given up.
+/// Options that soon discard a connection that does not respond.
 fn impatient() -> MeterOptions {
     MeterOptions { batch_deadline: Duration::from_millis(500), ..MeterOptions::new(node(), 1) }
 }
 
 #[tokio::test]
-async fn a_connection_that_dies_silently_is_given_up_and_its_commit_found_out() {
+async fn a_silent_connection_is_discarded_and_its_commit_checked() {
     for (silence, is_committed) in [(SILENCE_AFTER, true), (SILENCE_BEFORE, false)] {
         let Some(direct) = testing::postgres().await else { return };
         let caller = TestCaller::with(&direct, 10).await;
@@ -328,7 +329,7 @@ async fn a_connection_that_dies_silently_is_given_up_and_its_commit_found_out() 
 }
 
 #[tokio::test]
-async fn while_a_transaction_hangs_its_age_is_told_and_others_hear_that_the_database_is_away() {
+async fn holds_are_refused_as_unavailable_while_a_transaction_hangs() {
     let Some(direct) = testing::postgres().await else { return };
     let caller = TestCaller::with(&direct, 10).await;
     let (store, fault) = through_proxy(&direct).await;
@@ -340,7 +341,7 @@ async fn while_a_transaction_hangs_its_age_is_told_and_others_hear_that_the_data
     while metering.meter.stats().oldest < age {
         tokio::task::yield_now().await;
     }
-    // One waits behind the transaction; when that has waited too long there is no place for more.
+    // One hold waits behind the transaction; after it has waited too long, no more are accepted.
     let second = metering.meter.reserve(caller.hold(1)).await;
     while metering.meter.stats().oldest < 2 * age {
         tokio::task::yield_now().await;
@@ -353,7 +354,7 @@ async fn while_a_transaction_hangs_its_age_is_told_and_others_hear_that_the_data
 }
 
 #[tokio::test]
-async fn a_node_nobody_calls_notices_that_the_database_is_away_and_that_it_is_back() {
+async fn an_idle_node_notices_outages_and_recoveries() {
     let Some(direct) = testing::postgres().await else { return };
     let (store, fault) = through_proxy(&direct).await;
     let probe_every = Duration::from_millis(50);
@@ -372,11 +373,11 @@ async fn a_node_nobody_calls_notices_that_the_database_is_away_and_that_it_is_ba
 }
 
 #[tokio::test]
-async fn the_database_is_found_on_whichever_host_of_the_list_takes_writes() {
+async fn the_host_that_accepts_writes_is_found() {
     let Some(direct) = testing::postgres().await else { return };
     let caller = TestCaller::with(&direct, 10).await;
     let (_, (host, port)) = moved(&direct, "");
-    // Nobody listens on the first host, and the second never says a word.
+    // The first host refuses connections, and the second never responds.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let unused = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
     let hosts = format!("{unused},{},{host}:{port}", silent.local_addr().unwrap());
@@ -392,7 +393,7 @@ async fn the_database_is_found_on_whichever_host_of_the_list_takes_writes() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_no_writes_is_refused_and_says_so() {
+async fn a_read_only_server_is_refused_with_the_reason() {
     let Some(direct) = testing::postgres().await else { return };
     let url = direct.options().url.clone();
     let separator = if url.contains('?') { '&' } else { '?' };
@@ -405,14 +406,14 @@ async fn a_server_that_takes_no_writes_is_refused_and_says_so() {
     let Err(error) = refused else { panic!("{refused:?}") };
     assert!(error.is_outage());
     assert!(
-        error.to_string().ends_with("the server takes no writes: it is set to read only"),
+        error.to_string().ends_with("the server accepts no writes: it is set to read only"),
         "{error}"
     );
     assert!(reader.is_ok(), "{reader:?}");
 }
 
 #[tokio::test]
-async fn what_the_database_says_is_in_the_error_with_its_code() {
+async fn errors_have_the_databases_message_and_code() {
     let Some(store) = testing::postgres().await else { return };
 
     let refused = testing::run_raw(&store, "insert into no_such_table values (1)").await;
@@ -422,12 +423,12 @@ async fn what_the_database_says_is_in_the_error_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_hold_that_waited_too_long_keeps_others_out() {
+async fn holds_are_refused_while_one_has_waited_too_long() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let options =
             MeterOptions { queue_age_max: Duration::ZERO, ..MeterOptions::new(node(), 1) };
-        // The writer does not run, so that what waits grows old.
+        // The writer does not run, so the waiting hold grows old.
         let (meter, writer) = store::metering::start(&store, options);
         let first = meter.reserve(caller.hold(1)).await;
         assert!(first.is_ok());

@@ -1,4 +1,4 @@
-//! Idempotency: one request with a key goes out, the others learn what became of it.
+//! Idempotency: one request with a key is sent, the others get its result.
 
 use domain::charge::Outcome;
 use domain::time::Timestamp;
@@ -32,7 +32,7 @@ async fn found(
 }
 
 #[tokio::test]
-async fn fifty_at_once_with_one_key_go_out_once() {
+async fn concurrent_calls_with_one_key_are_sent_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -55,7 +55,7 @@ async fn fifty_at_once_with_one_key_go_out_once() {
 }
 
 #[tokio::test]
-async fn the_first_answer_is_given_again_also_without_credits() {
+async fn the_first_response_is_replayed_even_without_credits() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 2).await;
         let metering = TestMetering::start(&store).await;
@@ -80,7 +80,7 @@ async fn the_first_answer_is_given_again_also_without_credits() {
 }
 
 #[tokio::test]
-async fn a_new_key_without_credits_is_refused_and_stays_free() {
+async fn a_key_refused_for_lack_of_credits_stays_free() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1).await;
         let metering = TestMetering::start(&store).await;
@@ -97,7 +97,7 @@ async fn a_new_key_without_credits_is_refused_and_stays_free() {
 }
 
 #[tokio::test]
-async fn the_same_key_with_another_request_is_told_apart() {
+async fn a_key_reused_for_another_request_is_detected() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -123,7 +123,7 @@ async fn two_customers_may_use_the_same_key() {
 }
 
 #[tokio::test]
-async fn what_a_key_answers_follows_from_how_its_call_ended() {
+async fn a_keys_result_depends_on_the_outcome_of_its_call() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -164,7 +164,7 @@ async fn what_a_key_answers_follows_from_how_its_call_ended() {
 }
 
 #[tokio::test]
-async fn a_call_that_never_left_frees_its_key() {
+async fn a_call_that_was_never_sent_frees_its_key() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -178,7 +178,7 @@ async fn a_call_that_never_left_frees_its_key() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_come_again_frees_its_key_in_the_transaction_that_ends_the_call() {
+async fn a_retryable_response_frees_its_key_with_the_settlement() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -197,7 +197,7 @@ async fn an_answer_that_says_come_again_frees_its_key_in_the_transaction_that_en
 }
 
 #[tokio::test]
-async fn a_key_is_free_again_when_its_time_is_over() {
+async fn an_expired_key_is_free_again() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -218,7 +218,7 @@ async fn a_key_is_free_again_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn old_answers_are_deleted_but_never_a_running_one() {
+async fn expired_responses_are_deleted_but_never_running_ones() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;

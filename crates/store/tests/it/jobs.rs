@@ -1,4 +1,4 @@
-//! Jobs: claimed once at a time, ended by the newest claim only, never lost.
+//! Jobs: held by one claim at a time, ended only by the newest claim, never lost.
 
 use domain::id::{JobId, NodeId};
 use domain::job::JobKind;
@@ -26,7 +26,7 @@ async fn claim(store: &Store, seconds: i64) -> Option<Job> {
 }
 
 #[tokio::test]
-async fn a_job_is_claimed_with_what_was_written_down_and_is_gone_when_done() {
+async fn a_claimed_job_has_its_data_and_is_deleted_when_finished() {
     for store in testing::stores().await {
         let new = new_job();
         jobs::enqueue(&store, &new).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_job_is_claimed_with_what_was_written_down_and_is_gone_when_done() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_done_before_its_time_is_never_claimed_and_one_that_runs_is_left_alone() {
+async fn discarding_a_job_prevents_its_claim_unless_it_is_running() {
     for store in testing::stores().await {
         let (done, running) = (new_job(), new_job());
         for job in [&done, &running] {
@@ -61,7 +61,7 @@ async fn a_job_that_is_done_before_its_time_is_never_claimed_and_one_that_runs_i
 }
 
 #[tokio::test]
-async fn each_job_is_claimed_by_one_of_many_who_ask_at_once() {
+async fn concurrent_claims_get_each_job_once() {
     for store in testing::stores().await {
         for _ in 0..10 {
             jobs::enqueue(&store, &new_job()).await.unwrap();
@@ -88,7 +88,7 @@ async fn each_job_is_claimed_by_one_of_many_who_ask_at_once() {
 }
 
 #[tokio::test]
-async fn the_job_that_waits_longest_comes_first() {
+async fn the_longest_waiting_job_is_claimed_first() {
     for store in testing::stores().await {
         let late = NewJob { created_at: NOON.plus_seconds(10), ..new_job() };
         let early = new_job();
@@ -101,9 +101,10 @@ async fn the_job_that_waits_longest_comes_first() {
     }
 }
 
-/// The node that claimed it dies: nobody gets the job before its lease is over, and then somebody does.
+/// If the claiming node dies, no other node gets the job before the lease expires, and one does
+/// afterwards.
 #[tokio::test]
-async fn a_job_whose_holder_died_is_taken_up_again_after_its_lease() {
+async fn a_dead_nodes_job_is_claimed_again_after_its_lease() {
     for store in testing::stores().await {
         jobs::enqueue(&store, &new_job()).await.unwrap();
         let first = claim(&store, 0).await.unwrap();
@@ -116,9 +117,9 @@ async fn a_job_whose_holder_died_is_taken_up_again_after_its_lease() {
     }
 }
 
-/// It was not dead, only slow: what it says about the job counts for nothing any more.
+/// The first node was slow, not dead: its reports about the job are ignored.
 #[tokio::test]
-async fn an_overtaken_holder_can_neither_end_nor_postpone_the_job() {
+async fn an_overtaken_claim_can_neither_end_nor_postpone_the_job() {
     for store in testing::stores().await {
         jobs::enqueue(&store, &new_job()).await.unwrap();
         let slow = claim(&store, 0).await.unwrap();
@@ -135,13 +136,13 @@ async fn an_overtaken_holder_can_neither_end_nor_postpone_the_job() {
 }
 
 #[tokio::test]
-async fn a_postponed_job_comes_back_at_its_time() {
+async fn a_postponed_job_is_due_at_its_time() {
     for store in testing::stores().await {
         jobs::enqueue(&store, &new_job()).await.unwrap();
         let job = claim(&store, 0).await.unwrap();
         let later = NOON.plus_seconds(5);
 
-        // PostgreSQL keeps no NUL, and an error may be long.
+        // PostgreSQL cannot store NUL, and an error may be long.
         let error = format!("refused\0{}", "é".repeat(1_000));
         assert!(jobs::postpone(&store, job.id, job.attempt, later, &error).await.unwrap());
 
@@ -151,7 +152,7 @@ async fn a_postponed_job_comes_back_at_its_time() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_given_up_is_kept_and_tried_again_only_when_somebody_says_so() {
+async fn a_given_up_job_is_kept_and_retried_only_on_request() {
     for store in testing::stores().await {
         jobs::enqueue(&store, &new_job()).await.unwrap();
         let job = claim(&store, 0).await.unwrap();
@@ -166,9 +167,9 @@ async fn a_job_that_was_given_up_is_kept_and_tried_again_only_when_somebody_says
     }
 }
 
-/// A node that starts again frees what it left; on a database that others use, only that.
+/// A restarted node releases the jobs it left; on a shared database, only its own.
 #[tokio::test]
-async fn a_node_that_starts_again_frees_what_its_earlier_run_left() {
+async fn a_restarted_node_releases_the_jobs_it_left() {
     for store in testing::stores().await {
         let other = NodeId::new(NOON, [8; 10]);
         jobs::enqueue(&store, &new_job()).await.unwrap();
@@ -185,7 +186,7 @@ async fn a_node_that_starts_again_frees_what_its_earlier_run_left() {
 }
 
 #[tokio::test]
-async fn a_job_of_a_kind_that_only_newer_versions_know_is_left_to_them() {
+async fn jobs_of_unknown_kinds_are_not_claimed() {
     for store in testing::stores().await {
         jobs::enqueue(&store, &new_job()).await.unwrap();
         jobs::enqueue(&store, &new_job()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Keys: what their secrets open, and from when on they no longer do.
+//! Keys: which secrets are accepted, and until when.
 
 use domain::key::KeyScope;
 use store::key_changes::{self, KeyChange, KeyChanging, LimitChange};
@@ -23,7 +23,7 @@ fn rotation(caller: &TestCaller) -> KeyRotation {
 }
 
 #[tokio::test]
-async fn a_key_is_found_by_its_secret_and_listed_without_it() {
+async fn keys_are_found_by_secret_and_listed_by_customer() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         accounts::connect(&store, &new_account(caller.customer, "bob")).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_key_is_found_by_its_secret_and_listed_without_it() {
 }
 
 #[tokio::test]
-async fn an_unknown_secret_opens_nothing() {
+async fn an_unknown_secret_is_not_found() {
     for store in testing::stores().await {
         TestCaller::with(&store, 0).await;
 
@@ -65,7 +65,7 @@ async fn an_unknown_secret_opens_nothing() {
 }
 
 #[tokio::test]
-async fn after_a_rotation_without_grace_only_the_new_secret_opens() {
+async fn a_rotation_without_grace_ends_the_old_secret() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let rotation = KeyRotation { scope: Some(KeyScope::ReadOnly), ..rotation(&caller) };
@@ -85,7 +85,7 @@ async fn after_a_rotation_without_grace_only_the_new_secret_opens() {
 }
 
 #[tokio::test]
-async fn a_secret_that_was_rotated_away_holds_nothing() {
+async fn calls_with_a_rotated_secret_are_refused() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let metering = TestMetering::start(&store).await;
@@ -104,7 +104,7 @@ async fn a_secret_that_was_rotated_away_holds_nothing() {
 }
 
 #[tokio::test]
-async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
+async fn the_old_secret_is_accepted_during_its_grace_period() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let until = NOON.plus_seconds(60);
@@ -117,7 +117,10 @@ async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
         assert!(!old.is_usable(until));
         let metering = TestMetering::start(&store).await;
         let before = metering.hold(caller.hold(1)).await;
-        assert!(matches!(before, HoldOutcome::KeyChanged), "the scope may be another: {before:?}");
+        assert!(
+            matches!(before, HoldOutcome::KeyChanged),
+            "the scope may have changed: {before:?}"
+        );
         let caller = TestCaller { key_version: 1, ..caller };
         assert!(is_held(&metering.hold(caller.hold(1)).await));
         let late = Hold { held_at: until, ..caller.hold(1) };
@@ -127,7 +130,7 @@ async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
 }
 
 #[tokio::test]
-async fn a_second_rotation_ends_the_time_of_grace_of_the_first() {
+async fn a_second_rotation_ends_the_grace_period_of_the_first() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let until = Some(NOON.plus_seconds(600));
@@ -146,7 +149,7 @@ async fn a_second_rotation_ends_the_time_of_grace_of_the_first() {
 }
 
 #[tokio::test]
-async fn rotations_at_once_leave_one_secret() {
+async fn concurrent_rotations_leave_one_secret() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -169,9 +172,9 @@ async fn rotations_at_once_leave_one_secret() {
     }
 }
 
-/// A change raises the version, and nothing is held by a caller who remembers the old one.
+/// A change increments the version, and a caller with the old version can hold nothing.
 #[tokio::test]
-async fn what_a_key_may_do_changes_for_the_next_hold() {
+async fn changed_limits_apply_to_the_next_hold() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -206,7 +209,7 @@ async fn what_a_key_may_do_changes_for_the_next_hold() {
 }
 
 #[tokio::test]
-async fn what_a_change_of_a_key_does_not_name_stays() {
+async fn a_key_change_keeps_unnamed_limits() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let limited = NewKey {
@@ -259,7 +262,7 @@ async fn what_a_change_of_a_key_does_not_name_stays() {
 }
 
 #[tokio::test]
-async fn no_more_keys_are_made_than_there_may_be() {
+async fn concurrent_creations_never_exceed_the_key_limit() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -307,7 +310,7 @@ async fn a_revoked_key_stays_revoked() {
 }
 
 #[tokio::test]
-async fn nobody_touches_the_key_of_another_customer() {
+async fn customers_cannot_change_each_others_keys() {
     for store in testing::stores().await {
         let (caller, other) =
             (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);

@@ -1,4 +1,4 @@
-//! The ledger: each source once, debts first, and a view of what was used.
+//! The ledger: each source is recorded once, debts are paid first, and charges are listed by day.
 
 use domain::charge::Outcome;
 use domain::id::EntryId;
@@ -29,7 +29,7 @@ fn purchase<'a>(caller: &TestCaller, amount: i64, source_id: &'a str) -> CreditG
 }
 
 #[tokio::test]
-async fn a_payment_is_booked_once_however_often_it_is_seen() {
+async fn concurrent_grants_of_one_source_count_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -54,7 +54,7 @@ async fn a_payment_is_booked_once_however_often_it_is_seen() {
 }
 
 #[tokio::test]
-async fn a_source_is_booked_once_even_for_two_customers() {
+async fn a_source_counts_once_across_customers() {
     for store in testing::stores().await {
         let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
@@ -68,7 +68,7 @@ async fn a_source_is_booked_once_even_for_two_customers() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_granted_nothing() {
+async fn an_unknown_customer_is_granted_nothing() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let stranger = TestCaller { customer: new_customer("nobody@example.com").id, ..caller };
@@ -80,7 +80,7 @@ async fn a_stranger_is_granted_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_taken_away_after_it_was_spent_becomes_debt_and_is_paid_first() {
+async fn taking_spent_credits_makes_a_debt_that_is_paid_first() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -122,7 +122,7 @@ async fn a_refund_of_a_call_pays_the_debt_first() {
 }
 
 #[tokio::test]
-async fn a_page_has_entries_and_what_was_charged_between_them_day_by_day() {
+async fn pages_list_entries_and_daily_charges() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         ledger::grant(&store, &purchase(&caller, 100, "pi_1")).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_page_has_entries_and_what_was_charged_between_them_day_by_day() {
 }
 
 #[tokio::test]
-async fn the_ledger_cannot_be_changed() {
+async fn the_ledger_is_append_only() {
     for store in testing::stores().await {
         TestCaller::with(&store, 10).await;
 

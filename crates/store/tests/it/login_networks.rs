@@ -1,4 +1,5 @@
-//! Networks in which logins succeeded: remembered with the login, for some time, and a bounded number of them.
+//! Networks of successful logins: stored with the login, for a limited time and in a limited
+//! number.
 
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
@@ -20,7 +21,8 @@ async fn customer(store: &Store) -> CustomerId {
     new.id
 }
 
-/// A login in this network, with the password that hashes to `checked`. False when nothing began.
+/// Logs in from this network, with the password that hashes to `checked`. False if no session
+/// began.
 async fn log_in(
     store: &Store,
     customer: CustomerId,
@@ -55,14 +57,14 @@ async fn is_known(store: &Store, network: &str, now: Timestamp) -> bool {
 }
 
 #[tokio::test]
-async fn a_network_is_known_for_ninety_days_after_a_login_that_succeeded() {
+async fn a_network_is_known_for_90_days_after_a_successful_login() {
     for store in testing::stores().await {
         let ada = customer(&store).await;
         assert!(!log_in(&store, ada, ("198.51.100.0/24", NOON), "another").await);
         assert!(log_in(&store, ada, ("192.0.2.0/24", NOON), "first").await);
 
         assert!(is_known(&store, "192.0.2.0/24", NOON).await);
-        assert!(!is_known(&store, "198.51.100.0/24", NOON).await, "the login did not succeed");
+        assert!(!is_known(&store, "198.51.100.0/24", NOON).await, "the login failed");
         assert!(is_known(&store, "192.0.2.0/24", NOON.plus_seconds(90 * DAY_S - 1)).await);
         let late = NOON.plus_seconds(90 * DAY_S);
         assert!(!is_known(&store, "192.0.2.0/24", late).await);
@@ -72,13 +74,13 @@ async fn a_network_is_known_for_ninety_days_after_a_login_that_succeeded() {
 }
 
 #[tokio::test]
-async fn twenty_networks_are_remembered_of_a_customer_those_used_last() {
+async fn a_customers_20_most_recent_networks_are_kept() {
     for store in testing::stores().await {
         let ada = customer(&store).await;
         for number in 0..25 {
             let at = NOON.plus_seconds(number);
             assert!(log_in(&store, ada, (&format!("192.0.{number}.0/24"), at), "first").await);
-            // The first of them is used again and again.
+            // The first network is used again and again.
             assert!(log_in(&store, ada, ("192.0.0.0/24", at), "first").await);
         }
 

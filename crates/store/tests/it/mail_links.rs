@@ -1,4 +1,4 @@
-//! Mailed links: registration writes the mail down, a link works once, and a trial is granted once.
+//! Emailed links: registration enqueues its email, a link works once, and a trial is granted once.
 
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, EntryId, JobId};
@@ -44,7 +44,7 @@ async fn registered(store: &Store, address: &str) -> NewCustomer {
     new
 }
 
-/// A link that was mailed to the address at noon; nothing when it would open nothing.
+/// A link emailed to the address at `NOON`; none if it could not be used.
 async fn try_link(
     store: &Store,
     customer: CustomerId,
@@ -91,7 +91,7 @@ async fn grants(store: &Store, customer: CustomerId) -> usize {
 }
 
 #[tokio::test]
-async fn a_registration_writes_its_mail_down_or_nothing_at_all() {
+async fn a_registration_enqueues_its_email_or_stores_nothing() {
     for store in testing::stores().await {
         let register = async |address: &str| {
             let (new, job) = (new_customer(address), [notice()]);
@@ -109,7 +109,7 @@ async fn a_registration_writes_its_mail_down_or_nothing_at_all() {
 }
 
 #[tokio::test]
-async fn a_day_has_so_many_trials_for_what_registrations_have_in_common() {
+async fn daily_trials_are_limited_by_scope() {
     for store in testing::stores().await {
         let limit = |scope: &str, per_day| TrialLimit { scope: scope.to_owned(), per_day };
         let register = async |number: usize, limits: &[TrialLimit], day: i64| {
@@ -129,9 +129,9 @@ async fn a_day_has_so_many_trials_for_what_registrations_have_in_common() {
         let other = [limit("network b", 2), limit("domain x", 3)];
 
         assert!(register(1, &both, 0).await && register(2, &both, 0).await);
-        assert!(!register(3, &both, 0).await, "the network has had its two");
+        assert!(!register(3, &both, 0).await, "the network has used its two");
         assert!(register(4, &other, 0).await);
-        assert!(!register(5, &other, 0).await, "the domain has had its three");
+        assert!(!register(5, &other, 0).await, "the domain has used its three");
         assert!(register(6, &both, 1).await, "a new day");
         assert!(!register(7, &[limit("network c", 0)], 1).await, "no trial at all");
         assert_eq!(registration::delete_trial_counts(&store, NOON.day()).await.unwrap(), 0);
@@ -141,7 +141,7 @@ async fn a_day_has_so_many_trials_for_what_registrations_have_in_common() {
 }
 
 #[tokio::test]
-async fn a_link_confirms_its_address_once_and_grants_the_trial_with_it() {
+async fn a_link_confirms_its_address_and_grants_the_trial_once() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
@@ -149,7 +149,7 @@ async fn a_link_confirms_its_address_once_and_grants_the_trial_with_it() {
         for _ in 0..5 {
             assert_eq!(state(&store, &mailed, NOON).await, Some(LinkState::Open));
         }
-        assert_eq!(grants(&store, ada.id).await, 0, "looking at a link confirms nothing");
+        assert_eq!(grants(&store, ada.id).await, 0, "checking a link confirms nothing");
         let first = confirm(&store, &mailed).await;
         let second = confirm(&store, &mailed).await;
 
@@ -162,9 +162,9 @@ async fn a_link_confirms_its_address_once_and_grants_the_trial_with_it() {
     }
 }
 
-/// Fifty at once, through five links: one confirmation, one grant.
+/// 50 concurrent confirmations through five links: one succeeds, and the trial is granted once.
 #[tokio::test]
-async fn confirmations_at_once_grant_the_trial_exactly_once() {
+async fn concurrent_confirmations_grant_the_trial_once() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let mut links = Vec::new();
@@ -189,7 +189,7 @@ async fn confirmations_at_once_grant_the_trial_exactly_once() {
 }
 
 #[tokio::test]
-async fn a_link_ends_24_hours_after_it_was_mailed_and_one_for_a_password_after_one() {
+async fn links_expire_after_24_hours_and_password_links_after_one() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
@@ -210,7 +210,7 @@ async fn a_link_ends_24_hours_after_it_was_mailed_and_one_for_a_password_after_o
 }
 
 #[tokio::test]
-async fn a_link_is_made_only_where_it_would_open_something() {
+async fn only_usable_links_are_created() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let purposes =
@@ -223,7 +223,7 @@ async fn a_link_is_made_only_where_it_would_open_something() {
 
         let again = try_link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
 
-        assert_eq!(again, None, "it is confirmed already");
+        assert_eq!(again, None, "it is already confirmed");
         customers::disable(&store, ada.id, NOON).await.unwrap();
         let closed = try_link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
         assert_eq!(closed, None);
@@ -231,7 +231,7 @@ async fn a_link_is_made_only_where_it_would_open_something() {
 }
 
 #[tokio::test]
-async fn a_link_for_one_thing_does_no_other() {
+async fn a_link_works_only_for_its_purpose() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
@@ -256,7 +256,7 @@ async fn a_link_for_one_thing_does_no_other() {
     }
 }
 
-/// One mailbox, many addresses: it gets one trial, whoever confirms first.
+/// One mailbox with many addresses gets one trial, for whichever address is confirmed first.
 #[tokio::test]
 async fn a_mailbox_has_one_trial_under_all_its_addresses() {
     for store in testing::stores().await {
@@ -280,7 +280,7 @@ async fn a_mailbox_has_one_trial_under_all_its_addresses() {
 }
 
 #[tokio::test]
-async fn an_address_changes_when_the_new_one_is_confirmed_and_not_before() {
+async fn an_address_changes_only_when_the_new_one_is_confirmed() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let first = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
@@ -307,7 +307,7 @@ async fn an_address_changes_when_the_new_one_is_confirmed_and_not_before() {
 }
 
 #[tokio::test]
-async fn another_wish_for_an_address_ends_the_one_before() {
+async fn a_new_address_request_cancels_the_previous_one() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let request = async |address: &str| {
@@ -328,7 +328,7 @@ async fn another_wish_for_an_address_ends_the_one_before() {
 }
 
 #[tokio::test]
-async fn an_address_that_somebody_has_is_never_taken_over() {
+async fn another_customers_address_cannot_be_taken() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let wanted = email("bob@example.com");
@@ -349,9 +349,10 @@ async fn an_address_that_somebody_has_is_never_taken_over() {
     }
 }
 
-/// Twenty at once with one link: one password, and everything that somebody else may have begun is ended.
+/// 20 concurrent resets with one link: one password is stored, and everything an attacker may have
+/// begun is ended.
 #[tokio::test]
-async fn a_password_is_reset_once_and_ends_what_waits() {
+async fn a_password_reset_works_once_and_ends_pending_changes() {
     for store in testing::stores().await {
         let ada = registered(&store, "ada@example.com").await;
         let thief = email("thief@example.com");

@@ -1,9 +1,9 @@
-//! The store on every database that is available: each function, races, crashes, and the books.
+//! Tests of the store on every available database: each function, races, crashes, and the ledger.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail"
+    reason = "a test must fail when something unexpected happens"
 )]
 
 mod account_switch;

@@ -1,4 +1,4 @@
-//! Holds and ends of calls: what is granted, refused, charged and given back.
+//! Holds and settlements of calls: what is granted, refused, charged and refunded.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_call_that_was_answered_is_charged_and_logged() {
+async fn an_answered_call_is_charged_and_logged() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -51,7 +51,7 @@ async fn a_call_that_was_answered_is_charged_and_logged() {
 }
 
 #[tokio::test]
-async fn every_other_end_gives_the_credits_back() {
+async fn every_other_outcome_is_refunded() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -72,7 +72,7 @@ async fn every_other_end_gives_the_credits_back() {
 }
 
 #[tokio::test]
-async fn a_call_ends_only_once() {
+async fn a_call_is_settled_only_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -89,7 +89,7 @@ async fn a_call_ends_only_once() {
 }
 
 #[tokio::test]
-async fn two_ends_in_one_batch_count_once() {
+async fn two_settlements_in_one_batch_count_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -106,7 +106,7 @@ async fn two_ends_in_one_batch_count_once() {
 }
 
 #[tokio::test]
-async fn a_hold_and_its_end_may_meet_in_one_batch() {
+async fn a_hold_and_its_settlement_may_share_a_batch() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -133,7 +133,7 @@ async fn a_hold_and_its_end_may_meet_in_one_batch() {
 }
 
 #[tokio::test]
-async fn an_end_of_a_call_that_was_never_held_changes_nothing() {
+async fn settling_a_call_that_was_never_held_changes_nothing() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let metering = TestMetering::start(&store).await;
@@ -147,7 +147,7 @@ async fn an_end_of_a_call_that_was_never_held_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_thousand_at_once_share_one_credit() {
+async fn a_thousand_concurrent_calls_spend_one_credit_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1).await;
         let metering = TestMetering::start(&store).await;
@@ -213,7 +213,7 @@ async fn a_revoked_key_is_refused_at_the_hold() {
 
         let outcome = metering.hold(caller.hold(1)).await;
         assert!(matches!(outcome, HoldOutcome::KeyRefused), "{outcome:?}");
-        // What the refused hold had reserved is there again.
+        // The refused hold's reservation has been returned.
         assert_eq!(caller.balance(&store).await.available, credits(4));
         assert_sound(&store).await;
     }
@@ -262,7 +262,7 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refused_hold_gives_its_reservation_back() {
+async fn a_refused_hold_returns_its_reservation() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1).await;
         let metering = TestMetering::start(&store).await;
@@ -278,7 +278,7 @@ async fn a_refused_hold_gives_its_reservation_back() {
 }
 
 #[tokio::test]
-async fn credits_granted_meanwhile_can_be_spent_at_once() {
+async fn granted_credits_can_be_spent_immediately() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let metering = TestMetering::start(&store).await;
@@ -293,7 +293,7 @@ async fn credits_granted_meanwhile_can_be_spent_at_once() {
 }
 
 #[tokio::test]
-async fn credits_given_back_can_be_spent_at_once() {
+async fn refunded_credits_can_be_spent_immediately() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 2).await;
         let metering = TestMetering::start(&store).await;
@@ -328,7 +328,7 @@ async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 6).await;
         let options = MeterOptions { queue_max: 1, ..MeterOptions::new(node(), 1) };
-        // The writer does not run yet, so that the queue cannot empty.
+        // The writer does not run yet, so the queue cannot drain.
         let (meter, writer) = store::metering::start(&store, options);
         let mut first = meter.reserve(caller.hold(5)).await.unwrap();
 
@@ -338,13 +338,13 @@ async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
         drop(meter);
         writer.run().await;
         assert!(is_held(&first.durable().await));
-        assert!(is_held(&first.durable().await), "asking again gives the same answer");
+        assert!(is_held(&first.durable().await), "asking again returns the same outcome");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn the_writer_ends_after_the_last_meter_and_all_it_was_asked_for() {
+async fn the_writer_completes_all_requests_before_it_ends() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 50).await;
         let metering = TestMetering::start(&store).await;
@@ -363,7 +363,7 @@ async fn the_writer_ends_after_the_last_meter_and_all_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn batches_are_reported_with_the_balances_they_leave() {
+async fn batches_are_reported_with_the_new_balances() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
@@ -384,7 +384,7 @@ async fn batches_are_reported_with_the_balances_they_leave() {
     }
 }
 
-/// A writer with this patience, and the reports of its transactions.
+/// A metering with this patience, and the reports of its transactions.
 fn patient(store: &Store, patience: Duration) -> (TestMetering, UnboundedReceiver<BatchReport>) {
     let (sender, reports) = tokio::sync::mpsc::unbounded_channel();
     let options = MeterOptions {
@@ -398,14 +398,14 @@ fn patient(store: &Store, patience: Duration) -> (TestMetering, UnboundedReceive
 const LONGER_THAN_A_TEST: Duration = Duration::from_hours(1);
 
 #[tokio::test]
-async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_call() {
+async fn a_parked_hold_is_written_together_with_its_settlement() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST);
         let hold = caller.hold(2);
         let mut reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
         if !metering.meter.is_authority() {
-            // Where a reservation is not enough, the hold is never put off.
+            // Where a reservation is not enough, the hold is never parked.
             assert_eq!(reports.recv().await.unwrap().holds, 1);
         }
 
@@ -421,7 +421,7 @@ async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_ca
 }
 
 #[tokio::test]
-async fn however_many_calls_are_written_together_each_is_written_once() {
+async fn calls_written_together_are_each_written_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 50).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
@@ -446,7 +446,7 @@ async fn however_many_calls_are_written_together_each_is_written_once() {
 }
 
 #[tokio::test]
-async fn of_several_ends_of_a_hold_that_was_put_off_the_first_counts() {
+async fn the_first_of_several_settlements_of_a_parked_hold_counts() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
@@ -465,7 +465,7 @@ async fn of_several_ends_of_a_hold_that_was_put_off_the_first_counts() {
 }
 
 #[tokio::test]
-async fn an_end_whose_hold_was_refused_ends_nothing() {
+async fn a_settlement_whose_hold_was_refused_does_not_count() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
@@ -483,7 +483,7 @@ async fn an_end_whose_hold_was_refused_ends_nothing() {
 }
 
 #[tokio::test]
-async fn a_hold_that_somebody_waits_for_or_renews_is_not_put_off() {
+async fn waiting_for_or_renewing_a_hold_ends_its_parking() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST);
@@ -502,7 +502,7 @@ async fn a_hold_that_somebody_waits_for_or_renews_is_not_put_off() {
 }
 
 #[tokio::test]
-async fn a_hold_that_was_put_off_is_written_when_its_time_is_over() {
+async fn a_parked_hold_is_written_when_its_patience_ends() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (metering, mut reports) = patient(&store, Duration::from_millis(1));
@@ -516,7 +516,7 @@ async fn a_hold_that_was_put_off_is_written_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_hold_that_was_put_off_is_written_before_the_writer_ends() {
+async fn a_parked_hold_is_written_before_the_writer_ends() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
@@ -530,7 +530,7 @@ async fn a_hold_that_was_put_off_is_written_before_the_writer_ends() {
 }
 
 #[tokio::test]
-async fn holds_that_are_put_off_count_as_waiting() {
+async fn parked_holds_count_as_waiting() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 5).await;
         let options = MeterOptions {
@@ -538,7 +538,7 @@ async fn holds_that_are_put_off_count_as_waiting() {
             patience: LONGER_THAN_A_TEST,
             ..MeterOptions::new(node(), 1)
         };
-        // The writer does not run yet, so that the queue cannot empty.
+        // The writer does not run yet, so the queue cannot drain.
         let (meter, writer) = store::metering::start(&store, options);
         let mut first = meter.reserve_patiently(caller.hold(2)).await.unwrap();
 

@@ -1,4 +1,4 @@
-//! Notices: a node hears what another one changed.
+//! Notices: a node is notified of another node's changes.
 
 use domain::account::AccountState;
 use store::notices::{self, ChangeNotice};
@@ -7,12 +7,12 @@ use store::{Store, accounts, keys, testing};
 use crate::support::{TestCaller, entry};
 
 #[tokio::test]
-async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
+async fn nodes_are_notified_of_changed_accounts_and_revoked_keys() {
     let mut heard_anything = false;
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let other_node = Store::open(store.options()).await;
-        // SQLite refuses a second node, so there is nobody to be told.
+        // SQLite refuses a second node, so there is none to notify.
         let Ok(other_node) = other_node else {
             assert!(notices::listen(&store).await.unwrap().is_none());
             continue;

@@ -1,4 +1,4 @@
-//! Opening: what is refused, what may be open at the same time, and what survives.
+//! Opening a store: what is refused, what may be open concurrently, and what survives.
 
 use store::{
     DatabaseKind, OpenOptions, Store, StoreAccess, StoreError, customers, standbys, testing,
@@ -16,7 +16,7 @@ async fn a_second_server_cannot_open_the_same_file() {
 }
 
 #[tokio::test]
-async fn a_database_without_standbys_says_so() {
+async fn a_database_without_standbys_reports_none() {
     for store in testing::stores().await {
         let seen = standbys::read(&store).await.unwrap();
 
@@ -29,7 +29,7 @@ async fn a_database_without_standbys_says_so() {
 }
 
 #[tokio::test]
-async fn reading_only_works_beside_a_running_server() {
+async fn a_read_only_store_opens_while_a_server_runs() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 7).await;
         let options = OpenOptions { access: StoreAccess::ReadOnly, ..store.options().clone() };
@@ -44,7 +44,7 @@ async fn reading_only_works_beside_a_running_server() {
 }
 
 #[tokio::test]
-async fn reading_only_works_when_no_server_runs() {
+async fn a_read_only_store_opens_while_no_server_runs() {
     let mut store = testing::sqlite().await;
     let caller = TestCaller::with(&store, 7).await;
     let options = OpenOptions { access: StoreAccess::ReadOnly, ..store.options().clone() };
@@ -56,7 +56,7 @@ async fn reading_only_works_when_no_server_runs() {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_opening_again() {
+async fn commits_survive_reopening() {
     for mut store in testing::stores().await {
         let caller = TestCaller::with(&store, 7).await;
 
@@ -68,21 +68,21 @@ async fn what_was_committed_is_there_after_opening_again() {
 }
 
 #[tokio::test]
-async fn a_url_of_another_kind_is_refused() {
+async fn urls_of_other_databases_are_refused() {
     let opened = Store::open(&OpenOptions::new("mysql://localhost")).await;
 
     assert!(matches!(opened, Err(StoreError::UnknownUrl)), "{opened:?}");
 }
 
 #[tokio::test]
-async fn a_file_in_a_folder_that_is_not_there_is_refused() {
+async fn a_file_in_a_missing_folder_is_refused() {
     let opened = Store::open(&OpenOptions::new("sqlite:/nowhere/at/all/store.db")).await;
 
     assert!(matches!(opened, Err(StoreError::File { .. })), "{opened:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_what_it_confirmed_is_refused() {
+async fn a_server_that_may_lose_confirmed_commits_is_refused() {
     let Some(store) = testing::postgres().await else { return };
     let separator = if store.options().url.contains('?') { '&' } else { '?' };
     let url = format!("{}{separator}options=-c%20synchronous_commit%3Doff", store.options().url);

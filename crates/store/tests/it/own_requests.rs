@@ -1,4 +1,5 @@
-//! Requests with an `Idempotency-Key` to the service's own routes: one attempt holds the claim, and only it writes the end.
+//! Requests with an `Idempotency-Key` to the service's own routes: one attempt holds the claim, and
+//! only it records the result.
 
 use domain::id::{ChangeId, CustomerId, DataKeyId, KeyId, RunId};
 use domain::time::Timestamp;
@@ -41,12 +42,12 @@ fn answer() -> StoredAnswer {
     StoredAnswer { status: 201, sealed: vec![4, 5, 6] }
 }
 
-/// Claims a request that nobody has sent before.
+/// Claims a new request.
 async fn claimed(store: &Store, new: &NewRequest<'_>) {
     assert_eq!(own_requests::claim(store, new).await.unwrap(), RequestClaim::Claimed);
 }
 
-/// What is known of a request that was sent before.
+/// What is known about an earlier request.
 async fn known(store: &Store, new: &NewRequest<'_>) -> KnownRequest {
     match own_requests::claim(store, new).await.unwrap() {
         RequestClaim::Known(known) => known,
@@ -59,7 +60,7 @@ async fn end(store: &Store, new: &NewRequest<'_>, how: RequestEnd<'_>) -> bool {
 }
 
 #[tokio::test]
-async fn of_fifty_at_once_one_runs_and_the_others_hear_of_it() {
+async fn of_concurrent_requests_one_runs() {
     for store in testing::stores().await {
         let name = name();
         let mut tasks = tokio::task::JoinSet::new();
@@ -80,7 +81,7 @@ async fn of_fifty_at_once_one_runs_and_the_others_hear_of_it() {
 }
 
 #[tokio::test]
-async fn a_stored_response_is_found_with_what_it_was_asked_by() {
+async fn a_stored_response_has_its_fingerprint_and_permissions() {
     for store in testing::stores().await {
         let first = new_at(name(), NOON);
         claimed(&store, &first).await;
@@ -100,7 +101,7 @@ async fn a_stored_response_is_found_with_what_it_was_asked_by() {
 }
 
 #[tokio::test]
-async fn callers_of_one_customer_have_keys_of_their_own() {
+async fn each_caller_of_a_customer_has_its_own_keys() {
     for store in testing::stores().await {
         let first = new_at(name(), NOON);
         claimed(&store, &first).await;
@@ -115,7 +116,7 @@ async fn callers_of_one_customer_have_keys_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_key_is_free_after_a_refusal_and_after_its_day() {
+async fn a_key_is_free_after_a_refusal_and_after_a_day() {
     for store in testing::stores().await {
         let refused = new_at(name(), NOON);
         claimed(&store, &refused).await;
@@ -133,12 +134,12 @@ async fn a_key_is_free_after_a_refusal_and_after_its_day() {
 
         let found = known(&store, &next).await;
         assert_eq!((found.run, found.change), (next.run, next.change));
-        assert!(!end(&store, &first, RequestEnd::Freed).await, "an old attempt frees nothing");
+        assert!(!end(&store, &first, RequestEnd::Freed).await, "an earlier attempt frees nothing");
     }
 }
 
 #[tokio::test]
-async fn a_lease_that_is_over_is_taken_once_and_its_first_holder_writes_nothing_more() {
+async fn an_expired_lease_is_taken_over_once_and_fences_its_first_holder() {
     for store in testing::stores().await {
         let first = new_at(name(), NOON);
         claimed(&store, &first).await;
@@ -148,12 +149,12 @@ async fn a_lease_that_is_over_is_taken_once_and_its_first_holder_writes_nothing_
         };
         let (one, other) = (RunId::new(NOON, unique()), RunId::new(NOON, unique()));
 
-        assert!(!take(one, NOON.plus_seconds(59)).await, "it runs");
+        assert!(!take(one, NOON.plus_seconds(59)).await, "it is running");
         let later = NOON.plus_seconds(70);
         let renewed = own_requests::renew(&store, &first.name, first.run, later).await.unwrap();
-        assert!(renewed && !take(one, NOON.plus_seconds(69)).await, "it goes on");
+        assert!(renewed && !take(one, NOON.plus_seconds(69)).await, "the lease was renewed");
         assert!(take(one, later).await);
-        assert!(!take(other, later).await, "somebody was first");
+        assert!(!take(other, later).await, "another attempt was first");
 
         let until = NOON.plus_seconds(600);
         assert!(!own_requests::renew(&store, &first.name, first.run, until).await.unwrap());
@@ -168,7 +169,7 @@ async fn a_lease_that_is_over_is_taken_once_and_its_first_holder_writes_nothing_
 }
 
 #[tokio::test]
-async fn a_start_ends_the_leases_of_the_process_before_where_there_was_only_one() {
+async fn a_start_on_sqlite_ends_the_leases_of_the_previous_process() {
     for store in testing::stores().await {
         let first = new_at(name(), NOON);
         claimed(&store, &first).await;
@@ -184,7 +185,7 @@ async fn a_start_ends_the_leases_of_the_process_before_where_there_was_only_one(
 }
 
 #[tokio::test]
-async fn what_may_run_again_may_do_so_immediately_and_for_the_same_request() {
+async fn a_retryable_request_may_run_again_immediately() {
     for store in testing::stores().await {
         let first = new_at(name(), NOON);
         claimed(&store, &first).await;
@@ -201,7 +202,7 @@ async fn what_may_run_again_may_do_so_immediately_and_for_the_same_request() {
 }
 
 #[tokio::test]
-async fn rows_are_forgotten_after_their_day_in_bounded_steps_unless_they_run() {
+async fn expired_requests_are_deleted_in_bounded_steps_unless_running() {
     for store in testing::stores().await {
         let over = NOON.plus_seconds(DAY_S);
         for _ in 0..25 {
@@ -219,7 +220,7 @@ async fn rows_are_forgotten_after_their_day_in_bounded_steps_unless_they_run() {
 
         assert_eq!(forget(over.plus_seconds(-1)).await, 0);
         assert_eq!((forget(over).await, forget(over).await, forget(over).await), (10, 10, 6));
-        assert_eq!(forget(over).await, 0, "one still runs");
+        assert_eq!(forget(over).await, 0, "one is still running");
         assert_eq!(forget(later).await, 1);
     }
 }

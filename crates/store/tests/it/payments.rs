@@ -1,4 +1,4 @@
-//! Payments: granted once for what was ordered, taken back in proportion, and never otherwise.
+//! Payments: granted once if they match the order, taken back in proportion, and nothing else.
 
 use domain::charge::Outcome;
 use domain::id::{EntryId, OrderId};
@@ -12,14 +12,14 @@ use store::{Store, processor_customers, testing, unmatched, usage, verify};
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, unique};
 
-/// A customer who is known to the processor.
+/// A customer with an id at the processor.
 pub(crate) async fn payer(store: &Store) -> (TestCaller, String) {
     let caller = TestCaller::with(store, 0).await;
     let name = link(store, &caller).await;
     (caller, name)
 }
 
-/// Makes the customer known to the processor.
+/// Gives the customer an id at the processor.
 pub(crate) async fn link(store: &Store, caller: &TestCaller) -> String {
     let name = processor_name(caller);
     let linked = processor_customers::link(store, caller.customer, &name, NOON).await.unwrap();
@@ -27,7 +27,7 @@ pub(crate) async fn link(store: &Store, caller: &TestCaller) -> String {
     name
 }
 
-/// Who the customer is at the processor.
+/// The customer's id at the processor.
 pub(crate) fn processor_name(caller: &TestCaller) -> String {
     format!("cus_at_{}", caller.customer)
 }
@@ -61,7 +61,7 @@ pub(crate) fn paid<'a>(order: &'a Order, payment: &'a str) -> NewPayment<'a> {
     paid_with(order, payment, order.amount_cents)
 }
 
-/// The same with another amount.
+/// Like `paid`, with another amount.
 pub(crate) fn paid_with<'a>(order: &'a Order, payment: &'a str, cents: i64) -> NewPayment<'a> {
     NewPayment {
         entry: EntryId::new(NOON, unique()),
@@ -95,7 +95,7 @@ pub(crate) fn reversal<'a>(
     }
 }
 
-/// A whole month of a plan, of a subscription that began at noon.
+/// A whole month of a plan, in a subscription that began at `NOON`.
 fn month(credits: i64, money_cents: i64) -> SoldInvoice {
     let end = NOON.plus_seconds(30 * 86_400);
     SoldInvoice {
@@ -174,7 +174,7 @@ async fn available(store: &Store, caller: &TestCaller) -> i64 {
 }
 
 #[tokio::test]
-async fn a_payment_seen_by_twenty_at_once_is_granted_once() {
+async fn concurrent_reports_of_a_payment_grant_it_once() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -201,7 +201,7 @@ async fn a_payment_seen_by_twenty_at_once_is_granted_once() {
 }
 
 #[tokio::test]
-async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
+async fn payments_that_do_not_match_the_order_are_recorded_and_grant_nothing() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -233,7 +233,7 @@ async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
         assert_eq!(listed.len(), 5);
         let customer = listed.iter().find(|one| one.reason == Mismatch::OtherCustomer).unwrap();
         assert_eq!((customer.object.as_str(), customer.times), ("pi_1", 2));
-        // The right one is still granted.
+        // The correct payment is still granted.
         let fulfilled = payments::fulfil(&store, &right).await.unwrap();
         assert!(matches!(fulfilled, PaymentOutcome::Granted(_)), "{fulfilled:?}");
         assert_sound(&store).await;
@@ -241,7 +241,7 @@ async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
 }
 
 #[tokio::test]
-async fn a_second_payment_of_one_order_and_a_second_order_of_one_payment_are_noted() {
+async fn second_payments_of_an_order_are_unmatched() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -263,7 +263,7 @@ async fn a_second_payment_of_one_order_and_a_second_order_of_one_payment_are_not
 }
 
 #[tokio::test]
-async fn money_that_arrives_after_the_order_was_given_up_still_pays_it() {
+async fn a_late_payment_of_a_closed_order_is_granted() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         for (state, payment) in [(OrderState::Failed, "pi_1"), (OrderState::Expired, "pi_2")] {
@@ -275,14 +275,14 @@ async fn money_that_arrives_after_the_order_was_given_up_still_pays_it() {
             assert!(matches!(fulfilled, PaymentOutcome::Granted(_)), "{fulfilled:?}");
             assert_eq!(state_of(&store, &order).await, OrderState::Paid);
             let late = orders::close(&store, order.id, (state, None), NOON).await.unwrap();
-            assert!(!late, "a paid order was closed");
+            assert!(!late, "a paid order cannot be closed");
         }
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn an_invoice_is_granted_once_to_the_one_who_paid_it() {
+async fn an_invoice_is_granted_once_to_its_payer() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let month = month(30_000, 4_900);
@@ -304,7 +304,7 @@ async fn an_invoice_is_granted_once_to_the_one_who_paid_it() {
 }
 
 #[tokio::test]
-async fn refunds_take_credits_in_proportion_once_each_and_all_of_them_take_all() {
+async fn refunds_take_credits_in_proportion_and_together_all() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -324,7 +324,7 @@ async fn refunds_take_credits_in_proportion_once_each_and_all_of_them_take_all()
 }
 
 #[tokio::test]
-async fn a_refund_that_fails_gives_its_credits_back() {
+async fn a_failed_refund_returns_its_credits() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -337,7 +337,7 @@ async fn a_refund_that_fails_gives_its_credits_back() {
 
         assert_eq!(available(&store, &caller).await, 100);
         assert_eq!(state_of(&store, &order).await, OrderState::Paid);
-        // An older view of it changes nothing any more.
+        // An older state changes nothing.
         let late = apply(&store, &refund("re_1", "pi_1", 999)).await;
         assert_eq!(late, ReversalEffect::Unchanged);
         assert_sound(&store).await;
@@ -345,8 +345,7 @@ async fn a_refund_that_fails_gives_its_credits_back() {
 }
 
 #[tokio::test]
-async fn a_dispute_after_the_credits_were_spent_makes_a_debt_and_calls_are_refused_until_it_is_paid()
- {
+async fn a_dispute_of_spent_credits_makes_a_debt_that_blocks_calls() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -370,7 +369,7 @@ async fn a_dispute_after_the_credits_were_spent_makes_a_debt_and_calls_are_refus
 }
 
 #[tokio::test]
-async fn an_inquiry_takes_nothing_and_a_dispute_that_is_won_gives_everything_back() {
+async fn inquiries_take_nothing_and_won_disputes_return_everything() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -388,7 +387,7 @@ async fn an_inquiry_takes_nothing_and_a_dispute_that_is_won_gives_everything_bac
 }
 
 #[tokio::test]
-async fn money_that_goes_back_twice_takes_the_credits_once() {
+async fn a_disputed_and_refunded_payment_takes_its_credits_once() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -396,7 +395,7 @@ async fn money_that_goes_back_twice_takes_the_credits_once() {
 
         assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Standing)).await, 100);
         assert_eq!(taken(&store, &refund("re_1", "pi_1", 999)).await, 0);
-        // The refund stands, so the dispute that is won gives nothing.
+        // The refund still stands, so winning the dispute returns nothing.
         assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Undone)).await, 0);
 
         assert_eq!(available(&store, &caller).await, 0);
@@ -405,7 +404,7 @@ async fn money_that_goes_back_twice_takes_the_credits_once() {
 }
 
 #[tokio::test]
-async fn a_refund_seen_by_ten_at_once_takes_once() {
+async fn concurrent_reports_of_a_refund_take_credits_once() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
@@ -426,7 +425,7 @@ async fn a_refund_seen_by_ten_at_once_takes_once() {
 }
 
 #[tokio::test]
-async fn a_refund_of_a_payment_that_was_never_booked_is_noted() {
+async fn refunds_of_unknown_payments_are_recorded_as_unmatched() {
     for store in testing::stores().await {
         let first = apply(&store, &refund("re_1", "pi_0", 500)).await;
         let second = apply(&store, &refund("re_1", "pi_0", 500)).await;
@@ -439,7 +438,7 @@ async fn a_refund_of_a_payment_that_was_never_booked_is_noted() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
+async fn an_idempotency_key_or_an_open_charge_prevents_a_second_order() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let charge = |key| NewOrder {
@@ -471,7 +470,7 @@ async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
 }
 
 #[tokio::test]
-async fn twenty_clicks_at_once_open_one_charge() {
+async fn concurrent_charges_of_a_pack_open_one_order() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let mut tasks = tokio::task::JoinSet::new();
@@ -491,7 +490,7 @@ async fn twenty_clicks_at_once_open_one_charge() {
 }
 
 #[tokio::test]
-async fn orders_are_listed_newest_first_in_pages_and_to_their_customer_only() {
+async fn orders_are_listed_newest_first_to_their_own_customer() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let (other, other_payer) = self::payer(&store).await;
@@ -540,7 +539,7 @@ async fn orders_and_payments_cannot_be_changed_or_removed() {
 }
 
 #[tokio::test]
-async fn money_that_disagrees_with_the_ledger_is_found() {
+async fn payments_that_disagree_with_the_ledger_are_detected() {
     const ENTRY: &str = "every ledger entry of a payment intent has one paid order of the same \
                          customer and credits";
     let damages = [
@@ -558,23 +557,23 @@ async fn money_that_disagrees_with_the_ledger_is_found() {
         ),
         (
             "update sale_parts set taken = taken + 200",
-            "the refunds and disputes of a sale take at most what it brought",
+            "the refunds and disputes of a sale take at most the credits it granted",
         ),
         (
             "update sales set reversed_cents = reversed_cents + 1",
-            "what of a sale has gone back is what its refunds and disputes say, and at most what was charged",
+            "the reversed money of a sale equals its refunds and disputes, and is at most what was charged",
         ),
         (
             "update sale_parts set credits = credits - 1",
-            "the credits of what was sold are the credits of its lot",
+            "the credits of each part sold equal the credits of its lot",
         ),
         (
             "update lots set spent = spent + 1, taken = taken - 1",
-            "what is left and spent of a customer's lots is what is available and used, less what is owed",
+            "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
         ),
         (
             "update lots set spent = spent + 2, taken = taken - 2",
-            "the ledger's entries of a lot are what is left and spent of it",
+            "the ledger entries of a lot add up to the credits left and spent of it",
         ),
     ];
     for (sql, rule) in damages {
@@ -594,7 +593,7 @@ async fn money_that_disagrees_with_the_ledger_is_found() {
 }
 
 #[tokio::test]
-async fn a_plan_month_with_more_credits_than_its_lines_bought_is_found() {
+async fn plan_credits_that_differ_from_the_invoice_lines_are_detected() {
     for store in testing::stores().await {
         let (_, payer) = payer(&store).await;
         let mut sold = month(30_000, 4_900);
@@ -604,17 +603,17 @@ async fn a_plan_month_with_more_credits_than_its_lines_bought_is_found() {
 
         let found = verify::check(&store, NOON).await.unwrap();
         let rules: Vec<_> = found.iter().map(|violation| violation.rule).collect();
-        assert_eq!(rules, ["a plan's credits are what its paid lines bought, rounded up"]);
+        assert_eq!(rules, ["a plan's credits equal what its paid lines bought, rounded up"]);
     }
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_refunded_takes_its_own_credits_and_the_month_after_it() {
+async fn refunds_of_a_month_and_its_upgrade_take_all_their_credits() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let (base, mut up) = (month(30_000, 4_900), month(120_000, 15_000));
         up.number = "A-0002".to_owned();
-        // The upgrade is heard of first.
+        // The upgrade's payment is reported first.
         payments::fulfil(&store, &invoice(&up, ("in_2", "pi_2"), &payer, 15_000)).await.unwrap();
         payments::fulfil(&store, &invoice(&base, ("in_1", "pi_1"), &payer, 4_900)).await.unwrap();
         assert_eq!(available(&store, &caller).await, 150_000);
@@ -628,7 +627,7 @@ async fn an_upgrade_that_is_refunded_takes_its_own_credits_and_the_month_after_i
 }
 
 #[tokio::test]
-async fn a_month_expires_at_its_end_and_late_credits_live_for_thirty_days() {
+async fn returned_credits_of_an_expired_month_are_valid_for_30_days() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
         let sold = month(30_000, 4_900);
@@ -644,7 +643,7 @@ async fn a_month_expires_at_its_end_and_late_credits_live_for_thirty_days() {
         assert_eq!(store::lots::expire_due(&store, end, entry).await.unwrap(), 1);
 
         assert_eq!(available(&store, &caller).await, 0);
-        // All of the money takes all of the credits: what had expired is gone already.
+        // A full refund takes all credits; those that expired are already gone.
         let late = PaymentReversal { at: end, ..refund("re_1", "pi_1", 4_900) };
         assert_eq!(taken(&store, &late).await, 100);
         let failed = PaymentReversal { entry: entry(), state: ReversalState::Undone, ..late };

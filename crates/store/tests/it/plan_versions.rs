@@ -1,4 +1,5 @@
-//! Versions of plans: the first terms of a price are its terms, and limits follow the version that is paid for.
+//! Plan versions: a price keeps the terms it was first seen with, and limits follow the version
+//! that was paid for.
 
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
@@ -12,7 +13,7 @@ use crate::subscriptions::{allowances, apply, pro, pro_version};
 use crate::support::{NOON, TestCaller};
 
 #[tokio::test]
-async fn a_price_keeps_the_terms_that_it_was_first_seen_with() {
+async fn a_price_keeps_the_terms_it_was_first_seen_with() {
     for store in testing::stores().await {
         let first = pro_version();
         let edited = PlanVersion { monthly_credits: 1, ..first.clone() };
@@ -30,7 +31,7 @@ async fn a_price_keeps_the_terms_that_it_was_first_seen_with() {
 }
 
 #[tokio::test]
-async fn a_subscription_to_a_version_that_is_not_written_down_is_listed_while_it_lasts() {
+async fn running_subscriptions_to_unrecorded_versions_are_listed() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let write = async |status| {
@@ -63,7 +64,7 @@ async fn a_subscription_to_a_version_that_is_not_written_down_is_listed_while_it
 }
 
 #[tokio::test]
-async fn limits_count_the_accounts_of_the_version_that_is_paid_for() {
+async fn limits_follow_the_version_that_was_paid_for() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let paid = PlanVersion {

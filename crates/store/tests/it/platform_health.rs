@@ -1,4 +1,5 @@
-//! Platforms that refuse everybody: counted over accounts and nodes, and no account stays marked for them.
+//! Platforms that refuse all credentials: detected across accounts and nodes, and no account stays
+//! marked for them.
 
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
@@ -12,7 +13,7 @@ use crate::support::{NOON, TestCaller, new_account};
 const RULE: RefusalRule = RefusalRule { accounts: 3, customers: 3, within_s: 60 };
 const LONG_AGO: Timestamp = Timestamp::from_unix_micros(0);
 
-/// A refusal of an account as it is now, at noon, with no success before.
+/// A refusal of the account's current version, at `NOON`, with no success before.
 async fn refusal_of(
     store: &Store,
     account: &TestAccount,
@@ -31,7 +32,7 @@ async fn refusal_of(
     }
 }
 
-/// The platform refuses the account, and nothing else is known.
+/// Records a refusal with unknown cause.
 async fn refused(store: &Store, account: &TestAccount, at: Timestamp) -> RefusalOutcome {
     refused_for(store, account, RefusalCause::Unknown, at).await
 }
@@ -46,7 +47,7 @@ async fn refused_for(
     platform_health::record_refusal(store, &refusal, RULE).await.unwrap()
 }
 
-/// Whose it is, and its name.
+/// The customer and the account's id.
 type TestAccount = (CustomerId, &'static str);
 
 async fn states(store: &Store, of: &[TestAccount]) -> Vec<AccountState> {
@@ -58,7 +59,7 @@ async fn states(store: &Store, of: &[TestAccount]) -> Vec<AccountState> {
     states
 }
 
-/// An account of each of three customers.
+/// One account each of three customers.
 async fn three(store: &Store) -> [TestAccount; 3] {
     let mut three = Vec::new();
     for _ in 0..3 {
@@ -81,7 +82,7 @@ async fn is_refusing(store: &Store) -> bool {
 }
 
 #[tokio::test]
-async fn the_third_refusal_within_a_minute_is_the_platforms_and_unmarks_the_others() {
+async fn three_refusals_within_a_minute_are_the_platforms_fault() {
     for store in testing::stores().await {
         let [ada, bea, cyd] = three(&store).await;
 
@@ -101,7 +102,7 @@ async fn the_third_refusal_within_a_minute_is_the_platforms_and_unmarks_the_othe
         let refusing = platform_health::list_refusing(&store).await.unwrap();
         assert_eq!((refusing.len(), refusing[0].since), (1, since));
 
-        // From now on nobody is marked, until a success ends it.
+        // From now on no account is marked, until a success ends it.
         let fourth = refused(&store, &ada, NOON.plus_seconds(70)).await;
         assert_eq!(fourth, RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() });
         let end = NOON.plus_seconds(80);
@@ -110,12 +111,12 @@ async fn the_third_refusal_within_a_minute_is_the_platforms_and_unmarks_the_othe
         assert_eq!((recover().await, recover().await), (true, false));
         assert!(!is_refusing(&store).await);
         let own = refused(&store, &ada, NOON.plus_seconds(81)).await;
-        assert_eq!(own, RefusalOutcome::AccountMarked, "older refusals no longer count");
+        assert_eq!(own, RefusalOutcome::AccountMarked, "older refusals do not count");
     }
 }
 
 #[tokio::test]
-async fn refusals_further_apart_or_around_a_success_are_the_accounts_own() {
+async fn refusals_apart_or_around_a_success_are_the_accounts_fault() {
     for store in testing::stores().await {
         let [ada, bea, cyd] = three(&store).await;
         refused(&store, &ada, NOON).await;
@@ -141,13 +142,13 @@ async fn refusals_further_apart_or_around_a_success_are_the_accounts_own() {
 }
 
 #[tokio::test]
-async fn accounts_of_one_customer_are_marked_one_by_one_however_many_they_are() {
+async fn accounts_of_one_customer_never_decide_for_the_platform() {
     for store in testing::stores().await {
         let own = of_one(&store).await;
         for account in &own {
             assert_eq!(refused(&store, account, NOON).await, RefusalOutcome::AccountMarked);
         }
-        assert!(!is_refusing(&store).await, "alone at the platform");
+        assert!(!is_refusing(&store).await, "the only customer on the platform");
 
         let others = three(&store).await;
         let again = of_one(&store).await;
@@ -156,7 +157,7 @@ async fn accounts_of_one_customer_are_marked_one_by_one_however_many_they_are() 
             let outcome = refused_for(&store, account, cause, NOON.plus_seconds(1)).await;
             assert_eq!(outcome, RefusalOutcome::Counted);
         }
-        assert!(!is_refusing(&store).await, "beside others");
+        assert!(!is_refusing(&store).await, "one of several customers");
         assert_eq!(states(&store, &own).await, [AccountState::ReconnectNeeded; 3]);
         assert_eq!(states(&store, &again).await, [AccountState::Active; 3]);
         assert_eq!(states(&store, &others).await, [AccountState::Active; 3]);
@@ -164,7 +165,7 @@ async fn accounts_of_one_customer_are_marked_one_by_one_however_many_they_are() 
 }
 
 #[tokio::test]
-async fn where_two_customers_are_all_there_are_both_must_be_refused() {
+async fn with_two_customers_both_must_be_refused() {
     for store in testing::stores().await {
         let [ada, bea, cyd] = of_one(&store).await;
         let dot = (TestCaller::with(&store, 0).await.customer, "ada");
@@ -180,7 +181,7 @@ async fn where_two_customers_are_all_there_are_both_must_be_refused() {
 }
 
 #[tokio::test]
-async fn a_token_endpoint_that_refuses_the_only_customer_is_the_platforms_fault() {
+async fn token_endpoint_refusals_of_the_only_customer_are_the_platforms_fault() {
     for store in testing::stores().await {
         let own = of_one(&store).await;
         let mut outcomes = Vec::new();
@@ -197,7 +198,7 @@ async fn a_token_endpoint_that_refuses_the_only_customer_is_the_platforms_fault(
 }
 
 #[tokio::test]
-async fn a_dead_refresh_token_marks_its_account_and_says_nothing_about_the_platform() {
+async fn dead_refresh_tokens_mark_their_account_and_not_the_platform() {
     for store in testing::stores().await {
         let dead = three(&store).await;
         for account in &dead {
@@ -206,7 +207,8 @@ async fn a_dead_refresh_token_marks_its_account_and_says_nothing_about_the_platf
         }
         assert!(!is_refusing(&store).await);
 
-        // The platform begins to refuse everybody: those with dead tokens stay marked, and further ones are.
+        // The platform begins to refuse all credentials: accounts with dead tokens stay marked, and
+        // further ones are marked.
         let [ada, bea, cyd] = three(&store).await;
         for account in [&ada, &bea, &cyd] {
             refused(&store, account, NOON.plus_seconds(1)).await;
@@ -222,7 +224,7 @@ async fn a_dead_refresh_token_marks_its_account_and_says_nothing_about_the_platf
 }
 
 #[tokio::test]
-async fn a_refusal_of_credentials_that_were_replaced_says_nothing() {
+async fn refusals_of_replaced_credentials_are_ignored() {
     for store in testing::stores().await {
         let [ada, ..] = three(&store).await;
         for cause in
@@ -240,7 +242,7 @@ async fn a_refusal_of_credentials_that_were_replaced_says_nothing() {
 }
 
 #[tokio::test]
-async fn concurrent_refusals_are_counted_one_after_the_other() {
+async fn concurrent_refusals_are_all_counted() {
     for store in testing::stores().await {
         let [ada, bea, cyd] = three(&store).await;
 

@@ -1,4 +1,4 @@
-//! What is remembered of the processor: who customers are there, their cards, and events.
+//! What is stored about the processor: customers' ids, their cards, and events.
 
 use domain::id::JobId;
 use domain::job::JobKind;
@@ -41,7 +41,7 @@ fn job() -> NewJob {
 }
 
 #[tokio::test]
-async fn a_customer_has_one_processor_customer_and_it_belongs_to_nobody_else() {
+async fn a_processor_customer_belongs_to_one_customer() {
     for store in testing::stores().await {
         let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
@@ -58,7 +58,7 @@ async fn a_customer_has_one_processor_customer_and_it_belongs_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_deleted_processor_customer_is_kept_and_replaced_and_its_card_forgotten() {
+async fn a_deleted_processor_customer_is_kept_without_its_card() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         processor_customers::link(&store, caller.customer, "cus_1", NOON).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_deleted_processor_customer_is_kept_and_replaced_and_its_card_forgotte
 }
 
 #[tokio::test]
-async fn one_card_is_saved_and_a_detached_one_is_forgotten_only_if_it_is_that_one() {
+async fn only_the_saved_card_is_removed_when_detached() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
@@ -96,7 +96,7 @@ async fn one_card_is_saved_and_a_detached_one_is_forgotten_only_if_it_is_that_on
 }
 
 #[tokio::test]
-async fn a_card_is_found_by_whether_it_was_saved_after_a_time() {
+async fn a_card_is_found_if_it_was_saved_after_a_time() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_card_is_found_by_whether_it_was_saved_after_a_time() {
 }
 
 #[tokio::test]
-async fn an_event_is_written_once_with_a_job_that_goes_when_it_is_done() {
+async fn an_event_is_stored_once_with_a_fallback_job() {
     for store in testing::stores().await {
         let later = NOON.plus_seconds(30);
 
@@ -135,7 +135,7 @@ async fn an_event_is_written_once_with_a_job_that_goes_when_it_is_done() {
 }
 
 #[tokio::test]
-async fn an_event_that_matched_nothing_is_taken_up_again_when_it_is_sent_again() {
+async fn an_unmatched_event_is_processed_again_when_redelivered() {
     for store in testing::stores().await {
         processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
         processor_events::finish(&store, "evt_1", EventOutcome::Unmatched, NOON).await.unwrap();

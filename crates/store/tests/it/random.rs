@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order, crashes included: the books add up and nobody overdraws.
+//! Random sequences of events, including crashes: the ledger adds up and no customer overdraws.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ enum RandomStep {
         which: usize,
         outcome: Outcome,
     },
-    /// Holds and ends that nobody waits for.
+    /// Holds and settlements that are not awaited.
     Burst {
         who: usize,
         costs: Vec<i64>,
@@ -45,17 +45,18 @@ enum RandomStep {
         who: usize,
         amount: i64,
     },
-    /// An order, paid at once or later.
+    /// An order, paid now or later.
     Order {
         who: usize,
     },
-    /// A payment of one of the orders is seen, perhaps again, perhaps another one, perhaps of a wrong amount.
+    /// A payment of an order is reported: perhaps again, perhaps another one, perhaps with a wrong
+    /// amount.
     Pay {
         which: usize,
         payment: u8,
         cents: i64,
     },
-    /// A refund or a dispute of one of the payments is seen where it stands.
+    /// The state of a refund or dispute of a payment is reported.
     Reverse {
         which: usize,
         id: u8,
@@ -94,7 +95,7 @@ struct RandomWorld {
     callers: Vec<TestCaller>,
     open: Vec<CallId>,
     orders: Vec<Order>,
-    /// Which orders are paid, by their places.
+    /// The indexes of the paid orders.
     paid: BTreeSet<usize>,
 }
 
@@ -161,7 +162,7 @@ impl RandomWorld {
         });
         let hold = Hold { idempotency, ..caller.hold(cost) };
         let call_id = hold.call_id;
-        // What nobody waited for is written once something asked for later is.
+        // Requests that were not awaited are written before later ones.
         self.metering().end(CallId::new(NOON, unique()), Outcome::Answered).await;
         let before = caller.balance(&self.store).await;
         let is_granted = is_held(&self.metering().hold(hold).await);
@@ -170,11 +171,12 @@ impl RandomWorld {
             let after = self.callers[who].balance(&self.store).await;
             assert_eq!(after.available.whole(), before.available.whole() - cost);
         } else if key.is_none() {
-            assert!(before.available.whole() < cost, "refused although {before:?}");
+            assert!(before.available.whole() < cost, "refused with {before:?}");
         }
     }
 
-    /// Payment number 0 of an order is its own; others are paid for it a second time, which is noted only.
+    /// Payment 0 of an order is its own; other payments of the same order are only recorded as
+    /// unmatched.
     async fn pay(&mut self, which: usize, payment: u8, cents: i64) {
         let Some(order) = self.orders.get(which) else { return };
         let intent = format!("pi_{which}_{payment}");
@@ -212,7 +214,7 @@ impl RandomWorld {
             expires_at: None,
             at: NOON,
         };
-        // More than there is, or was, cannot be taken.
+        // No more can be taken than was ever granted.
         let removed = ledger::remove(&self.store, &removal).await.unwrap();
         assert!(!matches!(removed, ledger::CreditGrantOutcome::Repeated), "{removed:?}");
     }
@@ -239,7 +241,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_books_add_up_in_any_order_of_events(steps in steps()) {
+    fn the_ledger_adds_up_after_any_sequence_of_events(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()

@@ -1,4 +1,5 @@
-//! Calls that nobody ends: after a crash, after their time, and while somebody ends them after all.
+//! Calls that their owner does not settle: after a crash, after their expiry, and when the owner
+//! settles them late.
 
 use domain::charge::Outcome;
 use domain::id::NodeId;
@@ -25,7 +26,7 @@ async fn outcomes(store: &store::Store, caller: &TestCaller) -> Vec<Option<Strin
 }
 
 #[tokio::test]
-async fn a_start_gives_back_what_a_crash_left_open() {
+async fn a_start_refunds_calls_that_a_crash_left_open() {
     for mut store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -50,7 +51,7 @@ async fn a_start_gives_back_what_a_crash_left_open() {
 }
 
 #[tokio::test]
-async fn a_start_leaves_the_calls_of_other_nodes_alone() {
+async fn a_start_leaves_other_nodes_calls_open() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -59,7 +60,7 @@ async fn a_start_leaves_the_calls_of_other_nodes_alone() {
         let other = NodeId::new(NOON, [8; 10]);
         let recovery = metering::recover(&store, other, NOON).await.unwrap();
 
-        // On SQLite there are no other nodes: whoever started before is gone.
+        // SQLite has only one node, so any earlier process is gone.
         let refunded = match store.database() {
             DatabaseKind::Sqlite => 1,
             DatabaseKind::Postgres => 0,
@@ -70,7 +71,7 @@ async fn a_start_leaves_the_calls_of_other_nodes_alone() {
 }
 
 #[tokio::test]
-async fn a_key_whose_call_was_lost_in_a_crash_answers_that_the_outcome_is_unknown() {
+async fn idempotency_keys_of_calls_lost_in_a_crash_report_an_unknown_outcome() {
     for mut store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -94,7 +95,7 @@ async fn a_key_whose_call_was_lost_in_a_crash_answers_that_the_outcome_is_unknow
 }
 
 #[tokio::test]
-async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
+async fn the_sweeper_refunds_only_expired_holds() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -103,7 +104,7 @@ async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
         assert!(is_held(&metering.hold(left).await));
         assert!(is_held(&metering.hold(renewed.clone()).await));
         metering.meter.renew(renewed.call_id, end.plus_seconds(60));
-        // Whatever is asked for later is written later.
+        // Later requests are written later.
         assert!(is_held(&metering.hold(caller.hold(0)).await));
 
         let mut swept = Vec::new();
@@ -114,7 +115,7 @@ async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
         assert_eq!(swept, [0, 2, 1]);
         assert_eq!(caller.balance(&store).await.available, credits(10));
         assert_eq!(outcomes(&store, &caller).await, [(); 3].map(|()| Some("expired".to_owned())));
-        assert!(is_held(&metering.hold(caller.hold(10)).await), "the balance cache learnt of it");
+        assert!(is_held(&metering.hold(caller.hold(10)).await), "the balance cache was updated");
         assert_sound(&store).await;
     }
 }
@@ -124,7 +125,7 @@ async fn a_hold_may_be_renewed_before_it_is_written() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let later = NOON.plus_seconds(1000);
-        // The writer comes last, so that it finds all of it at once.
+        // The writer starts last, so that it finds all requests together.
         let (meter, writer) = metering::start(&store, metering::MeterOptions::new(node(), 1));
         let hold = caller.hold(1);
         let mut reservation = meter.reserve(hold.clone()).await.unwrap();
@@ -141,7 +142,7 @@ async fn a_hold_may_be_renewed_before_it_is_written() {
 }
 
 #[tokio::test]
-async fn many_expired_holds_are_swept_in_parts() {
+async fn many_expired_holds_are_swept_in_chunks() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1200).await;
         let metering = TestMetering::start(&store).await;
@@ -166,7 +167,7 @@ async fn many_expired_holds_are_swept_in_parts() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_swept_cannot_be_charged_afterwards() {
+async fn a_swept_call_cannot_be_charged() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 10).await;
         let metering = TestMetering::start(&store).await;
@@ -183,7 +184,7 @@ async fn a_call_that_was_swept_cannot_be_charged_afterwards() {
 }
 
 #[tokio::test]
-async fn sweepers_and_owners_at_once_end_every_call_once() {
+async fn concurrent_sweepers_and_owners_settle_every_call_once() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 200).await;
         let metering = TestMetering::start(&store).await;
@@ -216,7 +217,7 @@ async fn sweepers_and_owners_at_once_end_every_call_once() {
 }
 
 #[tokio::test]
-async fn thousands_of_open_calls_are_given_back_at_start() {
+async fn thousands_of_open_calls_are_refunded_at_start() {
     for mut store in testing::stores().await {
         let caller = TestCaller::with(&store, 3000).await;
         let other = TestCaller::with(&store, 3000).await;

@@ -1,4 +1,4 @@
-//! Sessions: what their tokens open, from when on they no longer do, and what a password has to do with it.
+//! Sessions: which tokens are accepted, when they expire, and how password changes affect them.
 
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
@@ -58,7 +58,7 @@ async fn ids(store: &Store, customer: CustomerId) -> Vec<SessionId> {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_its_token_and_listed_without_it() {
+async fn sessions_are_found_by_token_and_listed_by_customer() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let bob = customer(&store, "bob@example.com").await;
@@ -79,7 +79,7 @@ async fn a_session_is_found_by_its_token_and_listed_without_it() {
 }
 
 #[tokio::test]
-async fn a_session_ends_12_hours_after_its_last_use_and_7_days_after_its_beginning() {
+async fn sessions_expire_12_hours_after_their_last_use_and_7_days_after_login() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let session = log_in(&store, ada, NOON).await;
@@ -90,7 +90,7 @@ async fn a_session_ends_12_hours_after_its_last_use_and_7_days_after_its_beginni
 
         sessions::touch(&store, session.id, at(43_199)).await.unwrap();
         assert!(is_open(&store, &session.token_hash, at(43_199 + 43_199)).await);
-        // A late report of an earlier use takes nothing back.
+        // A late report of an earlier use changes nothing.
         sessions::touch(&store, session.id, at(5)).await.unwrap();
         assert!(is_open(&store, &session.token_hash, at(43_199 + 43_199)).await);
 
@@ -101,7 +101,7 @@ async fn a_session_ends_12_hours_after_its_last_use_and_7_days_after_its_beginni
 }
 
 #[tokio::test]
-async fn sessions_that_are_over_are_removed_and_no_others() {
+async fn only_expired_sessions_are_deleted() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let idle = log_in(&store, ada, NOON).await;
@@ -126,7 +126,7 @@ async fn sessions_that_are_over_are_removed_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_session_is_ended_by_its_own_customer_alone() {
+async fn only_its_customer_can_end_a_session() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let bob = customer(&store, "bob@example.com").await;
@@ -141,7 +141,7 @@ async fn a_session_is_ended_by_its_own_customer_alone() {
 }
 
 #[tokio::test]
-async fn a_login_ends_the_session_that_the_device_held() {
+async fn a_login_replaces_the_session_of_the_same_device() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let bob = customer(&store, "bob@example.com").await;
@@ -159,7 +159,7 @@ async fn a_login_ends_the_session_that_the_device_held() {
 }
 
 #[tokio::test]
-async fn beyond_the_most_sessions_those_unused_for_longest_end() {
+async fn the_least_recently_used_sessions_end_beyond_the_limit() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let bob = customer(&store, "bob@example.com").await;
@@ -181,7 +181,7 @@ async fn beyond_the_most_sessions_those_unused_for_longest_end() {
 }
 
 #[tokio::test]
-async fn nothing_begins_with_a_password_that_was_changed_in_between() {
+async fn a_changed_password_starts_no_session() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let (old, new) = (log_in(&store, ada, NOON).await, new_session(ada, NOON));
@@ -207,7 +207,7 @@ async fn nothing_begins_with_a_password_that_was_changed_in_between() {
 }
 
 #[tokio::test]
-async fn a_login_brings_the_hash_up_to_date() {
+async fn a_login_updates_an_outdated_password_hash() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let session = new_session(ada, NOON);
@@ -223,7 +223,7 @@ async fn a_login_brings_the_hash_up_to_date() {
 }
 
 #[tokio::test]
-async fn a_closed_customer_has_no_usable_session_and_gets_none() {
+async fn a_closed_customer_has_no_sessions() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let session = log_in(&store, ada, NOON).await;
@@ -236,9 +236,9 @@ async fn a_closed_customer_has_no_usable_session_and_gets_none() {
     }
 }
 
-/// Whichever of them comes first: no login with the old password outlives its change.
+/// Whichever comes first, no login with the old password outlives the password change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logins_that_race_with_a_change_of_the_password_leave_no_session_of_the_old_one() {
+async fn logins_racing_with_a_password_change_leave_no_session_of_the_old_password() {
     for store in testing::stores().await {
         let store = std::sync::Arc::new(store);
         let ada = customer(&store, "ada@example.com").await;

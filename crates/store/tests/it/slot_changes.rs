@@ -1,4 +1,5 @@
-//! Changes of slots: one at a time, never below what is in use, and limits that hold in every read meanwhile.
+//! Slot changes: one open at a time, never below what is in use, with limits that hold in every
+//! read meanwhile.
 
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ async fn limit(store: &Store, customer: CustomerId) -> i64 {
 }
 
 #[tokio::test]
-async fn a_change_reads_back_as_it_was_written() {
+async fn a_change_is_stored_completely() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 0)).await;
@@ -103,7 +104,7 @@ async fn a_change_reads_back_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn one_change_at_a_time_is_open() {
+async fn only_one_change_is_open_at_a_time() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
@@ -128,7 +129,7 @@ async fn one_change_at_a_time_is_open() {
 }
 
 #[tokio::test]
-async fn a_change_from_an_older_state_is_decided_anew() {
+async fn a_change_based_on_an_outdated_version_is_refused() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
@@ -141,7 +142,7 @@ async fn a_change_from_an_older_state_is_decided_anew() {
 }
 
 #[tokio::test]
-async fn a_raise_gives_its_places_when_the_processor_shows_it_and_the_named_account_is_first() {
+async fn a_raise_assigns_slots_once_the_processor_shows_it() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 0, 0)).await;
@@ -165,7 +166,7 @@ async fn a_raise_gives_its_places_when_the_processor_shows_it_and_the_named_acco
 }
 
 #[tokio::test]
-async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing() {
+async fn lowering_below_the_slots_in_use_is_refused_with_the_accounts() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 1)).await;
@@ -188,7 +189,7 @@ async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing()
 }
 
 #[tokio::test]
-async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_free() {
+async fn a_refused_lowering_names_waiting_accounts() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 2, 1)).await;
@@ -199,18 +200,18 @@ async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_
 
         let SlotChangeStart::InUse(occupied) = start(&store, &lower).await else { panic!() };
 
-        // What is switched off takes no slot.
+        // Accounts that are switched off take no slot.
         assert_eq!((occupied.must_free, occupied.waiting), (2, vec![creator("fay")]));
     }
 }
 
-/// Writes nothing into the audit list.
+/// Writes no audit entry.
 fn unnoted(_: &[SlotShift]) -> Option<AuditEntry> {
     None
 }
 
 #[tokio::test]
-async fn a_place_that_is_being_given_up_cannot_be_taken() {
+async fn slots_being_given_up_cannot_be_used() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
@@ -225,7 +226,7 @@ async fn a_place_that_is_being_given_up_cannot_be_taken() {
         let failed = slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await;
 
         assert_eq!((late, limit_meanwhile), (vec![AccountState::Inactive], 3));
-        // The place was not given up after all, so whoever waits for it gets it.
+        // The slot was kept after all, so the waiting account gets it.
         let shifts = failed.unwrap().unwrap();
         assert_eq!(shifts[0].creator_id, creator("dan"));
         assert_eq!(limit(&store, customer).await, 4);
@@ -234,7 +235,7 @@ async fn a_place_that_is_being_given_up_cannot_be_taken() {
 }
 
 #[tokio::test]
-async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
+async fn an_open_change_is_taken_over_once_after_its_lease() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 1, 0)).await;
@@ -254,7 +255,7 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
         let taken = taken.unwrap();
         assert_eq!((taken.attempts, taken.leased_until), (2, later));
         assert_eq!(twice, None);
-        // Who lost the lease ends nothing any more.
+        // A node that lost the lease can end nothing.
         let failure = SlotChangeFailure { code: "late", decline_code: None, at: NOON };
         let zombie = slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await;
         assert_eq!(zombie.unwrap(), None);
@@ -264,7 +265,7 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
 }
 
 #[tokio::test]
-async fn what_was_told_of_a_change_is_remembered_for_each_subject() {
+async fn the_last_preview_of_each_subject_is_kept() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let preview = |subject: &str, wanted: &str| StoredPreview {
@@ -286,7 +287,7 @@ async fn what_was_told_of_a_change_is_remembered_for_each_subject() {
     }
 }
 
-/// A change of the plan's item from `before` to `wanted`, while `paid` is paid for.
+/// A change of the plan's item from `before` to `wanted`, while the period was paid with `paid`.
 fn plan(before: &str, wanted: &str, paid: &str) -> SlotChangeItem {
     SlotChangeItem {
         platform: None,
@@ -301,7 +302,7 @@ fn plan(before: &str, wanted: &str, paid: &str) -> SlotChangeItem {
 }
 
 #[tokio::test]
-async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
+async fn an_upgrade_advances_through_its_steps_and_applies_only_at_its_own() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let mut view = pro(Active, 0, 0);
@@ -334,9 +335,9 @@ async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
     }
 }
 
-/// Only one process uses a SQLite file; on PostgreSQL another node may be at work.
+/// Only one process uses an SQLite file; on PostgreSQL another node may be working on the change.
 #[tokio::test]
-async fn a_start_ends_the_leases_of_a_process_that_is_gone() {
+async fn a_start_ends_the_leases_of_a_dead_process() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 0, 0)).await;
@@ -355,7 +356,7 @@ async fn a_start_ends_the_leases_of_a_process_that_is_gone() {
 
 /// Two customers may change their plans in the same second, and one of them more than once.
 #[tokio::test]
-async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscription() {
+async fn plan_prices_are_looked_up_by_subscription_and_proration_date() {
     for store in testing::stores().await {
         let date = NOON.unix_seconds();
         for (number, wanted, is_made) in
@@ -384,7 +385,7 @@ async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscriptio
 }
 
 #[tokio::test]
-async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
+async fn only_upgrades_from_a_pending_plan_have_a_price_to_restore() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         for (proration, before, pending) in [
@@ -411,10 +412,10 @@ async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
     }
 }
 
-/// Twenty changes and twenty connects at once, with somebody who reads all the time: the accounts in use are never
-/// more than the limit of the same instant.
+/// 20 concurrent changes and 20 connects, with constant reads: the accounts in use never exceed the
+/// limit of the same instant.
 #[tokio::test]
-async fn accounts_in_use_never_exceed_the_limit_while_slots_change_and_accounts_connect() {
+async fn concurrent_changes_never_exceed_the_slot_limit() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         apply(&store, customer, &pro(Active, 4, 0)).await;
@@ -455,7 +456,8 @@ async fn assert_within_limit(store: &Store, customer: CustomerId) {
     }
 }
 
-/// Brings the slots to `count` as the service does, with a processor that agrees to everything.
+/// Changes the number of slots to `count` as the service does, with a processor that accepts
+/// everything.
 async fn change_to(store: &Store, customer: CustomerId, count: i64) {
     loop {
         let known = subscriptions::find(store, customer).await.unwrap().unwrap();

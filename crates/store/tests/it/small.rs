@@ -10,7 +10,7 @@ use store::{metering, testing};
 use crate::support::{NOON, TestCaller, entry, node, unique};
 
 #[tokio::test]
-async fn a_route_is_verified_by_its_first_answer() {
+async fn a_route_is_verified_by_its_first_2xx() {
     for store in testing::stores().await {
         let later = NOON.plus_seconds(1);
 
@@ -31,7 +31,7 @@ async fn a_route_is_verified_by_its_first_answer() {
 }
 
 #[tokio::test]
-async fn a_node_is_known_after_its_start_and_seen_by_its_heartbeat() {
+async fn nodes_are_registered_at_start_and_send_heartbeats() {
     for store in testing::stores().await {
         assert!(!nodes::heartbeat(&store, node(), NOON).await.unwrap());
         let other = NodeId::new(NOON, [8; 10]);
@@ -52,7 +52,7 @@ async fn a_node_is_known_after_its_start_and_seen_by_its_heartbeat() {
 }
 
 #[tokio::test]
-async fn a_setting_is_settled_by_whoever_comes_first() {
+async fn the_first_value_of_a_setting_stays() {
     for store in testing::stores().await {
         assert_eq!(nodes::setting(&store, "node").await.unwrap(), None);
 
@@ -64,7 +64,7 @@ async fn a_setting_is_settled_by_whoever_comes_first() {
 }
 
 #[tokio::test]
-async fn nobody_changes_what_the_audit_list_says() {
+async fn the_audit_list_is_append_only() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let written = entry(caller.customer);
@@ -82,9 +82,10 @@ async fn nobody_changes_what_the_audit_list_says() {
     }
 }
 
-/// The version before reads no other prefix, and may run beside this one: a row with its spelling is the same row.
+/// The previous version reads no other prefix and may run at the same time, so a row with its
+/// spelling is the same row.
 #[tokio::test]
-async fn audit_ids_are_stored_as_earlier_versions_read_them() {
+async fn audit_ids_are_stored_in_the_form_of_earlier_versions() {
     const SAME_ID: &str = "
         insert into audit (id, customer_id, at, actor, action, details)
         select 'ent_01990000000070008000000000000001', customer_id, at, actor, action, details from audit
@@ -116,7 +117,7 @@ async fn audit_ids_are_stored_as_earlier_versions_read_them() {
 }
 
 #[tokio::test]
-async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
+async fn the_audit_list_returns_a_customers_newest_entries_in_pages() {
     for store in testing::stores().await {
         let (caller, other) =
             (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);

@@ -1,4 +1,5 @@
-//! Permissions and consent: who may look at whose things, and that each look is written down first.
+//! Permissions and consent: which staff may view which data, and that each access is recorded
+//! first.
 
 use domain::id::CustomerId;
 use domain::staff::Permission;
@@ -15,7 +16,7 @@ async fn permit(store: &Store, member: CustomerId, permission: Permission) {
     assert_eq!(granting, PermissionGranting::Granted);
 }
 
-/// Asks for a look at the customer's things at this time.
+/// Requests access to the customer's data at this time.
 async fn look_at(
     store: &Store,
     (staff, needs): (CustomerId, &[Permission]),
@@ -33,7 +34,7 @@ async fn looks(store: &Store, staff: CustomerId, customer: CustomerId) -> usize 
 }
 
 #[tokio::test]
-async fn a_permission_is_had_from_its_grant_to_its_end() {
+async fn permissions_are_granted_listed_and_revoked() {
     for store in testing::stores().await {
         let member = TestCaller::with(&store, 0).await.customer;
         let nobody = CustomerId::new(NOON, [7; 10]);
@@ -62,14 +63,15 @@ async fn a_permission_is_had_from_its_grant_to_its_end() {
         assert_eq!(
             audit::list(&store, &query).await.unwrap().len(),
             2,
-            "what changed nothing is not told"
+            "changes without effect are not recorded"
         );
     }
 }
 
-/// Every permission and every state of the consent: only what is needed, at the time that is allowed, opens.
+/// Every permission and every state of the consent: access needs all required permissions, at a
+/// time the customer allows.
 #[tokio::test]
-async fn staff_look_with_all_permissions_and_consent_and_leave_a_trace() {
+async fn staff_access_needs_permissions_and_consent_and_is_recorded() {
     for store in testing::stores().await {
         let victim = TestCaller::with(&store, 0).await.customer;
         let mut members = Vec::new();
@@ -120,7 +122,7 @@ async fn staff_look_with_all_permissions_and_consent_and_leave_a_trace() {
 }
 
 #[tokio::test]
-async fn a_closed_member_of_the_staff_looks_at_nothing() {
+async fn closed_staff_members_have_no_access() {
     for store in testing::stores().await {
         let (victim, member) =
             (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);

@@ -1,5 +1,5 @@
-//! Subscriptions: a state that was read earlier never replaces a later one, limits follow the state, and accounts get
-//! and lose their places with it.
+//! Subscriptions: an older state never replaces a newer one, limits follow the state, and accounts
+//! get and lose their slots with it.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use store::{Store, invoice_notices, plan_versions, slot_limits, subscription_off
 
 use crate::support::{NOON, TestCaller, creator, entry, new_account, unique};
 
-/// One account for good on each platform.
+/// One permanent slot on each platform.
 pub(crate) fn allowances() -> AccountAllowances {
     AccountAllowances::of_each(1)
 }
 
-/// The only version of the plan `pro`, which adds two accounts on alpha.
+/// The only version of the plan `pro`, which adds two slots on alpha.
 pub(crate) fn pro_version() -> PlanVersion {
     PlanVersion {
         price_id: "price_si_plan".to_owned(),
@@ -35,7 +35,7 @@ pub(crate) fn pro_version() -> PlanVersion {
     }
 }
 
-/// A subscription to `pro` with so many slots of alpha and beta.
+/// A subscription to `pro` with this many extra slots on alpha and beta.
 pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> SubscriptionView {
     let item = |id: &str, gives, quantity| PaidItem {
         id: id.to_owned(),
@@ -64,7 +64,7 @@ fn silent(_: &SubscriptionUpdate) -> ChangeRecords {
     ChangeRecords::default()
 }
 
-/// Writes a state down as somebody who read `version` before.
+/// Stores a state as a reader who read `version` before.
 pub(crate) async fn apply_after(
     store: &Store,
     customer: CustomerId,
@@ -79,7 +79,7 @@ pub(crate) async fn apply_after(
     subscriptions::apply(store, &reading).await.unwrap()
 }
 
-/// Writes a state down as the one who read last.
+/// Stores a state as the latest reader.
 pub(crate) async fn apply(
     store: &Store,
     customer: CustomerId,
@@ -88,11 +88,11 @@ pub(crate) async fn apply(
     let version = subscriptions::version(store, customer).await.unwrap();
     match apply_after(store, customer, version, view).await {
         SubscriptionApplication::Applied(happened) => *happened,
-        SubscriptionApplication::Overtaken => panic!("nobody else writes"),
+        SubscriptionApplication::Overtaken => panic!("no other writer runs"),
     }
 }
 
-/// Connects accounts of alpha, each a second after the one before; gives their states.
+/// Connects accounts on alpha, one second apart, and returns their states.
 pub(crate) async fn connect(
     store: &Store,
     customer: CustomerId,
@@ -113,7 +113,7 @@ pub(crate) async fn connect(
     states
 }
 
-/// The ids of the accounts that are in use.
+/// The ids of the accounts in use.
 pub(crate) async fn in_use(store: &Store, customer: CustomerId) -> Vec<String> {
     let all = accounts::list(store, customer).await.unwrap();
     let active = all.into_iter().filter(|account| account.state != AccountState::Inactive);
@@ -121,7 +121,7 @@ pub(crate) async fn in_use(store: &Store, customer: CustomerId) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_the_processor_shows_is_remembered_whole() {
+async fn the_processors_state_is_stored_completely() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         assert_eq!(subscriptions::find(&store, customer).await.unwrap(), None);
@@ -150,14 +150,14 @@ async fn what_the_processor_shows_is_remembered_whole() {
 }
 
 #[tokio::test]
-async fn a_state_that_was_read_earlier_never_replaces_a_later_one() {
+async fn an_older_state_never_replaces_a_newer_one() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let active = pro(SubscriptionStatus::Active, 2, 0);
         let canceled = pro(SubscriptionStatus::Canceled, 2, 0);
         let version = subscriptions::version(&store, customer).await.unwrap();
 
-        // Two read at the same version; the one with the newer state writes first.
+        // Two readers read the same version; the one with the newer state writes first.
         let newer = apply_after(&store, customer, version, &canceled).await;
         let older = apply_after(&store, customer, version, &active).await;
 
@@ -169,7 +169,7 @@ async fn a_state_that_was_read_earlier_never_replaces_a_later_one() {
 }
 
 #[tokio::test]
-async fn of_many_who_write_at_once_one_does() {
+async fn of_concurrent_writers_one_succeeds() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let mut tasks = tokio::task::JoinSet::new();
@@ -192,7 +192,7 @@ async fn of_many_who_write_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn the_limit_is_what_everybody_has_and_the_plan_and_the_slots() {
+async fn the_limit_adds_permanent_plan_and_extra_slots() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let limit = async |platform: Platform| {
@@ -213,7 +213,7 @@ async fn the_limit_is_what_everybody_has_and_the_plan_and_the_slots() {
 }
 
 #[tokio::test]
-async fn accounts_that_waited_are_active_with_the_first_state_that_has_room_for_them() {
+async fn waiting_accounts_get_slots_as_soon_as_there_are_some() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let states = connect(&store, customer, &["bob", "cyd", "dan", "eve"]).await;
@@ -221,7 +221,7 @@ async fn accounts_that_waited_are_active_with_the_first_state_that_has_room_for_
 
         let happened = apply(&store, customer, &pro(SubscriptionStatus::Active, 1, 0)).await;
 
-        // Ada was there before, the oldest three of the others fit.
+        // Ada was connected before; the oldest three of the others fit.
         assert_eq!(in_use(&store, customer).await, ["ada", "bob", "cyd", "dan"]);
         let shifted: Vec<_> =
             happened.shifts.iter().map(|shift| shift.creator_id.as_str()).collect();
@@ -230,13 +230,13 @@ async fn accounts_that_waited_are_active_with_the_first_state_that_has_room_for_
 }
 
 #[tokio::test]
-async fn when_a_subscription_ends_the_newest_accounts_lose_their_places() {
+async fn the_newest_accounts_lose_their_slots_when_a_subscription_ends() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 0).await;
         let customer = caller.customer;
         apply(&store, customer, &pro(SubscriptionStatus::Active, 1, 0)).await;
         connect(&store, customer, &["zoe", "bob", "cyd"]).await;
-        // Waiting to be connected again takes a place like any other.
+        // An account that needs to be reconnected occupies a slot like any other.
         let zoe = accounts::find(&store, customer, &creator("zoe")).await.unwrap().unwrap();
         let broken = AccountState::ReconnectNeeded;
         accounts::set_state(&store, customer, &zoe.creator_id, zoe.version, broken).await.unwrap();
@@ -265,7 +265,7 @@ fn vec_of(names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_told_is_written_with_the_state_or_not_at_all() {
+async fn records_are_written_together_with_the_state() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let (allowances, view) = (allowances(), pro(SubscriptionStatus::Active, 0, 0));
@@ -291,7 +291,7 @@ async fn what_is_told_is_written_with_the_state_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn those_that_are_not_over_are_listed_page_by_page() {
+async fn running_subscriptions_are_listed_in_pages() {
     for store in testing::stores().await {
         let mut live = Vec::new();
         for status in SubscriptionStatus::ALL {
@@ -312,7 +312,7 @@ async fn those_that_are_not_over_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn one_offer_is_open_for_a_customer() {
+async fn a_customer_has_one_open_offer() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let offer = || subscription_offers::SubscriptionOffer {
@@ -336,7 +336,7 @@ async fn one_offer_is_open_for_a_customer() {
 }
 
 #[tokio::test]
-async fn a_failed_payment_is_told_once_for_each_attempt() {
+async fn a_failed_payment_is_notified_once_per_attempt() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let letter = || store::jobs::NewJob {

@@ -1,4 +1,4 @@
-//! What the tests share: a customer with a key and an account, and a metering to call with.
+//! Shared by the tests: a customer with a key and an account, and a running metering.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,15 +28,15 @@ use store::usage::CreditBalance;
 use store::{Store, keys};
 use tokio::task::JoinHandle;
 
-/// Noon of a day, so that a few hours more or less stay in it.
+/// Noon, so that a few hours more or less stay within the day.
 pub(crate) const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
 
-/// Bytes that are different each time within a test.
+/// Bytes that are unique within a test process.
 pub(crate) fn unique() -> [u8; 10] {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     let mut bytes = [0; 10];
-    // The last bytes stay free: an entry's followers have the numbers behind its own.
+    // The last bytes stay free: the entries that follow an entry take the next numbers.
     bytes[4..8].copy_from_slice(&number);
     bytes
 }
@@ -67,7 +67,7 @@ pub(crate) fn fresh_secret() -> NewSecret {
     NewSecret { hash: KeyHash::from_bytes(&bytes).unwrap(), ..secret(0) }
 }
 
-/// An entry about a customer, at noon.
+/// An audit entry about a customer, at `NOON`.
 pub(crate) fn entry(customer: CustomerId) -> AuditEntry {
     entry_at(customer, NOON)
 }
@@ -83,7 +83,7 @@ pub(crate) fn entry_at(customer: CustomerId, at: Timestamp) -> AuditEntry {
     }
 }
 
-/// Stores a further key of a customer.
+/// Creates an additional key for a customer.
 pub(crate) async fn create_key(store: &Store, customer: CustomerId, new: &NewKey) {
     let creation = keys::create(store, customer, new, 100, &entry(customer)).await.unwrap();
     assert_eq!(creation, KeyCreation::Created);
@@ -134,7 +134,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
     }
 }
 
-/// An account to be forgotten, as the operator asks for it.
+/// An account to be deleted by the operator.
 pub(crate) fn removal<'r>(
     customer: CustomerId,
     creator_id: &'r CreatorId,
@@ -143,12 +143,12 @@ pub(crate) fn removal<'r>(
     AccountRemoval { customer, authority: ChangeAuthority::Operator, creator_id, allowances }
 }
 
-/// For changes whose other accounts are put into no audit list.
+/// Writes no audit entry about other accounts.
 pub(crate) fn unnoted(_: &[SlotShift]) -> Option<AuditEntry> {
     None
 }
 
-/// Somebody who can call: a customer with credits, a key and an account.
+/// A caller: a customer with credits, a key and an account.
 #[derive(Debug, Clone)]
 pub(crate) struct TestCaller {
     pub(crate) customer: CustomerId,
@@ -160,7 +160,7 @@ pub(crate) struct TestCaller {
 }
 
 impl TestCaller {
-    /// Registers somebody and grants the credits.
+    /// Registers a customer and grants it credits.
     pub(crate) async fn with(store: &Store, amount: i64) -> Self {
         let new = new_customer(&format!("c{}@example.com", CustomerId::new(NOON, unique())));
         assert_eq!(store::customers::create(store, &new).await.unwrap(), CustomerCreation::Created);
@@ -182,7 +182,7 @@ impl TestCaller {
         }
     }
 
-    /// A hold of this cost for a fresh call.
+    /// A hold with this cost for a new call.
     pub(crate) fn hold(&self, cost: i64) -> Hold {
         Hold {
             call_id: CallId::new(NOON, unique()),
@@ -209,7 +209,7 @@ impl TestCaller {
     }
 }
 
-/// Grants credits from a source of its own.
+/// Grants credits from a new source.
 pub(crate) async fn grant(store: &Store, customer: CustomerId, amount: i64) {
     let entry = EntryId::new(NOON, unique());
     let source_id = entry.to_string();
@@ -229,7 +229,7 @@ pub(crate) async fn grant(store: &Store, customer: CustomerId, amount: i64) {
     assert!(matches!(granting, CreditGrantOutcome::Granted { .. }), "{granting:?}");
 }
 
-/// The metering of one node, running.
+/// The running metering of one node.
 pub(crate) struct TestMetering {
     pub(crate) meter: Meter,
     writer: JoinHandle<()>,
@@ -242,11 +242,11 @@ impl TestMetering {
         metering
     }
 
-    /// The same as another node, and with what the recovery found.
+    /// Like `start`, for another node, and returns what the recovery found.
     pub(crate) async fn recovered(store: &Store, node: NodeId) -> (Self, EpochRecovery) {
         let recovery = metering::recover(store, node, NOON).await.unwrap();
         let mut options = MeterOptions::new(node, recovery.epoch);
-        // The machine of a test may be slow; what an overload does has tests of its own.
+        // The test machine may be slow; overload has its own tests.
         options.queue_age_max = std::time::Duration::from_mins(1);
         (Self::with(store, options), recovery)
     }
@@ -259,7 +259,7 @@ impl TestMetering {
         Self { meter, writer }
     }
 
-    /// Holds and waits until that is durable.
+    /// Requests a hold and waits until it is durable.
     pub(crate) async fn hold(&self, hold: Hold) -> HoldOutcome {
         match self.meter.reserve(hold).await {
             Ok(mut reservation) => reservation.durable().await,
@@ -270,18 +270,18 @@ impl TestMetering {
         }
     }
 
-    /// Ends a call with this outcome; true when it was this that ended it.
+    /// Settles a call with this outcome. True if this settlement counts.
     pub(crate) async fn end(&self, call_id: CallId, outcome: Outcome) -> bool {
         self.meter.resolve(resolution(call_id, outcome)).await
     }
 
-    /// Lets the writer finish.
+    /// Stops after the writer has finished.
     pub(crate) async fn stop(self) {
         drop(self.meter);
         self.writer.await.unwrap();
     }
 
-    /// Stops in the middle, as a crash does.
+    /// Stops immediately, as a crash does.
     pub(crate) async fn crash(self) {
         self.writer.abort();
         drop(self.writer.await);
@@ -313,7 +313,7 @@ pub(crate) fn is_held(outcome: &HoldOutcome) -> bool {
     matches!(outcome, HoldOutcome::Held { .. })
 }
 
-/// The books must add up, whatever the test did.
+/// Asserts that no ledger rule is violated.
 pub(crate) async fn assert_sound(store: &Store) {
     let violations = store::verify::check(store, NOON).await.unwrap();
     assert_eq!(violations, []);

@@ -1,4 +1,5 @@
-//! Automatic top-up: never two charges open, never more than the day's cap, never on and on with a card that declines.
+//! Automatic top-up: never two open charges, never more than the daily cap, and an end to charging
+//! a card that is declined.
 
 use domain::credits::Credits;
 use domain::id::{EntryId, JobId, OrderId};
@@ -33,7 +34,7 @@ fn card(id: &str) -> cards::SavedCard {
     }
 }
 
-/// A customer with a card who wants ten dollars charged below a hundred credits, and at most so many cents a day.
+/// A customer with a card, a threshold of 100 credits, the pack of 10 dollars, and this daily cap.
 async fn wishing(store: &Store, daily_cap_cents: i64) -> TestCaller {
     let (caller, _) = payer(store).await;
     let name = format!("pm_{}", caller.customer);
@@ -123,7 +124,7 @@ fn hours(count: i64) -> Timestamp {
     NOON.plus_seconds(count * 3_600)
 }
 
-/// Claims and pays until the cap is reached; gives how often.
+/// Claims and pays until the cap is reached, and returns the number of charges.
 async fn charge_until_capped(store: &Store, caller: &TestCaller) -> i64 {
     let mut charged = 0;
     loop {
@@ -145,7 +146,7 @@ async fn charge_until_capped(store: &Store, caller: &TestCaller) -> i64 {
 }
 
 #[tokio::test]
-async fn thirty_six_at_once_stay_within_the_cap_and_never_have_two_open() {
+async fn concurrent_claims_stay_within_the_cap_with_one_open_charge() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
 
@@ -156,7 +157,7 @@ async fn thirty_six_at_once_stay_within_the_cap_and_never_have_two_open() {
         }
         let charged: i64 = workers.join_all().await.into_iter().sum();
 
-        // One charge for as many packs as the cap allows.
+        // One charge, for as many packs as the cap allows.
         assert_eq!(charged, 1);
         assert_eq!(caller.balance(&store).await.available, credits(50));
         let spent = top_ups::spent_on(&store, caller.customer, NOON.day()).await.unwrap();
@@ -166,7 +167,7 @@ async fn thirty_six_at_once_stay_within_the_cap_and_never_have_two_open() {
 }
 
 #[tokio::test]
-async fn a_card_that_declines_is_tried_three_times_in_a_day_and_then_no_more() {
+async fn three_declines_in_a_day_turn_it_off() {
     for store in testing::stores().await {
         let caller = wishing(&store, 100_000).await;
         let mut attempts = Vec::new();
@@ -190,13 +191,13 @@ async fn a_card_that_declines_is_tried_three_times_in_a_day_and_then_no_more() {
             (settings.enabled, settings.stopped_reason.as_deref()),
             (false, Some("declined"))
         );
-        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1, "one letter tells of it");
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1, "one email is sent");
         assert_sound(&store).await;
     }
 }
 
 #[tokio::test]
-async fn whoever_turns_it_on_again_and_again_has_four_failures_in_any_day() {
+async fn turning_it_on_again_allows_four_failures_a_day() {
     for store in testing::stores().await {
         let caller = wishing(&store, 100_000).await;
         let mut attempts = 0;
@@ -221,9 +222,9 @@ async fn whoever_turns_it_on_again_and_again_has_four_failures_in_any_day() {
 }
 
 #[tokio::test]
-async fn a_success_forgets_the_declines_before_it() {
+async fn a_success_resets_the_count_of_declines() {
     for store in testing::stores().await {
-        // One pack a day.
+        // The cap allows one pack a day.
         let caller = wishing(&store, 1_000).await;
         for (hour, succeeds) in [(0, false), (1, false), (7, true), (30, false), (31, false)] {
             let top_up = claim(&store, &caller, hours(hour)).await;
@@ -242,7 +243,7 @@ async fn a_success_forgets_the_declines_before_it() {
 }
 
 #[tokio::test]
-async fn failed_charges_free_the_cap_and_waiting_ones_keep_it() {
+async fn failed_charges_do_not_count_towards_the_cap_and_waiting_ones_do() {
     for store in testing::stores().await {
         let caller = wishing(&store, 1_000).await;
         let failed = claim(&store, &caller, NOON).await;
@@ -254,11 +255,11 @@ async fn failed_charges_free_the_cap_and_waiting_ones_keep_it() {
         assert!(told.unwrap());
         assert_eq!(skip_reason(&store, &caller, hours(2)).await, SkipReason::Open);
         let again = top_ups::wait_for_customer(&store, waiting.order, "pi_1", &letter).await;
-        assert!(!again.unwrap(), "one letter is enough");
+        assert!(!again.unwrap(), "only one email is sent");
         let spent = top_ups::spent_on(&store, caller.customer, NOON.day()).await.unwrap();
         assert_eq!(spent, 1_000);
 
-        // The customer authenticates: the same payment, however it becomes known.
+        // The customer authenticates: it is the same payment, however it is reported.
         let paid = pay(&store, &waiting, hours(3)).await;
 
         assert!(matches!(paid, PaymentOutcome::Granted(_)), "{paid:?}");
@@ -269,7 +270,7 @@ async fn failed_charges_free_the_cap_and_waiting_ones_keep_it() {
 }
 
 #[tokio::test]
-async fn the_cap_is_the_utc_days_and_a_charge_open_at_midnight_belongs_to_its_own() {
+async fn the_cap_applies_to_the_utc_day_of_the_claim() {
     let midnight = Timestamp::from_rfc3339("2026-11-22T00:00:00Z").unwrap();
     for store in testing::stores().await {
         let caller = wishing(&store, 1_000).await;
@@ -288,7 +289,7 @@ async fn the_cap_is_the_utc_days_and_a_charge_open_at_midnight_belongs_to_its_ow
 }
 
 #[tokio::test]
-async fn a_lower_cap_leaves_the_open_charge_and_holds_for_the_next() {
+async fn a_lower_cap_applies_to_the_next_charge() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let open = claim(&store, &caller, NOON).await;
@@ -303,7 +304,7 @@ async fn a_lower_cap_leaves_the_open_charge_and_holds_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_removed_card_turns_it_off_with_it_and_the_open_charge_ends_by_itself() {
+async fn removing_the_card_turns_it_off_but_keeps_the_open_charge() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let open = claim(&store, &caller, NOON).await;
@@ -324,7 +325,7 @@ async fn a_removed_card_turns_it_off_with_it_and_the_open_charge_ends_by_itself(
 }
 
 #[tokio::test]
-async fn money_that_goes_back_turns_it_off() {
+async fn a_dispute_turns_it_off() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let top_up = claim(&store, &caller, NOON).await;
@@ -345,7 +346,7 @@ async fn money_that_goes_back_turns_it_off() {
 }
 
 #[tokio::test]
-async fn a_charge_that_was_left_is_taken_over_once_and_keeps_its_order() {
+async fn an_abandoned_charge_is_taken_over_once() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let left = claim(&store, &caller, NOON).await;
@@ -357,16 +358,16 @@ async fn a_charge_that_was_left_is_taken_over_once_and_keeps_its_order() {
         assert_eq!(found, std::slice::from_ref(&left));
         let until = late.plus_seconds(60);
         assert!(top_ups::take_over(&store, &left, until).await.unwrap());
-        assert!(!top_ups::take_over(&store, &left, until).await.unwrap(), "somebody else did");
+        assert!(!top_ups::take_over(&store, &left, until).await.unwrap(), "another node did");
         assert!(
             top_up_settings::list_due(&store, late, 10).await.unwrap().is_empty(),
-            "one is open"
+            "one charge is open"
         );
     }
 }
 
 #[tokio::test]
-async fn an_end_counts_once_and_late_money_is_still_granted() {
+async fn a_failure_counts_once_and_late_payments_are_granted() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let top_up = claim(&store, &caller, NOON).await;
@@ -385,7 +386,7 @@ async fn an_end_counts_once_and_late_money_is_still_granted() {
 }
 
 #[tokio::test]
-async fn only_its_own_end_closes_the_order_of_a_charge() {
+async fn a_top_ups_order_cannot_be_closed_separately() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         let top_up = claim(&store, &caller, NOON).await;
@@ -398,7 +399,7 @@ async fn only_its_own_end_closes_the_order_of_a_charge() {
 }
 
 #[tokio::test]
-async fn nobody_is_charged_who_has_enough_wants_it_not_or_is_closed() {
+async fn customers_with_enough_credits_or_top_up_off_or_closed_are_not_charged() {
     for store in testing::stores().await {
         let caller = wishing(&store, 5_000).await;
         crate::support::grant(&store, caller.customer, 100).await;
@@ -418,7 +419,7 @@ async fn nobody_is_charged_who_has_enough_wants_it_not_or_is_closed() {
 }
 
 #[tokio::test]
-async fn a_day_above_its_cap_and_an_end_that_differs_from_the_orders_are_found() {
+async fn violated_top_up_rules_are_detected() {
     for store in testing::stores().await {
         let caller = wishing(&store, 1_000).await;
         let top_up = claim(&store, &caller, NOON).await;
@@ -434,18 +435,18 @@ async fn a_day_above_its_cap_and_an_end_that_differs_from_the_orders_are_found()
             rules,
             [
                 "the top-ups of a customer's day stay within the cap that each was claimed under",
-                "a top-up ends as its order does, and costs what it costs",
+                "a top-up has the same outcome and price as its order",
             ]
         );
     }
 }
 
 #[tokio::test]
-async fn what_waits_for_its_customer_is_listed_by_its_age_and_nothing_else_is() {
+async fn charges_waiting_for_their_customer_are_listed_by_age() {
     for store in testing::stores().await {
         let (waiting, claimed) = (wishing(&store, 1_000).await, wishing(&store, 1_000).await);
         let TopUpClaiming::Claimed(top_up) = try_claim(&store, &waiting, NOON).await else {
-            panic!("nothing stands against it");
+            panic!("there is no reason to skip it");
         };
         assert!(matches!(try_claim(&store, &claimed, NOON).await, TopUpClaiming::Claimed(_)));
         let mail = letter(NOON);

@@ -1,4 +1,4 @@
-//! Usage: sums by day, and the endpoint that keeps failing.
+//! Usage: counts by day, and the endpoint that keeps failing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn days_ago(days: i64) -> Timestamp {
     NOON.plus_seconds(-days * DAY_SECONDS)
 }
 
-/// Holds and ends a call that began at `at` on this route.
+/// Holds and settles a call.
 async fn call(metering: &TestMetering, hold: Hold, end: CallResolution) {
     assert!(is_held(&metering.hold(hold.clone()).await));
     assert!(metering.meter.resolve(CallResolution { call_id: hold.call_id, ..end }).await);
@@ -65,7 +65,7 @@ async fn days_are_counted_and_empty_days_are_zero() {
 }
 
 #[tokio::test]
-async fn counts_go_on_whoever_else_writes_in_between() {
+async fn counts_stay_correct_while_others_write() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -90,7 +90,7 @@ async fn counts_go_on_whoever_else_writes_in_between() {
     }
 }
 
-/// Makes a call that is answered.
+/// Makes a call that the platform answers.
 async fn answered(metering: &TestMetering, caller: &TestCaller) {
     call(metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
 }
@@ -101,7 +101,7 @@ async fn calls_of_today(store: &Store, caller: &TestCaller) -> i64 {
 }
 
 #[tokio::test]
-async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_up() {
+async fn calls_count_immediately_and_after_counts_are_added_up() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1_000).await;
         let metering = TestMetering::start(&store).await;
@@ -121,7 +121,7 @@ async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_u
 }
 
 #[tokio::test]
-async fn many_different_counts_are_not_left_for_one_commit() {
+async fn many_pending_counts_are_added_up_early() {
     let store = testing::sqlite().await;
     let caller = TestCaller::with(&store, 1_000).await;
     let metering = TestMetering::start(&store).await;
@@ -136,7 +136,7 @@ async fn many_different_counts_are_not_left_for_one_commit() {
         assert!(is_held(&reservation.durable().await));
     }
 
-    // All at once, so that they end in a few transactions.
+    // All together, so that they are settled in a few transactions.
     let end = |hold: &Hold| {
         let end = ended(Outcome::Answered, Some(200));
         metering.meter.resolve(CallResolution { call_id: hold.call_id, ..end })
@@ -152,7 +152,7 @@ async fn many_different_counts_are_not_left_for_one_commit() {
 }
 
 #[tokio::test]
-async fn what_was_noted_before_a_crash_is_added_up_after_it() {
+async fn counts_from_before_a_crash_are_added_up_after_it() {
     for mut store in testing::stores().await {
         let caller = TestCaller::with(&store, 1_000).await;
         let crashing = TestMetering::start(&store).await;
@@ -173,7 +173,7 @@ async fn what_was_noted_before_a_crash_is_added_up_after_it() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_failed_has_counted_nothing() {
+async fn a_failed_transaction_counts_nothing() {
     let store = testing::sqlite().await;
     let caller = TestCaller::with(&store, 1_000).await;
     let metering = TestMetering::start(&store).await;
@@ -205,7 +205,7 @@ async fn a_transaction_that_failed_has_counted_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
+async fn usage_is_counted_by_key_and_customer() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let second = new_key(fresh_secret());
@@ -243,9 +243,9 @@ async fn spending_is_summed_over_one_seven_and_thirty_days() {
     }
 }
 
-/// A reader who looks all the time never sees a call in the one figure and not in the other.
+/// A constant reader never sees a call in one figure but not in the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn balance_and_spend_are_of_one_moment() {
+async fn balance_and_spend_are_one_snapshot() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 100).await;
         let metering = TestMetering::start(&store).await;
@@ -274,7 +274,7 @@ async fn balance_and_spend_are_of_one_moment() {
 }
 
 #[tokio::test]
-async fn nobody_spent_nothing() {
+async fn customers_without_calls_have_spent_nothing() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1).await;
 
@@ -287,7 +287,7 @@ async fn nobody_spent_nothing() {
 }
 
 #[tokio::test]
-async fn the_endpoint_with_most_errors_is_hot() {
+async fn the_endpoint_with_the_most_errors_is_reported() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1000).await;
         let metering = TestMetering::start(&store).await;
@@ -322,7 +322,7 @@ async fn the_endpoint_with_most_errors_is_hot() {
 }
 
 #[tokio::test]
-async fn few_calls_are_never_hot() {
+async fn few_calls_are_never_reported() {
     for store in testing::stores().await {
         let caller = TestCaller::with(&store, 1000).await;
         let metering = TestMetering::start(&store).await;
@@ -339,7 +339,7 @@ async fn few_calls_are_never_hot() {
     }
 }
 
-/// Turns every row of counts into JSON with named members, as the version before wrote it.
+/// Converts every row of counts into JSON with named members, as the previous version wrote it.
 const BY_NAME: &str = "
     insert into usage_deltas (counts)
     select json_array(json_object('customer', customer_id, 'day', day, 'account', creator_id, 'platform', platform,
@@ -347,14 +347,14 @@ const BY_NAME: &str = "
             'credits', credits, 'errors', errors, 'last_at', last_at, 'last_status', last_status))))
     from usage_pending";
 
-/// And into JSON by position, as the versions before that one did.
+/// Converts every row into JSON by position, as still older versions did.
 const BY_POSITION: &str = "
     insert into usage_notes (counts)
     select json_array(json_array(customer_id, day, json_array(creator_id, platform, method, route),
         json_array(json_array(key_id, calls, credits, errors, last_at, last_status))))
     from usage_pending";
 
-/// Calls that were counted and not added up, by a service that stopped without a word.
+/// Makes calls that are counted but not added up, and crashes.
 async fn noted(store: &Store, caller: &TestCaller, calls: i64) {
     let crashing = TestMetering::start(store).await;
     for _ in 0..calls {
@@ -403,16 +403,17 @@ async fn rows_of_other_versions_are_counted_and_added_up() {
         }
         assert_eq!(store::metering::count_set_aside(&store).await.unwrap(), 0);
         assert_sound(&store).await;
-        // The versions before find nothing left.
+        // Nothing is left for older versions.
         for left in ["update usage_notes set id = id", "update usage_deltas set id = id"] {
             assert_eq!(run(&store, left).await, 0, "{change}");
         }
     }
 }
 
-/// Calls go on, usage can be read, the row is kept, and `verify` names it and what is missing without it.
+/// Calls continue, usage can be read, the row is kept, and `verify` reports it and what is missing
+/// without it.
 #[tokio::test]
-async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
+async fn unreadable_rows_are_set_aside_and_stop_nothing() {
     let mut store = testing::sqlite().await;
     let caller = TestCaller::with(&store, 1_000).await;
     noted(&store, &caller, 5).await;
@@ -438,10 +439,10 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
     assert_eq!(store::metering::count_set_aside(&store).await.unwrap(), 7);
     let violations = store::verify::check(&store, NOON).await.unwrap();
     let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
-    assert_eq!(rules[..7], ["every row of counted usage can be read"; 7]);
+    assert_eq!(rules[..7], ["every row of usage counts can be read"; 7]);
     let missing = [
-        "usage by day counts every ended call once",
-        "usage by endpoint counts every ended call once",
+        "usage by day counts every settled call once",
+        "usage by endpoint counts every settled call once",
     ];
     assert_eq!(rules[7..], missing, "{violations:?}");
 }

@@ -1,4 +1,4 @@
-//! The checks find what they are for: every rule is broken once.
+//! The checks detect violations: every rule is broken once.
 
 use domain::charge::Outcome;
 use store::metering::{CallResolution, Hold, IdempotencyClaim};
@@ -6,7 +6,7 @@ use store::{idempotency, testing, verify};
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, is_held, resolution};
 
-/// A database with an ended call, an open one, and a stored answer.
+/// A database with a settled call, an open one, and a stored response.
 async fn used(store: &store::Store) {
     let caller = TestCaller::with(store, 100).await;
     let metering = TestMetering::start(store).await;
@@ -26,7 +26,7 @@ async fn used(store: &store::Store) {
     assert_sound(store).await;
 }
 
-/// Damages a used database and gives the rules that are then broken.
+/// Damages a used database and returns the rules that are then violated.
 async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
     let mut found = Vec::new();
     for store in testing::stores().await {
@@ -40,60 +40,63 @@ async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
 }
 
 #[tokio::test]
-async fn credits_set_aside_without_a_call_are_found() {
+async fn credits_held_without_a_call_are_detected() {
     let sql = "update customer_credits set held = held + 1, available = available - 1";
     for rules in broken_by(sql).await {
         assert_eq!(
             rules,
-            ["what a customer has held is the cost of the calls and exports that are open"]
+            ["a customer's held credits equal the cost of its open calls and exports"]
         );
     }
 }
 
 #[tokio::test]
-async fn credits_spent_without_a_call_are_found() {
+async fn credits_spent_without_a_call_are_detected() {
     let sql = "update customer_credits set spent = spent + 1, available = available - 1";
     for rules in broken_by(sql).await {
-        assert_eq!(rules, ["what a customer spent is what settled calls and exports were charged"]);
+        assert_eq!(
+            rules,
+            ["a customer's spent credits equal the charges of its settled calls and exports"]
+        );
     }
 }
 
 #[tokio::test]
-async fn credits_granted_without_a_booking_are_found() {
+async fn credits_granted_without_a_ledger_entry_are_detected() {
     let sql = "update customer_credits set granted = granted + 1, available = available + 1";
     for rules in broken_by(sql).await {
         assert_eq!(
             rules,
             [
-                "what a customer was granted and lost is the sum of its ledger",
-                "what is left and spent of a customer's lots is what is available and used, less what is owed",
+                "a customer's credits granted and removed equal the sum of its ledger",
+                "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
             ]
         );
     }
 }
 
 #[tokio::test]
-async fn a_lost_call_is_found() {
+async fn a_lost_call_is_detected() {
     for rules in broken_by("delete from calls where state = 'settled'").await {
         assert_eq!(
             rules,
             [
-                "what a customer spent is what settled calls and exports were charged",
+                "a customer's spent credits equal the charges of its settled calls and exports",
                 "an Idempotency-Key is running exactly while its call is open",
-                "usage by day counts every ended call once",
-                "usage by endpoint counts every ended call once",
+                "usage by day counts every settled call once",
+                "usage by endpoint counts every settled call once",
             ]
         );
     }
 }
 
 #[tokio::test]
-async fn usage_that_counts_another_number_of_calls_is_found() {
+async fn wrong_usage_counts_are_detected() {
     let day = "
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
         select customer_id, key_id, 20000, 1, 0, 1, 0 from usage_by_day";
     for rules in broken_by(day).await {
-        assert_eq!(rules, ["usage by day counts every ended call once"]);
+        assert_eq!(rules, ["usage by day counts every settled call once"]);
     }
     let route = "
         insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls, errors,
@@ -101,12 +104,12 @@ async fn usage_that_counts_another_number_of_calls_is_found() {
         select customer_id, key_id, 20000, creator_id, platform, method, route, 1, 0, last_status, last_at
         from usage_by_route";
     for rules in broken_by(route).await {
-        assert_eq!(rules, ["usage by endpoint counts every ended call once"]);
+        assert_eq!(rules, ["usage by endpoint counts every settled call once"]);
     }
 }
 
 #[tokio::test]
-async fn a_lost_note_of_usage_is_found() {
+async fn lost_pending_usage_counts_are_detected() {
     let store = testing::sqlite().await;
     used(&store).await;
     assert_eq!(testing::run_raw(&store, "delete from usage_pending").await.unwrap(), 1);
@@ -115,16 +118,16 @@ async fn a_lost_note_of_usage_is_found() {
 
     let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
     let expected = [
-        "usage by day counts every ended call once",
-        "usage by endpoint counts every ended call once",
+        "usage by day counts every settled call once",
+        "usage by endpoint counts every settled call once",
     ];
     assert_eq!(rules, expected);
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_found() {
+async fn a_lost_response_is_detected() {
     for rules in broken_by("update idempotency set answer = null").await {
-        assert_eq!(rules, ["an answer is kept exactly when it is said to be"]);
+        assert_eq!(rules, ["a response is stored exactly when its state says so"]);
     }
     for rules in broken_by("update idempotency set answer_state = 'running', answer = null").await {
         assert_eq!(rules, ["an Idempotency-Key is running exactly while its call is open"]);
@@ -132,7 +135,7 @@ async fn a_lost_answer_is_found() {
 }
 
 #[tokio::test]
-async fn a_hold_long_after_its_expiry_is_found() {
+async fn a_hold_long_after_its_expiry_is_detected() {
     for store in testing::stores().await {
         used(&store).await;
         let expiry = NOON.plus_seconds(170);

@@ -1,11 +1,12 @@
-//! What waits for the writer, in the order it was asked for.
+//! The writer's queue, in request order.
 //!
-//! A hold that nobody waits for yet is *parked* for a moment: a read's answer often comes before that moment is
-//! over, and a call whose end is known is written once, as it ended, instead of twice. Whoever ends the call has the
-//! hold at hand and joins the two, so nothing has to be looked for.
+//! A hold that no caller waits for is *parked* for a moment: a read often ends within that time,
+//! and then the call is written once, as ended, instead of twice. The task that settles the call
+//! has the parked hold at hand and joins the two, so nothing has to be looked up.
 //!
-//! While more holds are parked than wait, their ends are about to come, so the writer *gathers* for a moment: half as
-//! many commits cost each call less. A call that is alone never waits for others.
+//! While more holds are parked than requests wait, settlements are about to come, so the writer
+//! *gathers* for a moment: half as many commits make each call cheaper. A single call never waits
+//! for others.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -21,42 +22,42 @@ use tokio::time::Instant;
 
 use super::{CallResolution, Hold, HoldOutcome};
 
-/// Above so many ends of calls waiting, no further holds are taken.
+/// Above this number of waiting settlements, no further holds are accepted.
 const RESOLUTIONS_MAX: usize = 10_000;
 
-/// A hold that waits.
+/// A hold to be written.
 pub(crate) struct HoldRequest {
     pub(crate) hold: Arc<Hold>,
     /// Whether its cost is reserved in the balance cache.
     pub(crate) reserved: bool,
     pub(crate) reply: oneshot::Sender<HoldOutcome>,
-    /// The mailbox in which the outcome is handed out, if not right by the writer.
+    /// The mailbox that receives the outcome; none if the writer sends it directly.
     pub(crate) mailbox: Option<usize>,
-    /// The end of its call, where that came before the hold was written.
+    /// The settlement of its call, if it came before the hold was written.
     pub(crate) end: Option<Box<ResolveRequest>>,
 }
 
-/// The end of a call that waits.
+/// A settlement to be written.
 pub(crate) struct ResolveRequest {
     pub(crate) resolution: CallResolution,
-    /// Who wants to know when it is written.
+    /// Receives whether this settlement counts, once it is written.
     pub(crate) reply: Option<oneshot::Sender<bool>>,
-    /// When it was asked for; kept when it must be tried again, so that holds are refused meanwhile.
+    /// When it was requested. Kept across retries, so that holds are refused meanwhile.
     pub(crate) since: Instant,
 }
 
 impl ResolveRequest {
-    /// Says whether this end is the one that counts, to who wants to know.
+    /// Reports whether this settlement counts, if a caller waits for that.
     pub(crate) fn tell(self, is_first: bool) {
         if let Some(reply) = self.reply {
-            // Whoever asked may be gone.
+            // The caller may have stopped waiting.
             let _ = reply.send(is_first);
         }
     }
 }
 
-/// A hold that is parked, until somebody takes it: who waits for it or ends its call, or the queue, when its moment is
-/// over.
+/// A parked hold. It is taken by the caller that waits for it or settles its call, or by the queue
+/// when its time is up.
 #[derive(Clone)]
 pub(crate) struct ParkedHold(Arc<Mutex<Option<HoldRequest>>>);
 
@@ -78,30 +79,30 @@ impl ParkedHold {
     }
 }
 
-/// Whatever waits.
+/// A request to the writer.
 pub(crate) enum MeterRequest {
     Hold(HoldRequest),
     Resolve(Box<ResolveRequest>),
     Renew { call_id: CallId, expires_at: Timestamp },
 }
 
-/// What the writer takes at once.
+/// What the writer takes for one transaction.
 #[derive(Default)]
 pub(crate) struct RequestBatch {
     pub(crate) holds: Vec<HoldRequest>,
-    /// The ends that came apart from their holds.
+    /// The settlements that came separately from their holds.
     pub(crate) resolutions: Vec<ResolveRequest>,
     pub(crate) renewals: Vec<(CallId, Timestamp)>,
 }
 
 impl RequestBatch {
-    /// How many calls are to be ended.
+    /// The number of settlements.
     pub(crate) fn ends(&self) -> usize {
         self.resolutions.len() + self.holds.iter().filter(|request| request.end.is_some()).count()
     }
 }
 
-/// The queue between those who ask and the writer.
+/// The queue between callers and the writer.
 #[derive(Default)]
 pub(crate) struct MeterQueue {
     waiting: Mutex<WaitingRequests>,
@@ -111,33 +112,33 @@ pub(crate) struct MeterQueue {
 #[derive(Default)]
 struct WaitingRequests {
     requests: VecDeque<(Instant, MeterRequest)>,
-    /// Holds that nobody waits for yet, and when each joins the others at the latest, soonest first; also some that
-    /// were taken already.
+    /// Parked holds with the time at which each is due, soonest first; includes some that were
+    /// already taken.
     parked: VecDeque<(Instant, ParkedHold)>,
-    /// How many of them are parked still.
+    /// How many of them are still parked.
     parked_count: usize,
-    /// The writer waits for more; it is woken when there is enough.
+    /// The writer is gathering; it is woken when there is enough.
     is_gathering: bool,
-    /// Holds that wait, the parked ones included.
+    /// Waiting holds, including parked ones.
     holds: usize,
     resolutions: usize,
-    /// Nobody can add anything any more.
+    /// The last meter has been dropped: no more requests can come.
     closed: bool,
-    /// Nobody will ever take anything again.
+    /// The writer is gone: nothing will be taken any more.
     abandoned: bool,
 }
 
-/// The queue has no place for another hold.
+/// The queue accepts no further hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueOverloaded;
 
-/// What the writer finds when it looks.
+/// What the writer should do next.
 enum QueueReadiness {
-    /// There is enough to write.
+    /// Take a batch.
     Take,
-    /// Nothing more can come.
+    /// Stop: nothing more can come.
     End,
-    /// Too little: look again when something changes, or then.
+    /// Wait until something changes or this time has come, then look again.
     Wait(Option<Instant>),
 }
 
@@ -149,7 +150,8 @@ pub(crate) struct QueueFill {
 }
 
 impl MeterQueue {
-    /// Adds a hold, unless too many wait or the oldest has waited too long; parks it first where there is patience.
+    /// Adds a hold, unless too many wait or the oldest has waited too long. With `patience`, the
+    /// hold is parked first.
     pub(crate) fn push_hold(
         &self,
         request: HoldRequest,
@@ -172,7 +174,7 @@ impl MeterQueue {
         Ok(parked)
     }
 
-    /// Somebody waits for this hold: it is parked no longer.
+    /// Ends the parking of a hold, because a caller waits for it.
     pub(crate) fn hurry(&self, parked: &ParkedHold) {
         if let Some(request) = parked.take() {
             let mut waiting = self.waiting();
@@ -181,7 +183,7 @@ impl MeterQueue {
         }
     }
 
-    /// Adds the end of a call whose hold may still be parked.
+    /// Adds the settlement of a call whose hold may still be parked.
     pub(crate) fn push_end(&self, parked: Option<&ParkedHold>, end: Box<ResolveRequest>) {
         let (now, hold) = (end.since, parked.and_then(ParkedHold::take));
         let mut waiting = self.waiting();
@@ -202,7 +204,7 @@ impl MeterQueue {
         self.tell(waiting, true);
     }
 
-    /// Wakes the writer, if there is news for it and it need not gather any longer.
+    /// Wakes the writer if there is news for it, unless it should keep gathering.
     fn tell(&self, waiting: MutexGuard<'_, WaitingRequests>, is_news: bool) {
         let is_enough = !waiting.is_gathering || waiting.is_gathered();
         drop(waiting);
@@ -211,7 +213,7 @@ impl MeterQueue {
         }
     }
 
-    /// Puts what could not be written back to the front, in its order.
+    /// Puts settlements and renewals that could not be written back to the front, in order.
     pub(crate) fn put_back(&self, batch: RequestBatch) {
         let mut waiting = self.waiting();
         let now = Instant::now();
@@ -223,7 +225,7 @@ impl MeterQueue {
         }
     }
 
-    /// The writer is gone: whoever waits is told by the end of the channel they wait on.
+    /// Called when the writer is gone. Callers notice it because their channels close.
     pub(crate) fn abandon(&self) {
         let mut waiting = self.waiting();
         waiting.abandoned = true;
@@ -233,14 +235,14 @@ impl MeterQueue {
         drop(left);
     }
 
-    /// Nobody can add anything any more.
+    /// Called when the last meter is dropped.
     pub(crate) fn close(&self) {
         self.waiting().closed = true;
         self.changed.notify_one();
     }
 
-    /// Waits for something to do, and while more ends are about to come than wait, so long for those; nothing when the
-    /// queue is closed and empty.
+    /// Waits for the next batch, and for up to `gather_max` while more settlements are about to
+    /// come. None when the queue is closed and empty.
     pub(crate) async fn next(
         &self,
         requests_max: usize,
@@ -280,7 +282,7 @@ impl MeterQueue {
 }
 
 impl WaitingRequests {
-    /// Parks a hold; says too whether the writer may have to be told that there is one.
+    /// Parks a hold. Also returns whether the writer may have to be woken for it.
     fn park(&mut self, request: HoldRequest, due: Instant) -> (ParkedHold, bool) {
         let parked = ParkedHold::new(request);
         if self.abandoned {
@@ -294,7 +296,7 @@ impl WaitingRequests {
         (parked, is_first)
     }
 
-    /// Puts a hold that was parked among the others.
+    /// Queues a hold that was parked.
     fn join(&mut self, request: HoldRequest, now: Instant) {
         self.parked_count = self.parked_count.saturating_sub(1);
         if self.abandoned {
@@ -304,7 +306,7 @@ impl WaitingRequests {
         self.requests.push_back((now, MeterRequest::Hold(request)));
     }
 
-    /// Whether the writer should take what there is.
+    /// Decides what the writer should do next.
     fn look(&mut self, requests_max: usize, gather_max: Duration) -> QueueReadiness {
         let first = self.requests.front().map(|(since, _)| *since);
         self.is_gathering = false;
@@ -322,12 +324,12 @@ impl WaitingRequests {
         }
     }
 
-    /// Whether no more ends are about to come than wait already.
+    /// Whether at least as many requests wait as settlements are still to come.
     fn is_gathered(&self) -> bool {
         self.closed || self.parked_count <= self.requests.len()
     }
 
-    /// Puts those among the others whose time is over; all of them when nothing more can come.
+    /// Queues the parked holds that are due; all of them once the queue is closed.
     fn join_due(&mut self) {
         if self.parked.is_empty() {
             return;

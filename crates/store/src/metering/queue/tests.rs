@@ -1,4 +1,4 @@
-//! What the writer gets, and when.
+//! Tests of what the queue hands to the writer, and when.
 
 use domain::charge::Outcome;
 use domain::credits::Credits;
@@ -15,7 +15,7 @@ const GATHER_MAX: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_millis(5);
 const LIMITS: (usize, Duration) = (100, Duration::from_secs(1));
 
-/// A hold that waits, and where its outcome arrives.
+/// A hold request and the receiver of its outcome.
 pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
     let (reply, outcome) = oneshot::channel();
     let hold = Hold {
@@ -44,7 +44,7 @@ fn park(queue: &MeterQueue) -> ParkedHold {
     queue.push_hold(request().0, PATIENCE, LIMITS).unwrap().unwrap()
 }
 
-/// The end of the same call, and where it is told that it is written.
+/// The settlement of the same call, and the receiver that learns when it is written.
 pub(crate) fn its_end() -> (Box<ResolveRequest>, oneshot::Receiver<bool>) {
     let resolution = CallResolution {
         call_id: CallId::new(NOON, [1; 10]),
@@ -64,14 +64,14 @@ fn end(queue: &MeterQueue, parked: &ParkedHold) {
     queue.push_end(Some(parked), its_end().0);
 }
 
-/// What the writer gets without waiting for anything: holds, and ends among them.
+/// The batch available without waiting: the number of holds, and of settlements among them.
 async fn now(queue: &MeterQueue) -> Option<(usize, usize)> {
     let batch = timeout(Duration::ZERO, queue.next(100, GATHER_MAX)).await.ok()??;
     Some((batch.holds.len(), batch.ends()))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_alone_is_written_when_it_ends() {
+async fn a_single_call_is_written_when_it_ends() {
     let queue = MeterQueue::default();
     let parked = park(&queue);
     assert_eq!(now(&queue).await, None);
@@ -82,7 +82,7 @@ async fn a_call_that_is_alone_is_written_when_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ends_are_gathered_until_as_many_wait_as_are_still_to_come() {
+async fn settlements_are_gathered_until_half_of_them_wait() {
     let queue = MeterQueue::default();
     let calls: Vec<_> = (0..4).map(|_| park(&queue)).collect();
 
@@ -94,7 +94,7 @@ async fn ends_are_gathered_until_as_many_wait_as_are_still_to_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_writer_is_woken_when_enough_is_gathered() {
+async fn the_writer_wakes_when_enough_settlements_are_gathered() {
     let queue = Arc::new(MeterQueue::default());
     let calls: Vec<_> = (0..4).map(|_| park(&queue)).collect();
     end(&queue, &calls[0]);
@@ -108,7 +108,7 @@ async fn the_writer_is_woken_when_enough_is_gathered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_kept_waiting_for_longer_than_it_may() {
+async fn gathering_ends_after_its_time_limit() {
     let queue = MeterQueue::default();
     let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
     end(&queue, &calls[0]);
@@ -120,7 +120,7 @@ async fn nothing_is_kept_waiting_for_longer_than_it_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_patience_for_it_nothing_is_gathered() {
+async fn a_gather_time_of_zero_gathers_nothing() {
     let queue = MeterQueue::default();
     let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
     end(&queue, &calls[0]);
@@ -131,7 +131,7 @@ async fn without_patience_for_it_nothing_is_gathered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_whose_patience_is_over_joins_those_that_wait() {
+async fn a_parked_hold_is_queued_when_its_patience_ends() {
     let queue = MeterQueue::default();
     let _calls = [park(&queue), park(&queue)];
     assert_eq!(now(&queue).await, None);
@@ -142,7 +142,7 @@ async fn a_hold_whose_patience_is_over_joins_those_that_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_batch_does_not_wait_for_more() {
+async fn a_full_batch_is_taken_immediately() {
     let queue = MeterQueue::default();
     let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
     calls.iter().take(2).for_each(|call| end(&queue, call));
