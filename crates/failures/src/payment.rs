@@ -163,7 +163,7 @@ impl std::fmt::Display for ChargeUnderWay {
                 formatter,
                 "{begun} and waits for the customer to authenticate or for the bank. `POST /v1/billing/charge` for the same \
                  pack without an `Idempotency-Key`, or with the one that it began with, returns what a browser needs to \
-                 finish it, then `POST /v1/billing/confirm-charge`. Otherwise it is canceled after {expires_at}"
+                 finish it, then `POST /v1/billing/confirm-charge`. Otherwise it is cancelled after {expires_at}"
             ),
             ChargePhase::Unknown => write!(
                 formatter,
