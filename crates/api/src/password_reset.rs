@@ -1,4 +1,4 @@
-//! Forgotten passwords: asking for a link by mail, and setting a password with it.
+//! Forgotten passwords: requesting a link by email, and setting a password with it.
 
 use axum::extract::{Extension, State};
 use http::StatusCode;
@@ -40,7 +40,7 @@ async fn forgot_password(
 pub(crate) struct NewPassword {
     /// The `token=` of the emailed link.
     token: String,
-    /// 8 to 128 characters, taken as they are, and none that is guessed first.
+    /// 8 to 128 characters, used unchanged. Commonly used passwords are refused.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     new_password: String,
 }
@@ -55,7 +55,7 @@ impl RequestBody for NewPassword {
 #[utoipa::path(
     post, path = "/v1/auth/password/reset", tag = "auth", request_body = NewPassword,
     responses(
-        (status = 204, description = "the password is set, and every session ended"),
+        (status = 204, description = "the password is set, and every session has ended"),
     )
 )]
 async fn reset_password(

@@ -16,10 +16,10 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(receive_event))
 }
 
-/// An event was taken.
+/// An event was received.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Received {
-    /// True: it is written down, and acted on now or later.
+    /// Always true: the event is stored, and processed now or later.
     received: bool,
 }
 
