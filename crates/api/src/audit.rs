@@ -78,7 +78,8 @@ impl From<AuditEntry> for AuditEntryOut {
     }
 }
 
-/// Lists what was done to this customer's keys, accounts and settings, and what staff looked at, newest first.
+/// Lists what was done to this customer's keys, accounts and settings, and what staff looked at,
+/// newest first.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "auth", params(AuditParams),
     responses((status = 200, body = Audit))

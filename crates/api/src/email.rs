@@ -123,7 +123,8 @@ impl Asked {
     }
 }
 
-/// Sends the confirmation email again. The response is the same whether the address is known, confirmed or neither.
+/// Sends the confirmation email again. The response is the same whether the address is known,
+/// confirmed or neither.
 #[utoipa::path(
     post, path = "/v1/auth/email/resend", tag = "auth", request_body = Address,
     responses(

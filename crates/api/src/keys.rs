@@ -120,7 +120,8 @@ pub(crate) struct Keys {
     budgets_reset_at: Timestamp,
 }
 
-/// Lists the customer's keys with their usage, including the hundred most recently revoked. A limited key sees itself only.
+/// Lists the customer's keys with their usage, including the hundred most recently revoked. A
+/// limited key sees itself only.
 #[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
 async fn list_keys(
     State(api): State<ApiState>,
@@ -350,8 +351,9 @@ pub(crate) struct RotationIn {
 
 impl RequestBody for RotationIn {}
 
-/// Replaces the secret of a key; the new one is shown only in this response. With `expires_old_in_s: 0` the old secret
-/// stops working immediately. A limited key can rotate only itself.
+/// Replaces the secret of a key; the new one is shown only in this response. With
+/// `expires_old_in_s: 0` the old secret stops working immediately. A limited key can rotate only
+/// itself.
 #[utoipa::path(
     post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
     responses(

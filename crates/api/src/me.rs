@@ -122,7 +122,8 @@ impl RequestBody for MePatch {
     }
 }
 
-/// Changes the name or the email address of the customer. Everything is checked before anything is changed.
+/// Changes the name or the email address of the customer. Everything is checked before anything is
+/// changed.
 #[utoipa::path(
     patch, path = "/v1/auth/me", tag = "auth", request_body = MePatch,
     responses(

@@ -18,7 +18,8 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(forgot_password)).routes(routes!(reset_password))
 }
 
-/// Sends an email with a link to set a new password. The response is the same whether the address is known or not.
+/// Sends an email with a link to set a new password. The response is the same whether the address
+/// is known or not.
 #[utoipa::path(
     post, path = "/v1/auth/password/forgot", tag = "auth", request_body = Address,
     responses(
@@ -51,7 +52,8 @@ impl RequestBody for NewPassword {
     }
 }
 
-/// Sets a password with an emailed link, once. Every session of the customer ends; keys keep working.
+/// Sets a password with an emailed link, once. Every session of the customer ends; keys keep
+/// working.
 #[utoipa::path(
     post, path = "/v1/auth/password/reset", tag = "auth", request_body = NewPassword,
     responses(

@@ -120,7 +120,8 @@ struct RouteOut {
     verified_at: Option<Timestamp>,
 }
 
-/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to work.
+/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to
+/// work.
 #[utoipa::path(
     get, path = "/v1/platforms/{platform}/routes", tag = "platforms",
     params(("platform" = String, Path, description = "such as platform_delta")),

@@ -116,7 +116,8 @@ impl From<HotFailure> for HotFailureOut {
     }
 }
 
-/// Shows calls, credits, successes and errors, day by day: of one key, or of all; `scope` says which.
+/// Shows calls, credits, successes and errors, day by day: of one key, or of all; `scope` says
+/// which.
 #[utoipa::path(
     get, path = "/v1/billing/usage/daily", tag = "usage", params(DailyQuery),
     responses((status = 200, body = DailyUsage))

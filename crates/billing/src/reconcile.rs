@@ -47,7 +47,8 @@ pub struct ReconciliationReport {
     pub granted: u64,
     /// Events that had not reached us and have been processed.
     pub events: u64,
-    /// Payments that match no order; each is logged once as an error, and listed as unmatched.
+    /// Payments that match nothing we sold; each is logged once as an error, and listed as
+    /// unmatched.
     pub unmatched: u64,
     /// Objects or lists that could not be read or processed; the next reconciliation tries again.
     pub failed: u64,

@@ -12,7 +12,7 @@ use web::error::ApiError;
 
 use crate::ConsoleState;
 
-/// Pages load only our style, forms post only to us, and no other site may embed our pages.
+/// Pages load only our style, forms post only to us, and no site may embed our pages.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'";
 /// Forms must say which page they come from; other sites never see our addresses.

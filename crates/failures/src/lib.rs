@@ -217,7 +217,8 @@ pub enum Failure {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many logins failed: for one address from one network, for one network, or for one address.
+    /// Too many logins failed: for one address from one network, for one network, or for one
+    /// address.
     #[error("too many logins failed for this address or from this network; try again later")]
     TooManyLogins {
         /// When to try again.

@@ -70,7 +70,7 @@ pub struct AccountHealth {
     unmarked_version: AtomicI64,
 }
 
-/// How often an account's credentials may be checked again after a 401.
+/// Seconds between two checks of an account's credentials after a 401.
 const CHECK_EVERY_S: i64 = 10;
 
 impl AccountHealth {

@@ -207,8 +207,7 @@ async fn carry(
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let fetched = fetch(setting, held, destination).await;
-    // Matched by value: a reference would keep a second copy in the future, next to the one it
-    // moves to.
+    // Matched without a reference, which would reserve room in the future for a second copy.
     let is_refused =
         matches!(fetched.received, Ok(ReceivedAnswer { status: StatusCode::UNAUTHORIZED, .. }));
     if is_refused && refresh::may_replace_token(setting.gateway, setting.target, setting.account) {

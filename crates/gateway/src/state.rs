@@ -74,7 +74,7 @@ pub struct GatewayParts {
     pub web: WebState,
     /// The caches of keys and accounts on all cores.
     pub cache: Arc<EntryCaches>,
-    /// Where the files of uploads are stored meanwhile.
+    /// Stores the files of uploads until they are sent.
     pub spool: UploadSpool,
     /// Runs background tasks.
     pub tasks: Tasks,
@@ -112,7 +112,7 @@ pub struct SharedGateway {
     pub rate_limiter: RateLimiter<KeyId>,
     /// Limits the retries of reads.
     pub(crate) retry_budget: RetryBudget,
-    /// Where the files of uploads are stored meanwhile.
+    /// Stores the files of uploads until they are sent.
     pub spool: UploadSpool,
     /// Bytes of responses buffered for their envelope.
     pub(crate) envelopes: MemoryBudget,

@@ -20,7 +20,8 @@ pub(super) enum LastRefresh {
     Fine,
     /// The endpoint could not be reached, or returned an unusable response.
     Failed,
-    /// The endpoint refused this service, or refused without saying why: the refresh token may be good.
+    /// The endpoint refused this service, or refused without saying why: the refresh token may be
+    /// good.
     EndpointRefused,
     /// The endpoint refused for a reason that may or may not be temporary.
     Refused,

@@ -16,7 +16,7 @@ use super::routes::KnownRoute;
 
 /// The name of a path without a shape of its own.
 const UNLISTED: &str = "unlisted";
-/// The number of customers whose shapes are remembered; the least recently used start over.
+/// The number of customers whose shapes are remembered; others start over.
 const CUSTOMERS_MAX: usize = 2_000;
 /// The longest shape, in bytes and in segments.
 const SHAPE_BYTES_MAX: usize = 120;

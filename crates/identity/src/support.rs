@@ -16,7 +16,7 @@ use crate::IdentityState;
 pub struct StaffVisit {
     /// The customer.
     pub customer: CustomerId,
-    /// The permissions, one of which is needed.
+    /// The permissions, all of which are needed.
     pub needs: &'static [Permission],
     /// The action in the audit list.
     pub action: &'static str,

@@ -152,7 +152,8 @@ struct SyncOut {
     view: CardView,
     /// Open invoices of the subscription that the card paid.
     invoices_paid: Vec<InvoicePaidOut>,
-    /// Open invoices of the subscription that the card did not pay. They stay open, and the customer gets an email for each.
+    /// Open invoices of the subscription that the card did not pay. They stay open, and the
+    /// customer gets an email for each.
     invoices_failed: Vec<InvoiceFailedOut>,
 }
 

@@ -135,7 +135,8 @@ fn waiting(api: &ApiState, order_id: OrderId, action: RequiredAction) -> ActionO
     }
 }
 
-/// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is continued.
+/// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is
+/// continued.
 #[utoipa::path(
     post, path = "/v1/billing/charge", tag = "billing", request_body = PackChoice,
     responses(

@@ -43,8 +43,8 @@ struct CheckoutOut {
     debt: i64,
 }
 
-/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the same page while the page is
-/// open.
+/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the
+/// same page while the page is open.
 #[utoipa::path(
     post, path = "/v1/billing/checkout", tag = "billing", request_body = PackChoice,
     responses(

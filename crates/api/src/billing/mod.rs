@@ -1,8 +1,8 @@
 //! Billing: the balance and the ledger, what can be bought, and how it is paid.
 //!
 //! A handler unpacks the request, calls one flow of `billing` and responds. Requests that cost
-//! money or decide about it need full scope and no limited key: a key that may spend a budget must
-//! not be able to raise it.
+//! money or decide about it need full scope and are refused to limited keys: a key with a budget
+//! must not be able to buy credits.
 
 mod autotopup;
 mod card;

@@ -23,7 +23,8 @@ struct Received {
     received: bool,
 }
 
-/// Receives an event of the payment processor. It is authenticated by its signature; a repeated event changes nothing.
+/// Receives an event of the payment processor. It is authenticated by its signature; a repeated
+/// event changes nothing.
 #[utoipa::path(
     post, path = "/v1/billing/webhook", tag = "billing",
     params(("Stripe-Signature" = String, Header, description = "`t=…,v1=…` over the body's bytes")),

@@ -1,4 +1,5 @@
-//! Datasets: which lists of which platform can be exported, in which formats, and with which parameters.
+//! Datasets: which lists of which platform can be exported, in which formats, and with which
+//! parameters.
 
 use std::collections::BTreeMap;
 

@@ -51,8 +51,8 @@ async fn get_export(
     Ok(Json(ExportOut::of(&api, export, sight)))
 }
 
-/// Cancels an export: immediately while it is waiting, within seconds while it is running. It is free until its first page
-/// has been read, and charged from then on.
+/// Cancels an export: immediately while it is waiting, within seconds while it is running. It is
+/// free until its first page has been read, and charged from then on.
 #[utoipa::path(
     post, path = "/v1/exports/{job_id}/cancel", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
@@ -81,8 +81,8 @@ async fn cancel_export(
     Ok((status, Json(ExportOut::of(&api, *export, Sight::Own))))
 }
 
-/// Deletes an export that has ended, and its file. Nothing changes on the platform. Staff can do so with the
-/// permission `data-export.manage` while the customer allows them to look.
+/// Deletes an export that has ended, and its file. Nothing changes on the platform. Staff can do so
+/// with the permission `data-export.manage` while the customer allows them to look.
 #[utoipa::path(
     delete, path = "/v1/exports/{job_id}", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),

@@ -22,7 +22,7 @@ use crate::ExportsState;
 
 /// The longest page, in bytes, decoded.
 pub(super) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Consecutive failures of a page after which it is left to a later attempt.
+/// The number of failures of a page after which it is left to a later attempt.
 const FAILURES_MAX: u32 = 6;
 /// How often the platform may respond that there are too many requests before one page.
 const PAUSES_MAX: u32 = 40;

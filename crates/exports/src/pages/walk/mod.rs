@@ -262,7 +262,8 @@ impl ListWalk {
         Ok(fresh)
     }
 
-    /// A walk from the top may take at most twice the half pages that the known rows fill.
+    /// A walk from the top may take at most twice as many pages as the known rows fill in half
+    /// pages, plus 50.
     fn check_length(&self) -> Result<(), PageFault> {
         let fill = self.rows() / (self.paged.size / 2).max(1);
         if self.stand.pages <= fill.saturating_mul(2).saturating_add(50) {
