@@ -222,9 +222,7 @@ async fn run_next(
     exports.at_work.end(id);
     match ended {
         Ok(ended) => ended?,
-        Err(error) => {
-            tracing::error!(export.id = %id, %error, "an attempt at an export panicked or was aborted")
-        }
+        Err(error) => tracing::error!(export.id = %id, %error, "an export attempt was lost"),
     }
     Ok(true)
 }

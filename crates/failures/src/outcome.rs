@@ -90,9 +90,7 @@ impl fmt::Display for UnknownOutcome {
             UnknownReason::Unusable(what) => {
                 write!(to, "the platform's response was lost or cannot be used ({what})")?;
             }
-            UnknownReason::Late => {
-                to.write_str("the platform's response did not arrive in time")?
-            }
+            UnknownReason::Late => to.write_str("the platform's response timed out")?,
             UnknownReason::Repeated => to.write_str(
                 "the platform's response to the first request with this Idempotency-Key was lost",
             )?,
