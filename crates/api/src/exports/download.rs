@@ -50,9 +50,9 @@ enum Wanted {
     Part(Range<u64>),
 }
 
-/// Downloads the file of a completed export, with a key, a session, or a link that `GET
-/// /v1/exports/{job_id}` returned in the last five minutes. One range at a time; HEAD returns the
-/// headers only. If files are in object storage, a link redirects there.
+/// Downloads the file of a completed export, with a key, a session, or a link returned in the last
+/// five minutes by `GET /v1/exports/{job_id}`. One range at a time; HEAD returns the headers only.
+/// If files are in object storage, a link redirects there.
 #[utoipa::path(
     get, path = "/v1/exports/{job_id}/download", tag = "exports",
     params(
