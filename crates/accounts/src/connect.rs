@@ -22,23 +22,23 @@ use crate::sealed_credentials;
 
 /// An account to be connected.
 pub struct AccountImport {
-    /// Whose it will be.
+    /// The customer who will own it.
     pub customer: CustomerId,
-    /// By what it is asked for.
+    /// The key or session that asks for it.
     pub authority: ChangeAuthority,
-    /// Who asks for it, for the audit list.
+    /// The same, as the actor in the audit list.
     pub actor: String,
     /// The id that the customer chose.
     pub creator: CreatorId,
-    /// Where it lives.
+    /// The platform of the account.
     pub platform: Platform,
     /// The platform's `auth` fields, unchecked.
     pub auth: Map<String, Value>,
-    /// Whether it may take the place of another account of the platform that is connected under this id.
+    /// Whether it may replace another account of the platform that is connected under this id.
     pub replaces_identity: bool,
 }
 
-/// A connected account, and whether it is a new one.
+/// A connected account, and whether it is new.
 pub struct ConnectedAccount {
     /// The account.
     pub account: Account,
@@ -46,8 +46,9 @@ pub struct ConnectedAccount {
     pub is_new: bool,
 }
 
-/// Verifies the account at its platform and attaches it, or replaces its credentials. Whether the caller may connect
-/// this name is decided before the platform is asked, and again in the transaction that stores the account.
+/// Verifies the account at its platform and stores it, or replaces its credentials. Whether the
+/// caller may connect this id is checked before the platform is called, and again in the
+/// transaction that stores the account.
 pub async fn connect(
     accounts: &AccountsState,
     import: AccountImport,
@@ -84,7 +85,7 @@ pub async fn connect(
     Ok(ConnectedAccount { account: stored.ok_or(Failure::AccountNotFound)?, is_new })
 }
 
-/// What is stored of an account that the platform has confirmed.
+/// The row of an account that the platform has confirmed.
 async fn verified(
     accounts: &AccountsState,
     import: &AccountImport,
@@ -113,7 +114,8 @@ async fn verified(
     })
 }
 
-/// Why nothing was connected. `presented` is what the platform calls the account of the credentials.
+/// The failure for a refused connection. `presented` is the platform's id of the account that the
+/// credentials belong to.
 fn refused(import: &AccountImport, presented: Option<&str>, refusal: ConnectionRefusal) -> Failure {
     match (refusal, import.authority) {
         (ConnectionRefusal::NoAuthority, ChangeAuthority::Session(_)) => Failure::InvalidSession,
@@ -130,7 +132,7 @@ fn refused(import: &AccountImport, presented: Option<&str>, refusal: ConnectionR
     }
 }
 
-/// Asks the platform whose credentials these are.
+/// Asks the platform which account the credentials belong to.
 async fn confirm(
     accounts: &AccountsState,
     platform: Platform,

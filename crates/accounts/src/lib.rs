@@ -1,5 +1,5 @@
-//! Connected accounts: how their platform confirms them when they are connected, which platforms refuse everybody, and how
-//! credentials are sealed for the place where they are kept.
+//! Connected accounts: how their platform confirms them when they are connected, which platforms
+//! refuse all credentials, and how credentials are sealed.
 
 pub mod connect;
 pub mod platform_health;
@@ -29,32 +29,32 @@ pub type Targets = PerPlatform<PlatformTarget>;
 /// What connecting accounts uses, as one core sees it.
 #[derive(Clone)]
 pub struct AccountsState {
-    /// Where accounts are.
+    /// Stores accounts.
     pub store: Store,
-    /// The time.
+    /// Tells the time.
     pub clock: Clock,
-    /// Makes ids and what signatures want.
+    /// Generates ids and nonces.
     pub random: Random,
-    /// Where changes of a platform's health are written.
+    /// Runs the writes of platform health.
     pub tasks: Tasks,
-    /// What credentials the platforms' accounts have.
+    /// The credentials that each platform's accounts need.
     pub catalog: Arc<Catalog>,
     /// How platforms are reached.
     pub targets: Arc<Targets>,
     /// Seals credentials.
     pub vault: Arc<Vault>,
-    /// How many accounts customers and plans have, besides what is paid for.
+    /// The accounts that customers and plans include, besides paid slots.
     pub allowances: Arc<AccountAllowances>,
-    /// What this node remembers of accounts.
+    /// This node's cache of accounts.
     pub cached: Arc<dyn CachedEntries>,
-    /// Which platforms refuse everybody's credentials.
+    /// Which platforms refuse all credentials.
     pub platform_health: Arc<PlatformHealth>,
     /// This core's connections to the platforms.
     pub upstream: Arc<PlatformClient>,
 }
 
 impl AccountsState {
-    /// How to reach a platform, or that it is not offered.
+    /// How to reach a platform, or the failure that it is not offered.
     pub fn target(&self, platform: Platform) -> Result<&PlatformTarget, Failure> {
         self.targets.get(platform).ok_or(Failure::PlatformNotOffered(platform))
     }

@@ -1,7 +1,8 @@
-//! Platforms as a whole: whether one refuses everybody's credentials, and when it last accepted some.
+//! The health of whole platforms: whether one refuses all credentials, and when it last accepted
+//! some.
 //!
-//! What is here is this node's copy of what the store knows for all nodes: the node that finds a change writes it there,
-//! the others read it when they are notified, and every ten seconds.
+//! This is the node's copy of what the store has for all nodes. The node that notices a change
+//! writes it to the store; the others read it when they are notified, and every ten seconds.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -13,10 +14,11 @@ use store::platform_health::RefusingPlatform;
 
 use crate::AccountsState;
 
-/// Successes within this time count as one: what all cores write to must not be written with each call.
+/// Successes within this time count as one, so that memory shared by all cores is not written with
+/// each call.
 const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;
 
-/// While a platform refuses everybody, one token is refreshed in this time.
+/// While a platform refuses all credentials, one token is refreshed in this time.
 const REFRESH_EVERY_MICROS: i64 = 200 * MICROS_PER_MILLI;
 
 /// What this node knows of all platforms.
@@ -24,10 +26,10 @@ pub struct PlatformHealth(PerPlatform<OnePlatform>);
 
 #[derive(Default)]
 struct OnePlatform {
-    /// In microseconds; 0: it does not refuse everybody.
+    /// In microseconds; 0 if it does not refuse all credentials.
     refusing_since: AtomicI64,
     last_success_at: AtomicI64,
-    /// While it refuses everybody: from when on the next token is refreshed.
+    /// When the next token may be refreshed, while it refuses all credentials.
     refresh_from: AtomicI64,
 }
 
@@ -38,14 +40,15 @@ impl Default for PlatformHealth {
 }
 
 impl PlatformHealth {
-    /// Since when the platform refuses everybody's credentials; nothing when it does not.
+    /// Since when the platform refuses all credentials; `None` if it does not.
     pub fn refusing_since(&self, platform: Platform) -> Option<Timestamp> {
         let since = self.of(platform)?.refusing_since.load(Ordering::Relaxed);
         (since != 0).then(|| Timestamp::from_unix_micros(since))
     }
 
-    /// Whether a token may be refreshed now; the caller does it. While the platform refuses everybody this node
-    /// refreshes one token in each fifth of a second, whatever the number of accounts.
+    /// Whether a token may be refreshed now; the caller that gets `true` does it. While the
+    /// platform refuses all credentials this node refreshes five tokens a second, however many
+    /// accounts there are.
     pub fn takes_refresh(&self, platform: Platform, now: Timestamp) -> bool {
         if self.refusing_since(platform).is_none() {
             return true;
@@ -60,13 +63,13 @@ impl PlatformHealth {
                 .is_ok()
     }
 
-    /// The latest success that this node noted.
+    /// The latest success that this node recorded.
     pub fn last_success_at(&self, platform: Platform) -> Timestamp {
         let at = self.of(platform).map_or(0, |one| one.last_success_at.load(Ordering::Relaxed));
         Timestamp::from_unix_micros(at)
     }
 
-    /// Notes a success. True when the platform was known to refuse everybody.
+    /// Records a success. True if the platform was known to refuse all credentials.
     fn succeeded(&self, platform: Platform, at: Timestamp) -> bool {
         let Some(one) = self.of(platform) else { return false };
         let at = at.unix_micros();
@@ -76,7 +79,7 @@ impl PlatformHealth {
         one.refusing_since.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes over what is known now; a change is logged, and an alarm where a platform begins to refuse.
+    /// Sets the current state. A change is logged, as an error if the platform starts to refuse.
     pub fn set_refusing(&self, platform: Platform, since: Option<Timestamp>) {
         let Some(one) = self.of(platform) else { return };
         let since = since.map_or(0, Timestamp::unix_micros);
@@ -106,7 +109,8 @@ impl PlatformHealth {
     }
 }
 
-/// Notes that the platform accepted an account's credentials: if it was known to refuse everybody, that has ended.
+/// Records that the platform accepted an account's credentials, which ends a refusal of all
+/// credentials.
 pub fn note_success(accounts: &AccountsState, platform: Platform, at: Timestamp) {
     if accounts.platform_health.succeeded(platform, at) {
         let recovery = recover(accounts.clone(), platform);
@@ -116,16 +120,16 @@ pub fn note_success(accounts: &AccountsState, platform: Platform, at: Timestamp)
 
 async fn recover(accounts: AccountsState, platform: Platform) {
     let now = accounts.clock.now();
-    // Here first: of many calls that succeed, one writes it.
+    // Memory first, so that of many successful calls one writes to the store.
     accounts.platform_health.set_refusing(platform, None);
     if let Err(error) =
         store::platform_health::record_recovery(&accounts.store, platform, now).await
     {
-        tracing::warn!(%error, %platform, "a platform's recovery could not be recorded");
+        tracing::warn!(%error, %platform, "the recovery of a platform could not be recorded");
     }
 }
 
-/// Reads what all nodes know.
+/// Reads the state that all nodes share.
 pub async fn read(accounts: &AccountsState) {
     match store::platform_health::list_refusing(&accounts.store).await {
         Ok(refusing) => accounts.platform_health.set_all(&refusing),
@@ -138,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn successes_close_to_each_other_are_written_once() {
+    fn successes_within_the_grain_are_written_once() {
         let health = PlatformHealth::default();
         let start = Timestamp::from_unix_micros(1_000_000_000);
         let at = |millis: i64| Timestamp::from_unix_micros(1_000_000_000 + millis * 1_000);
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_says_whether_the_platform_refused_before() {
+    fn success_reports_whether_the_platform_was_refusing() {
         let health = PlatformHealth::default();
         let now = Timestamp::from_unix_micros(7);
 
@@ -168,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_that_refuses_everybody_is_asked_for_five_tokens_a_second() {
+    fn refusing_platform_gets_five_refreshes_a_second() {
         let health = PlatformHealth::default();
         let at = |millis: i64| Timestamp::from_unix_micros(1_000_000 + millis * MICROS_PER_MILLI);
         let taken = |from: i64, to: i64| {

@@ -1,4 +1,4 @@
-//! Credentials of connected accounts, sealed for the place where they are kept.
+//! Credentials of connected accounts, sealed for their own row.
 
 use catalog::AuthValues;
 use clients::platform::AccountCredentials;
@@ -8,7 +8,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use runtime::{Vault, VaultError};
 
-/// Seals an account's credentials for their place.
+/// Seals an account's credentials for its own row.
 pub async fn seal(
     vault: &Vault,
     (customer, platform, creator): (CustomerId, Platform, &CreatorId),
@@ -26,7 +26,7 @@ pub async fn seal(
     })
 }
 
-/// Checked `auth` fields as the platform's client takes them.
+/// Checked `auth` fields, in the form that the platform's client takes.
 pub fn credentials(auth: &AuthValues) -> AccountCredentials {
     let mut credentials = AccountCredentials::default();
     for (field, value) in auth {
@@ -35,7 +35,7 @@ pub fn credentials(auth: &AuthValues) -> AccountCredentials {
     credentials
 }
 
-/// The place that an account's credentials are sealed for.
+/// The text that binds sealed credentials to their account.
 pub fn place(customer: CustomerId, platform: Platform, creator: &CreatorId) -> String {
     format!("v1|{customer}|{platform}|{}|credentials", creator.as_str())
 }

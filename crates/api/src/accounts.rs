@@ -34,17 +34,17 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 /// A connected account. Its credentials are never shown.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct AccountOut {
-    /// The id that the customer chose; `{account}` in paths.
+    /// The id chosen by the customer; `{account}` in paths.
     #[schema(value_type = String)]
     creator_id: CreatorId,
     #[schema(schema_with = super::words::platform)]
     platform: Platform,
-    /// The platform's own id, where the platform tells it.
+    /// The platform's own id, if the platform reports one.
     platform_account_id: Option<String>,
     /// `active`, `inactive` or `reconnect_needed`.
     #[schema(schema_with = super::words::account_state)]
     state: AccountState,
-    /// Why it is inactive: `no_free_slot` or `switched_off`; null while it is not.
+    /// Why it is inactive: `no_free_slot` or `switched_off`; null otherwise.
     #[schema(schema_with = super::words::inactive_reason)]
     inactive_reason: Option<InactiveReason>,
     #[schema(value_type = String, format = DateTime)]
@@ -67,38 +67,39 @@ impl From<Account> for AccountOut {
     }
 }
 
-/// An account that was connected, with what its owner should know.
+/// A connected account, with warnings for its owner.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct ImportedAccount {
     #[serde(flatten)]
     account: AccountOut,
-    /// What was done all the same but is probably not meant; usually empty.
+    /// What was done but is probably not intended; usually empty.
     warnings: Vec<WarningOut>,
 }
 
-/// Something that is probably not meant.
+/// Something that is probably not intended.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct WarningOut {
-    /// `connected_twice`: the same account of the platform is connected under another name too, and takes another slot.
+    /// `connected_twice`: the same account of the platform is also connected under another id, and
+    /// uses another slot.
     #[schema(schema_with = super::words::warning)]
     code: &'static str,
-    /// The same in a sentence, with what to do.
+    /// What is wrong and what to do, as a sentence.
     detail: String,
-    /// The other names, as far as the caller may use them.
+    /// The other ids, as far as the caller may use them.
     #[schema(value_type = Vec<String>)]
     creator_ids: Vec<CreatorId>,
 }
 
 impl WarningOut {
-    /// The same account under other names, of which the caller may see some.
+    /// The same account is connected under other ids, of which the caller may see some.
     fn connected_twice(account: &Account, visible: Vec<CreatorId>) -> Self {
         let names: Vec<String> = visible.iter().map(|name| format!("`{name}`")).collect();
         let under = if names.is_empty() { "another name".to_owned() } else { names.join(" and ") };
         Self {
             code: super::words::CONNECTED_TWICE,
             detail: format!(
-                "the account {} of {} is connected under {under} too; each name takes a slot, and \
-                 `DELETE /v1/accounts/{{account}}` gives one back",
+                "the account {} of {} is also connected under {under}; each name uses a slot, and \
+                 `DELETE /v1/accounts/{{account}}` frees one",
                 account.platform_account_id, account.platform,
             ),
             creator_ids: visible,
@@ -119,7 +120,7 @@ async fn warnings(
     Ok(vec![WarningOut::connected_twice(account, visible)])
 }
 
-/// An account to be connected.
+/// An account to connect.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportIn {
@@ -128,11 +129,12 @@ pub(crate) struct ImportIn {
     creator_id: CreatorId,
     #[schema(schema_with = super::words::platform)]
     platform: Platform,
-    /// The fields that `GET /v1/platforms` names for the platform.
+    /// The fields that `GET /v1/platforms` lists for the platform.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     auth: serde_json::Map<String, serde_json::Value>,
-    /// Whether the credentials may belong to another account of the platform than the one that is connected under this
-    /// `creator_id`. Without it such an import is refused (`other_identity`), and nothing changes.
+    /// Whether the credentials may belong to a different account of the platform from the one
+    /// connected under this `creator_id`. Without it such an import is refused (`other_identity`),
+    /// and nothing changes.
     #[serde(default)]
     replace_identity: bool,
 }
@@ -149,8 +151,8 @@ impl RequestBody for ImportIn {
     }
 }
 
-/// Verifies an account at its platform and attaches it to the customer. A key that is limited to some accounts connects
-/// those, and names that the customer has not used.
+/// Verifies an account at its platform and connects it. A key that is limited to some accounts can
+/// connect those, and ids that the customer has not used.
 #[utoipa::path(
     post, path = "/v1/connect/import", tag = "accounts", request_body = ImportIn,
     responses(
@@ -233,7 +235,7 @@ async fn find(
     account.map(AccountOut::from).ok_or(ApiError::Failure(Failure::AccountNotFound))
 }
 
-/// What an account is to be.
+/// The new state of an account.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AccountChanges {
@@ -243,10 +245,11 @@ struct AccountChanges {
 
 impl RequestBody for AccountChanges {}
 
-/// Switches an account off or on. Switched off it keeps its credentials, is `inactive` and has no slot; its calls are
-/// refused, and an export that is running fails without cost. Its slot goes to the oldest account that waits for one. It
-/// stays off, also when a slot is free or it is imported again. Switching it on needs a free slot (409 `no_free_slot`).
-/// Setting the current state changes nothing.
+/// Switches an account off or on. While it is off it keeps its credentials, is `inactive` and has
+/// no slot; its calls are refused, and a running export fails without cost. Its slot goes to the
+/// oldest account that waits for one. It stays off even if a slot is free or it is imported again.
+/// Switching it on needs a free slot (409 `no_free_slot`). Setting the current state changes
+/// nothing.
 #[utoipa::path(
     patch, path = "/v1/accounts/{account}", tag = "accounts", request_body = AccountChanges,
     params(("account" = String, Path, description = "its creator_id")),
@@ -296,8 +299,8 @@ async fn update_account(
     }
 }
 
-/// Disconnects an account and deletes its credentials. Its calls stay in the log. Its slot goes to the oldest inactive
-/// account on the platform.
+/// Disconnects an account and deletes its credentials. Its calls stay in the log. Its slot goes to
+/// the oldest inactive account on the platform.
 #[utoipa::path(
     delete, path = "/v1/accounts/{account}", tag = "accounts",
     params(("account" = String, Path, description = "its creator_id")),

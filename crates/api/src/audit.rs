@@ -1,4 +1,5 @@
-//! The audit list: what was done to a customer's keys, accounts and settings, by whom, and what staff looked at.
+//! The audit list: what was done to a customer's keys, accounts and settings, by whom, and what
+//! staff read.
 
 use axum::extract::State;
 use domain::id::AuditId;
@@ -25,13 +26,13 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct AuditParams {
-    /// Entries of a page: 1 to 500.
+    /// The number of entries: 1 to 500.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Only actions that begin so, such as `key.` or `support.`.
+    /// Only actions that start with this, such as `key.` or `support.`.
     #[param(max_length = 64)]
     action: Option<String>,
-    /// Only entries older than this one; `next_before` of a page gives the next one.
+    /// Only entries older than this one; pass the `next_before` of a page to get the next one.
     #[param(value_type = Option<String>, format = "audit-id")]
     before: Option<AuditId>,
 }
@@ -42,25 +43,25 @@ impl RequestQuery for AuditParams {}
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Audit {
     entries: Vec<AuditEntryOut>,
-    /// What to pass as `before` for the next page; absent on the last one.
+    /// The `before` for the next page; absent on the last one.
     #[schema(value_type = Option<String>)]
     next_before: Option<AuditId>,
 }
 
-/// Something that was done.
+/// An action that was recorded.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct AuditEntryOut {
     #[schema(value_type = String)]
     entry_id: AuditId,
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// Who: the id of a key or of a session, `operator`, `processor`, `mailed link`, or the customer id of a member of
-    /// the staff.
+    /// Who did it: the id of a key or session, `operator`, `processor`, `mailed link`, or the
+    /// customer id of a member of the staff.
     actor: String,
-    /// What, such as `key.created` or `support.calls_read`.
+    /// What was done, such as `key.created` or `support.calls_read`.
     action: String,
-    /// What else is worth knowing, as fields that depend on the action (`docs/api.md` lists them). Entries written
-    /// before fields were kept have one field, `text`.
+    /// Further details, as fields that depend on the action (`docs/api.md` lists them). Entries
+    /// from before fields were stored have one field, `text`.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     details: serde_json::Map<String, serde_json::Value>,
 }
@@ -77,7 +78,8 @@ impl From<AuditEntry> for AuditEntryOut {
     }
 }
 
-/// Lists what was done to this customer's keys, accounts and settings, and what staff looked at, newest first.
+/// Lists what was done to this customer's keys, accounts and settings, and what staff looked at,
+/// newest first.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "auth", params(AuditParams),
     responses((status = 200, body = Audit))
@@ -93,7 +95,7 @@ async fn list_audit(
         customer: caller.customer,
         action: params.action.as_deref().unwrap_or_default(),
         before: params.before,
-        // One more shows whether there is a next page.
+        // One more, to see whether there is a next page.
         limit: limit + 1,
     };
     let mut found = store::audit::list(&api.store, &query).await?;

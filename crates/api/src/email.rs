@@ -1,4 +1,4 @@
-//! The confirmation of mail addresses: looking at a mailed link, using it, and asking for it again.
+//! Confirming email addresses: checking an emailed link, using it, and requesting another one.
 
 use axum::extract::{Extension, State};
 use domain::customer::Email;
@@ -22,7 +22,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(resend_email_link))
 }
 
-/// The token of a mailed link.
+/// The token of an emailed link.
 #[derive(serde::Deserialize, utoipa::ToSchema, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -34,19 +34,19 @@ pub(crate) struct LinkToken {
 impl RequestBody for LinkToken {}
 impl RequestQuery for LinkToken {}
 
-/// What a mailed link would do.
+/// What an emailed link would do.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct LinkOut {
-    /// Whether it opens something: `open`; or why not: `used`, `expired`, `outdated` (the address is no longer
-    /// the customer's), `unknown`.
+    /// `open` if it can be used; otherwise `used`, `expired`, `outdated` (the address is no longer
+    /// the customer's) or `unknown`.
     state: &'static str,
-    /// What it is for: `confirm_email`, `change_email`. Null where it is unknown.
+    /// Its purpose: `confirm_email` or `change_email`. Null if it is unknown.
     #[schema(value_type = Option<String>)]
     purpose: Option<LinkPurpose>,
-    /// The address it would confirm. Null unless it is open.
+    /// The address that it would confirm. Null unless it is open.
     #[schema(value_type = Option<String>)]
     email: Option<Email>,
-    /// When it ends, or ended. Null where it is unknown.
+    /// When it expires or expired. Null if it is unknown.
     expires_at: Option<String>,
 }
 
@@ -64,7 +64,7 @@ async fn check_email_link(
     Ok(axum::Json(found.map_or_else(LinkOut::unknown, LinkOut::of)))
 }
 
-/// An address that is confirmed.
+/// A confirmed address.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct ConfirmedOut {
     #[schema(value_type = String)]
@@ -73,7 +73,7 @@ pub(crate) struct ConfirmedOut {
     email: Email,
     /// Always true.
     email_verified: bool,
-    /// Credits of the free trial that were added with it; 0 where none waited.
+    /// Credits of the free trial that were granted with it; 0 if none was pending.
     credits_granted: i64,
 }
 
@@ -98,7 +98,7 @@ async fn confirm_email(
     }))
 }
 
-/// A mail address.
+/// An email address.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Address {
@@ -109,21 +109,22 @@ pub(crate) struct Address {
 
 impl RequestBody for Address {}
 
-/// The answer to whoever asks for a mail: always the same.
+/// The response to a request for an email; always the same.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Asked {
-    /// Always true: if the address waits for such a mail, it is on its way.
+    /// Always true: if the address is waiting for such an email, it will be sent.
     accepted: bool,
 }
 
 impl Asked {
-    /// The answer.
+    /// The response.
     pub(super) const fn answer() -> (StatusCode, axum::Json<Self>) {
         (StatusCode::ACCEPTED, axum::Json(Self { accepted: true }))
     }
 }
 
-/// Sends the confirmation email again. The response is the same whether the address is known, confirmed or neither.
+/// Sends the confirmation email again. The response is the same whether the address is known,
+/// confirmed or neither.
 #[utoipa::path(
     post, path = "/v1/auth/email/resend", tag = "auth", request_body = Address,
     responses(

@@ -1,4 +1,4 @@
-//! Liveness: whether the process answers at all. Readiness is on the admin listener.
+//! Liveness: whether the process responds at all. Readiness is on the admin listener.
 
 use axum::Json;
 use utoipa_axum::router::OpenApiRouter;
@@ -11,10 +11,10 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(get_health))
 }
 
-/// That the service runs, and which version of it.
+/// The state of the service, and its version.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Health {
-    /// Always `ok`: a service that is not does not answer.
+    /// Always `ok`; a service that is not running does not respond.
     status: &'static str,
     /// The version of this service.
     version: &'static str,

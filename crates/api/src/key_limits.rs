@@ -11,7 +11,7 @@ use store::keys::NewKey;
 use web::error::ApiError;
 use web::fields::{FieldProblems, GoodFields};
 
-/// Reads a limit of a change that is present: null ends it. One that is absent is kept, by default.
+/// Reads a limit that is present in a change: null removes it. An absent limit is kept, by default.
 pub(super) fn limit_change<'de, T, D>(from: D) -> Result<LimitChange<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -20,7 +20,7 @@ where
     Ok(Option::deserialize(from)?.map_or(LimitChange::End, LimitChange::Set))
 }
 
-/// An expiry must be a time to come.
+/// An expiry must be in the future.
 pub(super) fn check_expiry(fields: &GoodFields<'_>, now: Timestamp, problems: &mut FieldProblems) {
     let at = fields.text("expires_at").and_then(Timestamp::from_rfc3339);
     if at.is_some_and(|at| at <= now) {
@@ -34,7 +34,7 @@ pub(super) fn no_account(account: &CreatorId) -> ApiError {
     FieldProblem::new("body", "accounts", FieldErrorKind::NotFound, message).into()
 }
 
-/// A new key, for the audit list: its limits, where it has some.
+/// A new key, for the audit list, with any limits it has.
 pub(super) fn described(key: &NewKey) -> Value {
     let mut fields = Map::new();
     put(&mut fields, "key_id", &key.id);
@@ -52,7 +52,7 @@ pub(super) fn described(key: &NewKey) -> Value {
     Value::Object(fields)
 }
 
-/// What becomes different about a key, for the audit list; null where a limit ends.
+/// The changes to a key, for the audit list; null for a limit that is removed.
 pub(super) fn described_change(change: &KeyChange) -> Value {
     let mut fields = Map::new();
     put(&mut fields, "key_id", &change.key);

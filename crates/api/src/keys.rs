@@ -1,7 +1,7 @@
-//! Keys: what a program signs its calls with. A secret is shown once, when it is made.
+//! Keys: the credentials of programs. A secret is shown once, when it is created.
 //!
-//! A key may be limited: to some accounts, to a budget of credits for each UTC month, in time. A limited key sees
-//! and changes no other key, so that nothing it does widens what it may do.
+//! A key may be limited to some accounts, to a monthly budget of credits (UTC), or in time. A
+//! limited key sees and changes no other key, so that it cannot widen its own rights.
 
 use axum::extract::{Extension, State};
 use domain::account::CreatorId;
@@ -52,10 +52,10 @@ pub(crate) struct KeyOut {
     last_four: String,
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
-    /// The accounts it is limited to; null: no restriction.
+    /// The accounts it is limited to; null means no restriction.
     #[schema(value_type = Option<Vec<String>>)]
     accounts: Option<Vec<CreatorId>>,
-    /// What it may spend in a UTC month; null: all that the customer has.
+    /// The credits that it may spend in a UTC month; null means all that the customer has.
     monthly_budget_credits: Option<i64>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -85,17 +85,17 @@ impl From<ApiKey> for KeyOut {
     }
 }
 
-/// A key and its use.
+/// A key and its usage.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct ListedKeyOut {
     #[serde(flatten)]
     key: KeyOut,
-    /// Credits that calls of this UTC month have spent or hold: what counts against the budget.
+    /// Credits that calls of this UTC month have spent or hold; these count against the budget.
     used_this_month: i64,
-    /// When it was last used; a use other than a call is noted within a minute.
+    /// When it was last used; a use other than a call is recorded within a minute.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_used_at: Option<Timestamp>,
-    /// Until when the secret before the last rotation is still accepted; null when no older secret is.
+    /// Until when the secret before the last rotation is still accepted; null if none is.
     #[schema(value_type = Option<String>, format = DateTime)]
     old_secret_expires_at: Option<Timestamp>,
 }
@@ -115,12 +115,13 @@ impl ListedKeyOut {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Keys {
     keys: Vec<ListedKeyOut>,
-    /// When the next UTC month begins, and with it every budget anew.
+    /// When the next UTC month begins and every budget resets.
     #[schema(value_type = String, format = DateTime)]
     budgets_reset_at: Timestamp,
 }
 
-/// Lists the customer's keys with their usage, including the hundred most recently revoked. A limited key sees itself only.
+/// Lists the customer's keys with their usage, including the hundred most recently revoked. A
+/// limited key sees itself only.
 #[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
 async fn list_keys(
     State(api): State<ApiState>,
@@ -138,13 +139,13 @@ async fn list_keys(
     }))
 }
 
-/// Shows one key with its use, without its secret. A limited key can ask for itself alone.
+/// Shows one key with its usage, without its secret. A limited key can request only itself.
 #[utoipa::path(
     get, path = "/v1/auth/keys/{key_id}", tag = "auth",
     params(("key_id" = String, Path, description = "the key")),
     responses(
         (status = 200, body = ListedKeyOut),
-        (status = 404, description = "there is no key of that id"),
+        (status = 404, description = "there is no key with that id"),
     )
 )]
 async fn get_key(
@@ -159,23 +160,24 @@ async fn get_key(
     Ok(axum::Json(ListedKeyOut::new(listed.ok_or(NO_KEY)?, now)))
 }
 
-/// A key to be made.
+/// A key to be created.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyIn {
-    /// What the customer calls it; 1 to 100 characters.
+    /// The name of the key; 1 to 100 characters.
     #[schema(min_length = 1, max_length = 100, format = "line")]
     name: String,
     /// `full` or `read_only`.
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
-    /// The accounts it is limited to, 1 to 100 that are connected; null or absent: no restriction.
+    /// The accounts it is limited to, 1 to 100 connected ones; null or absent means no restriction.
     #[schema(schema_with = super::words::new_key_accounts)]
     accounts: Option<Vec<CreatorId>>,
-    /// What it may spend in a UTC month, 0 or more; everything the customer has when absent.
+    /// The credits that it may spend in a UTC month, 0 or more; all that the customer has when
+    /// absent.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64)]
     monthly_budget_credits: Option<i64>,
-    /// From when on it is refused, a time to come (RFC 3339 with a zone); never when absent.
+    /// When it stops being accepted, in the future (RFC 3339 with a zone); never when absent.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
@@ -191,9 +193,10 @@ impl RequestBody for KeyIn {
 pub(crate) struct CreatedKey {
     #[serde(flatten)]
     key: KeyOut,
-    /// The secret. It is shown once, here.
+    /// The secret. It is shown only in this response.
     api_key: String,
-    /// After a rotation with a time of grace: until when the old secret is still accepted. Null: no older secret is.
+    /// After a rotation with a grace period: until when the old secret is still accepted; null if
+    /// none is.
     #[schema(value_type = Option<String>, format = DateTime)]
     old_secret_expires_at: Option<Timestamp>,
 }
@@ -238,22 +241,23 @@ async fn create_key(
     Ok(CreatedResource { location: format!("/v1/auth/keys/{}", key.id), body: created })
 }
 
-/// What is to be different about a key. What is absent stays as it is; null ends a limit.
+/// The changes to a key. An absent field stays as it is; null removes a limit.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyPatch {
-    /// What the customer calls it; 1 to 100 characters.
+    /// The name of the key; 1 to 100 characters.
     #[schema(min_length = 1, max_length = 100, format = "line")]
     name: Option<String>,
-    /// The accounts it is limited to, 1 to 100 that are connected; null: no restriction.
+    /// The accounts it is limited to, 1 to 100 connected ones; null means no restriction.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
     #[schema(schema_with = super::words::changed_key_accounts)]
     accounts: LimitChange<Vec<CreatorId>>,
-    /// What it may spend in a UTC month, 0 or more; null: all that the customer has.
+    /// The credits that it may spend in a UTC month, 0 or more; null means all that the customer
+    /// has.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64, value_type = Option<i64>)]
     monthly_budget_credits: LimitChange<i64>,
-    /// From when on it is refused, a time to come (RFC 3339 with a zone); null: never.
+    /// When it stops being accepted, in the future (RFC 3339 with a zone); null means never.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: LimitChange<Timestamp>,
@@ -297,15 +301,16 @@ async fn update_key(
     }
 }
 
-const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound("there is no key of that id"));
+const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound("there is no key with that id"));
 
-/// What a caller did to a key.
+/// The audit record of a change to a key.
 fn entry(api: &ApiState, caller: &Caller, action: &'static str, details: Value) -> AuditEntry {
     let record = AuditRecord { customer: caller.customer, actor: caller.actor(), action, details };
     record.now(&api.clock, &api.random)
 }
 
-/// Revokes a key permanently. Every node refuses it from this response on. A limited key can revoke only itself.
+/// Revokes a key permanently. Once this response is sent, every node refuses it. A limited key can
+/// revoke only itself.
 #[utoipa::path(
     delete, path = "/v1/auth/keys/{key_id}", tag = "auth",
     params(("key_id" = String, Path, description = "the key")),
@@ -326,28 +331,29 @@ async fn delete_key(
     if revoked { Ok(StatusCode::NO_CONTENT) } else { Err(NO_KEY) }
 }
 
-/// A rotation: which key, and how long its old secret is still taken.
+/// A rotation: which key, and how long its old secret is still accepted.
 #[derive(serde::Deserialize, utoipa::ToSchema, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RotationIn {
-    /// The key; the calling key when absent. With a session it must be named.
+    /// The key; the calling key when absent. Required with a session.
     #[schema(value_type = Option<String>, format = "key-id")]
     key_id: Option<KeyId>,
-    /// With a session: the customer's password, asked for again. With a key it is not looked at.
+    /// With a session: the customer's password, as a confirmation. Ignored with a key.
     #[schema(max_length = 128, format = Password)]
     current_password: Option<String>,
-    /// Another scope; the same when absent.
+    /// The new scope; unchanged when absent.
     #[schema(schema_with = super::words::optional_key_scope)]
     scope: Option<KeyScope>,
-    /// Seconds that the old secret is still taken: 0 (the default) to 604800.
+    /// How many seconds the old secret is still accepted: 0 (the default) to 604800.
     #[schema(minimum = 0, maximum = 604_800)]
     expires_old_in_s: i64,
 }
 
 impl RequestBody for RotationIn {}
 
-/// Replaces the secret of a key; the new one is shown only in this response. With `expires_old_in_s: 0` the old secret
-/// stops working immediately. A limited key can rotate only itself.
+/// Replaces the secret of a key; the new one is shown only in this response. With
+/// `expires_old_in_s: 0` the old secret stops working immediately. A limited key can rotate only
+/// itself.
 #[utoipa::path(
     post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
     responses(

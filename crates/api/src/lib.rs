@@ -1,6 +1,6 @@
 //! The control plane: one file per resource, with its router, its types and its handlers.
 //!
-//! A handler unpacks, calls one thing and responds. The data plane is out of its reach.
+//! A handler unpacks the request, calls one function and responds. It cannot reach the data plane.
 
 mod accounts;
 mod audit;
@@ -42,37 +42,37 @@ use utoipa_axum::router::OpenApiRouter;
 use web::WebState;
 use web::middleware::network_limit::NetworkLimiter;
 
-/// What the control plane uses, as one core sees it. A clone is another handle to the same.
+/// What the control plane uses, as one core sees it. Cloning it is cheap.
 #[derive(Clone)]
 pub struct ApiState(Arc<ApiParts>);
 
 /// The parts of [`ApiState`].
 pub struct ApiParts {
-    /// Where everything is recorded.
+    /// Stores everything that is recorded.
     pub store: Store,
-    /// The time.
+    /// Tells the time.
     pub clock: Clock,
-    /// Makes ids.
+    /// Generates ids.
     pub random: Random,
-    /// Every task.
+    /// Runs background tasks.
     pub tasks: Tasks,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// Which routes exist.
+    /// The routes of each platform.
     pub catalog: Arc<Catalog>,
-    /// How many accounts customers and plans have, besides what is paid for.
+    /// The accounts that customers and plans include, besides paid slots.
     pub allowances: Arc<AccountAllowances>,
-    /// What this node remembers of keys and accounts.
+    /// This node's cache of keys and accounts.
     pub cached: Arc<dyn CachedEntries>,
-    /// Where work that follows a commit is queued.
+    /// The queue for work that follows a commit.
     pub jobs: JobQueue,
-    /// Registrations of each network.
+    /// Limits the registrations of each network.
     pub registrations: Arc<NetworkLimiter>,
     /// The HTTP edge.
     pub web: WebState,
     /// Logins, passwords and links in emails.
     pub identity: IdentityState,
-    /// Connecting accounts.
+    /// Connects accounts.
     pub accounts: AccountsState,
     /// Payments.
     pub billing: BillingState,
@@ -81,7 +81,7 @@ pub struct ApiParts {
 }
 
 impl ApiState {
-    /// Puts the parts together.
+    /// Builds the state.
     pub fn new(parts: ApiParts) -> Self {
         Self(Arc::new(parts))
     }
@@ -101,7 +101,7 @@ impl FromRef<ApiState> for WebState {
     }
 }
 
-/// Every route of the service's own, with its description.
+/// Every route of the control plane, with its OpenAPI description.
 pub fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .merge(health::router())

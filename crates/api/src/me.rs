@@ -1,4 +1,4 @@
-//! The customer who is signed in: what is known of it, its name, its address, its password.
+//! The signed-in customer: its name, email address and password.
 
 use std::net::IpAddr;
 
@@ -37,7 +37,7 @@ pub(crate) struct CustomerOut {
     customer_id: CustomerId,
     email: String,
     name: String,
-    /// Whether the address was confirmed.
+    /// Whether the address is confirmed.
     email_verified: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -67,12 +67,12 @@ impl From<NewCustomer> for CustomerOut {
     }
 }
 
-/// The customer who is signed in.
+/// The signed-in customer.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct MeOut {
     #[serde(flatten)]
     customer: CustomerOut,
-    /// The address that takes the place of `email` once the link that was mailed to it is used.
+    /// The address that will replace `email` when the link emailed to it is used.
     pending_email: Option<String>,
 }
 
@@ -95,19 +95,20 @@ async fn shown(api: &ApiState, customer: CustomerId) -> Result<axum::Json<MeOut>
     }))
 }
 
-/// What is to be changed; what is absent stays.
+/// The changes to a customer; absent fields stay as they are.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MePatch {
-    /// How the customer wants to be called; up to 200 characters.
+    /// The name of the customer; up to 200 characters.
     #[serde(default)]
     #[schema(max_length = 200, format = "line")]
     name: Option<String>,
-    /// Another mail address. It counts once the link that is mailed to it is used; until then the old one does.
+    /// A new email address. It takes effect when the link emailed to it is used; until then the old
+    /// one stays in use.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Email)]
     email: Option<Email>,
-    /// The password, asked for again where `email` is given.
+    /// The customer's password, as a confirmation; required with `email`.
     #[serde(default)]
     #[schema(max_length = 128, format = Password)]
     current_password: Option<String>,
@@ -121,7 +122,8 @@ impl RequestBody for MePatch {
     }
 }
 
-/// Changes the name or the email address of the customer. Everything is checked before anything is changed.
+/// Changes the name or the email address of the customer. Everything is checked before anything is
+/// changed.
 #[utoipa::path(
     patch, path = "/v1/auth/me", tag = "auth", request_body = MePatch,
     responses(
@@ -167,10 +169,10 @@ async fn change_address(
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PasswordIn {
-    /// The password until now.
+    /// The current password.
     #[schema(max_length = 128, format = Password)]
     current_password: String,
-    /// The password from now on: 8 to 128 characters, taken as they are, and none that is guessed first.
+    /// The new password: 8 to 128 characters, used unchanged. Commonly used passwords are refused.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     new_password: String,
 }

@@ -1,4 +1,4 @@
-//! Forgotten passwords: asking for a link by mail, and setting a password with it.
+//! Forgotten passwords: requesting a link by email, and setting a password with it.
 
 use axum::extract::{Extension, State};
 use http::StatusCode;
@@ -18,7 +18,8 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(forgot_password)).routes(routes!(reset_password))
 }
 
-/// Sends an email with a link to set a new password. The response is the same whether the address is known or not.
+/// Sends an email with a link to set a new password. The response is the same whether the address
+/// is known or not.
 #[utoipa::path(
     post, path = "/v1/auth/password/forgot", tag = "auth", request_body = Address,
     responses(
@@ -40,7 +41,7 @@ async fn forgot_password(
 pub(crate) struct NewPassword {
     /// The `token=` of the emailed link.
     token: String,
-    /// 8 to 128 characters, taken as they are, and none that is guessed first.
+    /// 8 to 128 characters, used unchanged. Commonly used passwords are refused.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     new_password: String,
 }
@@ -51,11 +52,12 @@ impl RequestBody for NewPassword {
     }
 }
 
-/// Sets a password with an emailed link, once. Every session of the customer ends; keys keep working.
+/// Sets a password with an emailed link, once. Every session of the customer ends; keys keep
+/// working.
 #[utoipa::path(
     post, path = "/v1/auth/password/reset", tag = "auth", request_body = NewPassword,
     responses(
-        (status = 204, description = "the password is set, and every session ended"),
+        (status = 204, description = "the password is set, and every session has ended"),
     )
 )]
 async fn reset_password(

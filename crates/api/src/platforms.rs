@@ -15,22 +15,22 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_platforms)).routes(routes!(list_platform_routes))
 }
 
-/// The platforms that this service speaks to.
+/// The platforms that this service supports.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Platforms {
     platforms: Vec<PlatformOut>,
 }
 
-/// One platform and what connecting an account takes.
+/// A platform and what connecting an account requires.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PlatformOut {
-    /// The wire value.
+    /// The platform's name in requests and responses.
     #[schema(schema_with = super::words::platform)]
     platform: Platform,
     /// Whether accounts can be connected in this deployment.
     offered: bool,
-    /// `ok`, or `refusing_credentials`: the platform currently refuses the credentials of all accounts. Nothing needs to
-    /// be connected again for it; calls that it refuses cost nothing.
+    /// `ok`, or `refusing_credentials`: the platform currently refuses the credentials of all
+    /// accounts. No account needs to be connected again; refused calls cost nothing.
     #[schema(value_type = String, example = "ok")]
     state: PlatformState,
     /// Since when the platform refuses credentials; `null` while its state is `ok`.
@@ -38,7 +38,7 @@ struct PlatformOut {
     since: Option<Timestamp>,
     /// The fields of `auth` in `POST /v1/connect/import`.
     auth: Vec<AuthFieldOut>,
-    /// How many routes the catalogue lists.
+    /// The number of routes in the catalogue.
     routes: usize,
 }
 
@@ -120,7 +120,8 @@ struct RouteOut {
     verified_at: Option<Timestamp>,
 }
 
-/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to work.
+/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to
+/// work.
 #[utoipa::path(
     get, path = "/v1/platforms/{platform}/routes", tag = "platforms",
     params(("platform" = String, Path, description = "such as platform_delta")),

@@ -30,17 +30,17 @@ use crate::ApiState;
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(register_customer))
 }
-/// Who wants to be a customer.
+/// A new customer's registration.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Registration {
-    /// The mail address; letter case does not matter.
+    /// The email address; letter case does not matter.
     #[schema(value_type = String, format = Email, example = "ada@example.com")]
     email: Email,
-    /// 8 to 128 characters, taken as they are, and none that is guessed first.
+    /// 8 to 128 characters, used unchanged. Commonly used passwords are refused.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     password: String,
-    /// How the customer wants to be called; up to 200 characters.
+    /// The name of the customer; up to 200 characters.
     #[serde(default)]
     #[schema(max_length = 200, format = "line")]
     name: Option<String>,
@@ -57,7 +57,7 @@ impl RequestBody for Registration {
 #[schema(as = Registered)]
 pub(crate) struct RegisteredOut {
     customer: CustomerOut,
-    /// The secret of the first key, of full scope. It is shown once, here.
+    /// The secret of the first key, of full scope. It is shown only in this response.
     api_key: String,
     #[schema(value_type = String)]
     key_id: KeyId,
@@ -67,8 +67,8 @@ pub(crate) struct RegisteredOut {
 /// The free trial.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct TrialOut {
-    /// `pending` until the mail address is confirmed; `none` where too many trials began in this network or under
-    /// this mail domain today.
+    /// `pending` until the email address is confirmed; `none` if too many trials started today from
+    /// this network or under this email domain.
     #[schema(schema_with = super::words::trial_state)]
     state: TrialState,
     /// Credits that the confirmation grants, once.
@@ -91,7 +91,7 @@ async fn register_customer(
     limit(&api, client.ip)?;
     let requester = HashRequester::Stranger(client.ip);
     let hashed = passwords::hash(&api.identity, requester, form.password).await;
-    // A registration that was not even tried does not count.
+    // A registration that failed before it was attempted is not counted.
     let password_hash =
         hashed.inspect_err(|_| api.registrations.give_back(client.ip, api.clock.now()))?;
     let secret = KeySecret::generate(|bound| api.random.below(bound));
@@ -136,7 +136,7 @@ async fn register_customer(
     }
 }
 
-/// What registrations have in common that many trials would be taken with.
+/// The limits on trials that share a network or an email domain.
 fn trial_limits(api: &ApiState, ip: IpAddr, email: &Email) -> Vec<TrialLimit> {
     let limits = &api.config.rate_limits;
     let domain = TrialLimit {
@@ -164,7 +164,7 @@ impl RegisteredOut {
     }
 }
 
-/// A network may register only so many times in an hour; the machine itself is not limited.
+/// Limits registrations from one network per hour; loopback is not limited.
 fn limit(api: &ApiState, ip: IpAddr) -> Result<(), ApiError> {
     let decision = api.registrations.check(ip, api.clock.now());
     match decision.and_then(|decision| decision.retry_after_ms) {

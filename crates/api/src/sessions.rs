@@ -1,4 +1,4 @@
-//! Sessions: logging in, logging out, and the devices that are logged in.
+//! Sessions: logging in, logging out, and listing the devices that are logged in.
 
 use axum::Extension;
 use axum::extract::State;
@@ -31,11 +31,11 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(end_session))
 }
 
-/// Who logs in.
+/// The credentials of a login.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoginIn {
-    /// The mail address; letter case does not matter.
+    /// The email address; letter case does not matter.
     #[schema(value_type = String, format = Email, example = "ada@example.com")]
     email: Email,
     /// The password, exactly as it was set.
@@ -45,16 +45,16 @@ pub(crate) struct LoginIn {
 
 impl RequestBody for LoginIn {}
 
-/// A session that began. Its token is in the cookie.
+/// A new session. Its token is in the cookie.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct LoggedIn {
     customer: CustomerOut,
     #[schema(value_type = String)]
     session_id: SessionId,
-    /// When it ends however much it is used.
+    /// When it ends, however often it is used.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
-    /// When it ends if it is not used until then; never later than `expires_at`.
+    /// When it ends if it is not used before; never later than `expires_at`.
     #[schema(value_type = String, format = DateTime)]
     idle_expires_at: Timestamp,
 }
@@ -94,7 +94,7 @@ async fn log_in(
 /// Ends the session of this browser. It needs no body and no `Content-Type`.
 #[utoipa::path(
     post, path = "/v1/auth/logout", tag = "auth",
-    responses((status = 204, description = "the session is over"))
+    responses((status = 204, description = "the session has ended"))
 )]
 async fn log_out(
     State(api): State<ApiState>,
@@ -108,7 +108,7 @@ async fn log_out(
 /// The devices that are logged in.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Sessions {
-    /// The one used last first.
+    /// The most recently used first.
     sessions: Vec<SessionOut>,
 }
 
@@ -117,22 +117,22 @@ pub(crate) struct Sessions {
 struct SessionOut {
     #[schema(value_type = String)]
     session_id: SessionId,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     current: bool,
-    /// What the browser calls itself.
+    /// The browser's `User-Agent`.
     user_agent: String,
-    /// The network it began in: the address without its last part.
+    /// The network in which it started: the address without its last part.
     #[schema(example = "192.0.2.0/24")]
     network: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// To the minute.
+    /// Accurate to the minute.
     #[schema(value_type = String, format = DateTime)]
     last_used_at: Timestamp,
-    /// When it ends however much it is used.
+    /// When it ends, however often it is used.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
-    /// When it ends if it is not used until then; never later than `expires_at`.
+    /// When it ends if it is not used before; never later than `expires_at`.
     #[schema(value_type = String, format = DateTime)]
     idle_expires_at: Timestamp,
 }
@@ -173,7 +173,7 @@ async fn list_sessions(
     delete, path = "/v1/auth/sessions/{session_id}", tag = "auth",
     params(("session_id" = String, Path, description = "the session")),
     responses(
-        (status = 204, description = "the session is over"),
+        (status = 204, description = "the session has ended"),
     )
 )]
 async fn end_session(
@@ -185,6 +185,6 @@ async fn end_session(
     if store::sessions::end(&api.store, signed_in.customer, session).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(ApiError::Failure(Failure::NotFound("there is no session of that id")))
+        Err(ApiError::Failure(Failure::NotFound("there is no session with that id")))
     }
 }

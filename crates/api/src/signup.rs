@@ -1,4 +1,4 @@
-//! The retired way to register (specification 5.6): it issues neither keys nor credits any more.
+//! The retired registration route (specification 5.6): it no longer issues keys or credits.
 
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use failures::Failure;
@@ -8,16 +8,16 @@ use web::error::ApiError;
 
 use crate::ApiState;
 
-/// Since when it is deprecated: midnight of 2026-11-21 UTC, as RFC 9745 writes a time.
+/// When it was deprecated: midnight UTC of 2026-11-21, in the format of RFC 9745.
 const DEPRECATED_SINCE: &str = "@1795219200";
-/// What took its place (RFC 8288, RFC 5829).
+/// The route that replaces it (RFC 8288, RFC 5829).
 const SUCCESSOR: &str = "</v1/auth/register>; rel=\"successor-version\"";
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(sign_up))
 }
 
-/// Retired: register with `POST /v1/auth/register`. Nothing is created, whatever is sent.
+/// Retired: register with `POST /v1/auth/register`. It never creates anything.
 #[utoipa::path(
     post, path = "/v1/signup", tag = "auth", security(()),
     responses((status = 410, description = "gone; `Link` names the successor, `Deprecation` since when"))

@@ -1,4 +1,4 @@
-//! Support access: a customer's consent, and what staff may look at while it stands.
+//! Support access: a customer's consent, and what staff may read while it is in force.
 
 use axum::Json as Answer;
 use axum::extract::{OriginalUri, State};
@@ -25,7 +25,7 @@ use crate::ApiState;
 
 const HOURS_DEFAULT: i64 = 24;
 const SECONDS_PER_HOUR: i64 = 3_600;
-/// How many looks of the staff the setting shows; `GET /v1/audit` has all.
+/// The number of staff accesses shown with the setting; `GET /v1/audit` has all of them.
 const USES_SHOWN: i64 = 20;
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
@@ -35,18 +35,20 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(get_customer_usage))
 }
 
-/// Whether staff may look at the customer's calls, exports and usage, and what they looked at lately.
+/// Whether staff may view the customer's calls, exports and usage, and what they viewed recently.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct SupportAccessOut {
     enabled: bool,
-    /// When it ends by itself; null while it is not enabled.
+    /// When it ends automatically; null while it is not enabled.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    /// What staff looked at, newest first: the latest twenty. `GET /v1/audit?action=support.` has all.
+    /// What staff viewed, newest first: the latest twenty. `GET /v1/audit?action=support.` has all
+    /// of them.
     uses: Vec<AuditEntryOut>,
 }
 
-/// Shows whether staff may look at the customer's calls, exports and usage, and what they looked at lately.
+/// Shows whether staff may view the customer's calls, exports and usage, and what they viewed
+/// recently.
 #[utoipa::path(
     get, path = "/v1/support-access", tag = "support",
     responses((status = 200, body = SupportAccessOut))
@@ -66,7 +68,7 @@ async fn get_support_access(
 #[serde(deny_unknown_fields)]
 pub(crate) struct SupportAccessIn {
     enabled: bool,
-    /// Hours until it ends by itself: 1 to 72, 24 when absent. Only with `enabled: true`.
+    /// Hours until it ends automatically: 1 to 72, 24 when absent. Only with `enabled: true`.
     #[schema(minimum = 1, maximum = 72)]
     expires_in_hours: Option<i64>,
 }
@@ -127,7 +129,8 @@ async fn shown(
     }))
 }
 
-/// For staff: lists the calls of a customer who allows it. Each look is in the customer's audit list.
+/// For staff: lists the calls of a customer who allows it. Each access is in the customer's audit
+/// list.
 #[utoipa::path(
     get, path = "/v1/support/customers/{customer_id}/calls", tag = "support",
     params(("customer_id" = String, Path, description = "the customer"), RecentQuery),
@@ -148,8 +151,8 @@ async fn list_customer_calls(
     usage::recent(&api, &wanted).await
 }
 
-/// For staff: shows calls, credits, successes and errors of a customer who allows it, day by day. Each look is
-/// in the customer's audit list.
+/// For staff: shows calls, credits, successes and errors of a customer who allows it, day by day.
+/// Each access is in the customer's audit list.
 #[utoipa::path(
     get, path = "/v1/support/customers/{customer_id}/usage", tag = "support",
     params(("customer_id" = String, Path, description = "the customer"), DailyQuery),

@@ -31,11 +31,11 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DailyQuery {
-    /// UTC days up to today: 1 to 366.
+    /// The number of UTC days, up to today: 1 to 366.
     #[param(minimum = 1, maximum = 366, default = 14)]
     days: Option<i64>,
-    /// Whose usage: that of all keys, or of one. Without it a key is shown its own, a session that of all keys. A
-    /// limited key can ask for its own alone.
+    /// Whose usage: that of all keys, or of one. By default a key sees its own, and a session that
+    /// of all keys. A limited key can request only its own.
     #[param(schema_with = usage_scope::described)]
     scope: Option<UsageScope>,
     /// Only the usage of this key.
@@ -46,12 +46,12 @@ pub(crate) struct DailyQuery {
 impl RequestQuery for DailyQuery {}
 
 impl DailyQuery {
-    /// How many days.
+    /// The number of days.
     pub(super) fn days(&self) -> i64 {
         self.days.unwrap_or(DAYS_DEFAULT)
     }
 
-    /// Whose usage is asked for.
+    /// Whose usage is requested.
     pub(super) const fn whose(&self) -> Wanted {
         Wanted { scope: self.scope, key_id: self.key_id }
     }
@@ -66,9 +66,9 @@ pub(crate) struct DailyUsage {
     /// The key, with the scope `key`.
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
-    /// One bucket a day, oldest first, without gaps.
+    /// One entry per day, oldest first, without gaps.
     days: Vec<DayOut>,
-    /// The endpoint with most failures of the last seven days, if one keeps failing.
+    /// The endpoint with the most failures in the last seven days, if one keeps failing.
     hot_failure: Option<HotFailureOut>,
 }
 
@@ -79,9 +79,9 @@ struct DayOut {
     day: UtcDay,
     /// Native calls; each is ok or an error.
     calls: i64,
-    /// Charged exports, by the day on which they were asked for. They are no calls.
+    /// Charged exports, by the day on which they were requested. They do not count as calls.
     exports: i64,
-    /// What calls and exports cost.
+    /// The cost of calls and exports.
     credits: i64,
     ok: i64,
     errors: i64,
@@ -116,7 +116,8 @@ impl From<HotFailure> for HotFailureOut {
     }
 }
 
-/// Shows calls, credits, successes and errors, day by day: of one key, or of all; `scope` says which.
+/// Shows calls, credits, successes and errors, day by day: of one key, or of all; `scope` says
+/// which.
 #[utoipa::path(
     get, path = "/v1/billing/usage/daily", tag = "usage", params(DailyQuery),
     responses((status = 200, body = DailyUsage))
@@ -131,7 +132,7 @@ async fn get_daily_usage(
     daily(&api, of, days).await
 }
 
-/// The usage of a customer or of one of its keys, in the last so many days.
+/// The usage of a customer or of one of its keys, in the last `days` days.
 pub(super) async fn daily(
     api: &ApiState,
     of: UsageOf,
@@ -161,14 +162,15 @@ pub(super) async fn daily(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RecentQuery {
-    /// Entries of a page: 1 to 1000. A page ends only between two instants, so it may hold a few more.
+    /// The number of entries: 1 to 1000. A page never splits calls of the same instant, so it may
+    /// contain a few more.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<i64>,
     /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
     #[param(schema_with = super::words::status_class)]
     status_class: Option<String>,
-    /// Whose calls: those of all keys, or of one. Without it a key is shown its own, a session those of all keys. A
-    /// limited key can ask for its own alone.
+    /// Whose calls: those of all keys, or of one. By default a key sees its own, and a session
+    /// those of all keys. A limited key can request only its own.
     #[param(schema_with = usage_scope::described)]
     scope: Option<UsageScope>,
     /// Only the calls of this key.
@@ -177,7 +179,8 @@ pub(crate) struct RecentQuery {
     /// The `creator_id` of an account.
     #[param(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     account: Option<CreatorId>,
-    /// Epoch seconds with at most six decimals: only calls before it. Pass the `next_before` of a page to get the next.
+    /// Epoch seconds with at most six decimals: only calls before this time. Pass the `next_before`
+    /// of a page to get the next one.
     #[param(value_type = Option<f64>, minimum = 0, maximum = 253_402_300_799_i64, format = "epoch-seconds")]
     before: Option<DecimalNumber>,
 }
@@ -185,12 +188,12 @@ pub(crate) struct RecentQuery {
 impl RequestQuery for RecentQuery {}
 
 impl RecentQuery {
-    /// Whose calls are asked for.
+    /// Whose calls are requested.
     pub(super) const fn whose(&self) -> Wanted {
         Wanted { scope: self.scope, key_id: self.key_id }
     }
 
-    /// What is asked for, of this customer or key.
+    /// The request, for this customer or key.
     pub(super) fn wanted(self, of: UsageOf) -> RecentCalls {
         RecentCalls {
             customer: of.customer,
@@ -214,7 +217,7 @@ pub(crate) struct RecentCallsOut {
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
     calls: Vec<CallOut>,
-    /// What to pass as `before` for the next page; absent on the last one.
+    /// The `before` for the next page; absent on the last one.
     #[schema(value_type = Option<f64>)]
     next_before: Option<serde_json::Number>,
 }
@@ -234,16 +237,16 @@ struct CallOut {
     platform: Platform,
     #[schema(schema_with = super::words::method)]
     method: Method,
-    /// The native path as it was sent.
+    /// The native path, as it was sent.
     path: String,
-    /// The route of the catalogue. Where the catalogue lists none: the path with its ids replaced, such as
-    /// `GET chats/{}/notes`, or `unlisted` beyond a number of those.
+    /// The route in the catalogue. For an unlisted path: the path with its ids replaced, such as
+    /// `GET chats/{}/notes`, or `unlisted` beyond the maximum number of those.
     route: String,
-    /// The status that was answered; absent while the call runs, and when its end is unknown.
+    /// The status of the response; absent while the call is running, and if its end is unknown.
     status: Option<u16>,
     /// `held` while the call runs, then how it ended (`answered`, `upstream_timeout`, …).
     outcome: String,
-    /// What it cost; for a running call what is set aside.
+    /// What it cost; for a running call, the credits held.
     credits: i64,
     duration_ms: Option<i64>,
     upstream_ms: Option<i64>,
@@ -272,8 +275,8 @@ impl From<Call> for CallOut {
     }
 }
 
-/// Lists calls, newest first: those of one key, or of all; `scope` says which. A key that is limited to some accounts is
-/// shown its calls for those.
+/// Lists calls, newest first: those of one key, or of all; `scope` says which. A key that is
+/// limited to some accounts sees its calls for those.
 #[utoipa::path(
     get, path = "/v1/billing/usage/recent", tag = "usage", params(RecentQuery),
     responses((status = 200, body = RecentCallsOut))
@@ -314,7 +317,7 @@ fn read_status_class(text: &str) -> Option<StatusClass> {
     }
 }
 
-/// Reads epoch seconds with up to six decimals, without the rounding of a float.
+/// Parses epoch seconds with up to six decimals, without the rounding of a float.
 fn read_instant(text: &str) -> Option<Timestamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -331,7 +334,7 @@ fn read_instant(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_unix_micros(seconds * MICROS_PER_SECOND + micros))
 }
 
-/// Writes an instant as a JSON number of seconds with six decimals.
+/// A time as a JSON number of seconds with six decimals.
 fn written_instant(instant: Timestamp) -> Option<serde_json::Number> {
     let micros = instant.unix_micros().rem_euclid(MICROS_PER_SECOND);
     format!("{}.{micros:06}", instant.unix_seconds()).parse().ok()
@@ -342,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_is_read_to_the_microsecond_and_written_back() {
+    fn instants_are_exact_to_the_microsecond() {
         let instant = read_instant("1790000000.000001").unwrap();
 
         assert_eq!(instant.unix_micros(), 1_790_000_000_000_001);
@@ -352,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instant_is_refused() {
+    fn invalid_instants_are_refused() {
         for text in ["", "NaN", "-1", "1e9", "1.0000001", "9999999999999", ".5", "1.", "1,5"] {
             let accepted = read_instant(text).is_some();
             assert_eq!(accepted, text == "1.", "{text:?}");

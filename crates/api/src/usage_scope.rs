@@ -1,6 +1,6 @@
-//! Whose spending a response shows: all of a customer's, or that of one key.
+//! Whose spending a response shows: that of all of a customer's keys, or of one key.
 //!
-//! A key that is limited sees its own. A session, or a key without limits, can choose.
+//! A limited key sees its own. A session, or a key without limits, can choose.
 
 use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, KeyId};
@@ -17,7 +17,7 @@ const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound(
     "there is no key with the id `key_id`; `GET /v1/auth/keys` lists yours",
 ));
 
-/// Whose spending is shown.
+/// Whose spending to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum UsageScope {
@@ -30,13 +30,13 @@ pub(crate) enum UsageScope {
 impl UsageScope {
     const ALL: [&str; 2] = ["customer", "key"];
 
-    /// What a response that shows this says.
+    /// The scope of a response that shows this key, or all.
     pub(crate) const fn of_key(shown: Option<KeyId>) -> Self {
         if shown.is_some() { Self::Key } else { Self::Customer }
     }
 }
 
-/// The words of the contract.
+/// Its schema in the contract.
 pub(crate) fn described() -> Object {
     super::words::one_of(
         "`customer`: of all keys. `key`: of one key, `key_id`.",
@@ -44,7 +44,7 @@ pub(crate) fn described() -> Object {
     )
 }
 
-/// What a request says about it.
+/// The parameters of a request that choose it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     /// The parameter `scope`.
@@ -54,8 +54,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Whose spending the caller is shown. Without a choice that is `default`, to a session all of the customer's, and
-    /// to a limited key always its own.
+    /// Whose spending the caller sees. Without a choice that is `default`; a session sees all of
+    /// the customer's by default, and a limited key always its own.
     pub(crate) async fn by(
         self,
         api: &ApiState,
@@ -82,12 +82,12 @@ impl Wanted {
             (Some(UsageScope::Key), None) => Some(own.map(|key| key.id).ok_or_else(unnamed)?),
             (None, None) => own.filter(|_| default == UsageScope::Key).map(|key| key.id),
         };
-        // A key that looks at itself sees what it did for the accounts that it may use now.
+        // A key that requests itself sees its usage for the accounts that it may use now.
         let only_allowed = key.is_some() && own.map(|own| own.id) == key;
         Ok(UsageOf { customer: caller.customer, key, only_allowed })
     }
 
-    /// Whose spending of this customer staff are shown.
+    /// Whose spending of this customer staff see.
     pub(crate) async fn of(
         self,
         api: &ApiState,
@@ -103,24 +103,27 @@ impl Wanted {
         Ok(UsageOf { customer, key, only_allowed: false })
     }
 
-    /// The key that is named; it says whose on its own.
+    /// The named key; naming one implies the scope `key`.
     fn named(self) -> Result<Option<KeyId>, ApiError> {
         if self.key_id.is_some() && self.scope == Some(UsageScope::Customer) {
-            let message = "names one key, but `scope=customer` asks for all";
+            let message = "names one key, but `scope=customer` requests all";
             return Err(wrong(FieldErrorKind::NotAllowed, message));
         }
         Ok(self.key_id)
     }
 }
 
-/// A key of another customer does not exist; one that was deleted keeps what it spent.
+/// Another customer's key is reported as missing; a deleted key keeps its usage.
 async fn refuse_unknown(api: &ApiState, customer: CustomerId, key: KeyId) -> Result<(), ApiError> {
     let found = store::keys::find(&api.store, customer, key).await?;
     found.map(drop).ok_or(NO_KEY)
 }
 
 fn unnamed() -> ApiError {
-    wrong(FieldErrorKind::Missing, "is needed with `scope=key`, because no key makes this request")
+    wrong(
+        FieldErrorKind::Missing,
+        "is required with `scope=key`, because this request is not made with a key",
+    )
 }
 
 fn wrong(kind: FieldErrorKind, message: &str) -> ApiError {

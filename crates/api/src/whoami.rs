@@ -1,4 +1,4 @@
-//! Who am I: what the calling key or session is and may do.
+//! Who am I: what the calling key or session is, and what it may do.
 
 use axum::Json;
 use axum::extract::State;
@@ -31,25 +31,26 @@ pub(crate) struct WhoAmI {
     #[schema(value_type = String)]
     customer_id: CustomerId,
     email_verified: bool,
-    /// The accounts that the caller is limited to, by their `creator_id`; null: no restriction.
+    /// The accounts that the caller is limited to, by their `creator_id`; null means no
+    /// restriction.
     accounts: Option<Vec<String>>,
     /// The connected accounts that the caller may use, by their `creator_id`.
     connected_accounts: Vec<String>,
     limits: LimitsOut,
 }
 
-/// What the caller may use.
+/// The limits of the caller.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct LimitsOut {
-    /// Requests of a key each second on average, and at once.
+    /// Requests per second for each key: the sustained rate, and the burst.
     requests_per_second: u32,
     burst: u32,
-    /// Accounts that may be active, for each platform.
+    /// The number of accounts that may be active, by platform.
     #[schema(value_type = std::collections::BTreeMap<String, i64>)]
     accounts: std::collections::BTreeMap<Platform, i64>,
 }
 
-/// Shows what the calling key or session is and may do.
+/// Shows what the calling key or session is, and what it may do.
 #[utoipa::path(get, path = "/v1/whoami", tag = "auth", responses((status = 200, body = WhoAmI)))]
 async fn get_whoami(
     State(api): State<ApiState>,

@@ -1,4 +1,5 @@
-//! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
+//! The fixed words of the contract, generated from the enums of the domain, so that every value is
+//! documented.
 
 use billing::decide::SLOTS_MAX;
 use catalog::column::{ColumnType, ColumnUnit};
@@ -15,25 +16,25 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
 
 use super::exports::columns::CHOSEN_MAX;
 
-/// The four platforms.
+/// The platforms.
 pub fn platform() -> Object {
     let values = domain::platform::Platform::all().into_iter().map(|platform| platform.as_str());
     one_of("A platform.", values)
 }
 
-/// What can be exported.
+/// The datasets.
 pub fn dataset() -> Object {
     let values = domain::dataset::DatasetName::ALL.iter().map(|dataset| dataset.as_str());
     one_of("A kind of rows.", values)
 }
 
-/// What a key may do.
+/// The scopes of a key.
 pub fn key_scope() -> Object {
     let values = KeyScope::ALL.iter().map(|scope| scope.as_str());
     one_of("`read_only`: GET only; `full`: everything.", values)
 }
 
-/// Another scope of a key, or null for the one it has.
+/// A new scope of a key, or null to keep the current one.
 pub fn optional_key_scope() -> Schema {
     let mut words: Vec<Value> = KeyScope::ALL.iter().map(|scope| json!(scope.as_str())).collect();
     words.push(Value::Null);
@@ -50,7 +51,7 @@ pub fn new_key_accounts() -> Schema {
     )
 }
 
-/// The accounts that a key is limited to from now on.
+/// The accounts that a changed key is limited to.
 pub fn changed_key_accounts() -> Schema {
     key_accounts(
         "The accounts the key is limited to from now on: 1 to 100 connected accounts. Null lifts the limit; left out, \
@@ -65,28 +66,28 @@ fn key_accounts(description: &str) -> Schema {
     }))
 }
 
-/// What a worker does for an export, or null while none does anything.
+/// The current activity of an export, or null.
 pub fn export_phase() -> Schema {
     let mut words: Vec<_> =
         domain::export::ExportPhase::ALL.iter().map(|phase| json!(phase.as_str())).collect();
     words.push(Value::Null);
     of(json!({
         "type": ["string", "null"], "enum": words,
-        "description": "`reading` the list, `checking` whether its head has changed meanwhile, `writing` the file.",
+        "description": "`reading` the list, `checking` whether its head has changed in the meantime, or `writing` the file.",
     }))
 }
 
-/// The form of an export's file, or null for `csv`.
+/// The format of an export's file, or null for `csv`.
 pub fn optional_export_format() -> Schema {
     let formats = domain::export::ExportFormat::ALL.iter().map(|format| json!(format.as_str()));
     let words: Vec<Value> = formats.chain([Value::Null]).collect();
     of(json!({
         "type": ["string", "null"], "enum": words,
-        "description": "The form of the file; `csv` when absent. `zip` holds `data.csv` and `manifest.json`.",
+        "description": "The format of the file; `csv` when absent. `zip` contains `data.csv` and `manifest.json`.",
     }))
 }
 
-/// The columns that a file is to have, or null for all.
+/// The chosen columns of a file, or null for all.
 pub fn chosen_columns() -> Schema {
     of(json!({
         "type": ["array", "null"], "minItems": 1, "maxItems": CHOSEN_MAX,
@@ -97,7 +98,7 @@ pub fn chosen_columns() -> Schema {
     }))
 }
 
-/// What the cells of a column hold.
+/// The type of a column's cells.
 pub fn column_type() -> Object {
     one_of(
         "`integer`: whole numbers; `number`: also others; `time`: `unit` says how they are written; `json`: lists, as JSON \
@@ -106,7 +107,7 @@ pub fn column_type() -> Object {
     )
 }
 
-/// What the values of a column count, or how its times are written; null for others.
+/// The unit of a column's values, or the format of its times; null for others.
 pub fn column_unit() -> Schema {
     let units = ColumnUnit::ALL.into_iter().map(|unit| json!(unit.as_str()));
     let words: Vec<Value> = units.chain([Value::Null]).collect();
@@ -133,22 +134,22 @@ pub fn extra_slots() -> Schema {
     }))
 }
 
-/// A schema that is written as JSON.
+/// A schema given as JSON.
 fn of(schema: Value) -> Schema {
     serde_json::from_value(schema).unwrap_or_default()
 }
 
-/// What an account can be used for.
+/// The states of an account.
 pub fn account_state() -> Object {
     let values = AccountState::ALL.iter().map(|state| state.as_str());
     one_of(
         "`inactive`: calls are refused, `inactive_reason` says why. `reconnect_needed`: the platform refused the \
-         credentials; a new import mends it.",
+         credentials; a new import fixes it.",
         values,
     )
 }
 
-/// What a customer can set an account to.
+/// The states that a customer can set.
 pub fn wanted_state() -> Object {
     let values = WantedState::ALL.iter().map(|state| state.as_str());
     one_of("`inactive` switches the account off, `active` switches it on.", values)
@@ -161,20 +162,20 @@ pub fn inactive_reason() -> Schema {
     of(json!({
         "type": ["string", "null"], "enum": words,
         "description": "Why the account is inactive; null while it is not. `no_free_slot`: over the plan's limit; it becomes \
-            active by itself when a slot is free. `switched_off`: by `PATCH /v1/accounts/{account}`, until it is switched on.",
+            active automatically when a slot is free. `switched_off`: by `PATCH /v1/accounts/{account}`, until it is switched on.",
     }))
 }
 
-/// Where the trial stands.
+/// The states of a trial.
 pub fn trial_state() -> Object {
     let values = TrialState::ALL.iter().map(|state| state.as_str());
-    one_of("`pending` until the mail address is confirmed.", values)
+    one_of("`pending` until the email address is confirmed.", values)
 }
 
-/// What credits were granted for.
+/// The sources of granted credits.
 pub fn lot_source() -> Object {
     let values = domain::lots::LotSource::ALL.iter().map(|source| source.as_str());
-    one_of("`balance` is what there was before credits were kept in lots.", values)
+    one_of("`balance` is credits from before lots were introduced.", values)
 }
 
 /// The methods of native calls.
@@ -188,12 +189,12 @@ pub fn status_class() -> Object {
     one_of("By status; `ok` is 2xx and 3xx, `error` everything else.", values.into_iter())
 }
 
-/// Where an order stands.
+/// The states of an order.
 pub fn order_state() -> Object {
     let values = OrderState::ALL.iter().map(|state| state.as_str());
     one_of(
         "`pending` until it is known whether it is paid; money that arrives late still makes it `paid`. `refunded`: \
-         all of the money was given back.",
+         all of the money was refunded.",
         values,
     )
 }
@@ -201,12 +202,12 @@ pub fn order_state() -> Object {
 /// The same account of a platform is connected under two names.
 pub(super) const CONNECTED_TWICE: &str = "connected_twice";
 
-/// What an import warns of.
+/// The warnings of an import.
 pub fn warning() -> Object {
-    one_of("What is probably not meant.", [CONNECTED_TWICE].into_iter())
+    one_of("Something that is probably not intended.", [CONNECTED_TWICE].into_iter())
 }
 
-/// What a line of the ledger is.
+/// The kinds of ledger lines.
 pub fn ledger_kind() -> Object {
     one_of(
         "`usage` and `export` sum up what calls and exports of one UTC day were charged; the others are single entries.",
@@ -217,28 +218,28 @@ pub fn ledger_kind() -> Object {
 /// How an order is paid.
 pub fn order_channel() -> Object {
     let values = OrderChannel::ALL.iter().map(|channel| channel.as_str());
-    one_of("On the processor's page, with one click, or by auto top-up.", values)
+    one_of("On the processor's page, with one click, or by automatic top-up.", values)
 }
 
-/// What a change of slots or of the plan is.
+/// The kinds of changes of slots or of the plan.
 pub fn slot_change_kind() -> Object {
     let values = SlotChangeKind::ALL.iter().map(|kind| kind.as_str());
-    one_of("What the change is.", values)
+    one_of("The kind of change.", values)
 }
 
-/// Where a subscription stands.
+/// The states of a subscription.
 pub fn subscription_status() -> Object {
     let values = SubscriptionStatus::ALL.iter().map(|status| status.as_str());
-    one_of("As the payment processor has it; `none` when there never was one.", values)
+    one_of("The status at the payment processor; `none` if there never was a subscription.", values)
 }
 
-/// The forms of an export's file.
+/// The formats of an export's file.
 pub fn export_format() -> Object {
     let values = domain::export::ExportFormat::ALL.iter().map(|format| format.as_str());
-    one_of("`zip` holds `data.csv` and `manifest.json`.", values)
+    one_of("`zip` contains `data.csv` and `manifest.json`.", values)
 }
 
-/// Where an export stands, as its customer sees it.
+/// The states of an export, as its customer sees them.
 pub fn export_state() -> Object {
     let all = domain::export::ExportState::ALL.iter().map(|state| state.as_str());
     one_of(
@@ -248,21 +249,21 @@ pub fn export_state() -> Object {
     )
 }
 
-/// Why the file of an export is gone, or the export.
+/// Why the file of an export, or the export, was removed.
 pub fn export_removal() -> Object {
     one_of(
-        "`retention`: the file was kept for its time. `file_missing`: the storage does not have it, before its time. \
+        "`retention`: the retention of the file has ended. `file_missing`: it disappeared from the storage before that. \
          `removed_by_customer`, `removed_by_support`: who removed the export.",
         domain::export::ExportRemoval::ALL.iter().map(|reason| reason.as_str()),
     )
 }
 
-/// The words for where an automatic charge stands while it is open.
+/// The states of an open automatic charge.
 pub fn top_up_state() -> Object {
     let open = TopUpState::ALL.iter().filter(|state| state.is_open());
     one_of(
-        "`claimed`: it is under way. `requires_action`: the bank wants the customer, and no other charge is made \
-         meanwhile.",
+        "`claimed`: in progress. `requires_action`: the bank requires the customer to confirm, and no other charge is made \
+         until then.",
         open.map(|state| state.as_str()),
     )
 }

@@ -1,9 +1,10 @@
-//! The card on file pays: a card that is saved becomes the default for invoices, is put on every live subscription, and
-//! pays their open invoices.
+//! The saved card: it becomes the default for invoices and for every live subscription, and pays
+//! their open invoices.
 //!
-//! A job is committed before the first request and dropped after the last one, so a crash in between leaves the job, which
-//! does everything again. Setting a card twice changes nothing, and an invoice is paid once; the key of its payment is made
-//! of the job, so a repetition is no second attempt at the bank.
+//! A job is committed before the first request and removed after the last one. After a crash in
+//! between, the job repeats all steps. Setting a card twice changes nothing, and an invoice is paid
+//! once: the idempotency key of its payment is derived from the job, so a repetition is not a
+//! second attempt at the bank.
 
 use clients::processor::objects::{
     ExpandableObject, InvoiceStatus, PaymentMethod, ProcessorInvoice, ProcessorSubscription,
@@ -24,17 +25,17 @@ use super::{invoices, subscriptions};
 use crate::BillingState;
 use crate::jobs::use_card;
 
-/// Seconds after which the job takes up what was not done by then.
+/// Seconds after which the job completes whatever is unfinished.
 const JOB_AFTER_S: i64 = 60;
-/// How often the work starts again because another card was saved meanwhile.
+/// How often the steps may be restarted because another card was saved in the meantime.
 const ROUNDS_MAX: usize = 5;
 
-/// What became of the open invoices of a customer's subscriptions.
+/// The result for the open invoices of a customer's subscriptions.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct OpenInvoices {
-    /// Those that the card paid.
+    /// Invoices that the card paid.
     pub paid: Vec<PaidInvoice>,
-    /// Those that are still open.
+    /// Invoices that are still open.
     pub failed: Vec<UnpaidInvoice>,
 }
 
@@ -43,9 +44,9 @@ pub struct OpenInvoices {
 pub struct PaidInvoice {
     /// Its id at the processor.
     pub id: String,
-    /// What was charged, in the smallest unit of the currency.
+    /// The amount charged, in the smallest unit of the currency.
     pub amount_cents: i64,
-    /// Such as `usd`.
+    /// The currency, such as `usd`.
     pub currency: String,
 }
 
@@ -54,30 +55,30 @@ pub struct PaidInvoice {
 pub struct UnpaidInvoice {
     /// Its id at the processor.
     pub id: String,
-    /// What is to be paid, in the smallest unit of the currency.
+    /// The amount due, in the smallest unit of the currency.
     pub amount_cents: i64,
-    /// Such as `usd`.
+    /// The currency, such as `usd`.
     pub currency: String,
-    /// The bank's reason, or the processor's.
+    /// The reason given by the bank or the processor.
     pub decline_code: String,
     /// The processor's page on which the invoice can be paid.
     pub url: Option<String>,
 }
 
-/// A card that is to pay.
+/// A card to be put on file and charged.
 struct Work {
     job: JobId,
     customer: CustomerId,
     /// The processor's id of the customer.
     payer: String,
     card: SavedCard,
-    /// Whether the card is the saved one already.
+    /// Whether the card is already the saved one.
     is_saved: bool,
-    /// Whether somebody may have begun with it and stopped.
+    /// Whether an earlier attempt may have done part of it.
     is_resumed: bool,
 }
 
-/// Saves a card and lets it pay. The work goes on to its end if the caller goes away.
+/// Saves a card and pays open invoices with it. Runs to its end even if the caller disconnects.
 pub(super) async fn save(
     billing: &BillingState,
     customer: CustomerId,
@@ -98,8 +99,8 @@ pub(super) async fn save(
     done.await?
 }
 
-/// Does the work of a job that was written down at `since`. A card that was detached is forgotten, one that another card
-/// replaced since then makes room for that one.
+/// Runs a job that was created at `since`. A card that has been detached is removed. If another
+/// card was saved since then, that one is used.
 pub async fn resume(
     billing: &BillingState,
     job: JobId,
@@ -124,7 +125,7 @@ pub async fn resume(
     carry_out(billing, work).await.map(drop)
 }
 
-/// What is kept of a card.
+/// The stored form of a card.
 pub(super) fn kept(method: &PaymentMethod) -> Option<SavedCard> {
     let card = method.card.as_ref()?;
     Some(SavedCard {
@@ -137,7 +138,7 @@ pub(super) fn kept(method: &PaymentMethod) -> Option<SavedCard> {
     })
 }
 
-/// The card as the processor has it; nothing when it is not this customer's any more.
+/// The card at the processor; `None` if it no longer belongs to this customer.
 async fn attached(
     processor: &ProcessorClient,
     method: &str,
@@ -158,16 +159,16 @@ async fn carry_out(billing: &BillingState, mut work: Work) -> Result<OpenInvoice
             Some(card) if card.payment_method == work.card.payment_method => {
                 return pay_open(billing, &work, &subscriptions).await;
             }
-            // It was removed meanwhile.
+            // It was removed in the meantime.
             None => return Ok(OpenInvoices::default()),
-            // A card saved meanwhile counts, whichever of the two was put on last.
+            // A card saved in the meantime wins, whichever was set last at the processor.
             Some(card) => work = Work { card, is_saved: true, ..work },
         }
     }
-    Err(Failure::Internal("the saved card changes all the time".to_owned()))
+    Err(Failure::Internal("the saved card keeps changing".to_owned()))
 }
 
-/// Makes the card the one that invoices are paid with, and gives the live subscriptions.
+/// Makes the card the default for invoices and for the live subscriptions, and returns those.
 async fn put_on(
     billing: &BillingState,
     work: &Work,
@@ -207,7 +208,8 @@ async fn put_on_one(
     Ok(())
 }
 
-/// The key of a request that sets something. The same card may be set a second time, so the time is part of it.
+/// The idempotency key of a request that sets something. The same card may be set again later, so
+/// the key contains the time.
 fn key_now(
     billing: &BillingState,
     work: &Work,
@@ -219,7 +221,7 @@ fn key_now(
     super::key("card", format!("{}:{method}:{object}:{now}:{chance}", work.job))
 }
 
-/// The customer's subscriptions that sell something of ours and will be paid for again.
+/// The customer's subscriptions that sell something of ours and will be charged again.
 async fn subscriptions_of(
     billing: &BillingState,
     payer: &str,
@@ -243,7 +245,8 @@ async fn subscriptions_of(
     }
 }
 
-/// One whose first payment was never made is no subscription yet: no card is charged for it unasked.
+/// A subscription whose first payment was never made does not count: no card is charged for it
+/// unasked.
 async fn is_ours(
     billing: &BillingState,
     subscription: &ProcessorSubscription,
@@ -252,7 +255,7 @@ async fn is_ours(
     if !status.is_live() || status == SubscriptionStatus::Incomplete {
         return Ok(false);
     }
-    // What our page sold says so, also where the configuration no longer knows its prices.
+    // What our checkout sold carries this metadata, even if its prices are no longer configured.
     if subscription.metadata.contains_key("offer_id") {
         return Ok(true);
     }
@@ -291,7 +294,8 @@ async fn pay_open(
     Ok(outcome)
 }
 
-/// Grants what an earlier attempt paid without hearing of it: such an invoice is no longer open.
+/// Grants credits for payments whose result an earlier attempt missed: such an invoice is no longer
+/// open.
 async fn grant_paid(
     billing: &BillingState,
     subscriptions: &[ProcessorSubscription],
@@ -304,7 +308,7 @@ async fn grant_paid(
     Ok(())
 }
 
-/// Oldest first.
+/// The open invoices, oldest first.
 async fn open_invoices(
     processor: &ProcessorClient,
     payer: &str,
@@ -328,7 +332,8 @@ async fn open_invoices(
     }
 }
 
-/// Pays one invoice. Nobody is there to authenticate at the bank, so a bank that wants that declines.
+/// Pays one invoice. The customer cannot authenticate here, so a bank that requires authentication
+/// declines.
 async fn pay(
     billing: &BillingState,
     work: &Work,
@@ -341,7 +346,7 @@ async fn pay(
     let reason = match processor.pay_invoice(&invoice.id, Some(method), true, &key).await {
         Ok(_) => "processing".to_owned(),
         Err(ProcessorError::Declined(decline)) => decline.reason().to_owned(),
-        // It may have been paid or voided meanwhile: reading it says so.
+        // It may have been paid or voided in the meantime; the invoice is read below.
         Err(ProcessorError::Refused(refusal)) => {
             refusal.code.clone().unwrap_or_else(|| "refused".to_owned())
         }
@@ -351,7 +356,7 @@ async fn pay(
         Err(ProcessorError::Missing) => return Ok(()),
         read => read?,
     };
-    // Grants what was paid, or tells the customer of the attempt that failed.
+    // Grants what was paid, or notifies the customer of the failed attempt.
     if now.is_paid() {
         invoices::take_invoice(billing, &now).await?;
         outcome.paid.push(paid(now));

@@ -1,7 +1,7 @@
-//! Saved cards: taken over from the processor, removed there and here.
+//! Saved cards: taken over from the processor, and removed there and here.
 //!
-//! The processor knows which cards a customer has; what is kept here is the one that charges use, as people recognise
-//! it. Every view of a card is read from the processor.
+//! The processor knows all cards of a customer. We store only the one that is charged, in a form
+//! that people recognise. Every card shown is read from the processor.
 
 use std::cmp::Ordering;
 
@@ -18,22 +18,22 @@ use super::card_on_file::{self, OpenInvoices};
 use super::{fulfil, payer};
 use crate::BillingState;
 
-/// Cards that one customer may have at the processor and that a removal detaches.
+/// The most cards of one customer that a removal detaches.
 const CARDS_MAX: u8 = 100;
 
 const NO_SESSION: Failure =
-    Failure::NotFound("there is no checkout of that id; `POST /v1/billing/checkout` begins one");
+    Failure::NotFound("there is no checkout with that id; `POST /v1/billing/checkout` starts one");
 
-/// What taking a card over brought.
+/// The result of taking over a card.
 pub struct SyncedCard {
     /// The saved card.
     pub card: Option<SavedCard>,
-    /// What it paid of the customer's open invoices.
+    /// What it did for the customer's open invoices.
     pub invoices: OpenInvoices,
 }
 
-/// Takes over the card of a checkout that came back, or the newest card that the processor knows, lets it pay open
-/// invoices, and grants what the checkout sold if it is paid.
+/// Takes over the card of a completed checkout, or the newest card at the processor. Pays open
+/// invoices with it, and grants what the checkout sold if that is paid.
 pub async fn sync(
     billing: &BillingState,
     customer: CustomerId,
@@ -48,7 +48,7 @@ pub async fn sync(
         Some(id) => Some(own_session(processor, id, &payer).await?),
         None => None,
     };
-    // What was bought is granted whatever becomes of the card.
+    // What was bought is granted even if the card could not be saved.
     let saved = save_synced(billing, customer, &payer, session.as_ref()).await;
     if let Some(session) = &session {
         fulfil::take_session(billing, session).await?;
@@ -57,7 +57,8 @@ pub async fn sync(
     Ok(SyncedCard { card: cards::find(&billing.store, customer).await?, invoices })
 }
 
-/// Saves the card of a checkout, unless another one was entered after it; without a checkout the newest card.
+/// Saves the card of a checkout, unless a newer one was entered since. Without a checkout, saves
+/// the newest card.
 async fn save_synced(
     billing: &BillingState,
     customer: CustomerId,
@@ -75,7 +76,8 @@ async fn save_synced(
     save_newest(billing, customer, Some(card)).await
 }
 
-/// Saves the card that the customer asks for, also when it is the saved one: its owner may have put it right.
+/// Saves the card that the customer asked for, even if it is already the saved one: its owner may
+/// have fixed it at the bank.
 async fn save_newest(
     billing: &BillingState,
     customer: CustomerId,
@@ -91,7 +93,7 @@ async fn save_newest(
     }
 }
 
-/// A session of this customer; anybody else's does not exist.
+/// A checkout session of this customer. Another customer's is reported as missing.
 async fn own_session(
     processor: &ProcessorClient,
     id: &str,
@@ -104,8 +106,8 @@ async fn own_session(
     }
 }
 
-/// Makes a card the one that is charged, here, for subscriptions and for their open invoices. One that is detached by now
-/// is left alone, and so is the one that is saved as it is.
+/// Makes a card the one that is charged, here, for subscriptions and for their open invoices. Does
+/// nothing if it has been detached or is already saved unchanged.
 pub async fn remember(
     billing: &BillingState,
     customer: CustomerId,
@@ -120,7 +122,8 @@ pub async fn remember(
     card_on_file::save(billing, customer, payer, card).await
 }
 
-/// The same for the card of a payment, which may be told of late: it does not replace a card that was entered after it.
+/// The same for the card of a payment, of which we may hear late: it does not replace a card that
+/// was entered later.
 pub async fn remember_newest(
     billing: &BillingState,
     customer: CustomerId,
@@ -132,7 +135,7 @@ pub async fn remember_newest(
     Ok(())
 }
 
-/// Whether the saved card is another one, which was entered after this one, or chosen in place of another one since.
+/// Whether the saved card is a different one that was entered after this one, or chosen since.
 async fn is_older(
     billing: &BillingState,
     customer: CustomerId,
@@ -156,7 +159,7 @@ async fn is_older(
     match read.created.cmp(&method.created) {
         Ordering::Greater => Ok(true),
         Ordering::Less => Ok(false),
-        // Of one second: the processor lists the newest one first.
+        // Created in the same second: the processor lists the newest first.
         Ordering::Equal => {
             let listed = processor.list_cards(payer.id(), CARDS_MAX).await?.data;
             let either = |card: &&PaymentMethod| card.id == read.id || card.id == method.id;
@@ -165,7 +168,8 @@ async fn is_older(
     }
 }
 
-/// The processor's customer and what is kept of the card, if the card is attached to this customer.
+/// The processor's customer and the stored form of the card, if the card is attached to this
+/// customer.
 async fn theirs<'a>(
     billing: &BillingState,
     customer: CustomerId,
@@ -178,7 +182,7 @@ async fn theirs<'a>(
     Ok((payer.as_deref() == Some(owner.id())).then(|| (owner.id(), card)))
 }
 
-/// Reads a card again that the processor told of, and takes over what became of it.
+/// Reads a card again after the processor sent an event about it, and takes over its new state.
 pub async fn refresh(billing: &BillingState, method: &str) -> Result<(), Failure> {
     let read = match billing.processor()?.retrieve_payment_method(method).await {
         Ok(read) => Some(read),
@@ -194,15 +198,15 @@ pub async fn refresh(billing: &BillingState, method: &str) -> Result<(), Failure
         return Ok(());
     };
     let known = cards::find(&billing.store, customer).await?;
-    // Which of several cards is charged is the customer's choice; a further one changes nothing.
+    // The customer chooses which of several cards is charged; adding another changes nothing.
     if known.is_none_or(|known| known.payment_method == card.id) {
         remember(billing, customer, &card).await?;
     }
     Ok(())
 }
 
-/// Takes over the card that the customer chose for invoices at the processor, for instance in the portal. It was chosen
-/// by the time at which the processor told of it.
+/// Takes over the default card that the customer chose at the processor, for instance in the
+/// portal. The choice was made no later than `told_at`, the time of the processor's event.
 pub async fn take_default(
     billing: &BillingState,
     processor_customer: &str,
@@ -224,7 +228,7 @@ pub async fn take_default(
     }
     let Some(chosen) = read.invoice_settings.default_payment_method else { return Ok(()) };
     let method = processor.retrieve_payment_method(chosen.id()).await?;
-    // A card that was saved since then is a later choice than what was read.
+    // A card saved since then is a later choice than the one just read.
     if cards::find(&billing.store, customer).await? != known {
         return Ok(());
     }
@@ -235,9 +239,10 @@ pub async fn take_default(
     remembered.map(drop)
 }
 
-/// Removes the saved card: auto top-up ends first, with the card here, then every card is detached at the processor,
-/// so that none comes back. A charge that is under way ends by its own order. Asked again after a failure, it goes on.
-/// Refused while a subscription is paid with it.
+/// Removes the saved card. Automatic top-up is turned off first, together with the card here; then
+/// every card is detached at the processor, so that none comes back. A charge in progress ends with
+/// its own order. Repeating the request after a failure continues the removal. Refused while a
+/// subscription is paid with the card.
 pub async fn remove(billing: &BillingState, customer: CustomerId) -> Result<(), Failure> {
     let Some(payer) = processor_customers::find(&billing.store, customer).await? else {
         return Ok(());
@@ -250,21 +255,21 @@ pub async fn remove(billing: &BillingState, customer: CustomerId) -> Result<(), 
     for card in processor.list_cards(&payer, CARDS_MAX).await?.data {
         detach(processor, &card.id).await?;
     }
-    // An event may have brought it back while it was still attached.
+    // An event may have saved it again while it was still attached.
     cards::remove(&billing.store, customer, billing.clock.now()).await?;
     Ok(())
 }
 
 async fn detach(processor: &ProcessorClient, method: &str) -> Result<(), Failure> {
     match processor.detach_payment_method(method, &super::key("detach", method)?).await {
-        // It was detached before.
+        // It was already detached.
         Ok(_) | Err(ProcessorError::Missing) => Ok(()),
         Err(ProcessorError::Refused(refusal)) if refusal.status.as_u16() == 400 => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether the processor will want to be paid for a subscription.
+/// Whether the processor will charge for a subscription again.
 async fn is_subscribed(processor: &ProcessorClient, payer: &str) -> Result<bool, Failure> {
     let listing =
         ListFilter { customer: Some(payer), status: Some("all"), ..ListFilter::default() };
@@ -281,7 +286,7 @@ async fn is_subscribed(processor: &ProcessorClient, payer: &str) -> Result<bool,
     }))
 }
 
-/// The card to charge, and who it belongs to at the processor.
+/// The card to charge, and its owner's id at the processor.
 pub async fn to_charge(
     billing: &BillingState,
     customer: CustomerId,

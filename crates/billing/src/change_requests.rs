@@ -1,5 +1,5 @@
-//! The requests to the processor that a change is made of. Each has a key of its own, from the change's id, and says the
-//! same however often it is sent.
+//! The requests to the processor that make up a change. Each has an idempotency key derived from
+//! the change's id, and the same content however often it is sent.
 
 use clients::processor::objects::ProcessorInvoice;
 use clients::processor::{
@@ -12,12 +12,12 @@ use store::slot_changes::{self, SlotChange, SlotChangeItem};
 use super::changes::ChangeResult;
 use crate::BillingState;
 
-/// What the subscription's metadata say for people who look at it at the processor: while a cheaper plan is pending, the
-/// item shows that one.
+/// Metadata for people who look at the subscription at the processor: while a cheaper plan is
+/// pending, the item already shows that plan.
 const PAID_PLAN_KEY: &str = "paid_plan";
 const PAID_UNTIL_KEY: &str = "paid_until";
 
-/// Gives the plan's item another price from the next period on.
+/// Sets the price of the plan's item from the next period on.
 pub(super) async fn send_plan(
     billing: &BillingState,
     change: &SlotChange,
@@ -39,7 +39,7 @@ pub(super) async fn send_plan(
         cancel_at_period_end: None,
         metadata: &[],
     };
-    // The id of a row always makes a key.
+    // The id of a row always forms a valid key.
     let key = IdempotencyKey::of(kind, change.id);
     let (Ok(key), Ok(processor)) = (key, billing.processor()) else {
         return Err(ProcessorError::Missing);
@@ -48,7 +48,7 @@ pub(super) async fn send_plan(
     Ok(())
 }
 
-/// Sends what was asked for, and notes what was charged for it.
+/// Sends the change, and records what was charged for it.
 pub(super) async fn send(
     billing: &BillingState,
     change: &SlotChange,
@@ -94,7 +94,7 @@ pub(super) async fn send(
     })
 }
 
-/// Whether the latest invoice is the one that was made for this change.
+/// Whether the latest invoice was created by this change.
 fn is_of(change: &SlotChange, invoice: &ProcessorInvoice) -> bool {
     invoice.lines.data.iter().any(|line| line.period.start == change.proration_date_s)
 }
@@ -105,12 +105,12 @@ async fn note_charge(
     invoice: &ProcessorInvoice,
 ) -> ChangeResult {
     if !invoice.is_paid() {
-        tracing::error!(change.id = %change.id, "a change was made although its invoice is not paid");
+        tracing::error!(change.id = %change.id, "a change was made, but its invoice is not paid");
     }
     let charged = invoice.amount_paid;
     let noted = slot_changes::note_charge(&billing.store, change.id, &invoice.id, charged).await;
     if let Err(error) = noted {
-        tracing::warn!(%error, change.id = %change.id, "what a change cost is not written down");
+        tracing::warn!(%error, change.id = %change.id, "the cost of a change could not be recorded");
     }
     ChangeResult {
         invoice_id: Some(invoice.id.clone()),
@@ -119,7 +119,8 @@ async fn note_charge(
     }
 }
 
-/// While another plan is pending: the plan that is paid, and until when. Otherwise both are removed.
+/// While another plan is pending: the plan that is paid for, and until when. Otherwise empty
+/// values, which remove both.
 async fn paid_for_people(
     billing: &BillingState,
     change: &SlotChange,
@@ -137,7 +138,7 @@ async fn paid_for_people(
     vec![(PAID_PLAN_KEY, plan), (PAID_UNTIL_KEY, until)]
 }
 
-/// What becomes of the rest of the period.
+/// How the rest of the period is charged.
 pub(crate) const fn proration(of: ChangeProration) -> ProrationBehavior {
     match of {
         ChangeProration::PayNow => ProrationBehavior::PayNow,

@@ -1,13 +1,15 @@
-//! Changes of slots and of the plan: decided from what the processor shows, written down, carried out, and closed by what
-//! the processor shows afterwards.
+//! Changes of slots and of the plan: decided from the processor's current state, recorded, carried
+//! out, and closed once the processor shows the result.
 //!
-//! The row is committed first and its id is what the processor knows the requests by, so that sending one again is not
-//! doing it again. While an outcome is unknown the row stays open, and whoever comes next, or the background work, goes
-//! on with the same request. One is open for each customer at a time.
+//! The row is committed first, and the idempotency keys of its requests are derived from its id, so
+//! a request that is sent again does nothing twice. While an outcome is unknown the row stays open,
+//! and the next request of the customer, or the background work, continues with the same requests.
+//! Each customer has at most one open change.
 //!
-//! Most changes are one request. An upgrade while a cheaper plan is pending is two: the pending plan is taken back, so
-//! that the upgrade counts from the paid one, then the upgrade is paid. If it is not, the pending plan is put back by a
-//! third request before the change is closed.
+//! Most changes are one request. An upgrade while a cheaper plan is pending is two: the pending
+//! plan is withdrawn, so that the upgrade is priced from the plan that is paid for, and then the
+//! upgrade is paid. If that fails, a third request restores the pending plan before the change is
+//! closed.
 
 use clients::processor::ProcessorError;
 use domain::id::CustomerId;
@@ -24,36 +26,36 @@ use super::fulfil::FulfilmentOutcome;
 use super::{invoices, slot_credits, subscriptions};
 use crate::BillingState;
 
-/// So long nobody else carries a change out: longer than all attempts of the request together.
+/// How long one attempt owns a change: longer than all retries of its request together.
 pub const LEASE_S: i64 = 240;
-/// The processor remembers a request for a day; one that is older is not sent again.
+/// The processor remembers an idempotency key for a day; an older request is not sent again.
 const SENT_AGAIN_S: i64 = 23 * 3_600;
-/// A request that was not carried out by then never will be.
+/// A request that has not taken effect after this time never will.
 const SETTLED_AFTER_S: i64 = 600;
-/// A pending plan that could not be put back by then is not tried to be any more.
+/// The time after which we stop trying to restore a pending plan.
 const GIVEN_UP_AFTER_S: i64 = 25 * 3_600;
-/// So long after an unknown outcome the background work tries again.
+/// The time after an unknown outcome at which the background work tries again.
 const AGAIN_AFTER_S: i64 = 10;
-/// How often a decision is made anew when the subscription is written meanwhile.
+/// How often a decision is repeated because the subscription was written in the meantime.
 const ROUNDS_MAX: usize = 50;
-/// A change that was made, and that the processor does not show: it was changed again since.
+/// The change was made, but the processor no longer shows it: something changed it again.
 const SUPERSEDED: &str = "superseded";
-/// Changes that one round of the background work takes up.
+/// The number of changes that one round of the background work continues.
 const LEFT_MAX: i64 = 20;
 
-/// What a change cost and brought, as far as it is known when it ends.
+/// What a change cost and granted, as far as that is known when it ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangeResult {
     /// The invoice that was paid for it.
     pub invoice_id: Option<String>,
-    /// What was charged, in cents.
+    /// The amount charged, in cents.
     pub charged_cents: Option<i64>,
-    /// The credits that it brought.
+    /// The credits granted.
     pub credits_granted: Option<i64>,
 }
 
 impl ChangeResult {
-    /// Of a change that was made before.
+    /// The result of a change that was made before.
     fn of(change: &SlotChange) -> Self {
         if change.proration != ChangeProration::PayNow {
             return Self::nothing();
@@ -62,30 +64,30 @@ impl ChangeResult {
         Self { invoice_id, charged_cents, credits_granted: None }
     }
 
-    /// Of a change that moves no money now.
+    /// The result of a change that moves no money now.
     pub(super) const fn nothing() -> Self {
         Self { invoice_id: None, charged_cents: Some(0), credits_granted: Some(0) }
     }
 }
 
-/// Does what is wished for, to its end, also when the one who asks goes away.
+/// Makes the requested change. Runs to its end even if the caller disconnects.
 pub async fn make(billing: &BillingState, wish: ChangeRequest) -> Result<ChangeResult, Failure> {
     let worker = billing.clone();
     billing.tasks.on_control(async move { make_now(&worker, &wish).await }).await?
 }
 
-/// Goes on with changes that nobody carries out at this moment.
+/// Continues open changes that no attempt owns.
 pub async fn resume_left(billing: &BillingState) {
     if billing.processor().is_err() {
         return;
     }
     let left = match slot_changes::list_left(&billing.store, billing.clock.now(), LEFT_MAX).await {
         Ok(left) => left,
-        Err(error) => return tracing::warn!(%error, "open changes of slots could not be read"),
+        Err(error) => return tracing::warn!(%error, "open slot changes could not be read"),
     };
     for change in left {
         if let Err(error) = resume(billing, &change).await {
-            tracing::warn!(%error, change.id = %change.id, "a change of slots is still open or failed");
+            tracing::warn!(%error, change.id = %change.id, "a slot change is still open or has failed");
         }
     }
 }
@@ -99,7 +101,8 @@ async fn make_now(billing: &BillingState, wish: &ChangeRequest) -> Result<Change
     }
     if let Some(open) = slot_changes::find_open(&billing.store, wish.customer).await? {
         let ended = resume(billing, &open).await;
-        // Whoever repeats what is open gets its end; anybody else goes on once it has one.
+        // A repetition of the open change gets its result. Any other request continues once the
+        // open change is closed.
         if wish.is_of(&open) {
             return ended;
         }
@@ -127,7 +130,7 @@ async fn make_now(billing: &BillingState, wish: &ChangeRequest) -> Result<Change
     Err(PaymentProblem::ChangeInProgress.into())
 }
 
-/// The change that an earlier attempt at the same request made.
+/// The change that an earlier attempt of the same request made.
 async fn made_before(
     billing: &BillingState,
     wish: &ChangeRequest,
@@ -137,7 +140,8 @@ async fn made_before(
     Ok(found.filter(|change| change.customer == wish.customer))
 }
 
-/// What became of it, or becomes of it now. While somebody else carries it out its outcome is unknown.
+/// The result of a change, continued if necessary. While another attempt owns it, the outcome is
+/// unknown.
 async fn continued(billing: &BillingState, change: &SlotChange) -> Result<ChangeResult, Failure> {
     match (change.state, &change.decline_code) {
         (SlotChangeState::Applied, _) => {
@@ -149,7 +153,7 @@ async fn continued(billing: &BillingState, change: &SlotChange) -> Result<Change
         (SlotChangeState::Failed, None) => Err(PaymentProblem::ChangeInProgress.into()),
         (SlotChangeState::Open, _) => match resume(billing, change).await {
             Err(Failure::Payment(PaymentProblem::ChangeInProgress)) => {
-                let reason = "another attempt carries it out".to_owned();
+                let reason = "another attempt is in progress".to_owned();
                 Err(PaymentProblem::ChangeUnknown(reason).into())
             }
             ended => ended,
@@ -157,7 +161,7 @@ async fn continued(billing: &BillingState, change: &SlotChange) -> Result<Change
     }
 }
 
-/// Takes an open change over, if nobody has it, and carries it out.
+/// Takes over an open change that no attempt owns, and carries it out.
 async fn resume(billing: &BillingState, change: &SlotChange) -> Result<ChangeResult, Failure> {
     let now = billing.clock.now();
     let until = now.plus_seconds(LEASE_S);
@@ -167,7 +171,7 @@ async fn resume(billing: &BillingState, change: &SlotChange) -> Result<ChangeRes
     }
 }
 
-/// Sends the requests of a change, from the one that it has come to, and writes down what became of them.
+/// Sends the remaining requests of a change and records their results.
 async fn carry_out(billing: &BillingState, change: &SlotChange) -> Result<ChangeResult, Failure> {
     match change.step {
         ChangeStep::TakeBack => {
@@ -184,7 +188,8 @@ async fn carry_out(billing: &BillingState, change: &SlotChange) -> Result<Change
     }
 }
 
-/// The answer to whoever repeats a change that was refused while the pending plan was being put back.
+/// The response to a repetition of a change that was declined while the pending plan was being
+/// restored.
 fn refused_before(change: &SlotChange) -> Result<ChangeResult, Failure> {
     match &change.decline_code {
         Some(reason) => Err(PaymentProblem::Failed { decline_code: reason.clone() }.into()),
@@ -192,8 +197,8 @@ fn refused_before(change: &SlotChange) -> Result<ChangeResult, Failure> {
     }
 }
 
-/// Brings the plan's item back to the price that is paid for, which moves no money. Nothing when somebody else goes on
-/// with the change.
+/// Sets the plan's item back to the price that is paid for, which moves no money. Returns `None` if
+/// another attempt continues the change.
 async fn take_back(
     billing: &BillingState,
     change: &SlotChange,
@@ -242,7 +247,7 @@ async fn carry_out_change(
             settle(billing, change, "refused").await?;
             Err(error.into())
         }
-        // What this attempt did not do, an earlier one may have done.
+        // This attempt was not sent, but an earlier one may have been.
         Err(error) if change.attempts == 1 && is_not_sent(&error) => {
             fail(billing, change, "not_sent", None).await?;
             Err(error.into())
@@ -254,8 +259,8 @@ async fn carry_out_change(
     }
 }
 
-/// What follows from a change that was made: the credits of an upgrade come at once, and what a lowering credited is
-/// noted. Both come by themselves a little later if they cannot be had now.
+/// Follow-up of a change that was made: grants the credits of an upgrade, and records what a
+/// lowering credited. If either fails now, background work does it a little later.
 async fn follow(
     billing: &BillingState,
     change: &SlotChange,
@@ -272,14 +277,14 @@ async fn follow(
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, change.id = %change.id, "the credits of an upgrade are granted later");
+                tracing::warn!(%error, change.id = %change.id, "the credits of an upgrade could not be granted yet");
             }
         }
     }
     made
 }
 
-/// Puts the plan back that was pending before an upgrade that was not made, and closes the change.
+/// Restores the plan that was pending before a failed upgrade, and closes the change.
 async fn restore(billing: &BillingState, change: &SlotChange) -> Result<(), Failure> {
     let before = change.pending_before().unwrap_or_default();
     let sent = send_plan(billing, change, before, "slot_again").await;
@@ -292,10 +297,10 @@ async fn restore(billing: &BillingState, change: &SlotChange) -> Result<(), Fail
         return Err(PaymentProblem::ChangeInProgress.into());
     }
     if let Err(error) = sent {
-        tracing::warn!(%error, change.id = %change.id, "a pending plan may not have been put back");
+        tracing::warn!(%error, change.id = %change.id, "a pending plan may not have been restored");
     }
     if let Err(error) = read_again(billing, change).await {
-        tracing::warn!(%error, change.id = %change.id, "a subscription is read again later");
+        tracing::warn!(%error, change.id = %change.id, "a subscription could not be read again yet");
     }
     let code = change.failure.as_deref().unwrap_or("not_done");
     close_failed(billing, change, code, change.decline_code.as_deref()).await
@@ -328,8 +333,9 @@ async fn shows_plan_at(
     Ok(item.is_some_and(|item| item.price_id == price))
 }
 
-/// Reads the subscription, which closes the change if it shows it. What it does not show by now was not done, or was
-/// changed again since: then the change is closed with this word, and the limits are the processor's in any case.
+/// Reads the subscription, which closes the change if it shows the change. If not, it was not made,
+/// or something changed it again since: the change is closed with the code `otherwise`. Either way
+/// the limits follow the processor.
 async fn settle(
     billing: &BillingState,
     change: &SlotChange,
@@ -343,13 +349,13 @@ async fn settle(
         return Ok(());
     }
     match otherwise {
-        // It was made: nothing of what was before is put back.
+        // The change was made, so nothing from before it is restored.
         SUPERSEDED => close_failed(billing, change, otherwise, None).await,
         _ => fail(billing, change, otherwise, None).await,
     }
 }
 
-/// The processor may or may not have carried the change out.
+/// Handles a request of which it is unknown whether the processor carried it out.
 async fn unknown(
     billing: &BillingState,
     change: &SlotChange,
@@ -367,13 +373,13 @@ async fn unknown(
     Err(PaymentProblem::ChangeUnknown(chain(&error)).into())
 }
 
-/// Leaves a change to whoever comes next, or to the background work a little later.
+/// Releases a change to the next request of the customer, or to the background work a little later.
 async fn release(billing: &BillingState, change: &SlotChange) -> Result<(), Failure> {
     let again: Timestamp = billing.clock.now().plus_seconds(AGAIN_AFTER_S);
     Ok(slot_changes::release(&billing.store, change, again).await?)
 }
 
-/// An error and its causes as one sentence.
+/// An error and its cause in one sentence.
 fn chain(error: &ProcessorError) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
@@ -394,8 +400,8 @@ async fn is_open(billing: &BillingState, change: &SlotChange) -> Result<bool, Fa
     Ok(found.is_some_and(|found| found.state == SlotChangeState::Open))
 }
 
-/// Ends a change that was not made. A plan that was pending before it is put back first; if that cannot be done now, the
-/// background work goes on with it.
+/// Ends a change that was not made. A plan that was pending before is restored first; if that fails
+/// now, the background work continues.
 async fn fail(
     billing: &BillingState,
     change: &SlotChange,
@@ -410,7 +416,7 @@ async fn fail(
     let begun = slot_changes::begin_restore(&billing.store, change, failure, until).await?;
     let Some(restoring) = begun else { return Ok(()) };
     if let Err(error) = restore(billing, &restoring).await {
-        tracing::warn!(%error, change.id = %change.id, "a pending plan is put back later");
+        tracing::warn!(%error, change.id = %change.id, "a pending plan could not be restored yet");
     }
     Ok(())
 }
@@ -422,7 +428,7 @@ async fn close_failed(
     decline_code: Option<&str>,
 ) -> Result<(), Failure> {
     let failure = slot_changes::SlotChangeFailure { code, decline_code, at: billing.clock.now() };
-    // The places that it was to give up are there again, and accounts that waited get them.
+    // The slots that it was to give up stay, and waiting accounts get them.
     let note =
         audit::noting_activated((&billing.clock, &billing.random), change.customer, &change.actor);
     let shifts =

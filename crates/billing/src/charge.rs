@@ -1,7 +1,8 @@
-//! One click: the saved card is charged while the customer is there, who may have to authenticate.
+//! One click: the saved card is charged while the customer is present and can authenticate.
 //!
-//! The order is committed before the request leaves. A request whose outcome is unknown leaves the order pending, and
-//! whoever asks again for the same pack continues that order with the same request, so that nothing is paid twice.
+//! The order is committed before the request is sent. If the outcome of the request is unknown, the
+//! order stays pending, and the next charge of the same pack continues that order with the same
+//! request, so that nothing is paid twice.
 
 use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
 use clients::processor::{CustomerPresence, NewIntent, PaymentDecline, ProcessorError};
@@ -20,57 +21,58 @@ use super::lost::{self, FoundPayment};
 use super::opening::{self, PackPurchase};
 use crate::BillingState;
 
-/// Within this many seconds the processor has answered a charge; one that is open after that waits for its customer or bank.
+/// The time in which the processor answers a charge. One that is still open then waits for its
+/// customer or bank.
 const ANSWER_WITHIN_S: i64 = 10;
 const NO_PAYMENT: Failure =
-    Failure::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
+    Failure::NotFound("there is no payment with that id; `POST /v1/billing/charge` creates one");
 
-/// A charge: the order that it pays, and how it stands.
+/// A charge: its order and its state.
 pub struct PackCharge {
     /// The order.
     pub order: OrderId,
-    /// How it stands.
+    /// The state of the charge.
     pub state: ChargeState,
 }
 
-/// How a charge stands.
+/// The state of a charge.
 pub enum ChargeState {
-    /// Paid, and granted.
+    /// Paid, and its credits are granted.
     Paid(PaymentReceipt),
-    /// The bank wants the customer to authenticate.
+    /// The bank requires the customer to authenticate.
     ActionRequired(RequiredAction),
-    /// The bank takes its time; an event tells the end.
+    /// The bank is still processing it; an event will report the result.
     Processing {
         /// The payment intent.
         intent: String,
     },
 }
 
-/// What a browser needs to let the customer authenticate a payment.
+/// What a browser needs so that the customer can authenticate a payment.
 pub struct RequiredAction {
     /// The payment intent, to be confirmed afterwards.
     pub intent: String,
-    /// For the customer's browser, and for nothing else.
+    /// Only for the customer's browser.
     pub client_secret: ClientSecret,
     /// The card that pays.
     pub payment_method: Option<String>,
-    /// When the payment is given up.
+    /// When the payment is canceled.
     pub until: Timestamp,
 }
 
-/// How the payment of an order stands, where nothing is changed by looking.
+/// The state of an order's payment, read without changing anything.
 pub enum PaymentStanding {
-    /// The bank wants the customer.
+    /// The bank requires the customer to authenticate.
     Waiting(RequiredAction),
-    /// It is under way, or was paid a moment ago.
+    /// It is being processed, or was paid a moment ago.
     Processing,
-    /// Paid, and granted.
+    /// Paid, and its credits are granted.
     Paid,
-    /// Declined or given up.
+    /// Declined or canceled.
     Over,
 }
 
-/// Charges the saved card for a pack, or continues the charge of that pack that is under way.
+/// Charges the saved card for a pack, or continues the charge of that pack that is in progress.
 pub async fn charge(
     billing: &BillingState,
     customer: CustomerId,
@@ -92,13 +94,15 @@ pub async fn charge(
     if let Some(state) = carry_on(billing, &order).await? {
         return Ok(PackCharge { order: order.id, state });
     }
-    // An old order whose request never arrived is closed by now; this is the next one.
+    // If it was an old order whose request never arrived, it is closed now, and this opens the next
+    // one.
     let next = opening::open(billing, &purchase).await?;
     let state = carry_on(billing, &next).await?.ok_or(PaymentProblem::ChangeInProgress)?;
     Ok(PackCharge { order: next.id, state })
 }
 
-/// Grants a payment that the customer has authenticated, if it is paid. A payment of somebody else does not exist.
+/// Grants a payment that the customer has authenticated, if it is paid. Another customer's payment
+/// is reported as missing.
 pub async fn confirm(
     billing: &BillingState,
     customer: CustomerId,
@@ -122,7 +126,7 @@ pub async fn confirm(
     Ok(PackCharge { order: order.id, state })
 }
 
-/// The same for the payment of this order.
+/// Confirms the payment of this order.
 pub async fn confirm_order(billing: &BillingState, order: &Order) -> Result<ChargeState, Failure> {
     if order.state == OrderState::Pending && order.payment.is_none() {
         return Err(NO_PAYMENT);
@@ -130,7 +134,7 @@ pub async fn confirm_order(billing: &BillingState, order: &Order) -> Result<Char
     carry_on(billing, order).await?.ok_or(NO_PAYMENT)
 }
 
-/// How the payment of an order stands.
+/// The state of an order's payment.
 pub async fn look(billing: &BillingState, order: &Order) -> Result<PaymentStanding, Failure> {
     let intent = match (order.state, &order.payment) {
         (OrderState::Pending, Some(intent)) => billing.processor()?.retrieve_intent(intent).await?,
@@ -152,7 +156,8 @@ pub async fn look(billing: &BillingState, order: &Order) -> Result<PaymentStandi
     })
 }
 
-/// A charge that keeps another one of the same pack from beginning, as it stands by what is known here.
+/// The problem reported for a charge in progress, which prevents another charge of the same pack.
+/// It uses only what is stored here.
 pub(super) fn under_way(billing: &BillingState, order: Order) -> PaymentProblem {
     let is_young = billing.clock.now() < order.created_at.plus_seconds(ANSWER_WITHIN_S);
     let phase = match order.payment {
@@ -169,7 +174,7 @@ pub(super) fn under_way(billing: &BillingState, order: Order) -> PaymentProblem 
     })
 }
 
-/// When a payment that waits for its customer is given up.
+/// When a payment that waits for its customer is canceled.
 pub fn waits_until(order: &Order) -> Timestamp {
     let seconds = match order.channel {
         OrderChannel::TopUp => WAIT_S,
@@ -185,13 +190,14 @@ fn action(order: &Order, intent: PaymentIntent) -> Option<RequiredAction> {
     Some(RequiredAction { intent: intent.id, client_secret, payment_method, until })
 }
 
-/// Brings an order to its end, or as far as it goes. Nothing when it turned out that the processor never heard of it;
-/// it is closed then.
+/// Brings an order to its end, or as far as possible now. Returns `None` if the processor never
+/// received its request; the order is closed then.
 async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<ChargeState>, Failure> {
     match order.state {
         OrderState::Paid | OrderState::Refunded => {
             let receipt = payments::receipt(&billing.store, order.id).await?;
-            let lost = || Failure::Internal(format!("{} is paid by nothing", order.id));
+            let lost =
+                || Failure::Internal(format!("the payment of order {} is missing", order.id));
             return receipt.map(ChargeState::Paid).map(Some).ok_or_else(lost);
         }
         OrderState::Failed | OrderState::Expired => {
@@ -213,7 +219,7 @@ async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<Charge
     }
 }
 
-/// Sends the charge. Sent again with the same order, the processor gives the same answer.
+/// Sends the charge. The processor returns the same response when the same order is sent again.
 async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, Failure> {
     let card = order.payment_method.as_deref().ok_or(PaymentProblem::NoSavedCard)?;
     let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
@@ -239,7 +245,7 @@ async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, F
             store::cards::remove_detached(&billing.store, card, billing.clock.now()).await?;
             Err(PaymentProblem::NoSavedCard.into())
         }
-        // Nothing is certain, or another try may succeed: the order stays open for it.
+        // The outcome is unknown, or a retry may succeed: the order stays open.
         Err(error) => Err(error.into()),
     }
 }
@@ -263,7 +269,7 @@ async fn close(billing: &BillingState, order: &Order, reason: &str) -> Result<()
     Ok(())
 }
 
-/// What an intent, as the processor has it, means for the customer.
+/// What an intent, as read from the processor, means for the customer.
 async fn answer(
     billing: &BillingState,
     order: &Order,
@@ -276,7 +282,8 @@ async fn answer(
         }
         FulfilmentOutcome::Open => {
             let id = intent.id.clone();
-            // The bank refused an automatic charge for want of the customer: it can still be confirmed.
+            // The bank refused an automatic charge because the customer was absent: it can still be
+            // confirmed.
             let is_refused = intent.status == IntentStatus::RequiresPaymentMethod;
             let waits = intent.status == IntentStatus::RequiresAction
                 || is_refused && order.channel == OrderChannel::TopUp;
@@ -284,7 +291,7 @@ async fn answer(
             Ok(action.map_or(ChargeState::Processing { intent: id }, ChargeState::ActionRequired))
         }
         FulfilmentOutcome::NotOurs | FulfilmentOutcome::Unmatched => {
-            Err(Failure::Internal(format!("the payment {} is not what was ordered", intent.id)))
+            Err(Failure::Internal(format!("the payment {} does not match its order", intent.id)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A pack on the processor's page: the order, then the page.
+//! Buying a pack on the processor's page: the order is opened first, then the page.
 
 use clients::processor::objects::SessionStatus;
 use clients::processor::{CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout};
@@ -14,7 +14,7 @@ use super::payer;
 use crate::BillingState;
 
 const ENDED: Failure = Failure::Gone(
-    "the checkout of this Idempotency-Key has ended; begin another one with a new key",
+    "the checkout of this Idempotency-Key has ended; start another one with a new key",
 );
 
 /// A page on which the order can be paid.
@@ -27,7 +27,7 @@ pub struct CheckoutPage {
     pub order: OrderId,
 }
 
-/// Begins a checkout. The same `Idempotency-Key` gives the same page as long as it is open.
+/// Starts a checkout. The same `Idempotency-Key` returns the same page while it is open.
 pub async fn begin(
     billing: &BillingState,
     customer: CustomerId,
@@ -58,7 +58,7 @@ pub async fn begin(
     }
 }
 
-/// Opens the page. Asked again with the same order, the processor gives the same page.
+/// Opens the page. The processor returns the same page when the same order is sent again.
 async fn open_page(
     billing: &BillingState,
     order: &Order,
@@ -94,7 +94,7 @@ async fn open_page(
     Ok(CheckoutPage { url, session: session.id, order: order.id })
 }
 
-/// The page of an order that was begun before.
+/// The page of an order that was opened before.
 async fn again(
     billing: &BillingState,
     order: &Order,

@@ -1,11 +1,11 @@
-//! What the processor holds for a customer: its balance, and what waits for the next invoice.
+//! What the processor owes a customer: its balance, and the items that wait for the next invoice.
 
 use failures::Failure;
 
 use crate::BillingState;
 
-/// The customer's credit at the processor, in cents: its balance and the items that wait for the next invoice. 0 where the
-/// customer owes.
+/// The customer's credit at the processor, in cents: its balance and the items that wait for the
+/// next invoice. 0 if the customer owes money.
 pub(super) async fn of_payer(billing: &BillingState, payer: &str) -> Result<i64, Failure> {
     let processor = billing.processor()?;
     let balance = processor.retrieve_customer(payer).await?.balance;
@@ -24,7 +24,7 @@ pub(super) async fn of_payer(billing: &BillingState, payer: &str) -> Result<i64,
     Ok(balance.saturating_add(waiting).saturating_neg().max(0))
 }
 
-/// The same of whoever paid with this payment intent.
+/// The same for the customer who paid with this payment intent.
 pub(super) async fn of_payer_of(billing: &BillingState, intent: &str) -> Result<i64, Failure> {
     let customer = store::payments::payer_of(&billing.store, intent).await?;
     let Some(customer) = customer else { return Ok(0) };

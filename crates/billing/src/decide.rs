@@ -1,5 +1,5 @@
-//! What a wish means for the subscription as it is: which items change, whether the difference is paid at once, and
-//! what is refused before the processor is asked.
+//! What a requested change means for the current subscription: which items change, whether the
+//! difference is paid immediately, and what is refused before the processor is called.
 
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
@@ -20,38 +20,39 @@ use super::period::{self, SubscriptionPeriod};
 use super::{plan_changes, plans};
 use crate::BillingState;
 
-/// The most extra slots of one platform.
+/// The maximum number of extra slots on one platform.
 pub const SLOTS_MAX: i64 = 1_000;
-/// So long a change costs what a preview said.
+/// How long a preview's price holds.
 pub const PREVIEW_HOLDS_S: i64 = 600;
 
 /// What a customer asks for.
 #[derive(Debug, Clone)]
 pub struct ChangeRequest {
-    /// The id that the change gets; with one, a change of that id is this one and is not made again.
+    /// The id that the change will have. If a change with this id exists, it is this one, and is
+    /// not made again.
     pub id: Option<ChangeId>,
-    /// Who asks.
+    /// The customer who asks.
     pub customer: CustomerId,
-    /// By which key or session, for the audit list.
+    /// The key or session that asks, for the audit list.
     pub actor: String,
-    /// The account that gets a place first.
+    /// The account that gets a slot first.
     pub creator: Option<CreatorId>,
-    /// What is to be.
+    /// The requested state.
     pub target: Target,
 }
 
-/// What is to be.
+/// The requested state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// So many extra slots on a platform.
+    /// This number of extra slots on a platform.
     Slots(Platform, i64),
-    /// One extra slot less on the first platform and one more on the second.
+    /// One extra slot fewer on the first platform and one more on the second.
     Switch(Platform, Platform),
     /// Another plan.
     Plan(String),
 }
 
-/// Items that change, and how.
+/// The items that change, and how.
 pub struct ChangeDecision {
     /// What is changed.
     pub kind: SlotChangeKind,
@@ -64,7 +65,7 @@ pub struct ChangeDecision {
 }
 
 impl ChangeRequest {
-    /// Whether an open change is this wish.
+    /// Whether an open change is the requested one.
     pub fn is_of(&self, change: &SlotChange) -> bool {
         let on = |place: usize| change.items.get(place).and_then(|item| item.platform);
         let first = change.items.first();
@@ -85,7 +86,7 @@ impl ChangeRequest {
     }
 }
 
-/// The change that a wish needs, from the newest state that is known; nothing when it is so already.
+/// The change needed for a request, from the newest known state; `None` if nothing needs to change.
 pub async fn decide(
     billing: &BillingState,
     wish: &ChangeRequest,
@@ -112,7 +113,7 @@ pub async fn decide(
     }))
 }
 
-/// The subscription of a customer, if it is not over.
+/// The subscription of a customer, unless it has ended.
 pub async fn subscription(
     billing: &BillingState,
     customer: CustomerId,
@@ -122,7 +123,7 @@ pub async fn subscription(
     Ok(live.ok_or(PaymentProblem::NoSubscription)?)
 }
 
-/// Which items of the subscription a target changes; none when it is so already.
+/// The items of the subscription that the target changes; `None` if nothing needs to change.
 pub async fn items(
     billing: &BillingState,
     view: &SubscriptionView,
@@ -184,7 +185,7 @@ async fn switch(
     })
 }
 
-/// Whether the money for this period's slots is here: a credit is given only for time that was paid.
+/// Whether this period's slots are paid for: only paid time is credited.
 async fn time_is_paid(billing: &BillingState, view: &SubscriptionView) -> Result<bool, Failure> {
     let (Some(subscription), Some(start), Some(end)) =
         (view.subscription_id.as_deref(), view.period_start, view.period_end)
@@ -199,7 +200,8 @@ async fn time_is_paid(billing: &BillingState, view: &SubscriptionView) -> Result
     Ok(period::slots_are_paid(&period::invoices(billing, period).await?))
 }
 
-/// More is sold on a paid subscription alone; less is taken back while the subscription gives something.
+/// Raises need a paid subscription; lowering only needs one that still entitles the customer to
+/// something.
 const fn refuse_unpaid(
     status: SubscriptionStatus,
     decision: &ChangeDecision,
@@ -226,7 +228,7 @@ async fn slot_item(
         (Some(item), _) => item.price_id.clone(),
         (None, Some(offered)) => plans::price(billing, offered).await?,
         (None, None) => {
-            let message = format!("this deployment sells no extra slots on {platform}");
+            let message = format!("extra slots on {platform} are not for sale here");
             return Err(
                 FieldProblem::new("body", "platform", FieldErrorKind::NotAllowed, message).into()
             );
@@ -249,8 +251,8 @@ async fn slot_item(
     })
 }
 
-/// The instant that the difference is counted from: the one of the preview of the same change, or now; always within
-/// the period, whatever the clocks say.
+/// The second from which the difference is counted: that of a preview of the same change, or now.
+/// It is always within the period, even if the clocks differ.
 async fn proration_date(
     billing: &BillingState,
     wish: &ChangeRequest,
@@ -269,7 +271,7 @@ async fn proration_date(
 }
 
 impl Target {
-    /// What a preview of this change is remembered as: what changes, and what it becomes.
+    /// The key under which a preview of this change is stored: what changes, and the new value.
     pub(super) fn told_as(&self, decision: &ChangeDecision) -> (String, String) {
         match self {
             Self::Slots(platform, count) => (platform.to_string(), count.to_string()),
@@ -286,7 +288,7 @@ impl Target {
     }
 }
 
-/// The nearest second of the period.
+/// The date, moved into the period if it lies outside.
 pub fn within(view: &SubscriptionView, date: i64) -> i64 {
     let start = view.period_start.map_or(date, Timestamp::unix_seconds);
     let end = view.period_end.map_or(date, |end| end.unix_seconds().saturating_sub(1));

@@ -1,7 +1,8 @@
-//! From what the processor says to what the books say: the object is read, and what was paid is granted, once.
+//! From the processor's state to the ledger: the object is read, and what was paid is granted once.
 //!
-//! Called by the webhook, the charge, its confirmation, the page that comes back, the reconciler and auto top-up, in
-//! any order and at once. Which of them comes first makes no difference.
+//! Called by the webhook, the charge, its confirmation, the success page, the reconciler and
+//! automatic top-up, in any order and concurrently. The result does not depend on which of them
+//! comes first.
 
 use clients::processor::ProcessorError;
 use clients::processor::objects::{CheckoutSession, IntentStatus, PaymentIntent, SessionStatus};
@@ -16,21 +17,21 @@ use store::unmatched::UnmatchedMoney;
 use super::{cards, invoices, subscriptions, top_ups};
 use crate::BillingState;
 
-/// What became of a payment.
+/// The result of handling a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FulfilmentOutcome {
-    /// Its credits are granted, now or before.
+    /// Its credits are granted, now or earlier.
     Granted(PaymentReceipt),
-    /// It is not paid, and may still be.
+    /// It is not paid yet, but may still be.
     Open,
-    /// It was declined or given up.
+    /// It was declined or canceled.
     Ended {
-        /// The processor's word for why.
+        /// The processor's reason.
         reason: String,
     },
-    /// It is not about an order of ours.
+    /// It does not belong to an order of ours.
     NotOurs,
-    /// It is not what was ordered; it is noted for somebody to look at.
+    /// It does not match its order; it is recorded for the operator.
     Unmatched,
 }
 
@@ -58,12 +59,12 @@ pub async fn fulfil_session(
     }
 }
 
-/// Takes note of an intent as it was read from the processor.
+/// Handles an intent as it was read from the processor.
 pub async fn take_intent(
     billing: &BillingState,
     intent: &PaymentIntent,
 ) -> Result<FulfilmentOutcome, Failure> {
-    // Intents that pay invoices carry nothing of ours.
+    // Intents that pay invoices carry no order id.
     let Some(named) = intent.metadata.get("order_id") else {
         return Ok(FulfilmentOutcome::NotOurs);
     };
@@ -85,7 +86,7 @@ pub async fn take_intent(
     }
 }
 
-/// Takes note of a session as it was read from the processor, with its payment.
+/// Handles a checkout session as it was read from the processor, with its payment.
 pub async fn take_session(
     billing: &BillingState,
     session: &CheckoutSession,
@@ -117,7 +118,7 @@ pub async fn take_session(
     }
     let is_over = match session.status {
         SessionStatus::Expired => true,
-        // A slow payment that came to nothing; while the page is open another card may be tried.
+        // A delayed payment that failed. While the page is open, the customer may try another card.
         SessionStatus::Complete => {
             intent.and_then(|intent| intent.object()).is_some_and(|intent| {
                 matches!(
@@ -142,7 +143,7 @@ pub async fn take_session(
     Ok(FulfilmentOutcome::Ended { reason: reason.to_owned() })
 }
 
-/// Tells somebody of money that was not booked.
+/// Records a payment that could not be granted, and alerts the operator.
 pub async fn note_unmatched(
     billing: &BillingState,
     object: &str,
@@ -155,7 +156,7 @@ pub async fn note_unmatched(
     Ok(())
 }
 
-/// The alarm for money that was not booked: once for each object and reason.
+/// Alerts the operator to a payment that could not be granted, once for each object and reason.
 pub fn tell_unmatched(object: &str, reason: Mismatch, details: &str, is_new: bool) {
     if is_new {
         metrics::payment_unmatched(reason);
@@ -163,7 +164,7 @@ pub fn tell_unmatched(object: &str, reason: Mismatch, details: &str, is_new: boo
             payment.object = object,
             reason = reason.as_str(),
             details,
-            "money of the processor's was not booked"
+            "a payment at the processor could not be matched"
         );
     }
 }
@@ -174,7 +175,7 @@ async fn grant(
     intent: &PaymentIntent,
 ) -> Result<FulfilmentOutcome, Failure> {
     let Ok(order) = named.parse::<OrderId>() else {
-        let details = "its order_id is no id of ours";
+        let details = "its order_id is not a valid order id";
         note_unmatched(billing, &intent.id, Mismatch::UnknownOrder, details).await?;
         return Ok(FulfilmentOutcome::Unmatched);
     };
@@ -197,14 +198,14 @@ async fn grant(
     Ok(told(&paid, payments::fulfil(&billing.store, &paid).await?))
 }
 
-/// What was paid, before discounts and without tax, and the tax.
+/// The price paid, before discounts and without tax, and the tax.
 struct PaidPrice {
     subtotal_cents: i64,
     tax_cents: i64,
 }
 
-/// What of a payment was the price of its order. On a hosted page a discount and tax may make what is charged another
-/// amount: what the page sold counts, not what arrived.
+/// The part of a payment that is the price of its order. On the processor's page, discounts and tax
+/// may change the amount charged: the subtotal counts.
 async fn price_of(
     billing: &BillingState,
     order: OrderId,
@@ -230,7 +231,7 @@ async fn price_of(
     })
 }
 
-/// What the books said of a payment, counted, and told where somebody must look.
+/// The result for the caller. It is counted, and the operator is alerted if necessary.
 pub fn told(paid: &NewPayment<'_>, fulfilled: PaymentOutcome) -> FulfilmentOutcome {
     match fulfilled {
         PaymentOutcome::Granted(receipt) => {
@@ -249,8 +250,9 @@ pub fn told(paid: &NewPayment<'_>, fulfilled: PaymentOutcome) -> FulfilmentOutco
     }
 }
 
-/// A payment that was declined or cancelled. On a hosted page another card may be tried, so only its cancellation
-/// closes the order; what becomes of a top-up is decided where its attempts are counted.
+/// Handles a payment that was declined or canceled. On the processor's page the customer may try
+/// another card, so only a cancellation closes the order. The attempts of a top-up are counted in
+/// `top_ups`.
 async fn end(
     billing: &BillingState,
     named: &str,
@@ -287,7 +289,7 @@ async fn end(
     })
 }
 
-/// The order that an object names, if it is of the one who pays.
+/// The order that an object names, if the same customer pays.
 async fn order_of(
     billing: &BillingState,
     named: &str,
@@ -298,7 +300,7 @@ async fn order_of(
     Ok(found.filter(|order| payer == Some(order.processor_customer.as_str())))
 }
 
-/// The card that paid is the one for later charges. That it cannot be remembered does not undo the payment.
+/// Saves the card that paid for later charges. A failure to save it does not undo the payment.
 async fn remember_card(
     billing: &BillingState,
     session: &CheckoutSession,

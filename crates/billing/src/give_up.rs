@@ -1,10 +1,11 @@
-//! Giving up: when a subscription has ended, its open invoices are voided. So is an invoice of a live subscription that the
-//! processor has stopped trying while a later one is paid.
+//! Voiding: when a subscription has ended, its open invoices are voided. So is an invoice of a live
+//! subscription that the processor no longer retries while a later invoice is paid.
 //!
-//! After its last try to be paid the processor ends a subscription and leaves the invoices open. Nobody has what they
-//! sell, so nobody should pay them any more. Voiding returns what the customer's balance had paid of an invoice. Credit
-//! among its lines (slots that were lowered before) would be lost with it: that is put back onto the balance by us. An
-//! invoice that the processor still tries to be paid is left alone.
+//! After its last retry the processor ends a subscription and leaves its invoices open. The
+//! customer does not have what they sell, so they should not be paid any more. Voiding returns the
+//! part that the customer's balance had paid. Credit among an invoice's lines (from lowered slots)
+//! would be lost, so we add it to the balance. An invoice that the processor still retries is left
+//! alone.
 
 use clients::processor::objects::{
     InvoiceLine, InvoiceStatus, LineParentKind, ProcessorInvoice, SubscriptionStatus,
@@ -17,11 +18,11 @@ use store::ended_subscriptions::{self, EndedSubscription, VoidedInvoice};
 use super::period;
 use crate::BillingState;
 
-/// The metadata by which a movement of the balance says which invoice it is for.
+/// The metadata key that links a balance transaction to the voided invoice.
 const VOIDED_KEY: &str = "voided_invoice";
-/// Seconds until the background work looks again at what was left.
+/// Seconds until the background work looks at unfinished subscriptions again.
 const AGAIN_AFTER_S: i64 = 600;
-/// Subscriptions that one round of the background work looks at.
+/// The number of subscriptions that one round of the background work looks at.
 const LEFT_MAX: i64 = 20;
 
 /// A customer, here and at the processor.
@@ -42,8 +43,9 @@ impl PayingCustomer<'_> {
     }
 }
 
-/// Gives up an invoice that the processor has stopped trying, unless it is the latest of its subscription: with that one
-/// the subscription itself is unpaid, and the processor decides when it ends.
+/// Voids invoices that the processor no longer retries, except the latest of the subscription:
+/// while that one is open the subscription itself is unpaid, and the processor decides when it
+/// ends.
 pub(super) async fn tries_ended(
     billing: &BillingState,
     payer: PayingCustomer<'_>,
@@ -53,22 +55,23 @@ pub(super) async fn tries_ended(
     ended_subscriptions::note(&billing.store, std::slice::from_ref(&live), billing.clock.now())
         .await?;
     if let Err(error) = give_up(billing, &live).await {
-        tracing::warn!(%error, subscription, "an invoice that is tried no more is voided later");
+        tracing::warn!(%error, subscription, "an invoice that is no longer retried could not be voided yet");
     }
     Ok(())
 }
 
-/// Gives up the subscriptions of a customer that have ended. What cannot be done now is left to the background work.
+/// Voids the open invoices of subscriptions that have ended. What fails now is left to the
+/// background work.
 pub(super) async fn follow(billing: &BillingState, payer: PayingCustomer<'_>, ended: &[String]) {
     if ended.is_empty() {
         return;
     }
     if let Err(error) = give_up_all(billing, payer, ended).await {
-        tracing::warn!(%error, customer.id = %payer.customer, "open invoices are voided later");
+        tracing::warn!(%error, customer.id = %payer.customer, "open invoices could not be voided yet");
     }
 }
 
-/// Goes on with what was left.
+/// Continues unfinished work.
 pub async fn resume_left(billing: &BillingState) {
     if billing.processor().is_err() {
         return;
@@ -81,7 +84,7 @@ pub async fn resume_left(billing: &BillingState) {
     };
     for ended in left {
         if let Err(error) = give_up(billing, &ended).await {
-            tracing::warn!(%error, subscription = ended.subscription_id, "open invoices are voided later");
+            tracing::warn!(%error, subscription = ended.subscription_id, "open invoices could not be voided yet");
         }
     }
 }
@@ -99,7 +102,7 @@ async fn give_up_all(
     Ok(())
 }
 
-/// Voids what is open of a subscription that has ended, and remembers when nothing is.
+/// Voids the open invoices of a subscription, and records when none is left.
 async fn give_up(billing: &BillingState, ended: &EndedSubscription) -> Result<(), Failure> {
     let id = ended.subscription_id.as_str();
     ended_subscriptions::look_later(&billing.store, id, billing.clock.now()).await?;
@@ -124,14 +127,16 @@ async fn give_up(billing: &BillingState, ended: &EndedSubscription) -> Result<()
             .await?;
         void(billing, ended, voided).await?;
     }
-    // Of a live subscription the processor tells when the tries of another invoice have ended.
+    // For a live subscription, the processor sends an event when the retries of another invoice
+    // end.
     if !is_tried || !ended.has_ended {
         ended_subscriptions::settle(&billing.store, id, billing.clock.now()).await?;
     }
     Ok(())
 }
 
-/// The invoice by which a live subscription is paid or not; none once it is over.
+/// The invoice that decides whether a live subscription is paid; `None` once the subscription has
+/// ended.
 async fn latest_invoice(
     billing: &BillingState,
     subscription: &str,
@@ -145,7 +150,7 @@ async fn latest_invoice(
     Ok(latest.map(|invoice| invoice.id().to_owned()))
 }
 
-/// What had waited for the invoice, where that was a credit in all.
+/// The amount that had waited for this invoice, if it was a net credit.
 fn credit_among(invoice: &ProcessorInvoice, lines: &[InvoiceLine]) -> i64 {
     let is_renewal = invoice.billing_reason.as_deref() == Some("subscription_cycle");
     let waited = |line: &&InvoiceLine| {
@@ -157,7 +162,7 @@ fn credit_among(invoice: &ProcessorInvoice, lines: &[InvoiceLine]) -> i64 {
     sum.saturating_neg().max(0)
 }
 
-/// Voids an invoice and gives the credit among its lines back. Safe to repeat.
+/// Voids an invoice and returns the credit among its lines. Safe to repeat.
 async fn void(
     billing: &BillingState,
     ended: &EndedSubscription,
@@ -171,7 +176,7 @@ async fn void(
             let invoice = processor.retrieve_invoice(&voided.invoice_id).await?;
             match invoice.status {
                 InvoiceStatus::Void => {}
-                // It was paid after all: then its lines were paid with the credit.
+                // It was paid after all, and the credit was used for it.
                 InvoiceStatus::Paid => voided.returned_cents = 0,
                 _ => return Err(error.into()),
             }
@@ -188,8 +193,8 @@ async fn void(
     Ok(ended_subscriptions::finish_void(&billing.store, &voided, billing.clock.now()).await?)
 }
 
-/// Puts the credit onto the customer's balance, unless that was done: the processor forgets keys after a day, so its
-/// movements are looked through first.
+/// Adds the credit to the customer's balance, unless that was done before. The processor forgets
+/// idempotency keys after a day, so the balance transactions are searched first.
 async fn give_back(
     billing: &BillingState,
     ended: &EndedSubscription,

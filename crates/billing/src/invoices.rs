@@ -1,5 +1,5 @@
-//! Invoices of subscriptions: what each paid one sold is written down once and brings its credits, and the customer is told
-//! of a payment that failed.
+//! Invoices of subscriptions: what a paid invoice sold is recorded once and grants its credits, and
+//! the customer is notified of a failed payment.
 
 use clients::processor::ProcessorError;
 use clients::processor::objects::{InvoiceStatus, ProcessorInvoice};
@@ -62,8 +62,8 @@ pub async fn take_invoice(
     Ok(fulfil::told(&paid, payments::fulfil(&billing.store, &paid).await?))
 }
 
-/// Reads an invoice whose payment failed, or waits for the customer at its bank, and tells the customer once for each
-/// attempt.
+/// Reads an invoice whose payment failed or needs the customer to authenticate, and notifies the
+/// customer once for each attempt.
 pub async fn payment_failed(
     billing: &BillingState,
     invoice: &str,
@@ -74,7 +74,7 @@ pub async fn payment_failed(
         Err(error) => return Err(error.into()),
     };
     if invoice.status != InvoiceStatus::Open {
-        // It was paid in the meantime, or was taken back with the change that it was for.
+        // It was paid in the meantime, or voided together with its change.
         return take_invoice(billing, &invoice).await;
     }
     let payer = invoice.customer_id().unwrap_or_default();

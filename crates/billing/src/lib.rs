@@ -1,9 +1,9 @@
-//! Payments: what joins the books to the payment processor.
+//! Payments: the connection between the ledger and the payment processor.
 //!
-//! Credits are granted for a payment in one place only (`fulfil`), however the payment became known; everything here
-//! that learns of one ends there. What the processor says is read from the processor, never believed from a browser
-//! or from an event. A row is committed before the request that it is about leaves, and its id is what repeated
-//! requests are known by.
+//! Credits for a payment are granted in one place only (`fulfil`), however we hear of the payment.
+//! State is always read from the processor, never trusted from a browser or an event. A row is
+//! committed before its request is sent, and the idempotency keys of repeated requests are derived
+//! from its id.
 
 pub mod card_on_file;
 pub mod cards;
@@ -56,41 +56,41 @@ use store::Store;
 
 use crate::low_balances::LowBalances;
 
-/// What billing uses. A clone is another handle to the same.
+/// What billing uses. Cloning it is cheap.
 #[derive(Clone)]
 pub struct BillingState(Arc<BillingParts>);
 
 /// The parts of [`BillingState`].
 pub struct BillingParts {
-    /// Where payments are recorded.
+    /// Stores payments.
     pub store: Store,
-    /// Tells when payments happen and when they are given up.
+    /// Tells when payments happen and expire.
     pub clock: Clock,
-    /// Makes ids.
+    /// Generates ids.
     pub random: Random,
-    /// Where work runs that a caller who hangs up must not end.
+    /// Runs work that must continue if the caller disconnects.
     pub tasks: Tasks,
     /// Packs, plans and how they are sold.
     pub config: Arc<Config>,
-    /// How many accounts customers and plans have, besides what is paid for.
+    /// The accounts that customers and plans include, besides paid slots.
     pub allowances: Arc<AccountAllowances>,
     /// The payment processor, if one is configured.
     pub processor: Option<ProcessorClient>,
     /// Customers whose balance has just become low.
     pub low_balances: Arc<LowBalances>,
-    /// Where follow-up work is queued.
+    /// The queue for follow-up work.
     pub jobs: JobQueue,
-    /// What this node remembers of accounts.
+    /// This node's cache of accounts.
     pub cached: Arc<dyn CachedEntries>,
 }
 
 impl BillingState {
-    /// Puts the parts together.
+    /// Builds the state.
     pub fn new(parts: BillingParts) -> Self {
         Self(Arc::new(parts))
     }
 
-    /// The payment processor, or that nothing can be paid here.
+    /// The payment processor, or the problem that none is configured.
     pub fn processor(&self) -> Result<&ProcessorClient, Failure> {
         self.processor.as_ref().ok_or(Failure::Payment(PaymentProblem::NotConfigured))
     }
@@ -104,14 +104,14 @@ impl Deref for BillingState {
     }
 }
 
-/// The pack of this id. Prices come from here alone.
+/// The pack with this id. Prices are taken only from here.
 pub fn pack<'a>(billing: &'a BillingState, id: &str) -> Result<&'a Pack, Failure> {
     const NO_PACK: Failure =
-        Failure::NotFound("there is no pack of that id; `GET /v1/billing/plans` lists them");
+        Failure::NotFound("there is no pack with that id; `GET /v1/billing/plans` lists them");
     billing.config.packs.iter().find(|pack| pack.id == id).ok_or(NO_PACK)
 }
 
-/// What the processor knows the request of this kind about this row by, however often it is sent.
+/// The idempotency key of a request of this kind for this row, the same however often it is sent.
 pub fn key(kind: &str, id: impl Display) -> Result<IdempotencyKey, Failure> {
     IdempotencyKey::of(kind, id).map_err(|error| Failure::Internal(error.to_string()))
 }

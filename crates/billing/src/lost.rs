@@ -1,5 +1,5 @@
-//! Orders whose request ended without an answer, long ago: the processor no longer knows the request by its key, so
-//! what became of it is looked up before anything else is done.
+//! Old orders whose request ended without a response. The processor no longer recognises the
+//! request by its key, so its result is looked up before anything else is done.
 
 use clients::processor::ListFilter;
 use clients::processor::objects::PaymentIntent;
@@ -10,32 +10,33 @@ use store::orders::{self, Order};
 use super::fulfil;
 use crate::BillingState;
 
-/// The processor keeps keys for 24 hours at least; beyond this age no request is sent again.
+/// The processor keeps idempotency keys for at least 24 hours; a request older than this is not
+/// sent again.
 const RESENT_FOR_S: i64 = 23 * 3_600;
-/// A hosted page closes after 24 hours; an hour more is for clocks.
+/// A checkout page closes after 24 hours; the extra hour allows for clock differences.
 pub(super) const PAGE_OPEN_FOR_S: i64 = 25 * 3_600;
-/// The processor's clock may be behind ours.
+/// Allowance for a processor's clock that is behind ours.
 const CLOCKS_S: i64 = 600;
-/// Pages of a customer's payments that are looked through.
+/// The number of pages of a customer's payments that are searched.
 const PAGES_MAX: usize = 20;
-/// Orders that are looked after in one pass.
+/// The number of orders handled in one pass.
 const ORDERS_MAX: i64 = 100;
 
-/// What the processor knows of an order.
+/// The result of looking for an order's payment.
 pub(super) enum FoundPayment {
-    /// The payment that it made.
+    /// The payment that was created.
     Intent(Box<PaymentIntent>),
-    /// It never heard of it; the order is closed.
+    /// The processor never received the request; the order is closed.
     Nothing,
 }
 
-/// Whether the order's request must not be sent again.
+/// Whether the order's request is too old to be sent again.
 pub(super) fn is_old(billing: &BillingState, order: &Order) -> bool {
     billing.clock.now() >= order.created_at.plus_seconds(RESENT_FOR_S)
 }
 
-/// Looks for the payment of an old order among all of its customer's since then. There is none only if the processor
-/// never got the request: then the order is closed.
+/// Looks for the payment of an old order among all payments of its customer since then. If there is
+/// none, the processor never received the request, and the order is closed.
 pub(super) async fn find_intent(
     billing: &BillingState,
     order: &Order,
@@ -65,11 +66,11 @@ pub(super) async fn find_intent(
             }
         }
     }
-    Err(Failure::Internal(format!("{order_id} has too many payments to look through")))
+    Err(Failure::Internal(format!("the customer of {order_id} has too many payments to search")))
 }
 
-/// Looks after orders that have been pending for more than a day: grants what was paid and closes what was not. Top-ups
-/// are looked after where their attempts are counted. What fails is tried again in the next pass.
+/// Settles orders that have been pending for more than a day: grants what was paid and closes the
+/// rest. Top-ups are handled in `top_ups`. What fails is tried again in the next pass.
 pub async fn settle_old(billing: &BillingState) {
     if !billing.config.processor.is_configured() {
         return;
@@ -86,7 +87,7 @@ pub async fn settle_old(billing: &BillingState) {
             OrderChannel::TopUp => Ok(()),
         };
         if let Err(error) = settled {
-            tracing::warn!(%error, order.id = %order.id, "an old order stays pending");
+            tracing::warn!(%error, order.id = %order.id, "an old order could not be settled yet");
         }
     }
 }
@@ -97,14 +98,15 @@ async fn settle_checkout(billing: &BillingState, order: &Order) -> Result<(), Fa
     } else if let FoundPayment::Intent(intent) = find_intent(billing, order).await? {
         fulfil::take_intent(billing, &intent).await?;
     }
-    // Whatever the page's end was called, it is over; money that should still arrive pays the order all the same.
+    // The page has ended, whatever its status. Money that still arrives pays the order all the
+    // same.
     let ending = (OrderState::Expired, Some("expired"));
     orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
     Ok(())
 }
 
-/// A customer who left in the middle of authenticating may not come back: the payment is cancelled, so that it cannot
-/// be made by surprise.
+/// A customer who left while authenticating may not come back: the payment is canceled, so that it
+/// cannot succeed unexpectedly later.
 async fn settle_charge(billing: &BillingState, order: &Order) -> Result<(), Failure> {
     let intent = match &order.payment {
         Some(intent) => intent.clone(),

@@ -1,4 +1,4 @@
-//! Lots of credits: shown to customers, and ended when their time is over.
+//! Lots of credits: listed for customers, and ended when they expire.
 
 use domain::id::{CustomerId, EntryId};
 use domain::lots::Lot;
@@ -6,10 +6,10 @@ use failures::Failure;
 
 use crate::BillingState;
 
-/// Rounds of expiry at most, at a time.
+/// The maximum number of rounds in one pass.
 const ROUNDS_MAX: usize = 1_000;
 
-/// What a customer can spend, lot by lot, in the order of spending. What is over by now is ended first.
+/// A customer's available lots, in the order of spending. Expired ones are ended first.
 pub async fn list(billing: &BillingState, customer: CustomerId) -> Result<Vec<Lot>, Failure> {
     let now = billing.clock.now();
     if store::lots::is_due(&billing.store, customer, now).await? {
@@ -19,7 +19,7 @@ pub async fn list(billing: &BillingState, customer: CustomerId) -> Result<Vec<Lo
     Ok(store::lots::list(&billing.store, customer, now).await?)
 }
 
-/// Ends the lots of everybody whose time is over.
+/// Ends all expired lots of all customers.
 pub async fn expire_due(billing: &BillingState) {
     for _ in 0..ROUNDS_MAX {
         let now = billing.clock.now();

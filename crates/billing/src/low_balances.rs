@@ -1,8 +1,10 @@
-//! Whose balance has just become low: noticed where batches of calls are committed, acted on elsewhere.
+//! Customers whose balance has just become low: noticed where batches of calls are committed,
+//! handled elsewhere.
 //!
-//! The writer of the metering asks here after each commit, so it costs a look into a table for each customer of a batch,
-//! and nothing while nobody wants automatic top-up. A customer who was noticed is not noticed again until the next look
-//! at everybody, so that a balance that stays low asks the database at most so often.
+//! The metering writer reports balances here after each commit. That costs one table lookup for
+//! each customer of a batch, and nothing while no customer uses automatic top-up. A customer who
+//! was noticed is not noticed again until the next check of all customers, which limits the queries
+//! for a balance that stays low.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,17 +13,17 @@ use domain::id::CustomerId;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore};
 
-/// Charges that this node makes at once.
+/// The number of charges that this node makes concurrently.
 const AT_ONCE: usize = 16;
 
-/// What this process knows of thresholds and of balances below them.
+/// The thresholds of customers, and those whose balance fell below.
 pub struct LowBalances {
     thresholds: RwLock<HashMap<CustomerId, Credits>>,
     noticed: Mutex<HashSet<CustomerId>>,
     busy: Mutex<HashSet<CustomerId>>,
     signal: Notify,
     ended: Notify,
-    /// Places for charges.
+    /// Limits concurrent charges.
     pub(super) places: Semaphore,
 }
 
@@ -32,7 +34,7 @@ impl Default for LowBalances {
 }
 
 impl LowBalances {
-    /// No thresholds so far.
+    /// Starts without thresholds.
     pub fn new() -> Self {
         Self {
             thresholds: RwLock::default(),
@@ -44,7 +46,7 @@ impl LowBalances {
         }
     }
 
-    /// Looks at the balances that a commit has made true.
+    /// Checks the balances after a commit.
     pub fn look(&self, balances: &[(CustomerId, Credits)]) {
         let low: Vec<CustomerId> = {
             let thresholds = self.thresholds.read();
@@ -69,43 +71,43 @@ impl LowBalances {
         self.signal.notify_one();
     }
 
-    /// Begins to notice this customer, or notices it again.
+    /// Starts to watch this customer's balance, again if it was noticed before.
     pub(super) fn watch(&self, customer: CustomerId, threshold: Credits) {
         self.thresholds.write().insert(customer, threshold);
     }
 
-    /// No longer notices this customer.
+    /// Stops watching this customer's balance.
     pub(super) fn forget(&self, customer: CustomerId) {
         self.thresholds.write().remove(&customer);
     }
 
-    /// Notices exactly these from now on.
+    /// Replaces all thresholds.
     pub(super) fn watch_all(&self, thresholds: Vec<(CustomerId, Credits)>) {
         *self.thresholds.write() = thresholds.into_iter().collect();
     }
 
-    /// Waits until somebody is noticed.
+    /// Waits until a customer is noticed.
     pub(super) async fn some(&self) {
         self.signal.notified().await;
     }
 
-    /// Those who were noticed since this was asked last.
+    /// The customers noticed since the last call.
     pub(super) fn take(&self) -> Vec<CustomerId> {
         std::mem::take(&mut *self.noticed.lock()).into_iter().collect()
     }
 
-    /// Marks a customer whom this process works for. False when it does already.
+    /// Marks a customer as being worked on by this process. False if it already was.
     pub(super) fn begin(&self, customer: CustomerId) -> bool {
         self.busy.lock().insert(customer)
     }
 
-    /// The work is done.
+    /// Marks the work for a customer as done.
     pub(super) fn end(&self, customer: CustomerId) {
         self.busy.lock().remove(&customer);
         self.ended.notify_waiters();
     }
 
-    /// Waits until this process works for nobody.
+    /// Waits until this process works on no customer.
     pub(super) async fn idle(&self) {
         loop {
             let ended = self.ended.notified();
@@ -133,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn a_balance_below_its_threshold_is_noticed_once() {
+    fn balance_below_its_threshold_is_noticed_once() {
         let low = LowBalances::new();
         low.look(&[(customer(1), credits(0))]);
-        assert!(low.take().is_empty(), "nobody wants it");
+        assert!(low.take().is_empty(), "without a threshold nothing is noticed");
         low.watch_all(vec![(customer(1), credits(10)), (customer(2), credits(10))]);
 
         low.look(&[
@@ -148,7 +150,7 @@ mod tests {
 
         assert_eq!(low.take(), [customer(1)]);
         low.look(&[(customer(1), credits(7))]);
-        assert!(low.take().is_empty(), "not again before the next look at everybody");
+        assert!(low.take().is_empty(), "not noticed again before the next check of all customers");
         low.watch(customer(1), credits(10));
         low.look(&[(customer(1), credits(6))]);
         assert_eq!(low.take(), [customer(1)]);

@@ -1,4 +1,4 @@
-//! Opening an order: the row that is committed before the processor hears of a purchase.
+//! Opening an order: the row that is committed before the processor receives the purchase.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
@@ -16,14 +16,15 @@ pub(super) struct PackPurchase<'a> {
     pub(super) customer: CustomerId,
     pub(super) pack: &'a Pack,
     pub(super) channel: OrderChannel,
-    /// Who the customer is at the processor.
+    /// The customer's id at the processor.
     pub(super) payer: &'a str,
-    /// The saved card, where one is charged.
+    /// The saved card, if it is charged.
     pub(super) card: Option<&'a str>,
     pub(super) idempotency: Option<RequestKey>,
 }
 
-/// Opens the order, or gives the one that stands for it: of the same `Idempotency-Key`, or of a charge under way.
+/// Opens the order, or returns the existing one: that of the same `Idempotency-Key`, or of a charge
+/// in progress.
 pub(super) async fn open(
     billing: &BillingState,
     purchase: &PackPurchase<'_>,

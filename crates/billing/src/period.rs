@@ -1,7 +1,8 @@
-//! The invoices of the current period of a subscription: which plan it is paid for, and whether its slots are.
+//! The invoices of a subscription's current period: which plan it is paid for, and whether its
+//! slots are.
 //!
-//! The item of the subscription says what renews. What is in force until then is on invoices: the line of a plan whose
-//! period ends with the subscription's. The latest purchase counts.
+//! The subscription's item says which plan renews. The plan in force until then is on invoices: the
+//! plan's line whose period ends when the subscription's does. The latest purchase counts.
 
 use clients::processor::ListFilter;
 use clients::processor::objects::{InvoiceLine, InvoiceStatus, ProcessorInvoice};
@@ -12,7 +13,7 @@ use failures::Failure;
 use super::plans::{self, SoldItem};
 use crate::BillingState;
 
-/// An invoice of a period may be older than it by so many seconds, by the processor's clock.
+/// How many seconds an invoice may be older than the period it is for, by the processor's clock.
 const BEFORE_S: i64 = 86_400;
 
 /// A period of a subscription.
@@ -25,7 +26,7 @@ pub(super) struct SubscriptionPeriod<'a> {
     pub(super) end: i64,
 }
 
-/// What an invoice sells or gives back of a period.
+/// What an invoice sells or returns for a period.
 #[derive(Debug, Clone)]
 pub(super) struct PeriodInvoice {
     status: InvoiceStatus,
@@ -64,8 +65,8 @@ pub(super) async fn invoices(
     Ok(found)
 }
 
-/// The version of the plan that the period is paid for, or is to be while the processor tries to be paid. Nothing where
-/// no invoice sells a plan for it.
+/// The plan version that the period is paid for, or will be if the processor's retries succeed.
+/// `None` if no invoice sells a plan for it.
 pub(super) fn paid_plan(invoices: &[PeriodInvoice]) -> Option<PlanVersion> {
     let mut paid: Option<&PlanVersion> = None;
     for invoice in invoices.iter().filter(|invoice| invoice.status != InvoiceStatus::Void) {
@@ -75,8 +76,8 @@ pub(super) fn paid_plan(invoices: &[PeriodInvoice]) -> Option<PlanVersion> {
         });
         let plans: Vec<_> = plans.collect();
         let mut debits = plans.iter().filter(|(_, cents)| *cents > 0);
-        // In a period's last seconds both lines of an upgrade may be of 0 cents: the new plan is the one that was not
-        // paid for before.
+        // In a period's last seconds both lines of an upgrade may be 0 cents: the new plan is the
+        // one that was not paid for before.
         let is_new = |version: &PlanVersion| paid.is_none_or(|it| it.price_id != version.price_id);
         let mut of_nothing = plans.iter().filter(|(version, cents)| *cents == 0 && is_new(version));
         let latest = debits.next_back().or_else(|| of_nothing.next_back());
@@ -85,7 +86,8 @@ pub(super) fn paid_plan(invoices: &[PeriodInvoice]) -> Option<PlanVersion> {
     paid.cloned()
 }
 
-/// Whether every invoice with slots of the period is paid: only then lowering them gives money back.
+/// Whether every invoice with slots of the period is paid: only then does lowering them return
+/// money.
 pub(super) fn slots_are_paid(invoices: &[PeriodInvoice]) -> bool {
     let sells_slots = |invoice: &&PeriodInvoice| {
         invoice.lines.iter().any(|line| matches!(line.bought, SoldItem::Slots(_)))
@@ -93,7 +95,7 @@ pub(super) fn slots_are_paid(invoices: &[PeriodInvoice]) -> bool {
     invoices.iter().filter(sells_slots).all(|invoice| invoice.status == InvoiceStatus::Paid)
 }
 
-/// A subscription's invoices that were made at this time or later (seconds since 1970), newest first.
+/// A subscription's invoices created at or after `created_from` (seconds since 1970), newest first.
 pub(super) async fn listed(
     billing: &BillingState,
     subscription: &str,
@@ -117,7 +119,7 @@ pub(super) async fn listed(
     }
 }
 
-/// Every line of an invoice, which carries only its first ones.
+/// Every line of an invoice; the invoice itself contains only the first ones.
 pub(super) async fn all_lines(
     billing: &BillingState,
     invoice: &ProcessorInvoice,
@@ -132,7 +134,7 @@ pub(super) async fn all_lines(
     Ok(lines)
 }
 
-/// A time of the processor's.
+/// A time from the processor, given in seconds since 1970.
 pub(super) const fn seconds(unix: i64) -> Timestamp {
     Timestamp::from_unix_micros(0).plus_seconds(unix)
 }
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_purchase_of_a_plan_is_what_the_period_is_paid_for() {
+    fn period_is_paid_for_the_plan_bought_last() {
         use InvoiceStatus::{Draft, Open, Paid, Void};
         let first = invoice(Paid, &[slots(10), plan("small", 4_900)]);
         let raise = invoice(Paid, &[plan("small", -2_450), plan("big", 9_950), slots(5)]);
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_paid_when_every_invoice_that_sells_them_is() {
+    fn slots_are_paid_when_all_their_invoices_are() {
         use InvoiceStatus::{Draft, Open, Paid, Uncollectible, Void};
         let of_plan = invoice(Open, &[plan("small", 4_900)]);
         let of_slots = |status| invoice(status, &[plan("small", 4_900), slots(10)]);

@@ -1,5 +1,5 @@
-//! What choosing a plan means. More is bought at once; less takes effect at the end of the period, since what is paid
-//! stays until then. Choosing the paid plan takes a pending one back.
+//! What choosing a plan means. An upgrade takes effect immediately; a downgrade takes effect at the
+//! end of the period, which is already paid. Choosing the paid plan withdraws a pending one.
 
 use domain::plan::PlanVersion;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
@@ -13,8 +13,8 @@ use super::decide::ChangeDecision;
 use super::plans::{self, OfferedItem, SoldItem};
 use crate::BillingState;
 
-/// The change that choosing this plan needs; none when it is so already. A plan that is not sold is 404, unless it is the
-/// paid one.
+/// The change that choosing this plan needs; `None` if nothing needs to change. A plan that is not
+/// sold is 404, unless it is the one that is paid for.
 pub(super) async fn decide(
     billing: &BillingState,
     view: &SubscriptionView,
@@ -41,7 +41,7 @@ pub(super) async fn decide(
     Ok((!wanted.is_same_offer(&next)).then_some(pending))
 }
 
-/// The version that renews.
+/// The plan version that the subscription will renew.
 pub async fn next(billing: &BillingState, item: &PaidItem) -> Result<PlanVersion, Failure> {
     if let Some(known) = plan_versions::find(&billing.store, &item.price_id).await? {
         return Ok(known);
@@ -49,7 +49,7 @@ pub async fn next(billing: &BillingState, item: &PaidItem) -> Result<PlanVersion
     match plans::bought(billing, &item.price_id, None).await? {
         SoldItem::Plan(version) => Ok(version),
         SoldItem::Slots(_) | SoldItem::Other => {
-            Err(Failure::Internal(format!("the price {} sells no plan", item.price_id)))
+            Err(Failure::Internal(format!("the price {} is not that of a plan", item.price_id)))
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Which version of a plan a price of the processor's sells.
+//! The version of a plan that a price of the processor sells.
 //!
-//! What was written down when the price was first seen counts. A price that is new here is asked: what we make says in
-//! its metadata which plan it is for, its credits and its accounts. Older prices name the plan alone; they sell what the
-//! configuration says of that plan, as long as it still costs the same.
+//! What was recorded when the price was first seen counts. A new price is read from the processor:
+//! the prices that we create name their plan, its credits and its accounts in their metadata. Older
+//! prices name only the plan; they sell what the configuration says of it, provided that it still
+//! costs the same.
 
 use clients::processor::objects::{ExpandableObject, ProcessorPrice};
 use clients::processor::{ProcessorClient, ProcessorError};
@@ -31,21 +32,22 @@ pub enum SoldItem {
     Other,
 }
 
-/// Why it is not known what a price sells.
+/// Why it is unknown what a price sells.
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownPrice {
-    /// The database does not answer.
+    /// The database could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The processor does not answer.
-    #[error("the payment processor could not be asked what its price {price_id} sells")]
+    /// The processor could not be reached.
+    #[error("the payment processor could not be asked about its price {price_id}")]
     Processor {
         /// The price.
         price_id: String,
-        /// Why.
+        /// The cause.
         source: ProcessorError,
     },
-    /// It names a plan, and neither the price nor the configuration says what it brings.
+    /// The price names a plan, but neither its metadata nor the configuration says what the plan
+    /// includes.
     #[error(
         "the payment processor's price {price_id} sells the plan `{plan_id}` for {cents} cents, and nothing says with how many \
          credits and accounts: write `monthly_credits` (a number) and `accounts` (such as \
@@ -54,9 +56,9 @@ pub enum UnknownPrice {
     Version {
         /// The price.
         price_id: String,
-        /// The plan that it names.
+        /// The plan that the price names.
         plan_id: String,
-        /// What it costs, or a question mark.
+        /// Its amount, or a question mark.
         cents: String,
     },
 }
@@ -71,21 +73,21 @@ impl From<UnknownPrice> for Failure {
     }
 }
 
-/// Where versions are looked up.
+/// The sources in which versions are looked up.
 #[derive(Clone, Copy)]
 pub struct VersionLookup<'a> {
-    /// Where versions are stored.
+    /// Stores known versions.
     pub store: &'a Store,
     /// The plans that are sold now.
     pub config: &'a Config,
-    /// None where nothing can be paid.
+    /// `None` if no processor is configured.
     pub processor: Option<&'a ProcessorClient>,
-    /// When a version that is new is written down.
+    /// The time at which a new version is recorded.
     pub now: Timestamp,
 }
 
-/// What the processor's price sells. A version that is seen for the first time is written down. Fails when the price is
-/// new and the processor cannot be asked, and for a plan whose credits nothing says.
+/// What the processor's price sells. A version seen for the first time is recorded. Fails if the
+/// price is new and the processor cannot be reached, or if it sells a plan with unknown credits.
 pub async fn bought(
     billing: &BillingState,
     price_id: &str,
@@ -94,7 +96,8 @@ pub async fn bought(
     Ok(VersionLookup::of(billing).bought(price_id, product_id).await?)
 }
 
-/// Writes down what a configured plan sells at this price. Fails when the price was first seen with other terms.
+/// Records what a configured plan sells at this price. Fails if the price was first seen with other
+/// terms.
 pub(super) async fn write_down_sold(
     billing: &BillingState,
     plan: &Plan,
@@ -113,8 +116,8 @@ pub(super) fn accounts(plan: &Plan) -> AccountCounts {
     AccountCounts::each(|platform| plan.platforms.of(platform))
 }
 
-/// What keeps the service from starting: configured prices that were first seen with other terms, and subscriptions to
-/// a version that nothing is known of.
+/// Problems that prevent the start: configured prices that were first seen with other terms, and
+/// subscriptions to an unknown version.
 pub async fn problems(versions: VersionLookup<'_>) -> Result<Vec<ConfigProblem>, StoreError> {
     let mut problems = Vec::new();
     let plans = versions.config.plans.iter().enumerate();
@@ -142,7 +145,7 @@ pub async fn problems(versions: VersionLookup<'_>) -> Result<Vec<ConfigProblem>,
 }
 
 impl<'a> VersionLookup<'a> {
-    /// The versions that billing knows.
+    /// Looks versions up with billing's state.
     pub fn of(billing: &'a BillingState) -> Self {
         Self {
             store: &billing.store,
@@ -152,7 +155,7 @@ impl<'a> VersionLookup<'a> {
         }
     }
 
-    /// What a price of this id sells.
+    /// What the price with this id sells.
     pub async fn bought(
         &self,
         price_id: &str,
@@ -178,8 +181,8 @@ impl<'a> VersionLookup<'a> {
         }
     }
 
-    /// The version of a price that a subscription held when only the plan's id was remembered. Where the processor
-    /// cannot be asked, it is the configured plan of that id.
+    /// Resolves the price of a subscription stored when only the plan's id was recorded. Without a
+    /// processor, the configured plan with that id is used.
     async fn of_subscription(&self, unknown: &UnknownVersion) -> Result<(), UnknownPrice> {
         let plan_id = unknown.plan_id.as_deref().unwrap_or_default();
         let bought = match (self.processor, self.plan(plan_id)) {
@@ -193,7 +196,7 @@ impl<'a> VersionLookup<'a> {
         Err(UnknownPrice::Version { price_id, plan_id, cents: "?".to_owned() })
     }
 
-    /// What is written down or configured of a price.
+    /// What is recorded or configured about a price.
     async fn known(
         &self,
         price_id: &str,
@@ -213,7 +216,7 @@ impl<'a> VersionLookup<'a> {
         }
     }
 
-    /// What a price says of itself.
+    /// What a price's own metadata says.
     async fn said_by(&self, price: &ProcessorPrice) -> Result<SoldItem, UnknownPrice> {
         let said = |key: &str| price.metadata.get(key).map(String::as_str);
         let product = price.product.as_ref().map(ExpandableObject::id);

@@ -1,9 +1,10 @@
-//! Plans and slots: what the configuration offers, at which of the processor's prices, and what an item of a
-//! subscription is.
+//! Plans and slots: what the configuration offers, the processor's prices for it, and what an item
+//! of a subscription is.
 //!
-//! A price that the configuration names is taken as it is. Otherwise one is made at the processor when it is first
-//! needed, and found again by a word that says what it is for and what it costs. Prices and products say what they are
-//! for in their metadata, so that a subscription keeps what it bought when the offer changes.
+//! A price named in the configuration is used as it is. Otherwise one is created at the processor
+//! when it is first needed, and found again by a lookup key that contains its purpose and amount.
+//! The metadata of prices and products also says what they are for, so that a subscription keeps
+//! what it bought when the offer changes.
 
 use clients::processor::{NewPrice, NewProduct, ProcessorClient, ProcessorError};
 use domain::platform::Platform;
@@ -17,16 +18,17 @@ use crate::BillingState;
 use settings::Config;
 use settings::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
 
-/// What ids of our products at the processor begin with.
+/// The prefixes of our product ids at the processor.
 const PLAN_PRODUCT: &str = "creator_gateway_plan_";
 const SLOT_PRODUCT: &str = "creator_gateway_slot_";
-/// What prices say they are for: a plan by its id, with what one month of it brings, or slots by their platform.
+/// Metadata keys of prices: a plan's id with its monthly credits and accounts, or the platform of
+/// slots.
 pub(super) const PLAN_KEY: &str = "plan_id";
 pub(super) const CREDITS_KEY: &str = "monthly_credits";
 pub(super) const ACCOUNTS_KEY: &str = "accounts";
 pub(super) const SLOT_KEY: &str = "slot_platform";
 
-/// Something that is paid by the month.
+/// Something that is paid monthly.
 #[derive(Debug, Clone, Copy)]
 pub enum OfferedItem<'a> {
     /// A plan.
@@ -35,32 +37,32 @@ pub enum OfferedItem<'a> {
     Slot(Platform, &'a SlotPrice),
 }
 
-/// How many accounts customers have for good.
+/// The accounts that every customer has, without payment.
 pub fn allowances(config: &Config) -> AccountAllowances {
     AccountAllowances {
         included: AccountCounts::each(|platform| config.slots.included_on(platform)),
     }
 }
 
-/// The plans that are sold.
+/// The plans that are for sale.
 pub fn sold(config: &Config) -> impl Iterator<Item = &Plan> {
     config.plans.iter().filter(|plan| !plan.retired)
 }
 
-/// The plan of this id, if it is sold.
+/// The plan with this id, if it is for sale.
 pub fn plan<'a>(billing: &'a BillingState, id: &str) -> Result<&'a Plan, Failure> {
     const NO_PLAN: Failure = Failure::NotFound(
-        "there is no plan of that id; `GET /v1/billing/subscriptions/plans` lists them",
+        "there is no plan with that id; `GET /v1/billing/subscriptions/plans` lists them",
     );
     sold(&billing.config).find(|plan| plan.id == id).ok_or(NO_PLAN)
 }
 
-/// What an extra slot costs, where one is sold.
+/// The offer of an extra slot, if one is for sale.
 pub fn slot(billing: &BillingState, platform: Platform) -> Option<OfferedItem<'_>> {
     billing.config.slots.prices.of(platform).map(|price| OfferedItem::Slot(platform, price))
 }
 
-/// The processor's price for it. The version of a plan is written down before it is sold.
+/// The processor's price for an offer. The version of a plan is recorded before it is sold.
 pub async fn price(billing: &BillingState, offered: OfferedItem<'_>) -> Result<String, Failure> {
     let price_id = find_or_make_price(billing, offered).await?;
     if let OfferedItem::Plan(plan) = offered {
@@ -94,7 +96,7 @@ async fn find_or_make_price(
     };
     match processor.create_price(&new, &super::key("price", &word)?).await {
         Ok(price) => Ok(price.id),
-        // Somebody else made it in the meantime.
+        // Another node created it in the meantime.
         Err(ProcessorError::Refused(refusal)) => {
             let found = processor.find_prices(&word).await?.data.into_iter().next();
             found.map(|price| price.id).ok_or_else(|| ProcessorError::Refused(refusal).into())
@@ -113,7 +115,7 @@ fn account_word(plan: &Plan) -> String {
     built_in.into_iter().chain(others).collect::<Vec<_>>().join("-")
 }
 
-/// The platform whose slots are sold at a price, by the configuration or by the price's product.
+/// The platform whose slots a price sells, according to the configuration or the price's product.
 pub(super) fn slot_platform(
     config: &Config,
     price: &str,
@@ -125,12 +127,12 @@ pub(super) fn slot_platform(
     configured.or_else(|| product?.strip_prefix(SLOT_PRODUCT)?.parse().ok())
 }
 
-/// The plan that a product of ours stands for.
+/// The plan that one of our products stands for.
 pub(super) fn plan_of_product(product: Option<&str>) -> Option<&str> {
     product?.strip_prefix(PLAN_PRODUCT)
 }
 
-/// Makes the product, unless it is there.
+/// Creates the product, unless it exists.
 async fn make_product(
     processor: &ProcessorClient,
     offered: OfferedItem<'_>,
@@ -150,7 +152,7 @@ async fn make_product(
 }
 
 impl OfferedItem<'_> {
-    /// What it costs a month, in cents.
+    /// Its monthly price, in cents.
     pub const fn cents(&self) -> i64 {
         match self {
             Self::Plan(plan) => plan.price_cents,
@@ -179,7 +181,7 @@ impl OfferedItem<'_> {
         }
     }
 
-    /// What the price is found by: another amount, other credits or other accounts are another price.
+    /// The lookup key of its price: a different amount, credits or accounts make a different price.
     fn word(&self) -> String {
         let terms = match self {
             Self::Plan(plan) => {
@@ -190,7 +192,7 @@ impl OfferedItem<'_> {
         format!("{}_{terms}_{CURRENCY}_{INTERVAL}", self.product())
     }
 
-    /// What its price says of itself.
+    /// The metadata of its price.
     fn purpose(&self) -> Vec<(&'static str, String)> {
         let mut purpose = vec![self.subject()];
         if let Self::Plan(plan) = self {
@@ -213,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_known_by_the_configuration_or_by_the_product_of_their_price() {
+    fn slot_prices_are_recognised_by_configuration_or_product() {
         let config = Config::from_toml(
             "[slots.prices]\nplatform_beta = { price_cents = 500, price_id = \"price_beta\" }\n",
         )

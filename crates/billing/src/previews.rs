@@ -1,5 +1,6 @@
-//! Previews: what a change would cost, by the processor's own computation, and from which instant. A change that is made
-//! soon afterwards is counted from the same instant, so it costs what was shown.
+//! Previews: what a change would cost, as computed by the processor, and from which second it is
+//! counted. A change made soon afterwards is counted from the same second, so it costs what was
+//! shown.
 
 use clients::processor::objects::{InvoiceLine, ProcessorInvoice};
 use clients::processor::{InvoicePreview, ItemChange, ItemPrice};
@@ -20,25 +21,26 @@ use crate::BillingState;
 pub struct ChangePreview {
     /// The subscription as it is.
     pub view: SubscriptionView,
-    /// Whether the change would count immediately; a cheaper plan counts from the period's end.
+    /// Whether the change would take effect immediately; a cheaper plan takes effect at the
+    /// period's end.
     pub is_immediate: bool,
-    /// The plan's price that the subscription would have.
+    /// The price of the plan after the change.
     pub plan_price_id: Option<String>,
     /// Whether it would be an upgrade of the plan.
     pub is_upgrade: bool,
-    /// What would be charged immediately, in cents, with tax and after credit.
+    /// What would be charged immediately, in cents, including tax and after credit.
     pub charged_now_cents: i64,
-    /// What would be on the next invoice, in cents; negative: a credit.
+    /// What would be added to the next invoice, in cents; negative for a credit.
     pub next_invoice_cents: i64,
-    /// What the unused time of the paid plan takes off what is charged now, in cents.
+    /// The credit for unused time of the paid plan within the immediate charge, in cents.
     pub unused_cents: i64,
-    /// The instant that the rest of the period is counted from.
+    /// The time from which the rest of the period is counted.
     pub proration_date: Timestamp,
-    /// Until when a change costs this.
+    /// How long a change costs this.
     pub holds_until: Timestamp,
 }
 
-/// Computes what reaching a target would cost. Nothing changes.
+/// Computes what reaching a target would cost, without changing anything.
 pub async fn preview(
     billing: &BillingState,
     customer: CustomerId,
@@ -87,14 +89,15 @@ pub async fn preview(
     Ok(preview)
 }
 
-/// What would be paid immediately.
+/// What would be charged immediately.
 struct Charge {
     due_cents: i64,
     unused_cents: i64,
 }
 
-/// The invoice that would be made at once. While a cheaper plan is pending, the upgrade takes that one back first: what the
-/// processor counts from the pending plan is counted from the paid one instead.
+/// The invoice that would be created immediately. If a cheaper plan is pending, the upgrade
+/// withdraws it first: amounts that the processor counts from the pending plan are corrected to
+/// count from the paid one.
 async fn charge(
     billing: &BillingState,
     view: &SubscriptionView,
@@ -148,7 +151,7 @@ fn item(item: &SlotChangeItem, kind: SlotChangeKind) -> ItemChange<'_> {
     }
 }
 
-/// The plan's item as it is once the pending plan is taken back.
+/// The plan's item after the pending plan is withdrawn.
 fn taken_back(item: &SlotChangeItem) -> SlotChangeItem {
     let paid = item.paid_price_id.clone().unwrap_or_else(|| item.price_id.clone());
     SlotChangeItem { price_id: paid, ..item.clone() }
@@ -159,7 +162,8 @@ fn is_taken_back(decision: &ChangeDecision) -> bool {
     items.any(|item| item.paid_price_id.as_deref() == Some(&item.price_id))
 }
 
-/// What of an invoice comes from this change: the lines that begin at its instant, each after discounts.
+/// The lines of an invoice that come from this change, after discounts: those that begin at its
+/// time.
 fn own_lines(invoice: &ProcessorInvoice, date: i64) -> impl Iterator<Item = i64> {
     let own = invoice.lines.data.iter();
     let own = own.filter(move |line| line.is_proration() && line.period.start == date);

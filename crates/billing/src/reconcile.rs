@@ -1,9 +1,10 @@
-//! The reconciler: what the processor has of the last days, compared with the books, so that a payment is granted though
-//! no event of it ever came, and after the database was restored from an older copy.
+//! The reconciler: compares the processor's last days with the ledger, so that a payment is granted
+//! even if no event about it arrived, or if the database was restored from an older copy.
 //!
-//! It grants nothing itself. What is not on the books goes the way that an event would have sent it, payments of every kind
-//! in the order in which they were made: a debt is paid by the credits that were paid first. Once a day the other direction is
-//! looked at too: every payment on the books of the day before must be at the processor as it was booked.
+//! It grants nothing itself. What is missing from the ledger is handled as if an event had arrived;
+//! payments of all kinds are handled in the order in which they were made, because the first
+//! credits paid settle a debt. Once a day it also checks the other direction: every payment that
+//! the ledger recorded on the day before must be at the processor with the same amount.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,35 +24,37 @@ use super::fulfil::{self, FulfilmentOutcome};
 use super::{invoices, reversals, subscriptions, webhook};
 use crate::BillingState;
 
-/// What the regular reconciliation looks back at, in hours.
+/// How far back the regular reconciliation looks, in hours.
 pub const HOURS: i64 = 72;
-/// What can be looked back at: a year. The processor keeps events for 30 days, and what they tell of for good.
+/// How far back a reconciliation can look: a year. The processor keeps events for 30 days, and
+/// their objects permanently.
 pub const HOURS_MAX: i64 = 366 * 24;
-/// Pages of one list that are read: 100 objects each.
+/// The maximum number of pages read from one list, with 100 objects each.
 const PAGES_MAX: usize = 1_000;
-/// What the processor says when an invoice was paid.
+/// The type of the event that reports a paid invoice.
 const INVOICE_PAID: &str = "invoice.paid";
-/// Customers that are read from the store at a time.
+/// The number of customers read from the store at a time.
 const CUSTOMERS: i64 = 100;
 
-/// What a reconciliation found and did.
+/// The result of a reconciliation.
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ReconciliationReport {
-    /// How far it looked back.
+    /// How many hours it looked back.
     pub hours: i64,
-    /// Objects of the processor that it looked at.
+    /// Objects of the processor that it checked.
     pub looked_at: u64,
-    /// Payments that were not on the books and were granted.
+    /// Payments that were missing from the ledger and have been granted.
     pub granted: u64,
-    /// Events that had not reached us and were acted on.
+    /// Events that had not reached us and have been processed.
     pub events: u64,
-    /// Payments that match nothing of ours; each is told of once as an error, and listed as unmatched.
+    /// Payments that match nothing we sold; each is logged once as an error, and listed as
+    /// unmatched.
     pub unmatched: u64,
-    /// Objects or lists that could not be read or acted on; the next reconciliation tries again.
+    /// Objects or lists that could not be read or processed; the next reconciliation tries again.
     pub failed: u64,
 }
 
-/// Reconciles again and again, the first time at once, and compares each day once it is over.
+/// Reconciles periodically, starting immediately, and compares each day after it has ended.
 pub fn start(billing: &BillingState, stop: &CancellationToken) {
     let section = &billing.config.processor;
     if !section.is_configured() || section.reconcile_every_s == 0 {
@@ -78,7 +81,7 @@ pub fn start(billing: &BillingState, stop: &CancellationToken) {
     });
 }
 
-/// Reconciles the last `hours`.
+/// Reconciles the last `hours` hours.
 pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationReport, Failure> {
     let processor = billing.processor()?.clone();
     let hours = hours.clamp(1, HOURS_MAX);
@@ -105,7 +108,8 @@ pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationRep
     Ok(look.report)
 }
 
-/// Compares what was booked on a day with what the processor has of it; gives how many payments differ. Each is told of.
+/// Compares the payments recorded on a day with the processor, and returns how many differ. Each
+/// one is reported.
 pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure> {
     let processor = billing.processor()?;
     let mut differing = 0;
@@ -125,22 +129,22 @@ pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure
 async fn round(billing: &BillingState, day: Option<UtcDay>) {
     match run(billing, HOURS).await {
         Ok(report) if report.granted > 0 => {
-            tracing::warn!(?report, "payments were found that no event had told of");
+            tracing::warn!(?report, "granted payments of which no event had arrived");
         }
         Ok(report) => tracing::debug!(?report, "reconciled"),
-        Err(error) => tracing::warn!(%error, "the processor could not be reconciled with"),
+        Err(error) => tracing::warn!(%error, "the reconciliation with the processor failed"),
     }
     let Some(day) = day else { return };
     match compare(billing, day).await {
         Ok(0) => {
-            tracing::info!(%day, "the day's payments are at the processor as they were booked");
+            tracing::info!(%day, "the day's payments match those of the processor");
         }
         Ok(differing) => tracing::error!(%day, differing, "payments differ from the processor's"),
         Err(error) => tracing::warn!(%error, %day, "the day's payments could not be compared"),
     }
 }
 
-/// One reconciliation.
+/// One reconciliation in progress.
 struct Reconciliation<'a> {
     billing: &'a BillingState,
     processor: ProcessorClient,
@@ -149,7 +153,7 @@ struct Reconciliation<'a> {
     report: ReconciliationReport,
 }
 
-/// Something that may have been paid.
+/// An object that may have been paid.
 struct Payment {
     /// When, in seconds since 1970.
     at: i64,
@@ -157,7 +161,7 @@ struct Payment {
 }
 
 enum Paid {
-    /// By its id.
+    /// The id of an invoice.
     Invoice(String),
     Intent(Box<PaymentIntent>),
 }
@@ -167,14 +171,16 @@ impl Payment {
         Self { at: intent.created, what: Paid::Intent(Box::new(intent)) }
     }
 
-    /// Of two payments of one second the invoice comes first, since a renewal falls due by itself.
+    /// Of two payments in the same second the invoice comes first, because a renewal falls due
+    /// automatically.
     const fn place(&self) -> (i64, bool) {
         (self.at, matches!(self.what, Paid::Intent(_)))
     }
 }
 
 impl Reconciliation<'_> {
-    /// What the books do not know yet of invoices and orders, in the order in which it was paid.
+    /// Handles payments of invoices and orders that the ledger does not have yet, in the order in
+    /// which they were made.
     async fn payments(&mut self, untold: &[ProcessorEvent]) {
         let invoices = self.invoices(untold).await;
         let mut payments = self.read("invoices", invoices);
@@ -206,7 +212,7 @@ impl Reconciliation<'_> {
         Ok(intents.into_iter().map(Payment::of_intent).collect())
     }
 
-    /// Takes an intent of an order that is not closed, and money for an order that is.
+    /// Handles an intent whose order is not closed, and money that arrived for a closed order.
     async fn take_intent(
         &self,
         intent: &PaymentIntent,
@@ -217,7 +223,7 @@ impl Reconciliation<'_> {
         Ok(None)
     }
 
-    /// Whether an intent says something that its order does not know yet.
+    /// Whether an intent has news for its order.
     async fn is_news(&self, intent: &PaymentIntent) -> Result<bool, Failure> {
         let Some(named) = intent.metadata.get("order_id") else { return Ok(false) };
         let is_paid = intent.status == IntentStatus::Succeeded;
@@ -232,7 +238,7 @@ impl Reconciliation<'_> {
         }))
     }
 
-    /// Pages that were paid or are over, and subscriptions that began on one.
+    /// Handles checkout pages that were paid or have ended, and subscriptions that began on one.
     async fn checkouts(&mut self) -> Result<(), Failure> {
         let (processor, from) = (self.processor.clone(), self.from);
         let sessions = all(move |after| {
@@ -263,8 +269,8 @@ impl Reconciliation<'_> {
         Ok(())
     }
 
-    /// Paid invoices, also those that were made before the hours that are looked at and paid within them, as far as an
-    /// event says so that our endpoint has not taken.
+    /// Paid invoices of these hours, and older ones that were paid within them according to an
+    /// event that our endpoint has not received.
     async fn invoices(&self, untold: &[ProcessorEvent]) -> Result<Vec<Payment>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         let listed: Vec<ProcessorInvoice> = all(move |after| {
@@ -282,7 +288,7 @@ impl Reconciliation<'_> {
         Ok(older.chain(paid).map(payment).collect())
     }
 
-    /// Takes a paid invoice whose credits are not granted.
+    /// Handles a paid invoice whose credits have not been granted.
     async fn take_invoice(&self, id: &str) -> Result<Option<FulfilmentOutcome>, Failure> {
         if payments::is_granted(&self.billing.store, id).await? {
             return Ok(None);
@@ -290,8 +296,8 @@ impl Reconciliation<'_> {
         invoices::fulfil_invoice(self.billing, id).await.map(Some)
     }
 
-    /// Subscriptions that are alive on the books: each is read again, however old it is, since its change or its end
-    /// may be what no event told of.
+    /// Reads every live subscription again, however old, because the event about its change or end
+    /// may be missing.
     async fn subscriptions(&mut self) -> Result<(), Failure> {
         let mut after = None;
         loop {
@@ -348,7 +354,7 @@ impl Reconciliation<'_> {
         Ok(())
     }
 
-    /// Events that our endpoint has not taken, oldest first.
+    /// Events that our endpoint has not received, oldest first.
     async fn untold(&self) -> Result<Vec<ProcessorEvent>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         all(move |after| {
@@ -378,7 +384,7 @@ impl Reconciliation<'_> {
         }
     }
 
-    /// What became of an object; nothing where the books knew it.
+    /// Counts the result for an object; `None` means that the ledger already had it.
     fn count(&mut self, object: &str, taken: Result<Option<FulfilmentOutcome>, Failure>) {
         match taken {
             Ok(Some(FulfilmentOutcome::Granted(_))) => self.report.granted += 1,
@@ -395,7 +401,7 @@ impl Reconciliation<'_> {
         }
     }
 
-    /// What a list holds; nothing where it could not be read, which is noted.
+    /// The objects of a list; empty if it could not be read, which is counted as a failure.
     fn read<T>(&mut self, what: &str, list: Result<Vec<T>, ProcessorError>) -> Vec<T> {
         list.unwrap_or_else(|error| {
             self.unread(what, &error.into());
@@ -405,7 +411,7 @@ impl Reconciliation<'_> {
 
     fn unread(&mut self, what: &str, error: &Failure) {
         self.report.failed += 1;
-        tracing::warn!(%error, what, "a list of the processor's could not be reconciled");
+        tracing::warn!(%error, what, "a list of the processor could not be read");
     }
 
     fn failed(&mut self, object: &str, error: &Failure) {
@@ -426,7 +432,7 @@ const fn listing(from: i64, after: Option<&str>) -> ListFilter<'_> {
     }
 }
 
-/// Every page of a list, its objects from the oldest on.
+/// All pages of a list, oldest object first.
 async fn all<T, F, R>(mut page: F) -> Result<Vec<T>, ProcessorError>
 where
     T: HasId,
@@ -443,7 +449,7 @@ where
             break;
         }
     }
-    // The processor lists from the newest on.
+    // The processor lists the newest first.
     found.reverse();
     Ok(found)
 }
@@ -475,7 +481,7 @@ async fn of_invoice(
 
 fn missing(booked: &RecordedPayment) -> (Mismatch, String) {
     let details =
-        format!("{} cents are booked, and the processor has no such payment", booked.cents);
+        format!("{} cents are recorded, but the processor has no such payment", booked.cents);
     (Mismatch::MissingPayment, details)
 }
 
@@ -485,6 +491,6 @@ fn differing(booked: &RecordedPayment, paid: Option<i64>, currency: &str) -> Led
     }
     let found = paid.map_or_else(|| "nothing".to_owned(), |cents| format!("{cents} {currency}"));
     let details =
-        format!("{} {} are booked, the processor has {found}", booked.cents, booked.currency);
+        format!("{} {} are recorded, but the processor has {found}", booked.cents, booked.currency);
     Some((Mismatch::OtherAmount, details))
 }

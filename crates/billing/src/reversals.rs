@@ -1,4 +1,4 @@
-//! Money that goes back: refunds and disputes are read from the processor and take their credits.
+//! Reversals: refunds and disputes are read from the processor and take back their credits.
 
 use clients::processor::objects::{
     DisputeStatus, ExpandableObject, PaymentDispute, PaymentIntent, PaymentRefund,
@@ -18,18 +18,18 @@ use super::{credit, invoices, slot_credits};
 use crate::BillingState;
 use crate::jobs::adjust_credit;
 
-/// What became of a refund or dispute.
+/// The result of handling a refund or dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReversalOutcome {
-    /// It is on the books.
+    /// It is recorded in the ledger.
     Booked,
-    /// It is about money that is not ours to book.
+    /// It concerns a payment that is not ours.
     NotOurs,
-    /// It is about a payment of ours that was never booked.
+    /// It concerns one of our payments, which was never recorded.
     Unmatched,
 }
 
-/// Reads a refund and books it.
+/// Reads a refund and records it.
 pub async fn refund(billing: &BillingState, id: &str) -> Result<ReversalOutcome, Failure> {
     match billing.processor()?.retrieve_refund(id).await {
         Ok(read) => take_refund(billing, &read).await,
@@ -38,7 +38,7 @@ pub async fn refund(billing: &BillingState, id: &str) -> Result<ReversalOutcome,
     }
 }
 
-/// Reads the refunds of a charge and books each.
+/// Reads the refunds of a charge and records each.
 pub async fn refunds_of_charge(
     billing: &BillingState,
     charge: &str,
@@ -60,7 +60,7 @@ pub async fn refunds_of_charge(
     Ok(taken)
 }
 
-/// Reads a dispute and books it.
+/// Reads a dispute and records it.
 pub async fn dispute(billing: &BillingState, id: &str) -> Result<ReversalOutcome, Failure> {
     match billing.processor()?.retrieve_dispute(id).await {
         Ok(read) => take_dispute(billing, &read).await,
@@ -69,14 +69,14 @@ pub async fn dispute(billing: &BillingState, id: &str) -> Result<ReversalOutcome
     }
 }
 
-/// Books a refund as it was read from the processor.
+/// Records a refund as it was read from the processor.
 pub async fn take_refund(
     billing: &BillingState,
     refund: &PaymentRefund,
 ) -> Result<ReversalOutcome, Failure> {
     let state = match refund.status.as_deref() {
         Some("failed" | "canceled") => ReversalState::Undone,
-        // Under way, or a word that is new: the money is about to be with the customer.
+        // In progress, or an unknown status: the money will probably reach the customer.
         _ => ReversalState::Standing,
     };
     let money = ReturnedMoney {
@@ -90,7 +90,7 @@ pub async fn take_refund(
     take(billing, &money, refund.payment_intent.as_ref(), charge).await
 }
 
-/// Books a dispute as it was read from the processor.
+/// Records a dispute as it was read from the processor.
 pub async fn take_dispute(
     billing: &BillingState,
     dispute: &PaymentDispute,
@@ -118,7 +118,7 @@ pub async fn take_dispute(
     take(billing, &money, dispute.payment_intent.as_ref(), charge).await
 }
 
-/// What goes back, and how far it is.
+/// The money that is returned, and the state of its return.
 struct ReturnedMoney<'a> {
     kind: ReversalKind,
     id: &'a str,
@@ -168,20 +168,21 @@ async fn take(
             billing.jobs.wake();
             tracing::info!(
                 customer.id = %booked.customer, payment.object = money.id, credits = booked.taken.whole(),
-                debt = booked.debt.whole(), "money went back, and its credits with it"
+                debt = booked.debt.whole(), "a payment was reversed, and its credits were taken back"
             );
             Ok(ReversalOutcome::Booked)
         }
         ReversalEffect::Unchanged => Ok(ReversalOutcome::Booked),
         ReversalEffect::Unmatched { is_new } => {
             let reason = Mismatch::UnknownPayment;
-            fulfil::tell_unmatched(money.id, reason, "its payment was never booked", is_new);
+            fulfil::tell_unmatched(money.id, reason, "its payment was never recorded", is_new);
             Ok(ReversalOutcome::Unmatched)
         }
     }
 }
 
-/// What follows from money that went back: an email to the customer, and changes of its credit at the processor.
+/// The jobs that follow a reversal: an email to the customer, and changes of its credit at the
+/// processor.
 fn following(
     billing: &BillingState,
     money: &ReturnedMoney<'_>,
@@ -211,8 +212,9 @@ fn following(
     jobs
 }
 
-/// How the payment is known, if it should be. It may have gone back before anybody told of it: it is booked first then,
-/// since the processor says that it was paid, for a pack or for an invoice.
+/// The kind of the reversed payment, if it is one of ours. The reversal may arrive before the
+/// payment was recorded; then the payment is recorded first, since the processor says that it was
+/// made, for a pack or for an invoice.
 async fn booked(billing: &BillingState, intent: &str) -> Result<Option<PaymentSource>, Failure> {
     if let Some(source) = store::payments::source_of(&billing.store, intent).await? {
         return Ok(Some(source));

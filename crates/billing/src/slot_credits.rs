@@ -1,5 +1,6 @@
-//! What lowering slots gave back, read from the processor's items: who pays for slots with a charge that goes back later
-//! must not keep the credit too, so it is noted how much of the period's slots was credited already.
+//! Records what lowering slots credited, read from the processor's items. A customer whose payment
+//! for slots is reversed later must not keep that credit as well, so we track how much of the
+//! period's slots was credited.
 
 use clients::processor::objects::{InvoiceItem, InvoiceLine};
 use domain::id::ChangeId;
@@ -13,10 +14,10 @@ use crate::BillingState;
 
 /// Seconds after which the background work reads what the change itself could not.
 const LEFT_AFTER_S: i64 = 60;
-/// Changes that one round of the background work takes up.
+/// The number of changes that one round of the background work handles.
 const LEFT_MAX: i64 = 20;
 
-/// Something that waits for the next invoice, or did until an invoice took it.
+/// An item that waits for the next invoice, or did until an invoice included it.
 struct Waiting {
     item: String,
     cents: i64,
@@ -24,14 +25,15 @@ struct Waiting {
     period_end_s: i64,
 }
 
-/// Goes on with changes whose credit was not read.
+/// Continues with changes whose credit has not been read.
 pub async fn resume_left(billing: &BillingState) {
     if billing.processor().is_ok() {
         read_closed_before(billing, billing.clock.now().plus_seconds(-LEFT_AFTER_S)).await;
     }
 }
 
-/// Reads what is not read yet, however new: before money goes back that may have been credited.
+/// Reads all unread changes, however new, before handling a reversal of money that may have been
+/// credited.
 pub(super) async fn read_all(billing: &BillingState) {
     read_closed_before(billing, billing.clock.now().plus_seconds(1)).await;
 }
@@ -39,17 +41,18 @@ pub(super) async fn read_all(billing: &BillingState) {
 async fn read_closed_before(billing: &BillingState, closed_before: Timestamp) {
     let left = match slot_credits::list_unread(&billing.store, closed_before, LEFT_MAX).await {
         Ok(left) => left,
-        Err(error) => return tracing::warn!(%error, "lowered slots could not be read"),
+        Err(error) => return tracing::warn!(%error, "changes that lowered slots could not be read"),
     };
     for change in left {
         follow(billing, change).await;
     }
 }
 
-/// Reads and notes what a lowering credited. What cannot be read now is left to the background work.
+/// Reads and records what a lowering credited. If that fails now, it is left to the background
+/// work.
 pub(super) async fn follow(billing: &BillingState, id: ChangeId) {
     if let Err(error) = read(billing, id).await {
-        tracing::warn!(%error, change.id = %id, "what lowering slots credited is read later");
+        tracing::warn!(%error, change.id = %id, "the credit for lowered slots could not be recorded yet");
     }
 }
 
@@ -107,7 +110,7 @@ async fn pending(
     }
 }
 
-/// The same items where an invoice took them in the meantime.
+/// The same items, if an invoice has included them in the meantime.
 async fn invoiced(
     billing: &BillingState,
     change: &SlotChange,
@@ -130,7 +133,7 @@ async fn invoiced(
     Ok(found)
 }
 
-/// A lowering gives the old number back and debits the new one, for the same rest of the period.
+/// A lowering credits the old number and debits the new one, for the same rest of the period.
 const fn is_part_of(of: &SlotChangeItem, quantity: i64, cents: i64) -> bool {
     (quantity == of.count_before && cents <= 0) || (quantity == of.count_after && cents >= 0)
 }

@@ -1,8 +1,9 @@
-//! What a paid invoice sold: each line by what it is for and which time it covers (economics 9).
+//! What a paid invoice sold: each line by its purpose and the time it covers (economics 9).
 //!
-//! Credits follow the version of the plan and the time, never the cents: a line of a whole period brings the monthly credits,
-//! a proration the share of its time, and one that gives time back takes its share away. What the lines of one period sum up
-//! to is rounded up. Money is read as the processor computed it.
+//! Credits follow the plan version and the time, never the cents: a line for a whole period grants
+//! the monthly credits, a proration grants the share of its time, and a line that returns time
+//! takes that share back. The sum of the lines of one period is rounded up. Amounts of money are as
+//! the processor computed them.
 
 use clients::processor::ProcessorError;
 use clients::processor::objects::{InvoiceLine, ProcessorInvoice};
@@ -17,7 +18,7 @@ use super::period::{self, seconds};
 use super::plans::{self, SoldItem};
 use crate::BillingState;
 
-/// Reads what an invoice sold, all its lines. Nothing when no line of it is for something of ours.
+/// Reads what an invoice sold, with all its lines; `None` if no line is for something of ours.
 pub(super) async fn read(
     billing: &BillingState,
     invoice: &ProcessorInvoice,
@@ -49,7 +50,8 @@ pub(super) async fn read(
     }))
 }
 
-/// What the months of a subscription are counted from; nothing when the processor does not have it any more.
+/// The anchor from which the months of a subscription are counted; `None` if the processor no
+/// longer has it.
 async fn anchor(billing: &BillingState, subscription: &str) -> Result<Option<Timestamp>, Failure> {
     match billing.processor()?.retrieve_subscription(subscription).await {
         Ok(subscription) => Ok(Some(seconds(subscription.billing_cycle_anchor))),
@@ -58,7 +60,7 @@ async fn anchor(billing: &BillingState, subscription: &str) -> Result<Option<Tim
     }
 }
 
-/// The credits of a whole period of what a line is for, below zero where the line gives time back.
+/// The credits of a whole period of a line's plan, negative if the line returns time.
 async fn monthly_credits(
     billing: &BillingState,
     subscription: &str,
@@ -67,13 +69,14 @@ async fn monthly_credits(
     let SoldItem::Plan(version) = bought else { return Ok(0) };
     let credits = version.monthly_credits.saturating_mul(line.quantity.unwrap_or(1).max(0));
     if !line.is_proration() {
-        // A whole period that costs nothing is a trial of the operator's.
+        // A whole period without a charge is a trial granted by the operator.
         let is_trial = line.amount == 0 && version.price_cents > 0;
         return Ok(if is_trial { 0 } else { credits });
     }
     let gives_back = match line.amount {
         0 => {
-            // Too little time is left for a cent: what was changed to is what we asked for.
+            // Too little time is left for a cent, so the sign is unknown: the price that we
+            // requested is the new one.
             let start = line.period.start;
             let asked = store::sales::plan_price_at(&billing.store, subscription, start).await?;
             asked.is_some_and(|asked| line.price_id() != Some(&asked))
@@ -83,7 +86,7 @@ async fn monthly_credits(
     Ok(if gives_back { -credits } else { credits })
 }
 
-/// The lines of an invoice, sorted by what they are for.
+/// The lines of an invoice, grouped by purpose and period.
 #[derive(Default)]
 struct SortedLines {
     anchor: Option<Timestamp>,
@@ -91,7 +94,7 @@ struct SortedLines {
     lines: Vec<SoldLine>,
 }
 
-/// What was gathered of one thing and one period.
+/// The lines for one purpose and one period.
 struct GatheredLines {
     part: SoldPart,
     /// Credits times seconds.
@@ -129,7 +132,7 @@ impl SortedLines {
         });
     }
 
-    /// Where lines of this kind and period are gathered.
+    /// The index of the group for lines of this kind and period.
     fn place(&mut self, kind: PartKind, (start, end): (Timestamp, Timestamp)) -> usize {
         let is_same = |one: &GatheredLines| one.part.kind == kind && one.part.period_end == end;
         if let Some(place) = self.parts.iter().position(is_same) {
@@ -153,7 +156,7 @@ impl SortedLines {
     /// The parts with their credits, in the order of their first lines.
     fn parts(&self) -> Vec<SoldPart> {
         let credits = |gathered: &GatheredLines| {
-            // Rounded up, also below zero: a fraction is the customer's.
+            // Rounded up, also below zero, in the customer's favour.
             let up = -(-gathered.exact).div_euclid(i128::from(gathered.period_s.max(1)));
             i64::try_from(up).unwrap_or(0)
         };

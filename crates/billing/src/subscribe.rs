@@ -1,7 +1,8 @@
-//! Subscribing, and the portal: pages of the processor's.
+//! Subscribing, and the portal: pages of the processor.
 //!
-//! A customer has one subscription, so one page to subscribe on is open at a time: the same choice gives the same page,
-//! another choice closes the page of before. Of choices that are made concurrently one gets a page, and the others are refused.
+//! A customer has one subscription, so only one page to subscribe is open at a time: the same
+//! choice returns the same page, another choice closes the previous one. Of concurrent choices one
+//! gets a page, and the others are refused.
 
 use clients::processor::objects::{CheckoutSession, SessionStatus};
 use clients::processor::{
@@ -18,26 +19,27 @@ use super::plans::{self, OfferedItem};
 use super::{payer, subscriptions};
 use crate::BillingState;
 
-/// A page is asked for again while so much of its day is left.
+/// A page is reused for this part of its 24 hours.
 const PAGE_USED_S: i64 = 23 * 3_600;
 /// How often an earlier page is closed to make room.
 const ROUNDS_MAX: usize = 3;
 
-/// So long an offer may be without a page while the one who made it asks for one.
+/// How long an offer may have no page while the request that created it is still asking for one.
 const MAKING_S: i64 = super::changes::LEASE_S;
-/// Within this many seconds the one who made an offer has a page for it.
+/// The time in which a request normally gets the page for its offer.
 const MOMENT_S: i64 = 10;
-const PAGE_OVER: Failure = Failure::Gone("the page to subscribe on is over; ask again");
+const PAGE_OVER: Failure =
+    Failure::Gone("the page to subscribe on has ended; send the request again");
 
-/// What a customer chooses.
+/// A customer's choice.
 pub struct PlanChoice<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// Extra slots of each platform; none of zero.
+    /// Extra slots on each platform; no entry has a count of zero.
     pub slots: Vec<(Platform, i64)>,
 }
 
-/// A page of the processor's.
+/// A page of the processor.
 pub struct ProcessorPage {
     /// The address of the page.
     pub url: String,
@@ -45,14 +47,14 @@ pub struct ProcessorPage {
     pub session: String,
 }
 
-/// Opens the page on which a plan is bought. Refused while there is a subscription.
+/// Opens the page on which a plan is bought. Refused if the customer already has a subscription.
 pub async fn subscribe(
     billing: &BillingState,
     customer: CustomerId,
     choice: &PlanChoice<'_>,
 ) -> Result<ProcessorPage, Failure> {
     billing.processor()?;
-    // Another choice takes the place of the one that was there when it was made, never of one that is made meanwhile.
+    // This choice may replace an offer that existed before it, but not one created concurrently.
     let known = subscription_offers::find_open(&billing.store, customer).await?;
     let payer = payer::ensure(billing, customer).await?;
     for _ in 0..ROUNDS_MAX {
@@ -85,7 +87,7 @@ pub async fn subscribe(
     Err(PaymentProblem::ChangeInProgress.into())
 }
 
-/// Opens the portal, in which a customer looks after cards and invoices and ends the subscription.
+/// Opens the portal, where customers manage cards and invoices and end their subscription.
 pub async fn portal(billing: &BillingState, customer: CustomerId) -> Result<String, Failure> {
     let processor = billing.processor()?;
     let payer = payer::ensure(billing, customer).await?;
@@ -100,12 +102,12 @@ pub async fn portal(billing: &BillingState, customer: CustomerId) -> Result<Stri
         configuration: Some(&configuration),
         flow: None,
     };
-    // Each link is for one use, so each is a request of its own.
+    // Each link works once, so each is a separate request.
     let key = super::key("portal", OfferId::new(billing.clock.now(), billing.random.bytes()))?;
     Ok(processor.create_portal(&new, &key).await?.url)
 }
 
-/// The configuration that we made before, or a new one.
+/// The portal configuration that we created before, or a new one.
 async fn portal_configuration(billing: &BillingState) -> Result<String, Failure> {
     let processor = billing.processor()?;
     let found = processor.find_portal_configuration().await?;
@@ -129,7 +131,7 @@ async fn refuse_second(
     Ok(())
 }
 
-/// Opens the page of an offer, or the same page again.
+/// Opens the page of an offer, or returns the page that it has.
 async fn offer(
     billing: &BillingState,
     offer: &SubscriptionOffer,
@@ -188,8 +190,8 @@ async fn create(
     Ok(billing.processor()?.create_checkout(&new, &super::key("co", offer.id)?).await?)
 }
 
-/// Closes the page of an earlier offer, so that it cannot be paid any more, and then the offer. A page that nobody
-/// wrote down is found by asking for it once more.
+/// Closes the page of an earlier offer, so that it can no longer be paid, and then the offer. A
+/// page that was not recorded is found by repeating the request that created it.
 async fn withdraw(
     billing: &BillingState,
     offer: &SubscriptionOffer,
@@ -212,7 +214,7 @@ async fn withdraw(
     if let Some(session) = session {
         let key = super::key("expire", offer.id)?;
         match billing.processor()?.expire_checkout(&session, &key).await {
-            // It is over already, or was paid: reading the subscription tells.
+            // It has ended already, or was paid; reading the subscription shows which.
             Ok(_) | Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {}
             Err(error) => return Err(error.into()),
         }
@@ -221,7 +223,7 @@ async fn withdraw(
 }
 
 impl<'a> PlanChoice<'a> {
-    /// What an offer was made for; nothing when that is no longer sold.
+    /// The choice for which an offer was made; `None` if that is no longer sold.
     fn of(billing: &'a BillingState, offer: &SubscriptionOffer) -> Option<Self> {
         let plan = plans::plan(billing, &offer.plan_id).ok()?;
         let words = offer.slots.split(',').filter(|word| !word.is_empty());
@@ -232,7 +234,7 @@ impl<'a> PlanChoice<'a> {
         Some(Self { plan, slots: words.map(slot).collect::<Option<_>>()? })
     }
 
-    /// The slots in one spelling.
+    /// The slots in canonical form.
     fn word(&self) -> String {
         let words = self.slots.iter().map(|(platform, count)| format!("{platform}={count}"));
         words.collect::<Vec<_>>().join(",")

@@ -1,7 +1,8 @@
-//! Subscriptions: the processor's is read, and what it says is what counts.
+//! Subscriptions: read from the processor, whose state always counts.
 //!
-//! Events, pages that come back, the reconciler and our own changes all end in `sync`. It reads the version of what is
-//! known, then the processor, and writes only if nobody has written since; times of events are never compared.
+//! Events, success pages, the reconciler and our own changes all end in `sync`. It reads the stored
+//! version, then the processor, and writes only if nothing was written in between. Times of events
+//! are never compared.
 
 use clients::processor::ListFilter;
 use clients::processor::objects::{
@@ -29,11 +30,12 @@ use super::period::{self, SubscriptionPeriod, seconds};
 use super::plan_versions::{SoldItem, UnknownPrice, VersionLookup};
 use crate::BillingState;
 
-/// After being overtaken so often, somebody has written what was read after this began.
+/// After being overtaken this often, another task has written a state that was read after this one
+/// began.
 const OVERTAKEN_MAX: usize = 2;
 
-/// Reads the subscription of the processor's customer and writes down what it says. Somebody who is not ours is left
-/// alone.
+/// Reads the subscription of the processor's customer and stores it. Customers of the processor
+/// that are not ours are ignored.
 pub async fn sync(billing: &BillingState, processor_customer: &str) -> Result<(), Failure> {
     match store::processor_customers::owner(&billing.store, processor_customer).await? {
         Some(customer) => sync_customer(billing, customer, processor_customer).await,
@@ -41,8 +43,8 @@ pub async fn sync(billing: &BillingState, processor_customer: &str) -> Result<()
     }
 }
 
-/// The same for a customer whose id at the processor is known. When it returns, what is written down was read after
-/// it was called.
+/// The same for a customer whose id at the processor is known. When it returns, the stored state
+/// was read after the call began.
 pub async fn sync_customer(
     billing: &BillingState,
     customer: CustomerId,
@@ -75,8 +77,8 @@ pub async fn sync_customer(
     Ok(())
 }
 
-/// Takes note of a page on which a plan is bought, as it was read from the processor: what was bought counts at once,
-/// and a page that is over makes room for another.
+/// Handles a page on which a plan is bought, as it was read from the processor: a purchase takes
+/// effect immediately, and a page that has ended makes room for another.
 pub async fn take_session(
     billing: &BillingState,
     session: &CheckoutSession,
@@ -90,7 +92,8 @@ pub async fn take_session(
     if session.status == SessionStatus::Complete { sync(billing, customer).await } else { Ok(()) }
 }
 
-/// Calls prepared with what an account was before are refused anyway; forgetting it spares them that.
+/// Calls prepared with the old state of an account are refused anyway; forgetting it saves them the
+/// attempt.
 pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[SlotShift]) {
     for shift in shifts {
         billing.cached.forget_account(customer, &shift.creator_id);
@@ -100,15 +103,15 @@ pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[SlotShift]
     }
 }
 
-/// What was read from the processor.
+/// The result of reading the processor.
 struct ProcessorReading {
     view: SubscriptionView,
-    /// Subscriptions of ours that are over.
+    /// Our subscriptions that have ended.
     ended: Vec<String>,
 }
 
-/// The processor's subscription that counts: of several of ours the one that gives most, and of those the oldest. One
-/// with nothing of ours in it is somebody else's.
+/// The subscription that counts: of several with our items, the one with the highest status, and of
+/// those the oldest. One without any of our items is not ours.
 async fn read(
     billing: &BillingState,
     processor_customer: &str,
@@ -132,7 +135,7 @@ async fn read(
         }
     }
     if live > 1 {
-        tracing::error!(processor_customer, live, "a customer pays for several subscriptions");
+        tracing::error!(processor_customer, live, "a customer has several live subscriptions");
     }
     let view = match counts {
         Some((subscription, items)) => view(billing, &subscription, items, known).await?,
@@ -141,7 +144,7 @@ async fn read(
     Ok(ProcessorReading { view, ended })
 }
 
-/// Every subscription of a customer of the processor's, newest first.
+/// All subscriptions of a customer at the processor, newest first.
 async fn listed(
     billing: &BillingState,
     processor_customer: &str,
@@ -184,7 +187,8 @@ async fn items(
     Ok(items)
 }
 
-/// What an item at this price gives. The version of a plan is written down: limits are counted by it.
+/// What an item at this price includes. The version of a plan is recorded, because limits are
+/// counted by it.
 pub(super) async fn gives(
     billing: &BillingState,
     price: &ProcessorPrice,
@@ -194,7 +198,7 @@ pub(super) async fn gives(
         Ok(SoldItem::Slots(platform)) => Ok(ItemBenefit::Slots(platform)),
         Ok(SoldItem::Other) => Ok(ItemBenefit::Other),
         Err(unknown @ UnknownPrice::Version { .. }) => {
-            tracing::error!(%unknown, "a plan adds no accounts");
+            tracing::error!(%unknown, "the terms of a subscribed plan are unknown, so it adds no accounts");
             let UnknownPrice::Version { plan_id, .. } = unknown else {
                 return Ok(ItemBenefit::Other);
             };
@@ -230,7 +234,7 @@ async fn view(
     Ok(view)
 }
 
-/// Whether no invoice was made since the plan that is paid for was read.
+/// Whether no invoice was created since the paid plan was last read.
 fn is_as_known(view: &SubscriptionView, known: &SubscriptionView) -> bool {
     let of = |one: &SubscriptionView| {
         (one.subscription_id.clone(), one.status, one.period_end, one.latest_invoice_id.clone())
@@ -238,7 +242,8 @@ fn is_as_known(view: &SubscriptionView, known: &SubscriptionView) -> bool {
     known.paid.is_some() && view.latest_invoice_id.is_some() && of(view) == of(known)
 }
 
-/// The version of the plan that the current period is paid for. Where no invoice sells one, the one in the item counts.
+/// The plan version that the current period is paid for. If no invoice sells one, that of the
+/// subscription's item.
 async fn paid(
     billing: &BillingState,
     subscription: &ProcessorSubscription,
@@ -256,8 +261,8 @@ async fn paid(
     Ok(store::plan_versions::find(&billing.store, &item.price_id).await?)
 }
 
-/// What the audit list and the customer are told of a new state. What follows from a change that somebody asked for is
-/// theirs; the rest is the processor's.
+/// The records of a new state for the audit list and the customer. The results of a requested
+/// change are attributed to its actor, all others to the processor.
 fn tell(billing: &BillingState, happened: &SubscriptionUpdate) -> ChangeRecords {
     let mut told = ChangeRecords::default();
     let mut note = |actor: &str, action, details| {
@@ -299,7 +304,7 @@ fn summary(view: &SubscriptionView) -> Value {
     json!({"plan_id": view.plan_id(), "status": view.status})
 }
 
-/// A change that was carried out: which action of the audit list it is, and its fields.
+/// A change that was carried out: its action in the audit list, and its fields.
 fn describe(happened: &SubscriptionUpdate, change: &SlotChange) -> (&'static str, Value) {
     if let Some(item) = change.plan_item() {
         return describe_plan(happened, change, item);
@@ -314,7 +319,8 @@ fn describe(happened: &SubscriptionUpdate, change: &SlotChange) -> (&'static str
     (audit::SLOTS_CHANGED, json!({"kind": change.kind, "items": items}))
 }
 
-/// A change of the plan: made immediately, pending until the period ends, or a pending one taken back.
+/// A change of the plan: made immediately, pending until the period ends, or the withdrawal of a
+/// pending one.
 fn describe_plan(
     happened: &SubscriptionUpdate,
     change: &SlotChange,

@@ -1,5 +1,5 @@
-//! When automatic top-up is looked after: as soon as a balance becomes low, and every half a minute for everybody, which
-//! also finds what a stopped node left.
+//! Runs automatic top-up: as soon as a balance becomes low, and every 30 seconds for all customers,
+//! which also finds what a stopped node left unfinished.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::BillingState;
 
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Starts it, where anything can be paid.
+/// Starts the worker, if a processor is configured.
 pub fn start(billing: &BillingState, stop: &CancellationToken) {
     if !billing.config.processor.is_configured() {
         return;
@@ -37,7 +37,8 @@ pub fn start(billing: &BillingState, stop: &CancellationToken) {
     });
 }
 
-/// Looks at everybody once and waits for all that follows from it; gives how many charges were begun or taken up.
+/// Checks all customers once and waits for the resulting charges; returns how many were started or
+/// continued.
 pub async fn look_once(billing: &BillingState) -> usize {
     billing.low_balances.idle().await;
     let mut due = look(billing).await;
@@ -59,12 +60,12 @@ pub async fn look_once(billing: &BillingState) -> usize {
 
 async fn look(billing: &BillingState) -> DueTopUps {
     top_ups::look(billing).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "automatic top-up could not be looked after");
+        tracing::warn!(%error, "automatic top-up could not be checked");
         DueTopUps::default()
     })
 }
 
-/// Each charge is a task of its own: one that the processor does not answer holds nobody else up.
+/// Each charge is a separate task: one that the processor does not answer delays no other.
 fn begin(billing: &BillingState, due: DueTopUps, stop: &CancellationToken) {
     for overdue in due.overdue {
         spawn(billing, stop, Work::GiveUp(overdue));
@@ -94,7 +95,7 @@ fn spawn(billing: &BillingState, stop: &CancellationToken, work: Work) {
                 Work::Attempt(customer) => drop(top_ups::attempt(&worker, customer).await),
             }
         };
-        // A charge that is cut off here is gone on with after its lease, as after a crash.
+        // A charge that is interrupted here is continued after its lease, as after a crash.
         tokio::select! {
             () = stop.cancelled() => {}
             () = done => {}

@@ -1,8 +1,9 @@
 //! Automatic top-up: a saved card is charged without the customer when the balance becomes low.
 //!
-//! Whether a charge may be made is decided in the store, in one transaction. What is here sends it, always with the key
-//! of its order, and brings it to its end: paid, declined, or waiting for the customer. A charge whose outcome is not
-//! known stays claimed; any node goes on with it after its lease, first by the same request, later by looking it up.
+//! The store decides in one transaction whether a charge may be made. This module sends it, always
+//! with the key of its order, and brings it to its end: paid, declined, or waiting for the
+//! customer. A charge with an unknown outcome stays claimed; any node continues it after its lease,
+//! first by looking it up, then by repeating the same request.
 
 use clients::processor::objects::{IntentStatus, PaymentIntent};
 use clients::processor::{
@@ -23,31 +24,31 @@ use super::fulfil;
 use super::lost::{self, FoundPayment};
 use crate::BillingState;
 
-/// Charges that one look at everybody begins or takes over.
+/// The number of charges that one check of all customers starts or continues.
 const CHARGES_MAX: i64 = 1_000;
 
-/// What a customer is shown of automatic top-up.
+/// The state of automatic top-up, as shown to a customer.
 pub struct TopUpView {
-    /// What was asked for, if it ever was.
+    /// The settings, if it was ever turned on.
     pub settings: Option<TopUpSettings>,
-    /// The cents of today's charges, open ones too.
+    /// The cents of today's charges, including open ones.
     pub spent_today_cents: i64,
-    /// The charge that is open.
+    /// The open charge.
     pub open: Option<TopUp>,
 }
 
-/// Whom to charge, and what to go on with: asked at the start, and again and again.
+/// The customers to charge and the charges to continue, read at the start and then periodically.
 #[derive(Debug, Default)]
 pub(super) struct DueTopUps {
     /// Customers whose balance is low.
     pub(super) customers: Vec<CustomerId>,
-    /// Charges that somebody left on the way.
+    /// Charges that a worker left unfinished.
     pub(super) left: Vec<TopUp>,
-    /// Charges that have waited for the customer for too long.
+    /// Charges that have waited too long for the customer.
     pub(super) overdue: Vec<TopUp>,
 }
 
-/// Automatic top-up of this customer.
+/// The state of automatic top-up for this customer.
 pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpView, Failure> {
     let today = billing.clock.now().day();
     Ok(TopUpView {
@@ -57,7 +58,8 @@ pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpV
     })
 }
 
-/// Turns it on, or changes it. A charge that waits for the customer is given up; one that is under way stands.
+/// Turns it on, or changes it. A charge that waits for the customer is canceled; one in progress
+/// continues.
 pub async fn turn_on(billing: &BillingState, wish: &TopUpRequest<'_>) -> Result<(), Failure> {
     billing.processor()?;
     give_up_waiting(billing, wish.customer).await?;
@@ -67,20 +69,20 @@ pub async fn turn_on(billing: &BillingState, wish: &TopUpRequest<'_>) -> Result<
     billing.low_balances.watch(wish.customer, wish.threshold);
     if billing.low_balances.begin(wish.customer) {
         let (worker, customer) = (billing.clone(), wish.customer);
-        // The balance may be low already. Nobody waits for the charge.
+        // The balance may already be low. The charge runs in the background.
         drop(billing.tasks.on_control(async move { attempt_begun(&worker, customer).await }));
     }
     Ok(())
 }
 
-/// Turns it off. A charge that waits for the customer is given up; one that is under way stands.
+/// Turns it off. A charge that waits for the customer is canceled; one in progress continues.
 pub async fn turn_off(billing: &BillingState, customer: CustomerId) -> Result<(), Failure> {
     top_up_settings::turn_off(&billing.store, customer, billing.clock.now()).await?;
     billing.low_balances.forget(customer);
     give_up_waiting(billing, customer).await
 }
 
-/// Looks at everybody.
+/// Finds everything that is due, for all customers.
 pub(super) async fn look(billing: &BillingState) -> Result<DueTopUps, Failure> {
     let now = billing.clock.now();
     billing.low_balances.watch_all(top_up_settings::list_thresholds(&billing.store).await?);
@@ -92,7 +94,8 @@ pub(super) async fn look(billing: &BillingState) -> Result<DueTopUps, Failure> {
     })
 }
 
-/// Charges a customer whose balance is low, if nothing stands against it. True when a charge was made.
+/// Charges a customer whose balance is low, unless something prevents it. True if a charge was
+/// made.
 pub(super) async fn attempt(billing: &BillingState, customer: CustomerId) -> bool {
     billing.low_balances.begin(customer) && attempt_begun(billing, customer).await
 }
@@ -101,12 +104,12 @@ async fn attempt_begun(billing: &BillingState, customer: CustomerId) -> bool {
     let charged = claim_and_charge(billing, customer).await;
     billing.low_balances.end(customer);
     charged.unwrap_or_else(|error| {
-        tracing::warn!(%error, customer.id = %customer, "an automatic top-up is tried again later");
+        tracing::warn!(%error, customer.id = %customer, "an automatic top-up failed and will be retried");
         false
     })
 }
 
-/// Goes on with a charge that somebody left.
+/// Continues a charge that a worker left unfinished.
 pub(super) async fn resume(billing: &BillingState, left: &TopUp) {
     let until = billing.clock.now().plus_seconds(LEASE_S);
     let resumed = async {
@@ -116,19 +119,19 @@ pub(super) async fn resume(billing: &BillingState, left: &TopUp) {
         Ok::<(), Failure>(())
     };
     if let Err(error) = resumed.await {
-        tracing::warn!(%error, order.id = %left.order, "a top-up's outcome is still not known");
+        tracing::warn!(%error, order.id = %left.order, "the outcome of a top-up is still unknown");
     }
 }
 
-/// Gives a charge up that has waited for the customer for too long.
+/// Cancels a charge that has waited too long for the customer.
 pub(super) async fn give_up(billing: &BillingState, overdue: &TopUp) {
     if let Err(error) = withdraw(billing, overdue).await {
-        tracing::warn!(%error, order.id = %overdue.order, "a top-up that nobody confirmed stays open");
+        tracing::warn!(%error, order.id = %overdue.order, "a top-up that was not confirmed could not be canceled yet");
     }
 }
 
-/// Takes note of a payment intent of a top-up that is not paid, as it was read from the processor. True when the charge
-/// waits for the customer.
+/// Handles an unpaid payment intent of a top-up, as it was read from the processor. True if the
+/// charge waits for the customer.
 pub(super) async fn take_unpaid(
     billing: &BillingState,
     order: OrderId,
@@ -174,7 +177,7 @@ fn offer(pack: &settings::billing::Pack) -> TopUpOffer<'_> {
     }
 }
 
-/// Brings a claimed charge to its end, or as far as it goes.
+/// Brings a claimed charge to its end, or as far as possible now.
 async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> {
     if let Some(intent) = &top_up.intent {
         let intent = billing.processor()?.retrieve_intent(intent).await?;
@@ -192,13 +195,14 @@ async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure>
             | ProcessorError::Unknown(_)),
         ) => {
             metrics::top_up_ended("unknown");
-            tracing::warn!(%error, order.id = %top_up.order, "a top-up waits to be sent again");
+            tracing::warn!(%error, order.id = %top_up.order, "the outcome of a top-up is unknown; it will be continued");
             Ok(())
         }
     }
 }
 
-/// Sends the charge. Everything in it comes from rows that do not change, so that it is the same request each time.
+/// Sends the charge. Its content comes from rows that never change, so it is the same request each
+/// time.
 async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, ProcessorError> {
     let unsendable = |_| ProcessorError::Missing;
     let (order, customer) = (top_up.order.to_string(), top_up.customer.to_string());
@@ -215,8 +219,8 @@ async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, P
     processor.create_intent(&new, &super::key("topup", top_up.order).map_err(unsendable)?).await
 }
 
-/// What the processor knows of a charge that was left. It is looked up first: the processor may have stored a failure
-/// as the answer of the request, and after a day it has forgotten the key.
+/// Looks up a charge that was left unfinished. This comes before sending it again, because the
+/// processor may have stored a failure as the response to the key, and forgets the key after a day.
 async fn look_up(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> {
     let order = store::orders::find(&billing.store, top_up.customer, top_up.order).await?;
     let Some(order) = order else { return Ok(()) };
@@ -227,7 +231,7 @@ async fn look_up(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> 
         {
             fail(billing, top_up, ("never_made", false)).await
         }
-        // It may still be on its way: the same request with the same key is made once.
+        // It may still be in transit: the same request with the same key takes effect once.
         FoundPayment::Nothing => carry_on(billing, top_up).await,
     }
 }
@@ -242,7 +246,7 @@ async fn conclude(
     }
     fulfil::take_intent(billing, intent).await?;
     metrics::top_up_ended("succeeded");
-    // The balance may become low again before everybody is looked at.
+    // The balance may become low again before the next check of all customers.
     if let Some(settings) = top_up_settings::find(&billing.store, top_up.customer).await?
         && settings.enabled
     {
@@ -283,8 +287,9 @@ async fn unpaid(
     }
 }
 
-/// The bank said no to a charge, perhaps while the customer confirmed it. One that the customer's browser knows is
-/// cancelled, so that it cannot be paid later beside the next one.
+/// Handles a charge that the bank declined, perhaps while the customer confirmed it. One that the
+/// customer's browser knows is canceled, so that it cannot be paid later in addition to the next
+/// one.
 async fn declined_there(
     billing: &BillingState,
     top_up: &TopUp,
@@ -293,15 +298,15 @@ async fn declined_there(
     if top_up.state == TopUpState::RequiresAction {
         let now = cancel(billing, top_up, &intent.id).await?;
         if now.status == IntentStatus::Succeeded {
-            // Paid at this moment: its event grants it.
+            // Paid at this moment; its event grants it.
             return Ok(());
         }
     }
     fail(billing, top_up, (decline.reason(), true)).await
 }
 
-/// Why a charge was cancelled, as its last attempt and its age say, and whether the card was at fault: whoever hears of
-/// it first says the same.
+/// Why a charge was canceled, derived from its last attempt and its age, and whether the card was
+/// at fault. Every caller gets the same reason.
 fn end_of_canceled<'a>(
     billing: &BillingState,
     top_up: &TopUp,
@@ -336,9 +341,9 @@ async fn refused(
     top_up: &TopUp,
     refusal: &RequestRefusal,
 ) -> Result<(), Failure> {
-    tracing::warn!(%refusal, order.id = %top_up.order, "the processor refuses a top-up");
+    tracing::warn!(%refusal, order.id = %top_up.order, "the processor refused a top-up");
     if refusal.is_key_reused() {
-        // It is left, and found by what it is about.
+        // Left open; it is found later by looking it up.
         return Ok(());
     }
     if refusal.param.as_deref() == Some("payment_method") {
@@ -350,7 +355,7 @@ async fn refused(
     fail(billing, top_up, (refusal.code.as_deref().unwrap_or("refused"), true)).await
 }
 
-/// The bank wants the customer: the charge waits, and an email says so.
+/// The bank requires the customer: the charge waits, and an email says so.
 async fn wait(billing: &BillingState, top_up: &TopUp, intent: &str) -> Result<(), Failure> {
     let letter =
         emails::job(&billing.jobs, &EmailRequest::TopUpWaits { customer: top_up.customer });
@@ -384,7 +389,8 @@ async fn fail(
     Ok(())
 }
 
-/// Cancels a charge that waits for the customer, so that it cannot be paid later. One that was paid meanwhile is granted.
+/// Cancels a charge that waits for the customer, so that it cannot be paid later. If it was paid in
+/// the meantime, it is granted.
 async fn give_up_waiting(billing: &BillingState, customer: CustomerId) -> Result<(), Failure> {
     let Some(open) = top_ups::find_open(&billing.store, customer).await? else { return Ok(()) };
     if open.state == TopUpState::RequiresAction { withdraw(billing, &open).await } else { Ok(()) }
@@ -396,7 +402,7 @@ async fn withdraw(billing: &BillingState, open: &TopUp) -> Result<(), Failure> {
     conclude(billing, open, &now).await
 }
 
-/// Cancels the payment of a charge at the processor; gives it as it is then.
+/// Cancels the payment of a charge at the processor, and returns its state after that.
 async fn cancel(
     billing: &BillingState,
     open: &TopUp,
@@ -404,7 +410,7 @@ async fn cancel(
 ) -> Result<PaymentIntent, Failure> {
     let processor = billing.processor()?;
     match processor.cancel_intent(intent, &super::key("cancel", open.order)?).await {
-        // It may have been paid or cancelled before.
+        // It may have been paid or canceled before.
         Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {
             Ok(processor.retrieve_intent(intent).await?)
         }

@@ -1,5 +1,5 @@
-//! Events of the processor: believed by their signature, written down before they are acted on, and only a hint which
-//! object to read again.
+//! Events of the processor: verified by their signature, stored before they are processed, and used
+//! only as a hint which object to read again.
 
 use std::time::Duration;
 
@@ -18,14 +18,16 @@ use super::reversals::{self, ReversalOutcome};
 use super::{cards, invoices, subscriptions};
 use crate::BillingState;
 
-/// So long the processor waits for an event to be acted on; then it is answered, and the work goes on.
+/// How long a webhook request waits for the event to be processed. After that it is answered, and
+/// processing continues in the background.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// What the `object` of a thin event begins with.
+/// The prefix of a thin event's `object`.
 const THIN_EVENTS: &str = "v2.core.event";
-/// Seconds after which a job takes up what was not done by then.
+/// Seconds after which a job processes an event that is still unprocessed.
 const JOB_AFTER_S: i64 = 30;
 
-/// Takes a delivery: fails unless it is signed and written down. What it tells of is done at once where that is quick.
+/// Receives a delivery. Fails unless it is signed and stored. It is processed immediately if that
+/// is quick.
 pub async fn receive(
     billing: &BillingState,
     signature: Option<&str>,
@@ -36,8 +38,8 @@ pub async fn receive(
     accept(billing, event).await.map(drop)
 }
 
-/// Writes an event down that is known to be the processor's, and acts on it at once where that is quick. False when that
-/// was done before, or it is not about this deployment.
+/// Stores an event that is known to come from the processor, and processes it immediately if that
+/// is quick. False if it was processed before, or is not for this deployment.
 pub(super) async fn accept(
     billing: &BillingState,
     event: objects::ProcessorEvent,
@@ -65,15 +67,15 @@ pub(super) async fn accept(
     let worker = billing.clone();
     let work = billing.tasks.on_control(async move {
         if let Err(error) = process(&worker, &event).await {
-            tracing::warn!(%error, event.id, event.kind, "an event is acted on later");
+            tracing::warn!(%error, event.id, event.kind, "an event could not be processed yet");
         }
     });
-    // Who is not done in time goes on without anybody waiting.
+    // After the timeout the work continues in the background.
     drop(tokio::time::timeout(ANSWER_WITHIN, work).await);
     Ok(true)
 }
 
-/// Acts on an event that is written down, and notes what became of it. Safe to run again.
+/// Processes a stored event and records the result. Safe to run again.
 pub async fn process(billing: &BillingState, event: &DeliveredEvent) -> Result<(), Failure> {
     let outcome = act(billing, event).await?;
     processor_events::finish(&billing.store, &event.id, outcome, billing.clock.now()).await?;
@@ -96,7 +98,7 @@ fn believed(
         MalformedEvent::OtherKind(kind) if kind.starts_with(THIN_EVENTS) => {
             tracing::warn!(
                 kind,
-                "the webhook endpoint sends thin events; it has to send snapshots"
+                "the webhook endpoint sends thin events; configure it to send snapshot events"
             );
             PaymentProblem::ThinEvent(kind)
         }
@@ -104,7 +106,8 @@ fn believed(
     })
 }
 
-/// Reads again what the event is about. Events come in any order and more than once, so only what is read counts.
+/// Reads the event's object again. Events come in any order and more than once, so only what is
+/// read counts.
 async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutcome, Failure> {
     let Some(object) = event.object.as_deref() else { return Ok(EventOutcome::Ignored) };
     let (family, what) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
@@ -145,7 +148,7 @@ async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutc
     }
 }
 
-/// Reads the subscription again of whom the event is about.
+/// Reads the subscription of the event's customer again.
 async fn of_subscription(
     billing: &BillingState,
     event: &DeliveredEvent,

@@ -1,6 +1,7 @@
-//! `/console/billing`: where people come to from the payment processor's pages and from letters about payments.
+//! `/console/billing`: the page that the payment processor and emails about payments link to.
 //!
-//! It needs no login and tells nothing about anybody: whoever pays may be somebody else than who uses the API.
+//! It needs no login and shows nothing about a customer: the person who pays may not be the one who
+//! uses the API.
 
 use askama::Template;
 use axum::Router;
@@ -16,13 +17,13 @@ pub(super) fn router() -> Router<ConsoleState> {
     Router::new().route("/console/billing", get(come_back))
 }
 
-/// What the addresses that the processor was given say.
+/// The query of the return addresses given to the processor.
 #[derive(serde::Deserialize)]
 struct ReturnAddress {
-    /// The checkout that was completed: the processor writes it there, and nothing is done with it.
+    /// The completed checkout, filled in by the processor; only its presence is used.
     #[serde(default)]
     session_id: String,
-    /// There when a checkout was left.
+    /// Present when the checkout was left without paying.
     cancelled: Option<String>,
 }
 
@@ -32,17 +33,18 @@ struct Page {
     came: CameFrom,
 }
 
-/// Where somebody comes from.
+/// How the visitor got here.
 enum CameFrom {
-    /// A checkout that was completed.
+    /// From a completed checkout.
     Paid,
-    /// A checkout that was left.
+    /// From a checkout left without paying.
     Left,
-    /// The portal, the bank, or a letter.
+    /// From the portal, the bank or an email.
     Back,
 }
 
-/// Books nothing: what was paid counts by the processor's event, whether anybody comes here or not.
+/// Grants nothing: payments are handled by the processor's events, whether or not the customer
+/// opens this page.
 async fn come_back(Query(way): Query<ReturnAddress>) -> Response {
     let came = if way.cancelled.is_some() {
         CameFrom::Left

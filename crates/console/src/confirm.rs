@@ -1,4 +1,4 @@
-//! `/console/confirm`: where the mails that ask for the confirmation of an address lead to.
+//! `/console/confirm`: the page that emails asking to confirm an address link to.
 
 use askama::Template;
 use axum::Router;
@@ -22,33 +22,33 @@ pub(super) fn router() -> Router<ConsoleState> {
         .route("/console/confirm/again", post(ask_again))
 }
 
-/// The token in the address of the page, or in its form.
+/// The token, from the page's query or its form.
 #[derive(serde::Deserialize)]
 pub(super) struct PageToken {
     #[serde(default)]
     pub(super) token: String,
 }
 
-/// The address in the form that asks for a mail.
+/// The address, in the form that requests an email.
 #[derive(serde::Deserialize)]
 pub(super) struct Address {
     #[serde(default)]
     pub(super) email: String,
 }
 
-/// The page: exactly one of its parts is there.
+/// The page. Exactly one of its parts is set.
 #[derive(Template, Default)]
 #[template(path = "console/confirm.html")]
 struct Page {
-    /// The link is open: what it would confirm.
+    /// The link can be used: what it would confirm.
     open: Option<Open>,
     /// The address is confirmed.
     done: Option<Done>,
-    /// The link opens nothing.
+    /// The link cannot be used: the reason.
     refused: Option<&'static str>,
-    /// A new link was asked for.
+    /// A new link was requested.
     asked: bool,
-    /// What is wrong with the address in the form that asks for one.
+    /// The problem with the address in the form that requests a link.
     address_problem: Option<String>,
 }
 
@@ -63,7 +63,7 @@ struct Done {
     credits: i64,
 }
 
-/// Shows what the link would do. It is not used by that.
+/// Shows what the link would do. Checking a link does not consume it.
 async fn show_link(
     State(console): State<ConsoleState>,
     Query(link): Query<PageToken>,
@@ -121,14 +121,14 @@ async fn ask_again(
         }
     };
     let page = Page {
-        refused: Some("Ask for a new link."),
+        refused: Some("Request a new link."),
         address_problem: Some(problem.1),
         ..Page::default()
     };
     Ok(show(problem.0, &page))
 }
 
-/// What is said where too many mails were asked for.
+/// Shown when too many emails were requested.
 pub(super) const TOO_MANY: &str =
     "Too many emails were requested from your network. Try again in an hour.";
 
@@ -148,19 +148,19 @@ fn refused_or(error: ApiError) -> Result<Response, ApiError> {
 fn refused(error: &ApiError) -> Response {
     let reason = match error {
         ApiError::Failure(Failure::LinkUsed) => {
-            "This link was used before, or another one for the same was. If you confirmed your address, it is confirmed."
+            "This link, or a newer one, has already been used. If you confirmed your address, no action is needed."
         }
         ApiError::Failure(Failure::LinkExpired) => {
-            "This link's time is over: it worked for 24 hours."
+            "This link has expired. Links work for 24 hours."
         }
         ApiError::Failure(Failure::LinkOutdated) => {
-            "This link is for an address that does not wait for a confirmation any more."
+            "This link belongs to an address that no longer needs to be confirmed."
         }
         ApiError::Failure(Failure::EmailTaken) => {
-            "Another customer has taken this address meanwhile."
+            "Another customer has registered this address in the meantime."
         }
         _ => {
-            "This link is not known. Perhaps a part of it was lost: copy the whole link out of the mail."
+            "This link is not known. Part of it may be missing: copy the whole link from the email."
         }
     };
     show(error.row().status, &Page { refused: Some(reason), ..Page::default() })

@@ -1,5 +1,6 @@
-//! The pages for people, below `/console`: written on the server, with the functions that the API uses. Only the page on
-//! which a bank asks has scripts. A GET changes nothing; a form counts only when it comes from a page of ours.
+//! The pages for people, below `/console`: rendered on the server, with the same services as the
+//! API. Only the page for confirming a payment has scripts. A GET changes nothing; a form is
+//! accepted only from our own pages.
 
 mod billing;
 mod confirm;
@@ -21,20 +22,20 @@ use settings::Config;
 use store::Store;
 use web::WebState;
 
-/// What pages use.
+/// What the pages use.
 #[derive(Clone)]
 pub struct ConsoleState {
-    /// Where customers are.
+    /// Stores customers.
     pub store: Store,
     /// The configuration in force.
     pub config: Arc<Config>,
     /// The HTTP edge.
     pub web: WebState,
-    /// What links in emails do.
+    /// Handles emailed links.
     pub identity: IdentityState,
-    /// Payments that a bank asks about.
+    /// Confirms payments that a bank asks about.
     pub billing: BillingState,
-    /// Links to payments.
+    /// Opens the links to payments.
     pub emails: EmailsState,
 }
 
@@ -44,7 +45,7 @@ impl FromRef<ConsoleState> for WebState {
     }
 }
 
-/// Every page, and what pages load.
+/// Every page, and the files that pages load.
 pub fn router() -> Router<ConsoleState> {
     Router::new()
         .route("/console/style.css", get(style))

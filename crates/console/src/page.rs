@@ -1,4 +1,4 @@
-//! How a page is answered, and how a form is taken.
+//! Rendering pages, and reading their forms.
 
 use askama::Template;
 use axum::extract::{FromRequest, Request};
@@ -12,18 +12,18 @@ use web::error::ApiError;
 
 use crate::ConsoleState;
 
-/// Nothing is loaded but our style, forms lead to us, and nobody shows our pages within theirs.
+/// Pages load only our style, forms post only to us, and no site may embed our pages.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'";
-/// Forms must say which page they come from; other places learn nothing of our addresses.
+/// Forms must say which page they come from; other sites never see our addresses.
 const REFERRER: &str = "same-origin";
 
-/// Writes a page out.
+/// Renders a page as a response.
 pub(super) fn show<T: Template>(status: StatusCode, page: &T) -> Response {
     show_with(status, page, POLICY)
 }
 
-/// The same with a policy of its own, for a page that needs more than our style.
+/// The same with a different policy, for a page that needs more than our style.
 pub(super) fn show_with<T: Template>(status: StatusCode, page: &T, policy: &str) -> Response {
     match page.render() {
         Ok(text) => {
@@ -54,7 +54,7 @@ impl<T: DeserializeOwned> FromRequest<ConsoleState> for PageForm<T> {
         let bytes = console.web.read_body(&parts.extensions, incoming, bytes_max).await?;
         serde_urlencoded::from_bytes(&bytes)
             .map(Self)
-            .map_err(|_| ApiError::Failure(Failure::NotFound("this is not a form of ours")))
+            .map_err(|_| ApiError::Failure(Failure::NotFound("this is not a form of the console")))
     }
 }
 

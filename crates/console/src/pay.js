@@ -1,4 +1,4 @@
-// Lets the customer confirm the payment with the processor's script, then asks our server what came of it.
+// Lets the customer confirm the payment with the processor's script, then asks our server for the result.
 "use strict";
 const form = document.getElementById("confirm");
 const button = document.getElementById("start");
@@ -19,7 +19,7 @@ async function confirm() {
     tell("The payment processor cannot be reached. Check your connection and try again.");
     return;
   }
-  // Paid or declined: the server reads it from the processor, and shows it.
+  // Paid or declined: the server reads the result from the processor and shows it.
   HTMLFormElement.prototype.submit.call(form);
 }
 

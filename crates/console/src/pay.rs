@@ -1,5 +1,5 @@
-//! `/console/pay`: where the email about a payment that the bank asks about leads to. The customer confirms it there with
-//! the processor's script; the form that follows reads what came of it.
+//! `/console/pay`: the page that the email about a payment to be confirmed links to. The customer
+//! confirms it with the processor's script; the form that is then submitted reads the result.
 
 use askama::Template;
 use axum::Router;
@@ -20,7 +20,7 @@ use super::confirm::PageToken;
 use super::page::{PageForm, show, show_with};
 use crate::ConsoleState;
 
-/// Where the script of the processor that this service is made for comes from, and what else it needs.
+/// Where the processor's script is loaded from, and the other origins that it needs.
 const PROCESSOR_SCRIPT_HOST: &str = "js.stripe.com";
 const PROCESSOR_SCRIPTS: &str = "https://*.js.stripe.com";
 const PROCESSOR_FRAMES: &str = "https://*.js.stripe.com https://hooks.stripe.com";
@@ -31,19 +31,19 @@ pub(super) fn router() -> Router<ConsoleState> {
         .route("/console/pay.js", get(script))
 }
 
-/// The page: exactly one of its parts is there.
+/// The page. Exactly one of its parts is set.
 #[derive(Template, Default)]
 #[template(path = "console/pay.html")]
 struct Page {
-    /// The bank wants the customer.
+    /// The bank requires the customer to confirm.
     open: Option<Open>,
-    /// Paid: the credits that it brought.
+    /// Paid: the credits granted.
     paid: Option<i64>,
-    /// It is under way.
+    /// The payment is being processed.
     processing: bool,
-    /// The bank said no: its reason.
+    /// The bank declined: its reason.
     declined: Option<String>,
-    /// There is nothing to confirm any more, or the link leads nowhere.
+    /// There is nothing to confirm, or the link is invalid: the reason.
     refused: Option<&'static str>,
 }
 
@@ -54,9 +54,9 @@ struct Open {
     /// Such as `visa ending in 4242`.
     card: Option<String>,
     until: String,
-    /// What the scripts need; none where this deployment has none.
+    /// What the scripts need; `None` if they are not configured.
     script: Option<Script>,
-    /// Whether it was tried and still waits.
+    /// Whether an attempt to confirm it has just failed.
     is_again: bool,
 }
 
@@ -67,7 +67,7 @@ struct Script {
     payment_method: String,
 }
 
-/// Shows what is to be confirmed. Nothing is changed by that.
+/// Shows the payment to be confirmed, without changing anything.
 async fn show_payment(
     State(console): State<ConsoleState>,
     Query(link): Query<PageToken>,
@@ -89,7 +89,7 @@ async fn show_payment(
     }
 }
 
-/// Reads what came of it, and grants what was paid.
+/// Reads the result of the payment, and grants what was paid.
 async fn confirm(
     State(console): State<ConsoleState>,
     PageForm(link): PageForm<PageToken>,
@@ -114,7 +114,7 @@ async fn confirm(
     }
 }
 
-/// The script of the page, the same for everybody.
+/// The script of the page, the same for every customer.
 async fn script() -> impl IntoResponse {
     let headers =
         [(CONTENT_TYPE, "text/javascript; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
@@ -161,7 +161,8 @@ fn script_of(console: &ConsoleState, action: &RequiredAction) -> Option<Script> 
     })
 }
 
-/// Our script and the processor's may run, and the processor's may ask the processor and show the bank's page.
+/// Allows our script and the processor's to run, and the processor's to call the processor and show
+/// the bank's page.
 fn policy(js_url: &str, api_url: &str) -> String {
     let js = origin(js_url);
     let api = Some(origin(api_url)).filter(|api| *api != js).unwrap_or_default();
@@ -180,7 +181,7 @@ fn policy(js_url: &str, api_url: &str) -> String {
     )
 }
 
-/// Scheme, host and port of an address; empty for what is none.
+/// Scheme, host and port of an address; empty if it has none.
 fn origin(url: &str) -> String {
     let Ok(uri) = url.parse::<Uri>() else { return String::new() };
     match (uri.scheme_str(), uri.authority()) {
@@ -205,7 +206,7 @@ fn over() -> Response {
 fn refused_or(error: ApiError) -> Result<Response, ApiError> {
     let reason = match error {
         ApiError::Failure(Failure::UnknownLink) => {
-            "This link is not known. Perhaps a part of it was lost: copy the whole link out of the email. A link also stops \
+            "This link is not known. Part of it may be missing: copy the whole link from the email. A link also stops \
              working when the email address of the account changes."
         }
         ApiError::Failure(Failure::LinkExpired) => {
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_policy_names_the_processor_and_nobody_else() {
+    fn policy_allows_only_the_processor() {
         assert_eq!(
             policy("https://js.stripe.com/v3/", "https://api.stripe.com"),
             "default-src 'none'; style-src 'self'; \
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_has_no_path_and_no_user() {
+    fn origin_has_no_path_and_no_user() {
         assert_eq!(origin("https://me@example.com:8443/x?y"), "https://example.com:8443");
         assert_eq!(origin("nothing; script-src *"), "");
     }

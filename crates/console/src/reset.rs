@@ -1,4 +1,5 @@
-//! `/console/reset`: where the mails that let a customer set a password lead to, and where one is asked for.
+//! `/console/reset`: the page that password reset emails link to, and where such an email is
+//! requested.
 
 use askama::Template;
 use axum::Router;
@@ -33,25 +34,26 @@ struct PasswordForm {
     repeated: String,
 }
 
-/// The page: one of its parts is there, or none, where a mail can be asked for.
+/// The page. At most one of its parts is set; without any it shows the form that requests an email.
 #[derive(Template, Default)]
 #[template(path = "console/reset.html")]
 struct Page {
-    /// The link is open: its token.
+    /// The link can be used: its token.
     open: Option<String>,
-    /// What is wrong with the password that was sent.
+    /// The problem with the submitted password.
     password_problem: Option<String>,
     /// The password is set.
     done: bool,
-    /// A mail was asked for.
+    /// An email was requested.
     asked: bool,
-    /// The link opens nothing.
+    /// The link cannot be used: the reason.
     refused: Option<&'static str>,
-    /// What is wrong with the address in the form that asks for a mail.
+    /// The problem with the address in the form that requests an email.
     address_problem: Option<String>,
 }
 
-/// Shows the form for a new password, or the one that asks for a mail. The link is not used by that.
+/// Shows the form for a new password, or the one that requests an email. Checking a link does not
+/// consume it.
 async fn show_link(
     State(console): State<ConsoleState>,
     Query(link): Query<PageToken>,
@@ -130,17 +132,15 @@ fn form(status: StatusCode, token: String, password_problem: Option<String>) -> 
 
 fn refused(error: &ApiError) -> Response {
     let reason = match error {
-        ApiError::Failure(Failure::LinkUsed) => {
-            "This link was used before, or another one for the same was."
-        }
+        ApiError::Failure(Failure::LinkUsed) => "This link, or a newer one, has already been used.",
         ApiError::Failure(Failure::LinkExpired) => {
-            "This link's time is over: it worked for one hour."
+            "This link has expired. Links work for one hour."
         }
         ApiError::Failure(Failure::LinkOutdated) => {
-            "This link was mailed to an address that is no longer the account's."
+            "This link was sent to an address that the account no longer uses."
         }
         _ => {
-            "This link is not known. Perhaps a part of it was lost: copy the whole link out of the mail."
+            "This link is not known. Part of it may be missing: copy the whole link from the email."
         }
     };
     show(error.row().status, &Page { refused: Some(reason), ..Page::default() })

@@ -1,5 +1,5 @@
-//! Letters: what our mails say. Nothing in them was chosen by whoever asked for the mail, and their links are
-//! built from `http.public_base_url` alone.
+//! Emails: what they say. Nothing in them was chosen by the caller who requested the email, and
+//! their links are built from `http.public_base_url` only.
 
 pub mod pay_links;
 mod text;
@@ -30,122 +30,127 @@ pub use text::{amount, time};
 /// What writing emails needs.
 #[derive(Clone)]
 pub struct EmailsState {
-    /// Where customers and links are looked up.
+    /// Looks up customers and links.
     pub store: Store,
     /// Tells when links begin.
     pub clock: Clock,
-    /// Makes the tokens of links.
+    /// Generates the tokens of links.
     pub random: Random,
     /// Signs the links to payments.
     pub vault: Arc<Vault>,
-    /// The addresses of pages and the credits of trials.
+    /// The addresses of pages, and the credits of trials.
     pub config: Arc<Config>,
 }
 
-/// The email as a job, to be written down with what makes it necessary.
+/// The email as a job, to be committed with its cause.
 pub fn job(queue: &JobQueue, request: &EmailRequest) -> NewJob {
     queue.job(JobKind::SendMail, request)
 }
 
-/// An email that was asked for. It holds no secret: the token of a link is made when the mail is written.
+/// A requested email. It contains no secret: the token of a link is created when the email is
+/// written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "letter", rename_all = "snake_case")]
 pub enum EmailRequest {
-    /// Asks whoever registered with the address to confirm it. Nobody may have.
+    /// Asks the person who registered with the address to confirm it. The address may have no
+    /// customer.
     ConfirmEmail {
         /// The address.
         email: Email,
-        /// The network that asked for it by naming the address; none where it follows the registration.
+        /// The network that requested it by naming the address; `None` if it follows the
+        /// registration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<String>,
     },
-    /// Lets a customer set a password without the old one. Nobody may have the address.
+    /// Lets a customer set a password without the old one. The address may have no customer.
     ResetPassword {
         /// The address.
         email: Email,
-        /// The network that asked for it; none in rows of versions before this was written.
+        /// The network that requested it; `None` in rows of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<String>,
     },
-    /// Asks for the confirmation of the address that a customer wants.
+    /// Asks for confirmation of a customer's new address.
     ChangeEmail {
         /// The customer.
         customer: CustomerId,
-        /// The address that is wanted.
+        /// The new address.
         email: Email,
     },
-    /// Tells the address of a customer that another one is wanted.
+    /// Tells a customer's current address that a change was requested.
     EmailChangeAsked {
-        /// The address as it is.
+        /// The current address.
         email: Email,
-        /// The address that is wanted.
+        /// The new address.
         wanted: Email,
     },
-    /// Tells the address of before that another one is in its place.
+    /// Tells the previous address that it has been replaced.
     EmailChanged {
-        /// The address of before.
+        /// The previous address.
         email: Email,
-        /// The address as it is.
+        /// The new address.
         current: Email,
     },
-    /// Tells a customer that the bank wants it for an automatic charge.
+    /// Tells a customer that the bank requires a confirmation of an automatic charge.
     TopUpWaits {
         /// The customer.
         customer: CustomerId,
     },
-    /// Tells a customer that automatic top-up was turned off, because its card was declined again and again.
+    /// Tells a customer that automatic top-up was turned off, because its card was declined
+    /// repeatedly.
     TopUpStopped {
         /// The customer.
         customer: CustomerId,
     },
-    /// Tells a customer that the password was set anew.
+    /// Tells a customer that the password was reset.
     PasswordReset {
         /// The customer's address.
         email: Email,
     },
-    /// Tells a customer which accounts lost their places.
+    /// Tells a customer which accounts lost their slots.
     AccountsDeactivated {
         /// The customer.
         customer: CustomerId,
         /// The accounts, each with its platform.
         accounts: Vec<String>,
     },
-    /// Tells a customer that money of a payment went back, or came in again, and what that did to the credits.
+    /// Tells a customer that a payment was reversed, or a reversal undone, and what that did to the
+    /// credits.
     MoneyReversed {
         /// The customer.
         customer: CustomerId,
         /// Refund or dispute.
         kind: ReversalKind,
-        /// Whether the refund failed or the dispute was won: the money is with us again.
+        /// Whether the refund failed or the dispute was won, so that the money came back to us.
         is_undone: bool,
-        /// How much, in the smallest unit of the currency.
+        /// The amount, in the smallest unit of the currency.
         amount_cents: i64,
-        /// Such as `USD`.
+        /// The currency, such as `USD`.
         currency: String,
-        /// Credits that were taken (positive) or given back (negative).
+        /// Credits taken (positive) or returned (negative).
         credits: i64,
-        /// What can be spent afterwards.
+        /// The balance afterwards.
         balance: i64,
-        /// What is owed afterwards.
+        /// The debt afterwards.
         debt: i64,
-        /// Whether automatic top-up was on until this turned it off.
+        /// Whether this turned automatic top-up off.
         #[serde(default)]
         stops_top_up: bool,
     },
-    /// Tells a customer that its subscription could not be paid.
+    /// Tells a customer that the payment for its subscription failed.
     PaymentFailed {
         /// The customer.
         customer: CustomerId,
-        /// What is to be paid, in the smallest unit of the currency.
+        /// The amount due, in the smallest unit of the currency.
         amount_cents: i64,
-        /// Such as `USD`.
+        /// The currency, such as `USD`.
         currency: String,
-        /// When it is tried again (RFC 3339), if it is.
+        /// When it is retried (RFC 3339), if it is.
         next_attempt: Option<String>,
     },
 }
 
-/// Writes the letter; nothing when nobody needs it any more.
+/// Writes the email; `None` if it is no longer needed.
 pub async fn write(
     emails: &EmailsState,
     letter: &EmailRequest,
@@ -220,13 +225,13 @@ pub async fn write(
     finish(emails, to, &words, job).map(Some)
 }
 
-/// Where a customer is reached; nothing when it was closed.
+/// The customer's address; `None` if the customer is closed.
 async fn address_of(emails: &EmailsState, customer: CustomerId) -> Result<Option<Email>, JobError> {
     let found = store::customers::find_by_id(&emails.store, customer).await?;
     Ok(found.filter(|found| found.disabled_at.is_none()).map(|found| found.email))
 }
 
-/// Nothing when the charge no longer waits.
+/// `None` if the charge no longer waits for the customer.
 async fn top_up_waits(
     emails: &EmailsState,
     customer: CustomerId,
@@ -253,7 +258,7 @@ async fn top_up_stopped(
     finish(emails, &email, &text::top_up_stopped(billing_page(emails)), job).map(Some)
 }
 
-/// Where a customer looks after payments.
+/// The page where a customer manages payments.
 fn billing_page(emails: &EmailsState) -> String {
     emails.config.processor.return_url(&emails.config.http.public_base_url)
 }
@@ -263,7 +268,7 @@ async fn owner(emails: &EmailsState, email: &Email) -> Result<Option<CustomerId>
     Ok(customer.map(|customer| customer.id))
 }
 
-/// A fresh link to the page for its purpose; nothing when it would open nothing.
+/// A new link to the page for its purpose; `None` if the purpose no longer applies.
 async fn link(
     emails: &EmailsState,
     customer: CustomerId,

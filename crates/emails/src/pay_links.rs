@@ -1,8 +1,8 @@
 //! Links to the page on which a customer confirms a payment that the bank asks about.
 //!
-//! A link is signed and stored nowhere, so every node knows it. It leads to one order's payment, until that payment is
-//! given up, and only while the address that it was mailed to is the customer's. Whoever holds it can pay the order with
-//! the customer's card if the bank agrees, and nothing else.
+//! A link is signed and not stored, so every node accepts it. It leads to the payment of one order
+//! until that payment is canceled, and only while the address it was sent to is the customer's. Its
+//! holder can pay the order with the customer's card, if the bank agrees, and nothing else.
 
 use domain::customer::Email;
 use domain::id::OrderId;
@@ -12,18 +12,18 @@ use store::orders::{self, Order};
 
 use crate::EmailsState;
 
-/// What the signing key is derived for.
+/// The purpose from which the signing key is derived.
 const PURPOSE: &str = "creator-gateway payment link";
 
-/// What the token of a link says.
+/// The content of a link's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Claim {
     order: OrderId,
-    /// When it ends, in whole seconds since 1970.
+    /// When it expires, in whole seconds since 1970.
     ends_at_s: i64,
 }
 
-/// The address of the page for an order, good until `until`, to be mailed to this address.
+/// The address of the page for an order, valid until `until`, to be sent to `email`.
 pub fn url(
     emails: &EmailsState,
     order: OrderId,
@@ -37,7 +37,7 @@ pub fn url(
     Some(format!("{base}/console/pay?token={order}.{ends_at_s}.{signature}"))
 }
 
-/// The order that a token leads to.
+/// The order of a token.
 pub async fn open(emails: &EmailsState, token: &str) -> Result<Order, Failure> {
     let (claim, signature) = Claim::parse(token).ok_or(Failure::UnknownLink)?;
     let order = orders::find_any(&emails.store, claim.order).await?;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_three_parts_and_anything_else_is_none() {
+    fn token_has_exactly_three_parts() {
         let order = OrderId::new(Timestamp::from_unix_micros(1), [7; 10]);
 
         let parsed = Claim::parse(&format!("{order}.17.abc"))

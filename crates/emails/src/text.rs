@@ -1,31 +1,31 @@
-//! The words of each letter, and the two forms they are written in.
+//! The texts of each email, and its two formats.
 
 use askama::Template;
 use domain::customer::Email;
 use domain::payment::ReversalKind;
 use domain::time::Timestamp;
 
-/// What a letter says.
+/// The content of an email.
 pub(crate) struct Content {
-    /// Its subject.
+    /// The subject.
     pub(crate) subject: &'static str,
-    /// What happened, a paragraph each.
+    /// What happened, one paragraph each.
     pub(crate) paragraphs: Vec<String>,
-    /// What to do, if there is something.
+    /// What to do, if anything.
     pub(crate) action: Option<Action>,
-    /// What to do if it was somebody else.
+    /// What to do if this was not expected.
     pub(crate) otherwise: &'static str,
 }
 
-/// A link, and what following it does.
+/// A button and its link.
 pub(crate) struct Action {
-    /// The words of the button.
+    /// The label of the button.
     pub(crate) label: &'static str,
-    /// Where it leads.
+    /// The address of the link.
     pub(crate) link: String,
 }
 
-/// A letter for readers without HTML.
+/// An email as plain text.
 #[derive(Template)]
 #[template(path = "email.txt")]
 pub(crate) struct Plain<'a> {
@@ -33,7 +33,7 @@ pub(crate) struct Plain<'a> {
     pub(crate) service: &'a str,
 }
 
-/// The same letter as HTML.
+/// The same email as HTML.
 #[derive(Template)]
 #[template(path = "email.html")]
 pub(crate) struct Html<'a> {
@@ -161,13 +161,13 @@ pub(crate) fn payment_failed(
 
 /// What a reversal did to a customer's credits.
 pub(crate) struct Credits {
-    /// How many were taken (positive) or given back (negative).
+    /// Credits taken (positive) or returned (negative).
     pub(crate) moved: i64,
-    /// What can be spent afterwards.
+    /// The balance afterwards.
     pub(crate) balance: i64,
-    /// What is owed afterwards.
+    /// The debt afterwards.
     pub(crate) debt: i64,
-    /// Whether automatic top-up was on until this turned it off.
+    /// Whether this turned automatic top-up off.
     pub(crate) stops_top_up: bool,
 }
 
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_say_the_same_and_hold_the_link() {
+    fn text_and_html_have_the_same_content_and_link() {
         let words = words();
         let service = "https://api.example.com";
 
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn amounts_have_two_digits_of_cents() {
+    fn amounts_have_two_decimals() {
         assert_eq!(amount(2_905, "USD"), "29.05 USD");
         assert_eq!(amount(7, "USD"), "0.07 USD");
     }
 
     #[test]
-    fn the_next_attempt_of_a_payment_is_a_time_for_people() {
+    fn next_payment_attempt_is_shown_to_the_minute() {
         let at = Timestamp::from_rfc3339("2026-12-03T09:30:15.123456Z");
 
         let words = payment_failed("29.00 USD", at, String::new());
@@ -311,9 +311,9 @@ mod tests {
         assert_eq!(words.paragraphs[1], "We'll try again on 2026-12-03 09:30 UTC.");
     }
 
-    /// The subject says what the text says, and nobody reads of an automatic top-up that was off before.
+    /// The subject matches the text, and automatic top-up is mentioned only if it was turned off.
     #[test]
-    fn what_went_back_is_told_as_it_is() {
+    fn reversal_email_matches_what_happened() {
         use ReversalKind::{Dispute, Refund};
         let told = |what, moved, stops_top_up| {
             let credits = Credits { moved, balance: 5, debt: 2, stops_top_up };
@@ -338,14 +338,14 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_to_the_minute() {
+    fn times_are_shown_to_the_minute() {
         let at = Timestamp::from_rfc3339("2026-11-29T12:34:56.789Z").unwrap();
 
         assert_eq!(time(at), "2026-11-29 12:34 UTC");
     }
 
     #[test]
-    fn what_stands_in_a_letter_cannot_become_html() {
+    fn text_in_an_email_is_escaped_as_html() {
         let mut words = words();
         words.paragraphs = vec!["<img src=x> & more".to_owned()];
 

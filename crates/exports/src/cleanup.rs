@@ -1,7 +1,8 @@
-//! What is removed: files whose time is over, spools of exports that are over, what workers left that are gone.
+//! Cleanup: deletes expired files, the spools of ended exports, and what lost workers left behind.
 //!
-//! What must go is written in the database by whoever makes it useless, and done here, again and again until it is
-//! done. Nothing that an export needs, or that is published, is ever removed: that is asked in the same breath.
+//! The transaction that makes objects obsolete records them as due. This module deletes them, and
+//! retries until that is done. It checks immediately before that nothing published and nothing an
+//! open export needs is deleted.
 
 use std::collections::HashMap;
 
@@ -15,23 +16,24 @@ use super::failpoints::{self, Failpoint};
 use super::place;
 use crate::ExportsState;
 
-/// Exports that one round cleans up after.
+/// The number of exports that one round cleans up after.
 const AT_ONCE: i64 = 100;
-/// So long nobody is asked about something that is stored; after that it must belong to somebody. Seconds.
+/// The age in seconds after which a stored object must belong to an export that is open or
+/// published.
 const ORPHANED_AFTER_S: i64 = 24 * 3_600;
 
-/// One round: ends what has had its time and what nobody works on, then removes what is due.
+/// One round: ends expired files and abandoned exports, then deletes what is due.
 pub async fn round(exports: &ExportsState) {
     let now = exports.clock.now();
     match exports::reap(&exports.store, now, exports.config.exports.attempts_max).await {
         Ok(ReapedExports { failed: 0, cancelled: 0 }) => {}
         Ok(ReapedExports { failed, cancelled }) => {
-            tracing::warn!(failed, cancelled, "exports of workers that are gone were ended");
+            tracing::warn!(failed, cancelled, "exports of lost workers were ended");
         }
         Err(error) => tracing::warn!(%error, "exports of lost workers could not be ended"),
     }
     if let Err(error) = exports::expire(&exports.store, now).await {
-        tracing::warn!(%error, "files could not be let expire");
+        tracing::warn!(%error, "expired files could not be marked");
     }
     remove_due(exports).await;
     match exports::count(&exports.store).await {
@@ -40,19 +42,19 @@ pub async fn round(exports: &ExportsState) {
     }
 }
 
-/// Removes what is written down as due.
+/// Deletes what is recorded as due.
 pub async fn remove_due(exports: &ExportsState) {
     let due = match exports::due_cleanups(&exports.store, exports.clock.now(), AT_ONCE).await {
         Ok(due) => due,
         Err(error) => {
-            tracing::warn!(%error, "what is to be removed could not be read");
+            tracing::warn!(%error, "due cleanups could not be read");
             return;
         }
     };
     for cleanup in &due {
         failpoints::reach(Failpoint::Cleaning).await;
         if let Err(error) = clean(exports, cleanup).await {
-            tracing::warn!(export.id = %cleanup.export, %error, "an export's remains stay for now");
+            tracing::warn!(export.id = %cleanup.export, %error, "an export could not be cleaned up yet");
         }
     }
 }
@@ -64,19 +66,20 @@ async fn clean(exports: &ExportsState, cleanup: &ExportCleanup) -> Result<(), Fa
     Ok(())
 }
 
-/// Removes what a claim that was lost has stored, unless it was published after all. What cannot be removed now is an
-/// orphan later.
+/// Deletes what a lost claim has stored, unless it was published after all. What cannot be deleted
+/// now is found later as an orphan.
 pub async fn remove_own(exports: &ExportsState, lease: ExportLease) {
     let removed = async {
         let in_use = exports::keeps(&exports.store, &[lease.export]).await?;
         let own = place::own(lease.export, lease.token)?;
-        // Pages of an open export stay: whoever took over may go on from them, and ends with a cleanup.
+        // Pages of an open export stay: the next claim may continue from them, and its end records
+        // a cleanup.
         let is_open = in_use.open.contains(&lease.export);
         let keep = |name: &str| in_use.outputs.contains(name) || (is_open && place::is_page(name));
         remove_below(exports, &own, keep).await
     };
     if let Err(error) = removed.await {
-        tracing::warn!(export.id = %lease.export, %error, "what a lost claim stored stays for now");
+        tracing::warn!(export.id = %lease.export, %error, "the objects of a lost claim could not be deleted yet");
     }
 }
 
@@ -96,8 +99,8 @@ async fn remove_below(
     }
 }
 
-/// Removes what has been in the storage for a day and belongs to no open export and to no published file. Gives how
-/// many.
+/// Deletes objects older than a day that belong to no open export and no published file. Returns
+/// their number.
 pub async fn remove_orphans(exports: &ExportsState) -> Result<u64, Failure> {
     let before = exports.clock.now().plus_seconds(-ORPHANED_AFTER_S);
     let root = place::name(place::ROOT.to_owned())?;

@@ -1,4 +1,5 @@
-//! The columns of an export's file: those that its dataset declares and whatever comes besides, or those that were chosen.
+//! The columns of an export's file: those that its dataset declares, plus any others that appear,
+//! or those that were chosen.
 
 use catalog::column::{ColumnType, ColumnUnit, DatasetColumn};
 use store::exports::Export;
@@ -6,14 +7,14 @@ use tabular::{DeclaredColumn, FileColumns, TabularError};
 
 use crate::ExportsState;
 
-/// The columns before the first row.
+/// The columns known before the first row.
 pub(super) fn of(exports: &ExportsState, export: &Export) -> Result<FileColumns, TabularError> {
     let dataset = exports.catalog.platform(export.platform).dataset(export.dataset);
     let declared = dataset.map(|dataset| dataset.columns.as_slice()).unwrap_or_default();
     columns(declared, export.columns.as_deref())
 }
 
-/// A chosen name that is not declared has no type; the manifest says what its cells hold.
+/// A chosen name that is not declared has no type; the manifest describes its cells.
 fn columns(
     declared: &[DatasetColumn],
     chosen: Option<&[String]>,
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_choice_all_declared_columns_stand_before_others() {
+    fn declared_columns_come_first_by_default() {
         let all = columns(&declared(), None).unwrap();
 
         assert!(!all.is_closed());
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_has_what_is_declared_of_its_columns_and_no_others() {
+    fn chosen_columns_keep_their_declared_type() {
         let chosen = ["more", "price"].map(str::to_owned);
 
         let all = columns(&declared(), Some(&chosen)).unwrap();

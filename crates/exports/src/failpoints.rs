@@ -1,41 +1,42 @@
-//! Named points of a job's life at which a trial can stop the process or kill it. They do something in debug builds
-//! alone, and only where the environment names one; a released binary passes them without looking.
+//! Named points in an export's run at which a test can stop or kill the process. They act only in
+//! debug builds, and only if the environment names one; in a release build they do nothing.
 //!
-//! `CREATOR_GATEWAY_FAIL_POINT=NAME:COUNT:FILE`: when the point is reached for that time, the process writes FILE and
-//! waits until the file is gone. Whoever runs the trial sees it, and kills or stops the process exactly there.
+//! `CREATOR_GATEWAY_FAIL_POINT=NAME:COUNT:FILE`: when the point is reached for the COUNT-th time,
+//! the process writes FILE and waits until the file is removed. The test sees the file, and kills
+//! or stops the process exactly there.
 
-/// A point at which a job can be cut off. The names are those of `scripts/export-kill-test`.
+/// A point at which an export can be interrupted. `scripts/export-kill-test` uses the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failpoint {
-    /// The job is claimed.
+    /// The export is claimed.
     Claimed,
-    /// What earlier attempts kept is taken in.
+    /// The pages of earlier attempts are restored.
     Restored,
-    /// The segment of this attempt is begun.
+    /// The segment of this attempt is created.
     SegmentBegun,
-    /// A page came and was checked.
+    /// A page was fetched and checked.
     PageFetched,
-    /// The page is kept.
+    /// The page is stored.
     PageKept,
-    /// How far the job is was written down.
+    /// The progress was recorded.
     ProgressNoted,
-    /// The last page is kept.
+    /// The last page is stored.
     ListRead,
-    /// The file is being made.
+    /// The file is being written.
     Rendering,
-    /// The file is made.
+    /// The file is complete.
     Rendered,
     /// The file is in the storage.
     Stored,
     /// The file is published.
     Published,
-    /// What is of no more use is about to be removed.
+    /// Obsolete objects are about to be deleted.
     Cleaning,
 }
 
 #[cfg(debug_assertions)]
 impl Failpoint {
-    /// The name in the environment.
+    /// Its name in the environment.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Claimed => "claimed",
@@ -54,7 +55,7 @@ impl Failpoint {
     }
 }
 
-/// Passes a point; in a trial, waits there.
+/// Passes a point; in a test, waits there.
 pub(crate) async fn reach(point: Failpoint) {
     if let Some(file) = trial::file_at(point) {
         while trial::is_there(&file) {
@@ -63,7 +64,7 @@ pub(crate) async fn reach(point: Failpoint) {
     }
 }
 
-/// The same where nothing else runs on the thread.
+/// The same on a blocking thread.
 pub(crate) fn reach_blocking(point: Failpoint) {
     if let Some(file) = trial::file_at(point) {
         while trial::is_there(&file) {
@@ -87,7 +88,7 @@ mod trial {
         reached: AtomicU64,
     }
 
-    /// The file that is written, where this is the point and the time that the environment names.
+    /// The file written, if this is the point and count that the environment names.
     pub(super) fn file_at(point: Failpoint) -> Option<PathBuf> {
         static TRIAL: OnceLock<Option<FailpointTrial>> = OnceLock::new();
         let trial = TRIAL.get_or_init(read).as_ref()?;

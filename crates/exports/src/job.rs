@@ -1,10 +1,11 @@
-//! One export, from what earlier attempts kept to the published file.
+//! One export, from the pages of earlier attempts to the published file.
 //!
-//! Pages are read one at a time and kept in a segment of the spool that only this claim writes. Nothing but the spool
-//! knows them: there is no write to the database for a page. A page is asked for when all before it are kept, so a claim
-//! that ends costs one page at most; while it is on its way, the file takes the rows of the page before. When the last one
-//! is kept, the file is ended, or made from the spool in one pass where it could not be written on the way; it is stored
-//! under a name of this claim, and published by one guarded update.
+//! Pages are read one at a time and stored in a segment of the spool that only this claim writes;
+//! no page causes a write to the database. A page is requested only after all earlier ones are
+//! stored, so a claim that ends loses one page at most. While it is being fetched, the file takes
+//! the rows of the previous page. After the last page the file is finished, or rendered from the
+//! spool in one pass if it could not be written on the way. It is stored under a name of this
+//! claim, and published by one guarded update.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -34,13 +35,13 @@ use super::place;
 use super::worker::{JobProgress, WorkEnding};
 use crate::ExportsState;
 
-/// Why a job does not go on.
+/// Why an attempt ends without a file.
 pub(super) enum JobHalt {
-    /// The same would happen again.
+    /// Another attempt would fail the same way.
     Final(ExportFailure),
-    /// It may pass.
+    /// Another attempt may succeed.
     Passing(ExportFailure),
-    /// It goes on when the platform accepts credentials again, or the storage has room again.
+    /// It continues when the platform accepts credentials again, or the storage has space again.
     Waiting(ExportFailure),
 }
 
@@ -54,7 +55,7 @@ struct ExportJob<'a> {
     shared: &'a Arc<JobProgress>,
 }
 
-/// The pages that are kept.
+/// The pages that are stored.
 struct KeptPages {
     /// In the order of the claims that wrote them.
     segments: Vec<OpenSegment>,
@@ -62,7 +63,7 @@ struct KeptPages {
     drafting: FileDraft,
 }
 
-/// Works on an export to its end.
+/// Runs an export to its end.
 pub(super) async fn run(
     exports: &ExportsState,
     lease: ExportLease,
@@ -80,7 +81,7 @@ pub(super) async fn run(
 }
 
 impl ExportJob<'_> {
-    /// False when the lease was lost before the file could be published.
+    /// False if the lease was lost before the file could be published.
     async fn work(&self) -> Step<bool> {
         let reader = PageReader::new(self.exports, self.wanted()?).await?;
         let (reader, kept) = self.restore(reader).await?;
@@ -100,7 +101,7 @@ impl ExportJob<'_> {
         let params: serde_json::Value = serde_json::from_str(&export.params).unwrap_or_default();
         let ends_at = (export.dataset == DatasetName::ChatMessages).then(|| {
             let end = self.exports.clock.now().plus_seconds(settings.conversation_s);
-            // What earlier attempts took counts, and time in which nobody worked on it does not.
+            // The time of earlier attempts counts; time between attempts does not.
             end.plus_micros(export.worked_micros.saturating_neg())
         });
         Ok(WantedList {
@@ -120,7 +121,7 @@ impl ExportJob<'_> {
         })
     }
 
-    /// Takes in the whole pages that earlier claims kept.
+    /// Restores the complete pages that earlier claims stored.
     async fn restore(&self, mut reader: PageReader) -> Step<(PageReader, KeptPages)> {
         let mut segments = Vec::new();
         for token in 1..self.lease.token {
@@ -157,11 +158,14 @@ impl ExportJob<'_> {
         Ok((restored, KeptPages { segments, spooled, drafting: begun }))
     }
 
-    /// Reads the list from its first page: what earlier claims kept cannot be read, such as the points of another
-    /// version. Their segments go with the export.
+    /// Starts again from the first page, because the pages of earlier claims cannot be read, for
+    /// instance those of another version. Their segments are deleted with the export.
     async fn begin_anew(&self) -> Step<(PageReader, KeptPages)> {
         let export = self.export.id.to_string();
-        tracing::warn!(export, "the kept pages of an export cannot be read, and it begins anew");
+        tracing::warn!(
+            export,
+            "the stored pages of an export cannot be read; starting again from the first page"
+        );
         metrics::export_begun_anew();
         let reader = PageReader::new(self.exports, self.wanted()?).await?;
         let (spooled, drafting) = (SpooledPages::default(), self.drafting()?);
@@ -182,17 +186,18 @@ impl ExportJob<'_> {
         let is_news = pages > self.export.pages;
         self.shared.set(pages, count(spooled.rows));
         if is_news {
-            // Whoever was here before got further than could be written down.
+            // An earlier attempt got further than it could record.
             self.shared.new_page();
         }
     }
 
-    /// Reads the pages that are not kept yet, and keeps each.
+    /// Reads the remaining pages, and stores each.
     async fn read(&self, reader: PageReader, kept: KeptPages) -> Step<KeptPages> {
         let KeptPages { mut segments, spooled, mut drafting } = kept;
         let name = place::segment(self.lease.export, self.lease.token)?;
         let begun = self.exports.storage.begin_segment(&name).await?;
-        let segment = begun.ok_or_else(|| passing("storage", "a segment's name is taken"))?;
+        let segment =
+            begun.ok_or_else(|| passing("storage", "the name of a segment is already in use"))?;
         failpoints::reach(Failpoint::SegmentBegun).await;
         let bytes_max = self.exports.config.exports.bytes_max;
         let writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
@@ -211,7 +216,7 @@ impl ExportJob<'_> {
             self.shared.new_page();
             failpoints::reach(Failpoint::PageKept).await;
             desk.writer.swap_text(&mut text);
-            // The page is kept: the next one may be on its way while the file takes this one's rows.
+            // The page is stored, so the next one is fetched while the file takes this one's rows.
             let next = async { Ok(Box::pin(desk.reader.fetch()).await?) };
             let storage = Arc::clone(&self.exports.storage);
             let taking = blocking(move || {
@@ -229,7 +234,7 @@ impl ExportJob<'_> {
         self.shared.does(phase, Some((reader.list_rows(), reader.list_rows_read())));
     }
 
-    /// Ends the file, in a file for work.
+    /// Completes the file, as a work file.
     async fn render(&self, kept: KeptPages) -> Step<(WorkFile, RenderedFile)> {
         let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
         let bytes_max = self.exports.config.exports.bytes_max;
@@ -246,15 +251,16 @@ impl ExportJob<'_> {
         .await
     }
 
-    /// Stores the file and makes it downloadable. False when the lease is lost.
+    /// Stores the file and publishes it. False if the lease is lost.
     async fn publish(&self, work: WorkFile, rendered: RenderedFile) -> Step<bool> {
         let ExportLease { export, token, .. } = self.lease;
         let name: ObjectName = place::output(export, token, self.export.format)?;
         if self.exports.storage.put_file(&name, work).await? == PutOutcome::Exists {
-            // Stored by this claim in a try that was not heard to succeed; anything else is never published.
+            // This claim may have stored it in an attempt whose success was not reported; any other
+            // content is never published.
             let found = self.exports.storage.find(&name).await?;
             if found.is_none_or(|found| found.bytes != rendered.bytes) {
-                return Err(passing("storage", "the name of the file is taken by something else"));
+                return Err(passing("storage", "the name of the file is already in use"));
             }
         }
         failpoints::reach(Failpoint::Stored).await;
@@ -265,7 +271,7 @@ impl ExportJob<'_> {
             rows: count(rendered.rows),
         };
         let (exports, lease, progress) = (self.exports.clone(), self.lease, self.shared.progress());
-        // A task of its own: once it is begun it is not given up.
+        // A separate task, so that it is not aborted once it has begun.
         let published = self.exports.tasks.on_control(async move {
             let now = exports.clock.now();
             let expires_at = now.plus_seconds(exports.config.exports.retention_s);
@@ -286,7 +292,7 @@ fn layout_of(export: &Export) -> FileLayout {
     FileLayout { format, csv_bom: export.csv_bom }
 }
 
-/// The frames of these segments.
+/// Readers for the frames of these segments.
 pub(super) fn frames(
     segments: &[OpenSegment],
 ) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
@@ -305,7 +311,7 @@ fn facts<'a>(export: &'a Export, id: &'a str) -> ManifestFacts<'a> {
     }
 }
 
-/// Runs what computes for long where nobody waits for it.
+/// Runs long computations on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Step<T> + Send + 'static) -> Step<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -321,7 +327,7 @@ fn lasting(code: &str, message: &str) -> JobHalt {
     JobHalt::Final(ExportFailure { code: code.to_owned(), message: message.to_owned() })
 }
 
-/// There is no room for what is read: nothing is wrong with the platform or the account.
+/// The storage is full, through no fault of the platform or the account.
 fn storage_full() -> JobHalt {
     let message =
         "the service's own storage is full; nothing is wrong with the platform or the account"
@@ -360,7 +366,7 @@ impl From<std::io::Error> for JobHalt {
         if is_full(&error) {
             return storage_full();
         }
-        passing("storage_unavailable", &format!("a file on its way cannot be read: {error}"))
+        passing("storage_unavailable", &format!("a work file cannot be read or written: {error}"))
     }
 }
 
@@ -399,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_waits_while_the_storage_is_full_and_only_then() {
+    fn export_waits_only_while_the_storage_is_full() {
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
             let on_its_way = waits_for(JobHalt::from(std::io::Error::from(kind)));
             assert_eq!(on_its_way.as_deref(), Some("storage_full"));

@@ -1,8 +1,9 @@
-//! Exports: lists of a platform read whole, page by page, and returned as one file, or not at all.
+//! Exports: lists of a platform read completely, page by page, and delivered as one file, or not at
+//! all.
 //!
-//! `worker` claims an export and keeps its lease, `job` does the work, `page_processor` what of it computes, `pages` reads the
-//! platform, `columns` says what the file names, and `cleanup` removes what is no longer needed. What is decided is recorded
-//! in the store's `exports`.
+//! `worker` claims an export and keeps its lease, `job` runs it, `page_processor` does its
+//! computations, `pages` reads the platform, `columns` names the file's columns, and `cleanup`
+//! deletes what is no longer needed. Decisions are recorded in the store's `exports`.
 
 pub mod cleanup;
 mod columns;
@@ -32,38 +33,38 @@ use tokio::sync::Notify;
 
 use crate::worker::AtWork;
 
-/// What exports use. A clone is another handle to the same.
+/// What exports use. Cloning it is cheap.
 #[derive(Clone)]
 pub struct ExportsState(Arc<ExportsParts>);
 
 /// The parts of [`ExportsState`].
 pub struct ExportsParts {
-    /// Where exports are recorded.
+    /// Stores exports.
     pub store: Store,
-    /// The time.
+    /// Tells the time.
     pub clock: Clock,
-    /// Makes ids.
+    /// Generates ids.
     pub random: Random,
-    /// Where workers run.
+    /// Runs the workers.
     pub tasks: Tasks,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// Which lists can be exported.
+    /// The lists that can be exported.
     pub catalog: Arc<Catalog>,
     /// Signs links to files.
     pub vault: Arc<Vault>,
-    /// Where finished exports and their spools lie.
+    /// Stores finished files and spools.
     pub storage: Arc<Storage>,
     /// Reads platforms with the credentials of accounts.
     pub gateway: GatewayState,
-    /// Wakes the workers: there may be an export.
+    /// Wakes the workers when there may be an export.
     pub signal: Notify,
-    /// The exports that this process works on.
+    /// The exports that this process is working on.
     pub at_work: AtWork,
 }
 
 impl ExportsState {
-    /// Puts the parts together.
+    /// Builds the state.
     pub fn new(parts: ExportsParts) -> Self {
         Self(Arc::new(parts))
     }

@@ -1,38 +1,39 @@
-//! Signed links to finished files: good for one file, for five minutes, for GET and HEAD alone, on every node.
+//! Signed links to finished files. Each is valid for one file, for five minutes, for GET and HEAD
+//! only, on every node.
 
 use domain::id::ExportId;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 
 use crate::ExportsState;
 
-/// So long a link is good, in seconds.
+/// How long a link is valid, in seconds.
 pub const VALID_FOR_S: i64 = 300;
-/// What the signing key is derived for.
+/// The purpose from which the signing key is derived.
 const PURPOSE: &str = "creator-gateway export link";
 
-/// What a link says.
+/// The content of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DownloadLink {
     /// The export.
     pub export: ExportId,
-    /// The claim that made its file.
+    /// The claim that wrote its file.
     pub token: i64,
-    /// When it ends, in whole seconds since 1970.
+    /// When it expires, in whole seconds since 1970.
     pub ends_at_s: i64,
 }
 
 impl DownloadLink {
-    /// A link that is good from now on.
+    /// A link that is valid from now on.
     pub fn new(export: ExportId, token: i64, now: Timestamp) -> Self {
         Self { export, token, ends_at_s: now.unix_seconds().saturating_add(VALID_FOR_S) }
     }
 
-    /// When it ends.
+    /// When it expires.
     pub const fn ends_at(&self) -> Timestamp {
         Timestamp::from_unix_micros(self.ends_at_s.saturating_mul(MICROS_PER_SECOND))
     }
 
-    /// The address.
+    /// The address of the link.
     pub fn url(&self, exports: &ExportsState) -> Option<String> {
         let Self { export, token, ends_at_s } = *self;
         let signature = exports.vault.keyring().sign(PURPOSE, &self.text("GET"))?;
@@ -42,7 +43,8 @@ impl DownloadLink {
         ))
     }
 
-    /// Whether the signature is ours, and the link has not ended. Only GET and HEAD come to a download.
+    /// Whether the signature is valid and the link has not expired. Only GET and HEAD are routed to
+    /// downloads.
     pub fn is_good(&self, exports: &ExportsState, signature: &str) -> bool {
         let is_signed = exports.vault.keyring().is_signed(PURPOSE, &self.text("GET"), signature);
         is_signed && exports.clock.now() < self.ends_at()

@@ -1,5 +1,5 @@
-//! What a job computes: pages checked and kept, and the file that is written on the way. Nothing here waits for anybody,
-//! and none of it runs where others wait for the thread.
+//! The computations of an export: pages are checked and stored, and the file is written on the way.
+//! Nothing here waits for I/O from a platform, and it all runs on blocking threads.
 
 use std::fs::File;
 use std::io::Sink;
@@ -15,19 +15,20 @@ use super::failpoints::{self, Failpoint};
 use super::job::{Step, frames};
 use super::pages::{FetchedPage, PageReader};
 
-/// So much is written before the disk begins to take it.
+/// The number of bytes written before a flush to disk starts.
 const FLUSH_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Where pages are checked and kept.
+/// Checks and stores pages.
 pub(super) struct PageProcessor {
     pub(super) reader: PageReader,
     pub(super) writer: SpoolWriter<Sink>,
-    /// The one that only this claim writes.
+    /// The segment that only this claim writes.
     pub(super) segment: OpenSegment,
 }
 
 impl PageProcessor {
-    /// Checks a page and appends it to the segment. What it gives is to be sent before the page is kept.
+    /// Checks a page and appends it to the segment. The returned frame, if any, must be sent before
+    /// the page counts as stored.
     pub(super) fn keep(mut self, fetched: FetchedPage) -> Step<(Self, Option<UnsentFrame>)> {
         let page = self.reader.take(fetched)?;
         failpoints::reach_blocking(Failpoint::PageFetched);
@@ -38,17 +39,17 @@ impl PageProcessor {
     }
 }
 
-/// The file while its rows come.
+/// The file, while its rows arrive.
 pub(super) struct FileDraft {
     work: WorkFile,
     draft: TabularDraft<File>,
-    /// So much of it the disk has or is taking.
+    /// The number of bytes that are on disk or being flushed.
     flushed_bytes: u64,
     flush: Option<JoinHandle<()>>,
 }
 
 impl FileDraft {
-    /// Nothing yet, in an empty file of at most so many bytes, behind these columns.
+    /// Starts an empty file with these columns and a maximum size in bytes.
     pub(super) fn begin(
         work: WorkFile,
         (layout, columns): (FileLayout, FileColumns),
@@ -59,8 +60,8 @@ impl FileDraft {
         Ok(Self { work, draft, flushed_bytes: 0, flush: None })
     }
 
-    /// Takes the text of the next page. Now and then the disk begins to take what is there, so that little is left for
-    /// it when the file is stored.
+    /// Adds the rows of the next page. From time to time a flush to disk is started, so that little
+    /// is left to flush when the file is stored.
     pub(super) fn page(&mut self, text: &str, storage: &Storage) -> Step<()> {
         failpoints::reach_blocking(Failpoint::Rendering);
         self.draft.page(text)?;
@@ -73,7 +74,7 @@ impl FileDraft {
         Ok(())
     }
 
-    /// The whole file: as it was written on the way, or made from the spool now.
+    /// Completes the file: as it was written on the way, or rendered from the spool now.
     pub(super) fn finish(
         self,
         rendering: &FileRendering<'_>,

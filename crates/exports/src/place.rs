@@ -1,14 +1,15 @@
-//! Where an export's things lie in the storage: everything below a folder of its own, each claim's in one of its own.
+//! The names of an export's objects in the storage: each export has a folder, and each claim a
+//! folder within it.
 
 use clients::storage::ObjectName;
 use domain::export::ExportFormat;
 use domain::id::ExportId;
 use failures::Failure;
 
-/// What all exports lie below.
+/// The prefix of all exports.
 pub const ROOT: &str = "exports";
 
-/// Everything of one export.
+/// The folder of one export.
 pub fn folder(export: ExportId) -> Result<ObjectName, Failure> {
     name(format!("{ROOT}/{export}"))
 }
@@ -18,27 +19,27 @@ pub fn segment(export: ExportId, token: i64) -> Result<ObjectName, Failure> {
     name(format!("{ROOT}/{export}/{token}/spool"))
 }
 
-/// The file that one claim finishes.
+/// The file that one claim completes.
 pub fn output(export: ExportId, token: i64, format: ExportFormat) -> Result<ObjectName, Failure> {
     name(format!("{ROOT}/{export}/{token}/data.{format}"))
 }
 
-/// Everything of one claim.
+/// The folder of one claim.
 pub fn own(export: ExportId, token: i64) -> Result<ObjectName, Failure> {
     name(format!("{ROOT}/{export}/{token}"))
 }
 
-/// Whether something of a claim is a part of the spool.
+/// Whether an object of a claim is part of the spool.
 pub fn is_page(name: &str) -> bool {
     name.split('/').nth(3) == Some("spool")
 }
 
-/// The export that a name belongs to.
+/// The export that an object belongs to.
 pub fn owner(name: &ObjectName) -> Option<ExportId> {
     name.as_str().strip_prefix(ROOT)?.strip_prefix('/')?.split('/').next()?.parse().ok()
 }
 
-/// A name of ours that was written down.
+/// A name that was built here or stored earlier.
 pub fn name(text: String) -> Result<ObjectName, Failure> {
     ObjectName::new(text).map_err(|error| Failure::Internal(error.to_string()))
 }

@@ -1,7 +1,9 @@
-//! Workers: each claims an export, works on it with a lease that it keeps renewing, and says how that ended.
+//! Workers: each claims an export, works on it under a lease that it renews, and records the
+//! result.
 //!
-//! The database decides. Whatever a worker writes there names its token and counts only while its lease lasts; one that
-//! learns that the lease is lost stops, and removes what it stored unless it was published after all.
+//! The database decides. Every write of a worker contains its fencing token and counts only while
+//! the lease lasts. A worker that loses its lease stops, and deletes what it stored unless that was
+//! published after all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,21 +28,22 @@ use super::pages::PageWaits;
 use super::{cleanup, job};
 use crate::ExportsState;
 
-/// How far a job is is written down so often, if it has come further.
+/// How often the progress of an export is recorded, if it has changed.
 const PROGRESS_EACH: Duration = Duration::from_secs(2);
-/// A job that failed for a while is tried again after so many seconds, times the number of its attempt.
+/// Seconds until an export that failed temporarily is retried, multiplied by the number of its
+/// attempt.
 const RETRY_S: i64 = 15;
-/// While a platform refuses everybody, or the storage is full, a job is tried again after so many seconds, and given up
-/// after a day.
+/// Seconds until a retry while a platform refuses all credentials or the storage is full, and the
+/// time after which the export fails.
 const REFUSED_RETRY_S: i64 = 60;
 const REFUSED_MAX_S: i64 = 86_400;
 
-/// The exports that this process works on, so that one can be stopped without waiting for the next sign of life.
+/// The exports that this process is working on, so that one can be stopped before its next renewal.
 #[derive(Debug, Default)]
 pub struct AtWork(parking_lot::Mutex<HashMap<ExportId, Arc<Notify>>>);
 
 impl AtWork {
-    /// Tells the worker of this export, if it is here, to look whether it should go on.
+    /// Makes the worker of this export, if it is on this node, check whether to continue.
     pub fn stop(&self, export: ExportId) {
         if let Some(bell) = self.0.lock().get(&export) {
             bell.notify_one();
@@ -58,29 +61,29 @@ impl AtWork {
     }
 }
 
-/// How far a job is, shared by those who work on it and those who keep its lease.
+/// The progress of an export, shared by the work and by the renewal of its lease.
 #[derive(Debug)]
 pub(super) struct JobProgress {
     pages: AtomicI64,
     rows: AtomicI64,
-    /// What is done, beside the pages.
+    /// The current activity, besides the pages.
     doing: parking_lot::Mutex<ExportActivity>,
-    /// Until when nothing is asked of the platform.
+    /// Until when no request is sent to the platform.
     pub(super) waits: PageWaits,
-    /// How long earlier attempts took.
+    /// The time that earlier attempts took.
     worked_micros: i64,
-    /// When this one began.
+    /// When this attempt began.
     began: Instant,
-    /// Whether this claim has read a page that nobody had read before.
+    /// Whether this claim has read a page that no attempt had read before.
     has_new_page: AtomicBool,
-    /// Whether whatever still computes for the job is to stop.
+    /// Whether computations still running for the export should stop.
     pub(super) is_halted: AtomicBool,
-    /// Rung when there is something worth writing down at once.
+    /// Signalled when progress should be recorded immediately.
     pub(super) bell: Notify,
 }
 
 impl JobProgress {
-    /// An attempt that begins now, where the earlier ones stood.
+    /// An attempt that starts now, from the progress of earlier ones.
     fn beginning(export: &Export) -> Self {
         let shared = Self {
             pages: AtomicI64::default(),
@@ -97,13 +100,13 @@ impl JobProgress {
         shared
     }
 
-    /// Where the job stands now: pages, and rows taken from them.
+    /// Sets the number of pages, and of rows taken from them.
     pub(super) fn set(&self, pages: i64, rows: i64) {
         self.pages.store(pages, Ordering::SeqCst);
         self.rows.store(rows, Ordering::SeqCst);
     }
 
-    /// What is done now.
+    /// Sets the current activity.
     pub(super) fn does(&self, phase: ExportPhase, list: Option<(Option<u64>, u64)>) {
         let mut doing = self.doing.lock();
         doing.phase = Some(phase);
@@ -117,8 +120,9 @@ impl JobProgress {
         ExportActivity { waiting_until: self.waits.until(), ..*self.doing.lock() }
     }
 
-    /// A page was read that nobody had read before. The first one of an attempt is written down at once: from it on
-    /// the attempt counts as progress, and the export is charged when it is cancelled.
+    /// Reports a page that no attempt had read before. The first one of an attempt is recorded
+    /// immediately: from then on the attempt counts as progress, and the export is charged if it is
+    /// canceled.
     pub(super) fn new_page(&self) {
         if !self.has_new_page.swap(true, Ordering::SeqCst) {
             self.bell.notify_one();
@@ -139,22 +143,22 @@ impl JobProgress {
     }
 }
 
-/// How work on an export ended.
+/// The result of an attempt.
 #[derive(Debug)]
 pub(super) enum WorkEnding {
     /// Its file is published.
     Published,
-    /// It cannot be made.
+    /// The export cannot be completed.
     Failed(ExportFailure),
-    /// Something that may pass stood in the way.
+    /// A failure that may be temporary.
     Later(ExportFailure),
-    /// The platform refuses everybody's credentials, or the storage is full, which passes.
+    /// The platform refuses all credentials, or the storage is full; both are temporary.
     Waiting(ExportFailure),
-    /// Its end was asked for.
+    /// The export was canceled.
     Cancelled,
-    /// The lease is lost: it is somebody else's.
+    /// The lease was lost to another worker.
     Lost,
-    /// The service stops.
+    /// The service is stopping.
     Stopped,
 }
 
@@ -166,7 +170,7 @@ pub fn start(exports: &ExportsState, node: NodeId, stop: &CancellationToken) {
     }
 }
 
-/// Works on everything that waits, one after the other; gives how many claims that took.
+/// Works on all waiting exports, one after another; returns the number of claims.
 pub async fn run_all(exports: &ExportsState, node: NodeId) -> Result<usize, StoreError> {
     let mut claims = 0;
     while run_next(exports, node, &CancellationToken::new()).await? {
@@ -181,7 +185,7 @@ async fn work(exports: ExportsState, node: NodeId, stop: CancellationToken) {
         match run_next(&exports, node, &stop).await {
             Ok(true) => continue,
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "exports cannot be claimed or ended"),
+            Err(error) => tracing::warn!(%error, "exports could not be claimed or finished"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -191,7 +195,7 @@ async fn work(exports: ExportsState, node: NodeId, stop: CancellationToken) {
     }
 }
 
-/// Claims an export and works on it. False when none waits.
+/// Claims an export and works on it. False if none is waiting.
 async fn run_next(
     exports: &ExportsState,
     node: NodeId,
@@ -208,17 +212,17 @@ async fn run_next(
     let Some((lease, export)) = exports::claim(&exports.store, &claimant).await? else {
         return Ok(false);
     };
-    // There may be more: another worker looks while this one is busy.
+    // There may be more exports: another worker looks for them while this one is busy.
     exports.signal.notify_one();
     let (worker, stop) = (exports.clone(), stop.clone());
     let id = export.id;
-    // A task of its own, so that a panic ends this attempt and not the worker.
+    // A separate task, so that a panic ends this attempt and not the worker.
     let ended =
         exports.tasks.on_control(async move { attempt(&worker, lease, export, &stop).await }).await;
     exports.at_work.end(id);
     match ended {
         Ok(ended) => ended?,
-        Err(error) => tracing::error!(export.id = %id, %error, "work on an export ended early"),
+        Err(error) => tracing::error!(export.id = %id, %error, "an export attempt was lost"),
     }
     Ok(true)
 }
@@ -245,7 +249,7 @@ async fn attempt(
     Ok(())
 }
 
-/// When an export is given up that waits for its platform.
+/// When an export that waits for its platform fails.
 fn waits_until(exports: &ExportsState, export: &Export) -> Timestamp {
     export.started_at.unwrap_or_else(|| exports.clock.now()).plus_seconds(REFUSED_MAX_S)
 }
@@ -283,7 +287,7 @@ async fn keep(
             Ok(LeaseRenewal::Kept) => failpoints::reach(Failpoint::ProgressNoted).await,
             Ok(LeaseRenewal::Cancelling) => return WorkEnding::Cancelled,
             Ok(LeaseRenewal::Lost) => return WorkEnding::Lost,
-            // The lease runs out by itself if this goes on.
+            // If this continues, the lease expires.
             Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
         }
         if is_due && gives_way(exports, lease, now).await {
@@ -292,20 +296,20 @@ async fn keep(
     }
 }
 
-/// Whether another customer waits for a worker while this one has several of this node.
+/// Whether another customer is waiting for a worker while this customer has several on this node.
 async fn gives_way(exports: &ExportsState, lease: ExportLease, now: Timestamp) -> bool {
     let waiting_since = now.plus_seconds(-exports.config.exports.renew_s);
     match exports::gives_way(&exports.store, &lease, (now, waiting_since)).await {
         Ok(gives_way) => gives_way,
         Err(error) => {
-            tracing::warn!(%error, "whether another export waits could not be read");
+            tracing::warn!(%error, "waiting exports could not be read");
             false
         }
     }
 }
 
-/// Records how an attempt ended; returns the word for it. Beside the progress: the number of the attempt, and when an
-/// export is given up that waits for its platform.
+/// Records the result of an attempt, and returns the word for it. Besides the progress it takes the
+/// number of the attempt, and when an export that waits for its platform fails.
 async fn end(
     exports: &ExportsState,
     lease: ExportLease,
@@ -323,7 +327,7 @@ async fn end(
         }
         WorkEnding::Later(failure) => {
             let (code, message) = (&failure.code, &failure.message);
-            tracing::warn!(export.id = %lease.export, code, message, "an export is tried again later");
+            tracing::warn!(export.id = %lease.export, code, message, "an export failed and will be retried");
             let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
             ("postponed", exports::postpone(store, &lease, (now, until), progress).await?)
         }
@@ -332,7 +336,7 @@ async fn end(
         }
         WorkEnding::Waiting(failure) => {
             let (code, message) = (&failure.code, &failure.message);
-            tracing::warn!(export.id = %lease.export, code, message, "an export waits");
+            tracing::warn!(export.id = %lease.export, code, message, "an export is waiting");
             let until = now.plus_seconds(REFUSED_RETRY_S);
             ("postponed", exports::pause(store, &lease, (now, until), failure, progress).await?)
         }
@@ -351,7 +355,7 @@ async fn end(
         cleanup::remove_due(exports).await;
         return Ok(word);
     }
-    // Cancelled under our hands, perhaps: then this ends it.
+    // The export may have been canceled in the meantime; then this ends it.
     let is_cancelled = exports::end_cancelled(store, &lease, now, progress).await?;
     cleanup::remove_own(exports, lease).await;
     cleanup::remove_due(exports).await;

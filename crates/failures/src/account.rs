@@ -3,7 +3,7 @@
 use domain::account::CreatorId;
 use domain::platform::Platform;
 
-/// Every way in which the state of an account stands in the way.
+/// Every way in which the state of an account prevents a request.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountProblem {
     /// The plan has no slot for it.
@@ -12,24 +12,24 @@ pub enum AccountProblem {
          delete it, or add slots"
     )]
     Inactive(CreatorId),
-    /// Its customer has switched it off.
+    /// The customer switched it off.
     #[error(
         "the account `{0}` is switched off; switch it on with `PATCH /v1/accounts/{0}` and `{{\"state\": \"active\"}}`"
     )]
     SwitchedOff(CreatorId),
-    /// It cannot be switched on: other accounts have all slots.
+    /// It cannot be switched on: other accounts use all slots.
     #[error(
         "the account cannot be switched on: {limit} accounts may be active on {platform}, and no slot is free; {}",
         way_out(*.platform, *.is_limited, accounts)
     )]
     NoFreeSlot {
-        /// Where it lives.
+        /// The platform of the account.
         platform: Platform,
-        /// How many accounts of the platform may be in use.
+        /// The number of accounts that may be active on the platform.
         limit: i64,
-        /// Those that are, as far as the caller may use them.
+        /// The active ones, as far as the caller may use them.
         accounts: Vec<CreatorId>,
-        /// Whether a limited key asks: it changes no slots and no plan.
+        /// Whether the caller's key is limited: then it cannot change slots or the plan.
         is_limited: bool,
     },
     /// The id belongs to an account on another platform.
@@ -39,7 +39,7 @@ pub enum AccountProblem {
     CreatorExists(Platform),
 }
 
-/// What the caller can do for a slot to become free, or for one more.
+/// What the caller can do to free a slot or add one.
 const fn way_out(platform: Platform, is_limited: bool, accounts: &[CreatorId]) -> &'static str {
     if is_limited && accounts.is_empty() {
         "none of these accounts is this key's; a key without limits or a login can switch one off, delete one, or add a slot"

@@ -1,4 +1,4 @@
-//! Failures of what the services stand on.
+//! Conversions from the errors of lower layers.
 
 use clients::processor::ProcessorError;
 use clients::storage::StorageError;

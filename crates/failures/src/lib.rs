@@ -1,5 +1,5 @@
-//! Every way in which work of the service can fail, in the words of what it does: the services below the HTTP edge return
-//! these. Which status and which code a failure has is for the edge to say.
+//! Every way in which the service's work can fail, in the terms of that work. The services below
+//! the HTTP edge return these; the edge chooses the status and the code.
 
 mod account;
 mod conversions;
@@ -21,19 +21,19 @@ use domain::platform::Platform;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 
-/// Every way in which work can fail. `Display` is the sentence that the caller reads.
+/// Every way in which work can fail. `Display` is the message that the caller reads.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The key is malformed, unknown, revoked or expired; which one is not told.
+    /// The key is malformed, unknown, revoked or expired; we do not say which.
     #[error("the key is not valid; check that it is complete and has not been rotated")]
     InvalidKey,
-    /// The session is over, unknown or malformed; which one is not told.
+    /// The session has ended, or is unknown or malformed; we do not say which.
     #[error("the session has ended; log in again")]
     InvalidSession,
-    /// The address has no customer, its customer is closed, or the password is another.
+    /// No customer has this address, its customer is closed, or the password is wrong.
     #[error("the email address or the password is wrong")]
     WrongCredentials,
-    /// Who is signed in did not know the password.
+    /// The signed-in customer sent a wrong password.
     #[error("the current password is wrong; nothing was changed")]
     WrongPassword,
     /// A key that may only read was used for a write.
@@ -42,16 +42,16 @@ pub enum Failure {
     /// The account's token lacks scopes that the route needs.
     #[error("the account's access token lacks these scopes: {}", .0.join(", "))]
     MissingScope(Vec<String>),
-    /// An account is not in use, or cannot be.
+    /// The account is inactive, or cannot be activated.
     #[error(transparent)]
     Account(#[from] AccountProblem),
     /// Not an account of this customer.
     #[error("there is no account with that id; `GET /v1/accounts` lists yours")]
     AccountNotFound,
-    /// Nothing is there.
+    /// Nothing exists there.
     #[error("{0}")]
     NotFound(&'static str),
-    /// The path is not in the catalogue, and unlisted ones are refused here.
+    /// The path is not in the catalogue, and this deployment refuses unlisted paths.
     #[error("this route is not in the catalog of {0}")]
     RouteNotListed(Platform),
     /// The balance does not cover the call.
@@ -59,10 +59,11 @@ pub enum Failure {
     InsufficientCredits {
         /// What is left.
         balance: Credits,
-        /// What was asked for.
+        /// What the request costs.
         cost: Credits,
     },
-    /// The same, of a customer whose free trial waits for a confirmed email address.
+    /// The balance does not cover the call, and the customer's free trial waits for a confirmed
+    /// email address.
     #[error(
         "the balance is {balance}, this request costs {cost}; confirm your email address to receive the {trial} \
          credits of your free trial (`POST /v1/auth/email/resend` sends the link again)"
@@ -70,24 +71,25 @@ pub enum Failure {
     TrialPending {
         /// What is left.
         balance: Credits,
-        /// What was asked for.
+        /// What the request costs.
         cost: Credits,
-        /// What the confirmation brings.
+        /// The credits that confirmation grants.
         trial: Credits,
     },
-    /// The same, of a customer who owes credits: spent ones that a refund or a dispute took back.
+    /// The balance does not cover the call, and the customer owes credits that were taken back
+    /// after they had been spent.
     #[error(
         "{debt} credits are owed, which your next purchase pays first; the balance is {balance}, this costs {cost}"
     )]
     InDebt {
         /// What is left.
         balance: Credits,
-        /// What was asked for.
+        /// What the request costs.
         cost: Credits,
         /// What is owed.
         debt: Credits,
     },
-    /// The month's budget of the key does not cover the call.
+    /// The key's monthly budget does not cover the call.
     #[error(
         "the key {key} has used {used} of the {budget} credits it may spend this UTC month, and this request \
          costs {cost}; its budget resets at {resets_at}"
@@ -97,61 +99,61 @@ pub enum Failure {
         key: KeyId,
         /// What it may spend in a month.
         budget: Credits,
-        /// What it has spent and holds.
+        /// What it has spent or holds.
         used: Credits,
-        /// What was asked for.
+        /// What the request costs.
         cost: Credits,
         /// When the next month begins.
         resets_at: Timestamp,
     },
-    /// The caller's key is limited and asked for what would widen it.
+    /// The caller's key is limited, and the request would widen its rights.
     #[error(
         "this key is limited (accounts, budget or expiry); use a session or a key without limits for this \
          request"
     )]
     LimitedKey,
-    /// The caller is no staff, or may not do this as staff.
+    /// The caller is not staff, or lacks a permission.
     #[error(
         "this takes the permission{} {}",
         if .0.len() == 1 { "" } else { "s" },
         .0.iter().map(|permission| permission.as_str()).collect::<Vec<_>>().join(", ")
     )]
     MissingPermission(&'static [Permission]),
-    /// There is no such customer, or it does not allow staff to look; which one is not told.
+    /// There is no such customer, or it does not allow support access; we do not say which.
     #[error("there is no customer with that id who currently allows support access")]
     SupportAccessClosed,
     /// The operation is retired.
     #[error("{0}")]
     Gone(&'static str),
-    /// The customer has as many keys as it may have.
+    /// The customer has reached the maximum number of keys.
     #[error("there are already {0} keys; delete one that is no longer used")]
     TooManyKeys(i64),
-    /// Uploads are offered for another platform.
+    /// Uploads are not available on this platform.
     #[error(
         "uploads are available on platform_gamma only; on {0} upload media through its native routes"
     )]
     UnsupportedPlatform(Platform),
-    /// Fields of the request are wrong.
+    /// Fields of the request are invalid.
     #[error("the request has invalid fields")]
     Invalid(Vec<FieldProblem>),
-    /// The address has a customer already.
+    /// Another customer has this address.
     #[error("a customer with this email address already exists; log in or reset the password")]
     EmailTaken,
-    /// The token of a mailed link is unknown, or the link is for something else.
+    /// The token of an emailed link is unknown, or the link is for something else.
     #[error("this link is not valid; request a new one")]
     UnknownLink,
-    /// The link was used, or another one for the same thing was.
+    /// The link, or another one for the same purpose, has been used.
     #[error("this link, or a newer one for the same purpose, has already been used")]
     LinkUsed,
-    /// The link's time is over.
+    /// The link has expired.
     #[error("this link has expired; request a new one")]
     LinkExpired,
-    /// What the link was for is no longer wanted.
+    /// The link's purpose is outdated.
     #[error(
         "this link belongs to an email address that is no longer the customer's; request a new one"
     )]
     LinkOutdated,
-    /// The credentials belong to another account of the platform than the one that is connected.
+    /// The credentials belong to a different account of the platform from the connected one.
     #[error(
         "the account `{creator}` is connected as {connected}, and these credentials belong to {presented}; use another \
          creator_id, or send `\"replace_identity\": true` if `{creator}` is to be the other account from now on"
@@ -159,39 +161,39 @@ pub enum Failure {
     OtherIdentity {
         /// The customer's id of the account.
         creator: CreatorId,
-        /// What the platform calls the account that is connected.
+        /// The platform's id of the connected account.
         connected: String,
-        /// What it calls the account of the credentials.
+        /// The platform's id of the account that the credentials belong to.
         presented: String,
     },
     /// The platform did not accept the credentials.
     #[error("the platform did not confirm these credentials{}", .status.map_or(String::new(), |status| format!(" (it responded {status})")))]
     VerificationFailed {
-        /// What the platform answered, if it answered.
+        /// The platform's status, if it responded.
         status: Option<u16>,
     },
     /// The operator has not configured the platform.
     #[error("{0} is not offered by this deployment")]
     PlatformNotOffered(Platform),
-    /// The stored credentials do not open; a new import mends it.
+    /// The stored credentials cannot be decrypted; connecting the account again fixes that.
     #[error("the stored credentials of this account cannot be decrypted; connect it again")]
     CredentialError,
-    /// The request did not reach the platform, or the platform did not look at it.
+    /// The request did not reach the platform, or the platform did not process it.
     #[error("the platform could not be reached; nothing was carried out and nothing was charged")]
     PlatformUnreachable,
-    /// The platform's response broke the rules of HTTP or was cut; nothing took effect.
+    /// The platform's response broke the rules of HTTP or was cut off; nothing took effect.
     #[error("the platform's response was lost or cannot be used ({0}); nothing was charged")]
     BadPlatformAnswer(&'static str),
     /// The platform did not respond in time; nothing took effect.
     #[error("the platform did not respond in time; nothing was charged")]
     PlatformTimeout,
-    /// Recent calls to this account failed; none is tried for a moment.
+    /// Recent calls to this account failed; calls are refused for a moment.
     #[error("recent calls of this account to the platform failed; try again after `Retry-After`")]
     PlatformUnavailable {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// The platform refuses the credentials of everybody for the time being.
+    /// The platform currently refuses the credentials of all accounts.
     #[error(
         "{0} currently refuses the credentials of all accounts, so nothing is known about these; nothing was stored or \
          charged; try again later (`GET /v1/platforms` says when it accepts credentials again)"
@@ -203,7 +205,7 @@ pub enum Failure {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// The key, the session, the network or the customer asked too often.
+    /// The key, the session, the network or the customer exceeded its rate limit.
     #[error("more requests than the limit allows; see `RateLimit-Policy`")]
     RateLimited {
         /// When to try again.
@@ -215,25 +217,27 @@ pub enum Failure {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many logins failed: for one address from one network, for one network, or for one address.
+    /// Too many logins failed: for one address from one network, for one network, or for one
+    /// address.
     #[error("too many logins failed for this address or from this network; try again later")]
     TooManyLogins {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many emails of one kind were asked for from this network, or by this customer.
+    /// Too many emails of one kind were requested from this network or by this customer.
     #[error("too many emails of this kind were requested recently; try again later")]
     TooManyMails {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many calls of this customer or account are running, or too many bodies of this caller are on their way.
+    /// Too many calls of this customer or account are running, or too many bodies of this caller
+    /// are being received.
     #[error("too many requests are running for this {0}; wait for some to end")]
     TooManyInFlight(&'static str),
-    /// We cannot take more work.
+    /// The service cannot take more work.
     #[error("the service is busy; nothing was sent or charged")]
     Overloaded,
-    /// The credits of a call could not be held: the database does not respond.
+    /// The credits of a call could not be held, because the database does not respond.
     #[error("calls cannot be metered at the moment; nothing was sent or charged")]
     NotMetered,
     /// The first request with this Idempotency-Key is still running.
@@ -242,22 +246,22 @@ pub enum Failure {
     /// The Idempotency-Key was used for another request.
     #[error("this Idempotency-Key was used for another request; use a new one")]
     IdempotencyMismatch,
-    /// The first response could not be kept.
+    /// The first response could not be stored.
     #[error("{0}")]
     AnswerNotStored(NotStored),
-    /// Nobody knows whether a write took effect.
+    /// It is unknown whether a write took effect.
     #[error("{0}")]
     OutcomeUnknown(UnknownOutcome),
-    /// A payment, or a change of what is paid.
+    /// A payment, or a change of what is paid for, failed.
     #[error(transparent)]
     Payment(#[from] PaymentProblem),
-    /// Something about exports.
+    /// A request concerning exports failed.
     #[error(transparent)]
     Export(#[from] ExportProblem),
-    /// The database does not answer.
+    /// The database does not respond.
     #[error("something went wrong on our side; nothing was charged")]
     Store(#[from] store::StoreError),
-    /// Anything else of ours.
+    /// Any other failure on our side.
     #[error("something went wrong on our side; nothing was charged")]
     Internal(String),
 }

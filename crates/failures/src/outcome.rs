@@ -1,7 +1,7 @@
-//! What a request to a platform that got no usable response means for its caller.
+//! What a request to a platform without a usable response means for its caller.
 //!
-//! A read may be repeated. A write that did not leave may be repeated too. Of any other write only the
-//! platform knows whether it took effect, and saying so is all that can be done.
+//! A read may be repeated, and so may a write that was not sent. For any other write only the
+//! platform knows whether it took effect; we can only say so.
 
 use std::fmt;
 
@@ -13,31 +13,33 @@ use crate::Failure;
 /// A write that may or may not have taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownOutcome {
-    /// The call in the log; none of a request to one of the service's own routes.
+    /// The call in the log; `None` for a request to one of the service's own routes.
     pub call: Option<CallId>,
-    /// Why nobody knows.
+    /// Why the outcome is unknown.
     pub reason: UnknownReason,
-    /// The status of the platform's response, where at least its head came.
+    /// The status of the platform's response, if its head arrived.
     pub platform_status: Option<u16>,
     /// Whether the request came with an `Idempotency-Key`.
     pub has_key: bool,
 }
 
-/// Why nobody knows whether a write took effect.
+/// Why it is unknown whether a write took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownReason {
-    /// There is no response, or none that can be used; the text says why.
+    /// There is no usable response; the text says why.
     Unusable(&'static str),
-    /// The response did not come in time, or not all of it.
+    /// The response, or the rest of it, did not arrive in time.
     Late,
-    /// It is a repetition, and nobody knows of the first request with its `Idempotency-Key`.
+    /// It is a repetition, and the outcome of the first request with its `Idempotency-Key` is
+    /// unknown.
     Repeated,
-    /// The same of a request to one of the service's own routes.
+    /// The same, for a request to one of the service's own routes.
     RepeatedHere,
 }
 
-/// The response to the first request with an `Idempotency-Key` could not be kept: it is too large. The call in the log; none of
-/// a request to one of the service's own routes.
+/// The response to the first request with an `Idempotency-Key` could not be stored, because it is
+/// too large. Contains the call in the log; `None` for a request to one of the service's own
+/// routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotStored(pub Option<CallId>);
 
@@ -49,7 +51,7 @@ impl fmt::Display for NotStored {
 }
 
 impl UnknownOutcome {
-    /// Of a write that may have left and ended like this.
+    /// The outcome of a write that may have been sent and failed like this.
     pub fn of(
         error: &ClientError,
         call: CallId,
@@ -67,20 +69,20 @@ impl UnknownOutcome {
         Self { call: Some(call), reason, platform_status, has_key }
     }
 
-    /// Of the first request with a key, asked for by a repetition.
+    /// The outcome of the first request with a key, for a repetition.
     pub const fn repeated(call: CallId) -> Self {
         let reason = UnknownReason::Repeated;
         Self { call: Some(call), reason, platform_status: None, has_key: true }
     }
 
-    /// The same of a request to one of the service's own routes.
+    /// The same, for a request to one of the service's own routes.
     pub const fn of_own_request() -> Self {
         let reason = UnknownReason::RepeatedHere;
         Self { call: None, reason, platform_status: None, has_key: true }
     }
 }
 
-const CLOSED: &str = "the connection ended before it began";
+const CLOSED: &str = "the connection was closed before it began";
 
 impl fmt::Display for UnknownOutcome {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +90,7 @@ impl fmt::Display for UnknownOutcome {
             UnknownReason::Unusable(what) => {
                 write!(to, "the platform's response was lost or cannot be used ({what})")?;
             }
-            UnknownReason::Late => to.write_str("the platform's response did not come in time")?,
+            UnknownReason::Late => to.write_str("the platform's response timed out")?,
             UnknownReason::Repeated => to.write_str(
                 "the platform's response to the first request with this Idempotency-Key was lost",
             )?,
@@ -100,7 +102,7 @@ impl fmt::Display for UnknownOutcome {
             }
         }
         to.write_str(
-            "; the request may have taken effect, and nothing was charged. Look at the platform whether it \
+            "; the request may have taken effect, and nothing was charged. Check on the platform whether it \
              did, and repeat it only if it did not, ",
         )?;
         to.write_str(if self.has_key {
@@ -112,7 +114,8 @@ impl fmt::Display for UnknownOutcome {
 }
 
 impl Failure {
-    /// A read without a usable response, or a write that the platform certainly did not carry out.
+    /// The failure of a read without a usable response, or of a write that the platform certainly
+    /// did not carry out.
     pub const fn of_harmless(error: &ClientError) -> Self {
         match error.kind {
             _ if !error.sent => Self::PlatformUnreachable,

@@ -1,4 +1,4 @@
-//! What can go wrong where money moves.
+//! Failures of payments.
 
 use clients::processor::{ProcessorError, RateLimit};
 use domain::account::CreatorId;
@@ -8,18 +8,18 @@ use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use store::slot_assignment::OccupiedSlots;
 
-/// The `Retry-After` of a response where the processor limits requests without saying for how long, in seconds.
+/// The `Retry-After` in seconds when the processor limits requests without saying for how long.
 const RATE_LIMIT_WAIT_S: u64 = 5;
 /// The longest `Retry-After` of such a response, in seconds.
 const RATE_LIMIT_WAIT_S_MAX: u64 = 3_600;
 
-/// Every way a payment or a change of what is paid can fail.
+/// Every way in which a payment, or a change of what is paid for, can fail.
 #[derive(Debug, thiserror::Error)]
 pub enum PaymentProblem {
     /// The operator has configured no processor.
     #[error("payments are not configured on this deployment")]
     NotConfigured,
-    /// The card was declined, or the bank wants the customer to authenticate.
+    /// The card was declined, or the bank requires the customer to authenticate.
     #[error("the payment was declined ({decline_code}); nothing was changed")]
     Failed {
         /// The bank's reason, or the processor's.
@@ -28,7 +28,7 @@ pub enum PaymentProblem {
     /// There is no card to charge.
     #[error("there is no saved card; buy a pack with `POST /v1/billing/checkout` to save one")]
     NoSavedCard,
-    /// A subscription is paid with the card that is to go.
+    /// A subscription is paid with the card that should be removed.
     #[error(
         "a subscription is paid with this card; cancel it in the portal first, or replace the card there"
     )]
@@ -41,45 +41,45 @@ pub enum PaymentProblem {
         "there is already a subscription; change its plan with `POST /v1/billing/subscription/plan`"
     )]
     AlreadySubscribed,
-    /// Accounts occupy the slots that are to go.
+    /// Accounts use the slots that should be given up.
     #[error("{}", occupied_slots(.0))]
     SlotsInUse(OccupiedSlots),
-    /// Another change of the same thing is under way.
+    /// Another change of the same object is in progress.
     #[error("another change is in progress; try again in a moment")]
     ChangeInProgress,
-    /// Another choice of a plan was made while this one was.
+    /// Another plan was chosen at the same time.
     #[error(
         "another request to subscribe was made at the same moment, and its checkout page is the one that is open; repeat this \
          request only if it is to replace the other"
     )]
     OtherChoice,
-    /// A charge of the same pack is under way with another `Idempotency-Key`.
+    /// A charge of the same pack is in progress with another `Idempotency-Key`.
     #[error("{0}")]
     ChargeUnderWay(ChargeUnderWay),
-    /// The subscription is not in a state in which this can be changed.
+    /// The status of the subscription does not allow this change.
     #[error("the subscription is {status}; it can be changed once it is paid (see the portal)")]
     SubscriptionNotPaid {
-        /// Where it stands.
+        /// Its status.
         status: SubscriptionStatus,
     },
-    /// The last invoice is not paid, so nothing more is sold.
+    /// The last invoice is unpaid, so nothing more is sold.
     #[error(
         "the last payment of the subscription failed, so nothing more can be bought on it; save another card or pay the open \
          invoice first (`POST /v1/billing/portal`)"
     )]
     SubscriptionPastDue,
-    /// The money for the period's slots is not here, so nothing is credited for them.
+    /// The period's slots are not paid for, so they cannot be credited.
     #[error(
         "the payment for this period's slots is open or was reversed, so they cannot be switched before the period ends; \
          setting their numbers with `POST /v1/billing/slots` works"
     )]
     PaymentReversed,
-    /// There is no extra slot of a platform that could be moved to another.
+    /// The platform has no extra slot that could be moved to another one.
     #[error(
         "there is no extra slot on {platform} that could be switched; `GET /v1/billing/slots` shows how many there are"
     )]
     NoSlot {
-        /// The platform that would have one less.
+        /// The platform that would have one slot fewer.
         platform: Platform,
     },
     /// The processor did not say whether it changed the subscription.
@@ -88,24 +88,24 @@ pub enum PaymentProblem {
          nothing is paid twice; `GET /v1/billing/slots` shows the change until it is confirmed"
     )]
     ChangeUnknown(String),
-    /// The same of a request without an `Idempotency-Key` that says what is different and not what is to be: repeated after
-    /// the change was made, it would be another one.
+    /// The same for a request without an `Idempotency-Key` that names a difference rather than the
+    /// result: if the change was made, repeating the request would make another one.
     #[error(
         "the payment processor did not confirm whether the change was made; we keep asking with the same request. Wait \
          until `GET /v1/billing/slots` shows no change, and repeat the request only if the slot was not moved; with an \
          `Idempotency-Key` it can be repeated safely"
     )]
     RelativeChangeUnknown(String),
-    /// An event that the processor did not sign, or not now.
+    /// An event without a valid and recent signature of the processor.
     #[error("the event is not accepted: {0}")]
     UnsignedEvent(String),
-    /// A thin event: signed, but without the object that it is about.
+    /// A thin event: signed, but without its object.
     #[error(
         "this is a thin event (`{0}`), which is not supported; add a webhook endpoint with the payload style \"snapshot\" \
          instead, whose events have `\"object\": \"event\"`"
     )]
     ThinEvent(String),
-    /// The processor takes no more requests for now.
+    /// The processor's rate limit is exceeded.
     #[error(
         "the payment processor limits requests; nothing was charged or changed; try again in {retry_after_s} s"
     )]
@@ -113,7 +113,7 @@ pub enum PaymentProblem {
         /// Seconds to wait.
         retry_after_s: u64,
     },
-    /// The processor was not reached, or answered nothing that can be used.
+    /// The processor could not be reached, or returned an unusable response.
     #[error("the payment processor cannot be reached; nothing was charged or changed")]
     Unavailable(#[source] ProcessorError),
     /// The processor did not say whether it charged.
@@ -122,19 +122,19 @@ pub enum PaymentProblem {
          and never charge twice; see `GET /v1/billing/orders`"
     )]
     Unknown(#[source] ProcessorError),
-    /// The processor does not take what it was sent.
+    /// The processor refused our request.
     #[error("something went wrong on our side; nothing was charged or changed")]
     Refused(#[source] ProcessorError),
 }
 
-/// A charge that keeps another one of the same pack from beginning.
+/// A charge in progress that prevents another one of the same pack.
 #[derive(Debug)]
 pub struct ChargeUnderWay {
     /// Its order.
     pub order: OrderId,
-    /// Its payment, once the processor has made one.
+    /// Its payment, once the processor has created one.
     pub intent: Option<String>,
-    /// When it is given up.
+    /// When it is canceled.
     pub expires_at: Timestamp,
     /// What it waits for.
     pub phase: ChargePhase,
@@ -154,8 +154,9 @@ pub enum ChargePhase {
 impl std::fmt::Display for ChargeUnderWay {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { order, expires_at, phase, .. } = self;
-        let begun =
-            format!("a charge of this pack is under way with another `Idempotency-Key` ({order})");
+        let begun = format!(
+            "a charge of this pack is in progress with another `Idempotency-Key` ({order})"
+        );
         match phase {
             ChargePhase::Running => write!(formatter, "{begun}; try again in a moment"),
             ChargePhase::Waiting => write!(
@@ -174,7 +175,7 @@ impl std::fmt::Display for ChargeUnderWay {
     }
 }
 
-/// How many accounts have to go, and which could.
+/// How many accounts must be switched off, and which ones could be.
 fn occupied_slots(occupied: &OccupiedSlots) -> String {
     let OccupiedSlots { platform, must_free, accounts, waiting } = occupied;
     let names =
@@ -213,7 +214,7 @@ impl From<ProcessorError> for PaymentProblem {
 }
 
 impl PaymentProblem {
-    /// Whether the processor may have carried out what it was asked for.
+    /// Whether the processor may have carried out the request.
     pub const fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::ChangeUnknown(_) | Self::RelativeChangeUnknown(_) | Self::Unknown(_))
     }

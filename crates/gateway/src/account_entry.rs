@@ -1,7 +1,7 @@
 //! A connected account as the data plane keeps it between calls.
 //!
-//! The credentials are opened by the first call that needs them and stay open, also in the headers of its requests, as
-//! long as the entry lives, a minute or two at most; they are wiped from memory with it.
+//! The first call that needs the credentials opens them. They stay open, also in the headers of its
+//! requests, while the entry lives (a minute or two at most), and are wiped from memory with it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,69 +24,69 @@ use crate::state::GatewayState;
 
 /// One account, ready for calls.
 pub struct AccountEntry {
-    /// Who connected it.
+    /// The customer who connected it.
     pub customer: CustomerId,
     /// The id the customer chose.
     pub creator: CreatorId,
-    /// Where it lives.
+    /// The platform it belongs to.
     pub platform: Platform,
-    /// The platform's own id of it; empty where the verification does not tell it.
+    /// The platform's own id for it; empty where the identity check does not return one.
     pub platform_account_id: String,
-    /// Whether calls go through.
+    /// Whether calls may use it.
     pub state: AccountState,
-    /// Whether its customer switched it off.
+    /// Whether the customer turned it off.
     is_switched_off: bool,
     /// Changes with every change of the account; the hold checks it.
     pub version: i64,
-    /// The scopes of its token, where they are known.
+    /// The scopes of its token, if known.
     pub scopes: Option<Vec<String>>,
-    /// When its token ends.
+    /// When its token expires.
     pub token_expires_at: Option<Timestamp>,
     sealed: Vec<u8>,
     data_key_id: DataKeyId,
     data_key: DataKey,
     opened: OnceLock<Arc<AccountCredentials>>,
     headers: OnceLock<AccountHeaders>,
-    /// What the gateway learnt about reaching it; shared by all versions of the entry.
+    /// The state of its connection to the platform; shared by all versions of the entry.
     pub health: Arc<AccountHealth>,
-    /// Its calls that are going on; shared likewise.
+    /// Its calls in flight; also shared by all versions.
     pub load: Arc<LoadCounter>,
 }
 
-/// What is learnt from calls of one account, beyond a single call.
+/// What the calls of an account reveal about it, beyond a single call.
 #[derive(Default)]
 pub struct AccountHealth {
-    /// Opens after failures in a row.
+    /// Opens after consecutive failures.
     pub breaker: Breaker,
     paused_until_micros: AtomicI64,
-    /// Set while its token is being refreshed.
+    /// Locked while its token is being refreshed.
     pub(super) mending: tokio::sync::Mutex<()>,
     /// When its token may be refreshed again.
     pub(super) tokens: TokenPauses,
-    /// Set while its credentials are being checked again.
+    /// Locked while its credentials are being checked again.
     pub(super) checking: tokio::sync::Mutex<()>,
     next_check_micros: AtomicI64,
     /// The version whose mark is being cleared.
     unmarked_version: AtomicI64,
 }
 
-/// After a 401 an account's credentials are checked again, once in this time.
+/// Seconds between two checks of an account's credentials after a 401.
 const CHECK_EVERY_S: i64 = 10;
 
 impl AccountHealth {
-    /// How long calls still have to wait because the platform asked for it, in milliseconds.
+    /// How long calls still have to wait because the platform asked for a pause, in milliseconds.
     pub fn pause_ms(&self, now: Timestamp) -> Option<i64> {
         let until = self.paused_until_micros.load(Ordering::Relaxed);
         let left = until.saturating_sub(now.unix_micros()) / domain::time::MICROS_PER_MILLI;
         (left > 0).then_some(left)
     }
 
-    /// Holds calls back until then.
+    /// Holds calls back until this time.
     pub fn pause_until(&self, until: Timestamp) {
         self.paused_until_micros.fetch_max(until.unix_micros(), Ordering::Relaxed);
     }
 
-    /// Whether its credentials are to be checked now; the caller does it.
+    /// Whether its credentials should be checked now. The caller that gets `true` does it.
     pub(super) fn begins_check(&self, now: Timestamp) -> bool {
         let from = self.next_check_micros.load(Ordering::Relaxed);
         let next = now.plus_seconds(CHECK_EVERY_S).unix_micros();
@@ -95,19 +95,21 @@ impl AccountHealth {
             && place.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether the mark of this version is to be cleared; the caller does it, once for all calls that succeed.
+    /// Whether the mark of this version should be cleared. Of all calls that succeed, one gets
+    /// `true` and does it.
     pub(super) fn begins_unmark(&self, account: &AccountEntry) -> bool {
         self.unmarked_version.swap(account.version, Ordering::Relaxed) != account.version
     }
 
-    /// The mark could not be cleared: the next success tries again.
+    /// Lets the next success try again, after the mark could not be cleared.
     pub(super) fn unmark_failed(&self) {
         self.unmarked_version.store(0, Ordering::Relaxed);
     }
 }
 
 impl AccountEntry {
-    /// Takes a stored account; its data key is unwrapped, its credentials stay sealed.
+    /// Builds the entry of a stored account. Its data key is unwrapped; its credentials stay
+    /// sealed.
     pub(super) async fn open(
         gateway: &GatewayState,
         account: store::accounts::Account,
@@ -136,7 +138,7 @@ impl AccountEntry {
         })
     }
 
-    /// Refuses an account that is not in use.
+    /// Refuses an inactive account.
     pub fn check_in_use(&self) -> Result<(), Failure> {
         match self.state {
             AccountState::Inactive => {
@@ -146,7 +148,7 @@ impl AccountEntry {
         }
     }
 
-    /// The credentials, opened once.
+    /// The credentials, opened on first use.
     pub fn credentials(&self) -> Result<Arc<AccountCredentials>, Failure> {
         if let Some(opened) = self.opened.get() {
             return Ok(Arc::clone(opened));
@@ -158,25 +160,25 @@ impl AccountEntry {
         Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
     }
 
-    /// The headers that its requests to its platform have, filled in once.
+    /// The headers of requests to its platform, built on first use.
     pub fn headers(&self, target: &PlatformTarget) -> Result<&AccountHeaders, Failure> {
         if let Some(headers) = self.headers.get() {
             return Ok(headers);
         }
         let headers = target.headers_of(&*self.credentials()?).map_err(|error| {
             let (customer, account) = (self.customer, self.creator.as_str());
-            tracing::error!(customer.id = %customer, account, %error, "credentials cannot be sent");
+            tracing::error!(customer.id = %customer, account, %error, "an account's credentials could not be put into headers");
             Failure::Internal("a request to a platform could not be built".to_owned())
         })?;
         Ok(self.headers.get_or_init(|| headers))
     }
 
-    /// The customer's data key, for answers that are kept.
+    /// The customer's data key, for responses that are stored.
     pub const fn data_key(&self) -> &DataKey {
         &self.data_key
     }
 
-    /// Seals changed credentials in place of the old ones.
+    /// Seals changed credentials, to replace the old ones.
     pub fn reseal(
         &self,
         random: &Random,
@@ -188,16 +190,16 @@ impl AccountEntry {
     }
 }
 
-/// The health of all accounts that were used lately.
+/// The health of recently used accounts.
 pub(crate) struct HealthBook(quick_cache::sync::Cache<(CustomerId, CreatorId), Arc<AccountHealth>>);
 
 impl HealthBook {
-    /// An empty book.
+    /// Starts empty.
     pub(crate) fn new() -> Self {
         Self(quick_cache::sync::Cache::new(100_000))
     }
 
-    /// The health of one account; new ones are healthy.
+    /// The health of one account. A new one starts out healthy.
     pub(crate) fn of(&self, customer: CustomerId, creator: &CreatorId) -> Arc<AccountHealth> {
         let place = (customer, creator.clone());
         if let Some(health) = self.0.get(&place) {

@@ -1,6 +1,7 @@
-//! Phase 1, admit: who calls which account, by which route, and whether anything local speaks against it.
+//! Phase 1, admit: who calls which account, by which route, and whether a local check refuses the
+//! call.
 //!
-//! Everything here costs nothing and sends nothing.
+//! These checks cost no credits and send nothing.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ use super::routes::KnownRoute;
 use super::upload::{self, Upload};
 use crate::state::GatewayState;
 
-/// By which route of the data plane a call came.
+/// The route of the data plane that a call came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallEntrance {
     /// `/v1/{account}/native/{path}`
@@ -50,7 +51,7 @@ impl CallEntrance {
     }
 }
 
-/// A request whose head was understood: who asks for which account.
+/// A parsed request head: which key asks for which account.
 pub(super) struct RequestHead {
     pub(super) key: Arc<KeyEntry>,
     pub(super) creator: CreatorId,
@@ -61,7 +62,7 @@ pub(super) struct RequestHead {
     pub(super) idempotency: Option<RequestKey>,
 }
 
-/// What the head of a request says, without the head.
+/// What the head of a request says, without the head itself.
 pub(super) struct IdentifiedCall {
     key: Arc<KeyEntry>,
     creator: CreatorId,
@@ -70,15 +71,15 @@ pub(super) struct IdentifiedCall {
     idempotency: Option<RequestKey>,
 }
 
-/// A request with its body read, as often tried as its account changes under it.
+/// A request with its body read. It is tried again when its account changes in between.
 pub(super) struct Whole {
     pub(super) arrival: RequestHead,
     pub(super) content: Content,
-    /// The limits, where they were passed before the content was read.
+    /// The limits, if they were checked before the content was read.
     pub(super) passed: Option<PassedLimits>,
 }
 
-/// What a request carries.
+/// The content of a request.
 pub(super) enum Content {
     /// A native body, in memory.
     Native(BufferedRequestBody),
@@ -86,7 +87,7 @@ pub(super) enum Content {
     Upload(Upload),
 }
 
-/// What the call will be, if its credits can be held.
+/// How the call will be made, if its credits can be held.
 pub(super) struct CallPlan {
     pub(super) route: Arc<KnownRoute>,
     pub(super) shorthand: Option<catalog::Shorthand>,
@@ -95,18 +96,18 @@ pub(super) struct CallPlan {
 }
 
 impl RequestHead {
-    /// Of a head that was understood.
+    /// Combines the parsed values with the head they came from.
     pub(super) fn new(identified: IdentifiedCall, parts: Parts) -> Self {
         let IdentifiedCall { key, creator, method, path_at, idempotency } = identified;
         Self { key, creator, method, parts, path_at, idempotency }
     }
 
-    /// The native path as the caller sent it; of an upload, what follows the account.
+    /// The native path as the caller sent it; for an upload, the part after the account.
     pub(super) fn native_path(&self) -> &str {
         self.parts.uri.path().get(self.path_at..).unwrap_or_default()
     }
 
-    /// Whether it is the platform's upload, by whichever of our routes.
+    /// Whether this is the platform's upload, by either of our routes.
     pub(super) fn is_upload(&self, gateway: &GatewayState, account: &AccountEntry) -> bool {
         !self.method.is_read()
             && gateway.catalog.platform(account.platform).is_upload(self.method, self.native_path())
@@ -118,8 +119,8 @@ impl RequestHead {
     }
 }
 
-/// Reads the head: method, path, key, scope. Nothing is looked up before the key's form is right. `caller` is the key once
-/// it is known, also if the request is refused afterwards.
+/// Reads the head: method, path, key, scope. The key is looked up only if its form is valid.
+/// `caller` is set as soon as the key is known, even if the request is then refused.
 pub(super) async fn identify(
     gateway: &GatewayState,
     entrance: CallEntrance,
@@ -137,7 +138,7 @@ pub(super) async fn identify(
     auth::refuse_other_session(&gateway.web, parts, key.customer).await?;
     let mut allowed = check_key(&key, method, named);
     if allowed.is_err() {
-        // What is remembered may be older than a change that allows it.
+        // The cached key may be older than a change that allows this call.
         key = cache::read_key(gateway, secret.hash()).await?;
         allowed = check_key(&key, method, named);
     }
@@ -148,7 +149,7 @@ pub(super) async fn identify(
     Ok(IdentifiedCall { key, creator, method, path_at, idempotency })
 }
 
-/// Reads the key of a call once more, after what it may do has changed.
+/// Reads the key of a call again after its permissions have changed.
 pub(super) async fn identify_again(
     gateway: &GatewayState,
     whole: &mut Whole,
@@ -159,7 +160,7 @@ pub(super) async fn identify_again(
     Ok(())
 }
 
-/// Whether the key may make this call; gives the account that it names.
+/// Checks that the key may make this call; returns the account that the path names.
 fn check_key(key: &KeyEntry, method: Method, creator: &str) -> Result<CreatorId, ApiError> {
     if !method.is_read() && key.scope != KeyScope::Full {
         return Err(ApiError::Failure(Failure::ReadOnlyKey));
@@ -172,7 +173,7 @@ fn check_key(key: &KeyEntry, method: Method, creator: &str) -> Result<CreatorId,
     Err(ApiError::Failure(Failure::AccountNotFound))
 }
 
-/// Several ranges multiply what a platform reads and sends for one call, so at most one is passed on.
+/// Several ranges multiply what a platform reads and sends for one call, so we forward at most one.
 fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
     let mut ranges = headers.get_all(http::header::RANGE).iter();
     let is_a_list = |range: &HeaderValue| range.as_bytes().contains(&b',');
@@ -182,7 +183,8 @@ fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Splits the path into the account and what the platform is called with, which begins at the given place.
+/// Splits the path into the account and the native path, and returns the offset where the latter
+/// begins.
 fn split_path(entrance: CallEntrance, path: &str) -> Result<(&str, usize), ApiError> {
     const NOTHING: ApiError = ApiError::Failure(Failure::NotFound("nothing is at this path"));
     let rest = path.strip_prefix("/v1/").ok_or(NOTHING)?;
@@ -195,7 +197,7 @@ fn split_path(entrance: CallEntrance, path: &str) -> Result<(&str, usize), ApiEr
     Ok((account, path.len() - native.len()))
 }
 
-/// An upload has its fields in its form alone: one that stands in the query would be lost without a word.
+/// An upload takes its fields from the form only; a field in the query would be ignored silently.
 pub(super) fn check_query(entrance: CallEntrance, query: &str) -> Result<(), ApiError> {
     match entrance {
         CallEntrance::Native => {
@@ -205,7 +207,7 @@ pub(super) fn check_query(entrance: CallEntrance, query: &str) -> Result<(), Api
     }
 }
 
-/// Matches the route and makes the local checks.
+/// Matches the route and runs the local checks.
 pub(super) fn plan(
     gateway: &GatewayState,
     whole: &Whole,
@@ -251,7 +253,8 @@ pub(super) fn plan(
     })
 }
 
-/// An encoded slash belongs to a name that the route takes, or is refused: platforms disagree about what it means.
+/// An encoded slash must be part of a name in the route; elsewhere it is refused, because platforms
+/// disagree about its meaning.
 fn check_slashes(path: &str, found: Option<&MatchedRoute<'_>>) -> Result<(), ApiError> {
     let slashes = path::encoded_slashes(path);
     if slashes == 0 {
@@ -274,7 +277,8 @@ fn check_scopes(route: &Route, account: &AccountEntry) -> Result<(), ApiError> {
     Err(ApiError::Failure(Failure::MissingScope(missing.into_iter().map(str::to_owned).collect())))
 }
 
-/// Looks at a JSON body only where the route has rules for it. A body that is not JSON goes to the platform.
+/// Checks a JSON body only where the route has rules for it. A body that is not JSON is forwarded
+/// as it is.
 fn check_body(route: &Route, arrival: &RequestHead, body: &Bytes) -> Result<(), ApiError> {
     if !route.has_body_rules() || !extract::is_json(&arrival.parts.headers) {
         return Ok(());
@@ -292,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_account_and_the_native_path_are_taken_from_the_raw_path() {
+    fn account_and_native_path_come_from_the_raw_path() {
         let path = "/v1/ada/native/chats/7/messages/";
 
         let (account, at) = split_path(CallEntrance::Native, path).unwrap();
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_upload_the_path_is_what_follows_the_account() {
+    fn path_of_an_upload_starts_after_the_account() {
         let path = "/v1/ada/media/upload";
 
         let (account, at) = split_path(CallEntrance::Upload, path).unwrap();

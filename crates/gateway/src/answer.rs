@@ -1,7 +1,7 @@
-//! What the caller gets: the platform's answer or our refusal, with an honest receipt.
+//! The response to the caller: the platform's response or our refusal, with a receipt.
 //!
-//! The call sends one head, and for a long answer its bytes after it. A call whose caller has left finds its
-//! sender closed and goes on without it.
+//! The call sends one response head; a long response streams its body afterwards. When the caller
+//! has disconnected, the call finds its sender closed and runs to its end without it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,30 +19,30 @@ use web::error::render::put_hint;
 use web::middleware::rate_limit::RateDecision;
 use web::middleware::texts::HeaderTexts;
 
-/// The call's end: takes the head of the answer, once.
+/// The call's side of the channel: sends the response head once.
 pub(super) struct AnswerSender(Option<oneshot::Sender<Response>>);
 
-/// What a call cost, as known when its head is sent.
+/// What a call cost, as known when its response head is sent.
 pub(super) struct CallReceipt {
-    /// Credits taken for this call.
+    /// Credits charged for this call.
     pub(super) cost: Credits,
     /// What the customer may still spend.
     pub(super) balance: Credits,
 }
 
-/// A new answer: the end for the call and the end for the handler.
+/// Creates the channel between the call (sender) and the handler (receiver).
 pub(super) fn channel() -> (AnswerSender, oneshot::Receiver<Response>) {
     let (sender, receiver) = oneshot::channel();
     (AnswerSender(Some(sender)), receiver)
 }
 
 impl AnswerSender {
-    /// Whether the caller has hung up.
+    /// Whether the caller has disconnected.
     pub(super) fn is_abandoned(&self) -> bool {
         self.0.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    /// Sends the head, with whatever body it has. A caller that has left misses it.
+    /// Sends the head with its body. If the caller has disconnected, the response is dropped.
     pub(super) fn send(&mut self, response: Response) {
         if let Some(sender) = self.0.take() {
             drop(sender.send(response));
@@ -50,19 +50,20 @@ impl AnswerSender {
     }
 }
 
-/// What an answer's head tells of its call.
+/// What the response headers say about the call.
 pub(super) struct ReceiptHeaders<'a> {
     pub(super) receipt: &'a CallReceipt,
     pub(super) route: HeaderValue,
     pub(super) rate: &'a RateDecision,
     pub(super) rate_policy: HeaderValue,
-    /// Milliseconds that the platform took.
+    /// Milliseconds spent waiting for the platform.
     pub(super) upstream_ms: f64,
-    /// Milliseconds that we took.
+    /// Milliseconds spent in the gateway.
     pub(super) gateway_ms: f64,
 }
 
-/// Writes it: the receipt, the rate, and how long the platform and we took (Server Timing, W3C).
+/// Writes the receipt, the rate limit and the time spent in the platform and in the gateway (Server
+/// Timing, W3C).
 pub(super) fn put_told(headers: &mut HeaderMap, told: ReceiptHeaders<'_>) {
     let ReceiptHeaders { receipt, rate, .. } = &told;
     let mut texts = HeaderTexts::new();
@@ -79,7 +80,7 @@ pub(super) fn put_told(headers: &mut HeaderMap, told: ReceiptHeaders<'_>) {
     headers.insert(name("x-route"), told.route);
 }
 
-/// Tenths of a millisecond: whole numbers are written in a fraction of the time.
+/// Tenths of a millisecond: integers are much faster to format.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -89,7 +90,7 @@ fn tenths(milliseconds: f64) -> u64 {
     (milliseconds * 10.0).round() as u64
 }
 
-/// Builds the head of a platform's answer: its status and its allowed headers.
+/// Builds the head of a platform's response from its status and its allowed headers.
 pub(super) fn platform_head(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -100,13 +101,13 @@ pub(super) fn platform_head(status: StatusCode, headers: HeaderMap, body: Body) 
     response
 }
 
-/// What a platform's response says beside its outcome, by its head.
+/// What the head of a platform's response says beyond its outcome.
 pub(super) fn platform_status(status: StatusCode, headers: &HeaderMap) -> PlatformStatus {
     let has_retry_after = headers.contains_key(http::header::RETRY_AFTER);
     PlatformStatus { status: status.as_u16(), has_retry_after }
 }
 
-/// Says on an error of the platform whether the same request may be sent again.
+/// On an error of the platform, says whether the same request may be sent again.
 pub(super) fn put_platform_hint(response: &mut Response, method: Method) {
     if response.status().as_u16() >= 400 {
         let platform = platform_status(response.status(), response.headers());
@@ -114,7 +115,7 @@ pub(super) fn put_platform_hint(response: &mut Response, method: Method) {
     }
 }
 
-/// Says of a stored error that it stays what it is: nothing else comes however often it is asked for.
+/// Says that a stored error is final: repeating the request returns the same error.
 pub(super) fn put_final_hint(response: &mut Response) {
     response.headers_mut().remove(http::header::RETRY_AFTER);
     if response.status().as_u16() >= 400 {
@@ -126,19 +127,19 @@ const fn name(text: &'static str) -> HeaderName {
     HeaderName::from_static(text)
 }
 
-/// A body that is fed by the call. An error ends it as a cut, never as a clean end.
+/// A body that the call feeds. An error aborts it, so that the caller never takes it for complete.
 pub(super) struct RelayedBody {
     chunks: mpsc::Receiver<Result<Bytes, CutBody>>,
     length: Option<u64>,
 }
 
-/// The platform's answer broke off after its head was passed on.
+/// The platform's response was cut off after its head was passed on.
 #[derive(Debug, thiserror::Error)]
-#[error("the platform's answer broke off")]
+#[error("the platform's response was cut off")]
 pub(super) struct CutBody;
 
 impl RelayedBody {
-    /// A body and the end that feeds it, one chunk ahead of the caller at most.
+    /// A body and the sender that feeds it, at most one chunk ahead of the caller.
     pub(super) fn new(length: Option<u64>) -> (mpsc::Sender<Result<Bytes, CutBody>>, Self) {
         let (sender, chunks) = mpsc::channel(1);
         (sender, Self { chunks, length })

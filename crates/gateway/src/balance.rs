@@ -1,7 +1,8 @@
-//! What a customer may still spend, for responses that cost nothing: refusals of ours and responses that are given again.
+//! What a customer may still spend, for responses that cost nothing: our refusals and replayed
+//! responses.
 //!
-//! On SQLite the balance is in memory. Elsewhere the one that was shown last counts for a second, so that refusals, however
-//! many there are, ask the database once a second for each key.
+//! On SQLite the balance is in memory. On PostgreSQL the balance last shown is reused for a second,
+//! so that refusals, however many, query the database at most once a second for each key.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -14,28 +15,28 @@ use web::ApiError;
 use super::cache::KeyEntry;
 use crate::state::GatewayState;
 
-/// How long a balance that was shown may be shown again.
+/// How long a balance may be shown again without reading it.
 const SHOWN_FOR_MICROS: i64 = MICROS_PER_SECOND;
-/// How long a refusal waits for its balance; then it goes without.
+/// How long a refusal waits for the balance before it is sent without it.
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// Stands for no balance.
+/// Stands for an unknown balance.
 const UNKNOWN: i64 = -1;
 
-/// The balance that the users of a key were shown last, and when.
+/// The balance last shown to the users of a key, and when.
 #[derive(Debug)]
 pub(crate) struct ShownBalance {
     credits: AtomicI64,
     at: AtomicI64,
 }
 
-/// What is known of a balance without asking.
+/// What is known of a balance without a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RememberedBalance {
-    /// It is this much.
+    /// The balance is known.
     Balance(Credits),
-    /// It could not be read lately.
+    /// It could not be read recently.
     Unreadable,
-    /// Nothing: it must be read.
+    /// Unknown: it must be read.
     Nothing,
 }
 
@@ -46,7 +47,7 @@ impl Default for ShownBalance {
 }
 
 impl ShownBalance {
-    /// It is shown now.
+    /// Records the balance shown now.
     pub(super) fn note(&self, balance: Credits, now: Timestamp) {
         self.put(balance.whole(), now);
     }
@@ -66,7 +67,7 @@ impl ShownBalance {
     }
 }
 
-/// The balance for a refusal. Where the service itself is in trouble nothing is read for it.
+/// The balance to show with a refusal. When the service itself fails, the balance is not queried.
 pub(super) async fn shown(
     gateway: &GatewayState,
     key: &KeyEntry,
@@ -80,13 +81,13 @@ pub(super) async fn shown(
                 RememberedBalance::Unreadable | RememberedBalance::Nothing => None,
             }
         }
-        // Whoever asks may be another customer.
+        // The caller may be another customer.
         ApiError::ConflictingCustomers => None,
         _ => known(gateway, key).await,
     }
 }
 
-/// The balance, read where it is not remembered.
+/// The balance, read if it is not remembered.
 pub(super) async fn known(gateway: &GatewayState, key: &KeyEntry) -> Option<Credits> {
     match remembered(gateway, key) {
         RememberedBalance::Balance(balance) => return Some(balance),
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_balance_is_shown_again_for_a_second() {
+    fn shown_balance_is_reused_for_a_second() {
         let shown = ShownBalance::default();
         let noon = Timestamp::from_unix_micros(43_200_000_000);
         assert_eq!(shown.fresh(noon), RememberedBalance::Nothing);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balance_that_could_not_be_read_is_not_asked_for_again_at_once() {
+    fn failed_read_is_not_repeated_within_a_second() {
         let shown = ShownBalance::default();
         let noon = Timestamp::from_unix_micros(43_200_000_000);
 

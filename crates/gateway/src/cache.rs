@@ -1,7 +1,8 @@
-//! What the data plane remembers between calls: keys and accounts, for a minute at most.
+//! What the data plane caches between calls: keys and accounts, for a minute at most.
 //!
-//! A stale entry can do no harm: every hold checks the key and the account's version again in its own
-//! transaction, and no answer is released before that. An entry that turns out stale is dropped.
+//! A stale entry is harmless: every hold checks the key and the account's version again in its own
+//! transaction, and no response is released before that commits. A stale entry is dropped when
+//! found.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -20,59 +21,59 @@ use super::account_entry::AccountEntry;
 use super::balance::ShownBalance;
 use crate::state::{BuffersOf, GatewayState};
 
-/// Entries of all cores together, and of one core at least.
+/// The maximum number of entries on all cores together, and the minimum on each core.
 const ENTRIES_MAX: usize = 100_000;
 const ENTRIES_OF_A_CORE_MIN: usize = 5_000;
 const AGE_MAX_S: i64 = 60;
 
-/// A key as the data plane needs it.
+/// A key, as the data plane needs it.
 #[derive(Debug)]
 pub struct KeyEntry {
     /// The secret that was presented; the hold checks it again.
     pub hash: KeyHash,
-    /// The accounts it is limited to; empty: all.
+    /// The accounts it is limited to; empty means all.
     pub accounts: Vec<CreatorId>,
     /// The key.
     pub key: KeyId,
-    /// Who pays.
+    /// The customer who pays.
     pub customer: CustomerId,
     /// What it may do.
     pub scope: KeyScope,
-    /// From when on it, or this secret of it, is refused.
+    /// When it, or this secret of it, stops being accepted.
     ends_at: Option<Timestamp>,
     /// Its version, which the hold compares.
     pub version: i64,
-    /// Whether what it may spend in a month is limited: then only the hold's transaction knows.
+    /// Whether it has a monthly budget; only the hold's transaction knows what is left of that.
     pub has_budget: bool,
-    /// The customer's calls that are going on.
+    /// The customer's calls in flight.
     pub load: Arc<LoadCounter>,
-    /// What the customer holds of the room for bodies and responses.
+    /// The customer's share of the memory for bodies and responses.
     pub buffers: BuffersOf,
-    /// The balance that was shown last.
+    /// The balance last shown.
     pub(super) shown: ShownBalance,
 }
 
-/// Keys and accounts that were used lately on one core.
+/// Recently used keys and accounts of one core.
 pub struct EntryCache {
     keys: CacheShelf<KeyHash, Arc<KeyEntry>>,
     accounts: CacheShelf<(CustomerId, CreatorId), Arc<AccountEntry>>,
 }
 
-/// The caches of all cores. Each core has its own, since memory that several cores count in is taken from one by the
-/// other with every call; what is forgotten is forgotten by all.
+/// The caches of all cores. Each core has its own, because every call writes to its cache and
+/// shared cache lines would bounce between cores. Entries are forgotten on all cores.
 pub struct EntryCaches {
     entries_max: usize,
     cores: Mutex<Vec<Arc<EntryCache>>>,
 }
 
 impl EntryCaches {
-    /// The caches of so many cores.
+    /// Caches for this number of cores.
     pub fn new(cores: usize) -> Self {
         let entries_max = (ENTRIES_MAX / cores.max(1)).max(ENTRIES_OF_A_CORE_MIN);
         Self { entries_max, cores: Mutex::default() }
     }
 
-    /// The cache of one more core.
+    /// Adds the cache of one more core.
     pub fn of_a_core(&self) -> Arc<EntryCache> {
         let entries_max = self.entries_max;
         let cache = EntryCache {
@@ -84,12 +85,12 @@ impl EntryCaches {
         cache
     }
 
-    /// Forgets the keys of a customer: after one was changed, rotated or revoked.
+    /// Forgets the keys of a customer after one was changed, rotated or revoked.
     pub fn forget_keys_of(&self, customer: CustomerId) {
         self.each(|cache| cache.keys.forget_where(|entry| entry.customer == customer));
     }
 
-    /// Forgets every key: after staff changed something.
+    /// Forgets every key after a change by staff.
     pub fn forget_keys(&self) {
         self.each(|cache| cache.keys.forget_all());
     }
@@ -102,7 +103,7 @@ impl EntryCaches {
         });
     }
 
-    /// Forgets what is too old to be used, and the credentials that were open in it. Called by housekeeping.
+    /// Forgets expired entries, and with them their open credentials. Called by housekeeping.
     pub fn forget_old(&self, now: Timestamp) {
         self.each(|cache| {
             cache.keys.forget_old(now);
@@ -121,7 +122,7 @@ impl EntryCaches {
     }
 }
 
-/// Finds the key with this secret, or 401.
+/// Finds the key with this secret, or returns 401.
 pub(super) async fn key(
     gateway: &GatewayState,
     hash: KeyHash,
@@ -134,7 +135,7 @@ pub(super) async fn key(
     }
 }
 
-/// The same, read again whatever is remembered: before a call is refused for what a key may not do.
+/// Reads the key without the cache, before a call is refused for lack of a permission.
 pub(super) async fn read_key(
     gateway: &GatewayState,
     hash: KeyHash,
@@ -162,7 +163,8 @@ pub(super) async fn read_key(
     Ok(gateway.remembered().keys.put(hash, Arc::new(entry), now))
 }
 
-/// Finds an account of this customer, or 404: the same answer for unknown and for somebody else's.
+/// Finds an account of this customer, or returns 404, which is the same for an unknown account and
+/// for one of another customer.
 pub(super) async fn account(
     gateway: &GatewayState,
     customer: CustomerId,
@@ -181,7 +183,7 @@ pub(super) async fn account(
     Ok(gateway.remembered().accounts.put(place, Arc::new(entry), now))
 }
 
-/// The place of an account, for looking it up without a copy.
+/// The cache key of an account, borrowed, for a lookup without a copy.
 #[derive(Hash)]
 struct PlaceRef<'a>(CustomerId, &'a CreatorId);
 
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_read_again_after_a_minute() {
+    fn entry_expires_after_a_minute() {
         let shelf = CacheShelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "value", start);
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_takes_no_memory() {
+    fn expired_entries_are_removed_from_memory() {
         let shelf = CacheShelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "old", start);
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_forgotten_on_all_cores() {
+    fn entries_are_forgotten_on_all_cores() {
         let caches = EntryCaches::new(2);
         let cores = [caches.of_a_core(), caches.of_a_core()];
         let now = Timestamp::from_unix_micros(0);
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_one_customer_are_forgotten_and_those_of_others_stay() {
+    fn forgetting_one_customers_keys_keeps_those_of_others() {
         let caches = EntryCaches::new(2);
         let cores = [caches.of_a_core(), caches.of_a_core()];
         let now = Timestamp::from_unix_micros(0);
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_entry_is_gone() {
+    fn forgotten_entry_is_no_longer_returned() {
         let shelf = CacheShelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "value", start);

@@ -1,4 +1,4 @@
-//! One call from its arrival to its end: the phases in their order, and nothing else.
+//! One call from its arrival to its end: the phases in order, and nothing else.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use super::settle::{self, CallEnding};
 use super::{balance, cache, idempotency, reconnect, refresh, upload};
 use crate::state::GatewayState;
 
-/// Everything that is settled about a call once it is admitted.
+/// Everything that is decided about a call once it is admitted.
 pub(super) struct CallContext<'a> {
     pub(super) gateway: &'a GatewayState,
     pub(super) target: &'a PlatformTarget,
@@ -45,8 +45,9 @@ pub(super) struct CallContext<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Carries one call to the platform, charges what it used, and writes its line in the log. Runs to its end whatever the
-/// caller does. Its arguments are lent to the phases: what is handed from one to another takes room in each.
+/// Sends one call to the platform, charges it, and writes its log line. It runs to its end whatever
+/// the caller does. The phases borrow its arguments: a value moved between them would take room in
+/// each future.
 pub(super) fn run(
     gateway: GatewayState,
     inbound: InboundRequest,
@@ -55,7 +56,8 @@ pub(super) fn run(
 ) -> impl Future<Output = ()> + Send {
     let mut caller = None;
     async move {
-        // A block of its own: what a call needs has no place beside what a refusal needs.
+        // A block of its own, so that the variables of a call and those of a refusal share their
+        // room.
         let refusal = 'call: {
             let arrived = arrive(&gateway, inbound.entrance, &mut request, &mut caller).await;
             let (mut whole, account) = match arrived {
@@ -63,7 +65,7 @@ pub(super) fn run(
                 Err(refusal) => break 'call refusal,
             };
             let mut account = Some(account);
-            // A key or an account that changes between its reading and the hold is read again.
+            // If a key or an account changes between being read and the hold, it is read again.
             for _ in 0..3 {
                 match attempt(&gateway, &whole, account.take(), &inbound, &mut answer).await {
                     Ok(()) => return,
@@ -101,12 +103,12 @@ async fn arrive(
     let arrival = RequestHead::new(identified, parts);
     let account = cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?;
     let whole = match entrance {
-        // The same write by its native path: what is checked there is checked here.
+        // This is an upload by its native path, so the checks of an upload apply.
         CallEntrance::Native if arrival.is_upload(gateway, &account) => {
             admit::check_query(CallEntrance::Upload, arrival.query())?;
             Box::pin(upload::receive(gateway, arrival, &account, body)).await?
         }
-        // Whole, so that body rules, signing and idempotency see it.
+        // Read whole, so that body rules, signing and idempotency can see it.
         CallEntrance::Native => {
             let limits = gateway.web.body_limits(gateway.config.http.limits.native_body_bytes_max);
             let room =
@@ -114,7 +116,7 @@ async fn arrive(
             let body = if body.is_end_stream() {
                 body::BufferedRequestBody::default()
             } else {
-                // Boxed: reads have no body, and need no room for reading one.
+                // Boxed: reads have no body, and their future needs no room for reading one.
                 Box::pin(body::read_body(body, &limits, room)).await?
             };
             Whole { arrival, content: admit::Content::Native(body), passed: None }
@@ -155,8 +157,8 @@ impl<E: Into<ApiError>> From<E> for NotHeld {
     }
 }
 
-/// One try: admits the call, holds its credits, and carries it to its end. An account that was read just now need not
-/// be read again.
+/// One attempt: admits the call, holds its credits and runs it to its end. `account` is the account
+/// if it was just read.
 async fn attempt(
     gateway: &GatewayState,
     whole: &Whole,
@@ -197,7 +199,7 @@ async fn attempt(
     carry(&setting, &mut held, &destination, answer).await
 }
 
-/// Sends the call, passes its answer on and puts its end on the books.
+/// Sends the call, passes its response on and settles its hold.
 async fn carry(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -205,18 +207,18 @@ async fn carry(
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let fetched = fetch(setting, held, destination).await;
-    // Not by a reference, which would keep room for it beside what it is moved into.
+    // Matched without a reference, which would reserve room in the future for a second copy.
     let is_refused =
         matches!(fetched.received, Ok(ReceivedAnswer { status: StatusCode::UNAUTHORIZED, .. }));
     if is_refused && refresh::may_replace_token(setting.gateway, setting.target, setting.account) {
-        // Boxed: what a fresh token needs is rarely needed.
+        // Boxed: replacing a token is rare.
         return Box::pin(carry_refused(setting, held, destination, fetched, answer)).await;
     }
     conclude(setting, held, fetched, answer).await
 }
 
-/// Sends the call once more, if a fresh token can be had: a platform that responds 401 has not carried it out
-/// (RFC 9110, section 15.5.2), so a write may be repeated too.
+/// Sends the call again if the token can be replaced: a platform that responds 401 has not carried
+/// it out (RFC 9110, section 15.5.2), so a write may be repeated too.
 async fn carry_refused(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -225,7 +227,8 @@ async fn carry_refused(
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let CallContext { gateway, target, account, .. } = *setting;
-    // A refresh changes the account; a hold that comes after that would not find the account that the call was made for.
+    // A refresh changes the account's version, so a hold committed after it would be refused as
+    // stale.
     held.durable().await?;
     let fresh = held.alive_during(gateway, refresh::after_refusal(gateway, target, account)).await;
     match fresh.filter(|_| !forward::is_late(held)) {
@@ -238,14 +241,14 @@ async fn carry_refused(
     }
 }
 
-/// What came of a call, how long it took to come, and when it was there.
+/// The result of a call, how long it took, and when it arrived.
 struct FetchedAnswer {
     received: Result<ReceivedAnswer, ForwardFailure>,
     upstream_ms: f64,
     at: Instant,
 }
 
-/// Sends the call and takes its answer in.
+/// Sends the call and receives its response.
 async fn fetch(
     setting: &CallContext<'_>,
     held: &HeldCall,
@@ -267,7 +270,7 @@ async fn fetch(
     FetchedAnswer { received, upstream_ms: milliseconds(sent_at, at), at }
 }
 
-/// Passes the answer on and puts the end on the books.
+/// Passes the response on and settles the hold.
 async fn conclude(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -283,7 +286,7 @@ async fn conclude(
             match content {
                 Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
                 Content::Stream { first: bytes, rest } => {
-                    // Boxed: most answers are whole, and need no room for what streaming takes.
+                    // Boxed: most responses are read whole and need no room for streaming.
                     Box::pin(stream(setting, held, first, (bytes, rest), answer)).await
                 }
             }
@@ -293,7 +296,7 @@ async fn conclude(
     }
 }
 
-/// The head of an answer, how long it took to come, and when it was there.
+/// The head of a response, how long it took, and when it arrived.
 struct ResponseHead {
     status: StatusCode,
     headers: HeaderMap,
@@ -302,13 +305,15 @@ struct ResponseHead {
 }
 
 impl ResponseHead {
-    /// Whether the platform says that it did nothing, so that the call's `Idempotency-Key` is free again.
+    /// Whether the platform says that it did nothing, so that the call's `Idempotency-Key` can be
+    /// used again.
     fn frees_key(&self) -> bool {
         answer::platform_status(self.status, &self.headers).is_not_carried_out()
     }
 }
 
-/// Ends a call whose whole answer is here: the books first, then the caller.
+/// Ends a call whose response was read whole: the hold is settled before the caller gets the
+/// response.
 async fn deliver(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -337,7 +342,7 @@ async fn deliver(
     Ok(())
 }
 
-/// Passes a long answer on while it arrives; its end decides what it cost.
+/// Streams a long response to the caller. Its end decides what the call cost.
 async fn stream(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -376,7 +381,7 @@ async fn stream(
     Ok(())
 }
 
-/// Ends a call that got no usable answer: its credits go back.
+/// Ends a call without a usable response: its credits are refunded.
 async fn fail(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -406,7 +411,8 @@ async fn fail(
     Ok(())
 }
 
-/// Tells the breaker of an answer whose head came. Of one that streams only its end tells.
+/// Reports to the breaker, once the head of a response has arrived. A streamed response is reported
+/// at its end.
 fn judge(setting: &CallContext<'_>, received: &Result<ReceivedAnswer, ClientError>) {
     let breaker = &setting.account.health.breaker;
     match received {
@@ -416,7 +422,8 @@ fn judge(setting: &CallContext<'_>, received: &Result<ReceivedAnswer, ClientErro
     }
 }
 
-/// What an answer says beyond itself: a pause, credentials that work or may be dead, a route that works.
+/// Acts on what a response says beyond its content: a pause, credentials that work or may be dead,
+/// a route that works.
 fn learn(setting: &CallContext<'_>, received: &ReceivedAnswer) {
     let CallContext { gateway, account, plan, now, .. } = setting;
     match received.status.as_u16() {
@@ -446,7 +453,7 @@ fn stored_answer(
     idempotency::seal(setting, begun.status, &begun.headers, body)
 }
 
-/// What the call cost, given the balance after its hold.
+/// The receipt, given the balance after the hold.
 fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> CallReceipt {
     if outcome.is_charged() {
         CallReceipt { cost: held, balance }
@@ -455,7 +462,8 @@ fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> CallReceipt {
     }
 }
 
-/// Tells the caller what the call cost, which route it took, and how long the platform and we took.
+/// Adds what the call cost, which route it took, and the time spent in the platform and in the
+/// gateway.
 fn put_receipt(
     setting: &CallContext<'_>,
     headers: &mut HeaderMap,
@@ -476,7 +484,7 @@ fn put_receipt(
     answer::put_told(headers, told);
 }
 
-/// Milliseconds from the one moment to the other, with fractions.
+/// Milliseconds between two moments, with fractions.
 pub(super) fn milliseconds(from: Instant, to: Instant) -> f64 {
     to.saturating_duration_since(from).as_secs_f64() * 1_000.0
 }
@@ -496,9 +504,9 @@ mod tests {
         size_of::<F>()
     }
 
-    /// It is copied into its place for each call: what is rarely needed belongs into a box of its own.
+    /// A future of this size is moved for each call, so what is rarely needed belongs in a box.
     #[test]
-    fn a_call_takes_little_room() {
+    fn future_of_a_call_stays_small() {
         let bytes = size_of_future(run);
 
         assert!(bytes <= 3_700, "{bytes}");

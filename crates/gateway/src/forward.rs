@@ -1,7 +1,7 @@
-//! Phase 4, forward: the request leaves, within its time, at most once for a write.
+//! Phase 4, forward: the request is sent within its time limit, and a write at most once.
 //!
-//! A read is tried a second time if no byte of an answer came and the connection was an old one or refused;
-//! a write never is.
+//! A read is retried once, if no byte of a response arrived and the connection was a reused one or
+//! was refused. A write is never retried.
 
 use clients::platform::{CallErrorKind, ClientError, PlatformResponse};
 use domain::charge::Outcome;
@@ -15,30 +15,31 @@ use super::call::CallContext;
 use super::hold::HeldCall;
 use super::prepare::{self, CallDestination};
 
-/// How late after its hold a call may still leave: protects against a process that was stopped in between.
+/// How long after its hold a call may still be sent. Protects against a process that was suspended
+/// in between.
 const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// A call that got no usable answer.
+/// A call without a usable response.
 pub(super) struct ForwardFailure {
     pub(super) outcome: Outcome,
     pub(super) error: ApiError,
-    /// Whether the platform did nothing, as the head of its response says.
+    /// Whether the platform did nothing, according to the head of its response.
     pub(super) frees_key: bool,
 }
 
 impl ForwardFailure {
-    /// The call never left.
+    /// The call was never sent.
     pub(super) const fn not_dispatched(error: ApiError) -> Self {
         Self { outcome: Outcome::NotDispatched, error, frees_key: true }
     }
 }
 
-/// Whether the hold is too old for the call to leave.
+/// Whether the hold is too old for the call to be sent.
 pub(super) fn is_late(held: &HeldCall) -> bool {
     held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD)
 }
 
-/// Sends the call, and once more where that is safe.
+/// Sends the call, and retries it once where that is safe.
 pub(super) async fn forward(
     setting: &CallContext<'_>,
     held: &HeldCall,
@@ -65,15 +66,15 @@ pub(super) async fn forward(
             }
             Err(error) => {
                 account.health.breaker.failed(gateway.clock.now());
-                tracing::debug!(call.id = %held.call, %error, "no answer from the platform");
+                tracing::debug!(call.id = %held.call, %error, "no response from the platform");
                 return Err(failure(setting, held, &error, None));
             }
         }
     }
 }
 
-/// What a failure to get a usable response means for the caller and for the books. `responded`: what its head
-/// said, if that came.
+/// What a call without a usable response means for the caller and for the ledger. `responded` is
+/// what the head of the response said, if it arrived.
 pub(super) fn failure(
     setting: &CallContext<'_>,
     held: &HeldCall,
@@ -100,7 +101,7 @@ pub(super) fn failure(
     ForwardFailure { outcome: outcome_of(error), error: reported, frees_key }
 }
 
-/// How a call without a usable response is logged.
+/// The outcome under which a call without a usable response is logged.
 pub(super) const fn outcome_of(error: &ClientError) -> Outcome {
     match error.kind {
         _ if !error.sent => Outcome::ConnectFailed,

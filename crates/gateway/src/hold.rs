@@ -1,8 +1,8 @@
 //! Phase 2, hold: the credits are set aside before anything leaves.
 //!
-//! A write waits until its hold is durable. A read waits only where this process is not the authority for the
-//! balance, or where its key has a budget; otherwise its credits are reserved at once, and its *answer* waits
-//! for the durable hold.
+//! A write waits until its hold is durable. A read waits for that only where this process is not
+//! the authority for the balance, or where its key has a budget; otherwise its credits are reserved
+//! immediately, and its *response* waits for the durable hold.
 
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
@@ -15,30 +15,31 @@ use web::error::ApiError;
 use super::call::CallContext;
 use super::{idempotency, settle};
 
-/// A hold on its way to the books, or on them.
+/// A hold that is being committed, or has been.
 pub(super) struct HeldCall {
     pub(super) call: CallId,
     /// The key that pays.
     key: KeyId,
     pub(super) cost: Credits,
-    /// When the hold was asked for, on a clock that cannot be set; nothing where the call need not wait for it.
+    /// When the hold was requested, on the monotonic clock; `None` if the call need not wait for
+    /// it.
     pub(super) since: Option<tokio::time::Instant>,
     pub(super) reservation: PendingHold,
 }
 
 /// Why a call did not get its credits.
 pub(super) enum NotHeld {
-    /// It is refused.
+    /// The call is refused.
     Refused(ApiError),
-    /// The same request was made before: its answer is given again.
+    /// A repetition of an earlier request, whose response is sent again.
     Replay(StoredAnswer),
-    /// The account changed since it was read; reading it again may help.
+    /// The account has changed since it was read; reading it again may help.
     Stale,
-    /// What the key may do changed since it was read; the call must be admitted anew.
+    /// The key's permissions have changed since it was read; the call must be admitted again.
     KeyChanged,
 }
 
-/// Reserves the credits; for a write, or where the database decides, waits until they are held.
+/// Reserves the credits. For a write, or where the database decides, waits until they are held.
 pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld> {
     let CallContext { gateway, whole, account, plan, inbound, .. } = *setting;
     let arrival = &whole.arrival;
@@ -82,15 +83,15 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
     let since = (!may_leave_at_once).then(tokio::time::Instant::now);
     let mut held = HeldCall { call, key: arrival.key.key, cost: plan.cost, since, reservation };
     if !may_leave_at_once {
-        // Boxed: a read on SQLite does not wait here, and needs no room for it.
+        // Boxed: a read on SQLite does not wait here, and its future needs no room for it.
         Box::pin(held.durable_in_time(setting)).await?;
     }
     Ok(held)
 }
 
 impl HeldCall {
-    /// The same before anything has left, for no longer than a caller may be kept waiting. A hold that is committed after
-    /// that is given back.
+    /// Like [`Self::durable`], before anything is sent, and for no longer than
+    /// `metering.hold_wait_max_ms`. A hold that is committed later is refunded.
     async fn durable_in_time(&mut self, setting: &CallContext<'_>) -> Result<Credits, NotHeld> {
         let limit = setting.gateway.config.metering.hold_wait_max();
         if let Ok(held) = tokio::time::timeout(limit, self.durable()).await {
@@ -98,11 +99,11 @@ impl HeldCall {
         }
         let (call, waited_ms) = (self.call, limit.as_millis());
         settle::settle_unsent(setting, self);
-        tracing::warn!(call.id = %call, waited_ms, "a hold was not committed in time; the call did not leave");
+        tracing::warn!(call.id = %call, waited_ms, "a hold was not committed in time; the call was not sent");
         Err(NotHeld::Refused(ApiError::Failure(Failure::NotMetered)))
     }
 
-    /// Waits until the hold is on the books: the balance after it, or why it is not there.
+    /// Waits until the hold is committed: returns the balance after it, or why it was refused.
     pub(super) async fn durable(&mut self) -> Result<Credits, NotHeld> {
         let refused = match self.reservation.durable().await {
             HoldOutcome::Held { balance } => return Ok(balance),
@@ -134,15 +135,15 @@ impl HeldCall {
                 ExistingRequest::OtherRequest => ApiError::Failure(Failure::IdempotencyMismatch),
             },
             HoldOutcome::Failed(error) => {
-                tracing::warn!(call.id = %self.call, %error, "a hold could not be written");
+                tracing::warn!(call.id = %self.call, %error, "a hold could not be committed");
                 ApiError::Failure(Failure::NotMetered)
             }
         };
         Err(NotHeld::Refused(refused))
     }
 
-    /// Waits for what may take long, and says every minute that the call is alive, so that its hold does not
-    /// expire under it.
+    /// Waits for work that may take long, and renews the hold every minute, so that it does not
+    /// expire meanwhile.
     pub(super) async fn alive_during<T>(
         &self,
         gateway: &crate::state::GatewayState,

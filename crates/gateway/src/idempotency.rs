@@ -1,7 +1,8 @@
-//! `Idempotency-Key` of native calls: what makes a call the same one, and how its answer is kept and given again.
+//! `Idempotency-Key` of native calls: what makes two calls the same, and how a response is stored
+//! and replayed.
 //!
-//! The claim is part of the hold's transaction, the sealed answer part of the settlement's, so neither can be lost
-//! without the other.
+//! The claim is part of the hold's transaction and the sealed response part of the settlement's, so
+//! neither can be lost alone.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -19,7 +20,7 @@ use super::admit::{Content, Whole};
 use super::answer;
 use super::call::CallContext;
 
-/// What the hold's transaction claims, if the caller asked for it.
+/// What the hold's transaction claims, if the caller sent an idempotency key.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
     let key = whole.arrival.idempotency?;
     let parts = &whole.arrival.parts;
@@ -28,7 +29,7 @@ pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
         Content::Native(body) => {
             (own_type.map_or(&[][..], HeaderValue::as_bytes), Sha256::digest(&body.bytes).into())
         }
-        // Clients frame the same form anew with each try.
+        // Clients choose a new form boundary with each attempt.
         Content::Upload(upload) => (&b"multipart/form-data"[..], upload.digest()),
     };
     let request =
@@ -36,7 +37,7 @@ pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
     Some(request.claim(key, now))
 }
 
-/// Seals an answer so that it can be given again.
+/// Seals a response so that it can be replayed.
 pub(super) fn seal(
     setting: &CallContext<'_>,
     status: StatusCode,
@@ -47,7 +48,7 @@ pub(super) fn seal(
     idempotency::seal(&place, &setting.gateway.random, (status, headers, body))
 }
 
-/// Gives a stored answer again: nothing is sent, nothing is charged.
+/// Replays a stored response. Nothing is sent and nothing is charged.
 pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Response, ApiError> {
     let place = ResponseSeal::of_customer(account.data_key(), account.customer);
     let (status, headers, body) = idempotency::open(&place, stored)?;

@@ -1,4 +1,4 @@
-//! How many calls may be going on at once: in this process, for one customer, for one connected account.
+//! How many calls may run at the same time: in this process, for one customer, for one account.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ pub struct InFlightLimits {
     pub process_max: usize,
     /// Calls of one customer.
     pub customer_max: usize,
-    /// Calls to one connected account.
+    /// Calls to one account.
     pub account_max: usize,
 }
 
-/// Which limit is reached.
+/// Which limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooMany {
-    /// The process takes no more: 503.
+    /// The process has too many: 503.
     Process,
     /// The customer has too many: 429.
     Customer,
-    /// The connected account has too many: 429.
+    /// The account has too many: 429.
     Account,
 }
 
-/// Counts of calls that are going on, by customer `C` and connected account `A`.
+/// Counts the calls in flight, by customer `C` and account `A`.
 #[derive(Debug)]
 pub struct InFlight<C, A> {
     limits: InFlightLimits,
@@ -36,7 +36,7 @@ pub struct InFlight<C, A> {
     accounts: LoadMap<A>,
 }
 
-/// One call's places; dropping it frees them.
+/// One call's permits; dropping them releases them.
 #[derive(Debug)]
 pub struct InFlightPermit {
     _process: LoadGuard,
@@ -45,7 +45,7 @@ pub struct InFlightPermit {
 }
 
 impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
-    /// Nothing in flight so far.
+    /// Starts with no calls in flight.
     pub fn new(limits: InFlightLimits) -> Self {
         Self {
             limits,
@@ -55,17 +55,17 @@ impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
         }
     }
 
-    /// The load of a customer: the same for all who ask while somebody has it.
+    /// The load of a customer. All callers share one counter while any of them holds it.
     pub fn of_customer(&self, customer: C) -> Arc<LoadCounter> {
         self.customers.of(customer)
     }
 
-    /// The load of a connected account.
+    /// The load of an account.
     pub fn of_account(&self, account: A) -> Arc<LoadCounter> {
         self.accounts.of(account)
     }
 
-    /// Takes a call in, or says which limit is reached; then nothing is counted.
+    /// Admits a call, or returns which limit was reached; a refused call is not counted.
     pub fn take(
         &self,
         customer: &Arc<LoadCounter>,
@@ -79,7 +79,7 @@ impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
         })
     }
 
-    /// Calls that are going on in this process; for metrics.
+    /// Calls in flight in this process; for metrics.
     pub fn running(&self) -> usize {
         self.process.amount()
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_says_which_limit_is_reached() {
+    fn refusal_names_the_limit_reached() {
         let cases = [
             (in_flight(1, 9, 9), TooMany::Process),
             (in_flight(9, 1, 9), TooMany::Customer),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_customers_limit_leaves_room_for_another() {
+    fn limit_of_one_customer_does_not_affect_another() {
         let calls = in_flight(9, 1, 1);
         let _first = calls.take(&Arc::default(), &Arc::default()).unwrap();
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_or_finished_call_counts_nowhere() {
+    fn refused_and_finished_calls_are_not_counted() {
         let calls = in_flight(2, 2, 1);
         let (customer, account) = (Arc::default(), Arc::default());
         let first = calls.take(&customer, &account).unwrap();

@@ -1,4 +1,5 @@
-//! A call from its first moment, and what becomes of one that is refused: a response that cost nothing, and a log line.
+//! A call from its first moment, and how it is refused: a response that costs nothing, and a log
+//! line.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use super::balance;
 use super::cache::KeyEntry;
 use crate::state::GatewayState;
 
-/// What is known of a call from its first moment.
+/// What is known of a call as soon as it arrives.
 pub(super) struct InboundRequest {
     pub(super) entrance: CallEntrance,
     pub(super) label: RequestLabel,
@@ -27,8 +28,8 @@ pub(super) struct InboundRequest {
 }
 
 impl InboundRequest {
-    /// Writes the line of a call that was not held: `code` says why it was refused; none if an earlier response was sent
-    /// again.
+    /// Writes the log line of a call without a hold. `code` says why it was refused; `None` means
+    /// that an earlier response was replayed.
     pub(super) fn log(
         &self,
         caller: Option<&KeyEntry>,
@@ -51,7 +52,8 @@ impl InboundRequest {
     }
 }
 
-/// Sends a refusal of ours and writes its line: nothing was sent to the platform, and it cost nothing.
+/// Sends a refusal of ours and writes its log line. Nothing was sent to the platform, and nothing
+/// is charged.
 pub(super) fn refuse<'a>(
     gateway: &'a GatewayState,
     inbound: &'a InboundRequest,
@@ -59,7 +61,7 @@ pub(super) fn refuse<'a>(
     refusal: ApiError,
     answer: &'a mut AnswerSender,
 ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-    // Boxed: a call that is not refused does not carry its room.
+    // Boxed: a call that is not refused needs no room for it.
     Box::pin(async move {
         let balance = match caller {
             Some(caller) => balance::shown(gateway, caller, &refusal).await,

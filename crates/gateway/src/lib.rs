@@ -1,8 +1,9 @@
 //! The data plane: the life of a native call, one file per phase, in order.
 //!
-//! admit → hold → prepare → forward → receive → settle. A call owns its hold from the reservation to the
-//! settlement. The handler runs it until its head is there; a call that is longer than that, or whose caller
-//! hangs up, goes on as a task of its own. So a caller who leaves changes nothing in the books.
+//! admit → hold → prepare → forward → receive → settle. A call owns its hold from the reservation
+//! to the settlement. The handler runs the call until its response head is ready. A call that takes
+//! longer, or whose caller disconnects, continues as a task of its own, so a caller that leaves
+//! changes nothing in the ledger.
 
 mod account_entry;
 mod admit;
@@ -46,7 +47,7 @@ use self::admit::CallEntrance;
 use self::inbound::InboundRequest;
 use crate::state::GatewayState;
 
-/// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
+/// Whether a path is a native call, `/v1/{account}/native/{path}` (specification 4.2).
 pub fn is_native(path: &str) -> bool {
     let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
     account.is_some_and(|(account, rest)| {
@@ -54,7 +55,8 @@ pub fn is_native(path: &str) -> bool {
     })
 }
 
-/// Whether responses of a path say what they cost: native calls, uploads, and asking for an export.
+/// Whether responses of a path say what they cost: native calls, uploads and the creation of an
+/// export.
 pub fn is_metered(method: &http::Method, path: &str) -> bool {
     let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
     account.is_some_and(|(_, rest)| match rest {
@@ -86,7 +88,8 @@ pub async fn upload_media(
     relay(gateway, (CallEntrance::Upload, label, client.ip), request).await
 }
 
-/// Runs the call and answers with its head; a long answer's body follows from the call's own task.
+/// Runs the call and returns its response head. The body of a long response follows from the call's
+/// own task.
 fn relay(
     gateway: GatewayState,
     (entrance, label, client_ip): (CallEntrance, RequestLabel, IpAddr),
@@ -99,7 +102,7 @@ fn relay(
     let call = Box::pin(call::run(gateway, inbound, request, sender));
     owned::OwnedCall::new((call, place), receiver).map(|answer| {
         answer.unwrap_or_else(|| {
-            ApiError::Failure(Failure::Internal("a call ended without an answer".to_owned()))
+            ApiError::Failure(Failure::Internal("a call ended without a response".to_owned()))
                 .into_response()
         })
     })
@@ -110,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn native_calls_uploads_and_new_exports_say_what_they_cost() {
+    fn native_calls_uploads_and_new_exports_are_metered() {
         let (get, post) = (http::Method::GET, http::Method::POST);
         for (method, path, is) in [
             (&get, "/v1/ada/native/users/me", true),
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_path_has_an_account_and_something_behind_it() {
+    fn native_path_needs_an_account_and_a_platform_path() {
         for path in ["/v1/ada/native/users/me", "/v1/ada/native//x", "/v1/a%20b/native/x/"] {
             assert!(is_native(path), "{path}");
         }

@@ -1,6 +1,6 @@
-//! Limits of the data plane, checked after everything local and before any credits are held.
+//! Limits of the data plane, checked after all other local checks and before any credits are held.
 //!
-//! All of them are this process's own; what they refuse costs nothing.
+//! Each process counts for itself. A refused call costs nothing.
 
 use domain::credits::Credits;
 use domain::time::Timestamp;
@@ -12,14 +12,14 @@ use super::cache::KeyEntry;
 use crate::in_flight::{InFlightPermit, TooMany};
 use crate::state::GatewayState;
 
-/// What a call that passed the limits carries to its end.
+/// What a call keeps until its end, once it has passed the limits.
 pub(super) struct PassedLimits {
     pub(super) rate: RateDecision,
-    /// The call's places among those in flight; freed with it.
+    /// The call's permits among those in flight, released with it.
     pub(super) _permit: InFlightPermit,
 }
 
-/// Checks the key's rate, the platform's pause, the breaker, and how much is in flight.
+/// Checks the key's rate, the platform's pause, the breaker and the calls in flight.
 pub(super) async fn check(
     gateway: &GatewayState,
     key: &KeyEntry,
@@ -52,7 +52,7 @@ pub(super) fn check_health(account: &AccountEntry, now: Timestamp) -> Result<(),
     }
 }
 
-/// Holds the account's calls back for as long as a 429 asks for.
+/// Holds the account's calls back for the time that a 429 asks for.
 pub(super) fn note_pause(
     gateway: &GatewayState,
     account: &AccountEntry,
@@ -65,7 +65,7 @@ pub(super) fn note_pause(
     }
 }
 
-/// Takes out a `Retry-After` that no client can read, or that is over: then it is as if the platform had sent none.
+/// Removes a `Retry-After` that is invalid or in the past, as if the platform had sent none.
 pub(super) fn drop_unusable_pause(headers: &mut http::HeaderMap, now: Timestamp) {
     let name = http::header::RETRY_AFTER;
     let mut values = headers.get_all(&name).iter();
@@ -81,17 +81,18 @@ pub(super) fn drop_unusable_pause(headers: &mut http::HeaderMap, now: Timestamp)
     }
 }
 
-/// When a `Retry-After` ends (RFC 9110, section 10.2.3): seconds from now, or a date. Nothing where that is past.
+/// When a `Retry-After` ends (RFC 9110, section 10.2.3), given in seconds or as a date; `None` if
+/// that is in the past.
 fn pause_end(text: &str, now: Timestamp) -> Option<Timestamp> {
     let in_seconds = text.parse::<i64>().ok().map(|seconds| now.plus_seconds(seconds));
     let until = in_seconds.or_else(|| Timestamp::from_http_date(text))?;
     (until > now).then(|| until.min(now.plus_seconds(PAUSE_S_MAX)))
 }
 
-/// A platform can hold an account's calls back for so long at most.
+/// The longest time that a platform can hold an account's calls back.
 const PAUSE_S_MAX: i64 = 300;
 
-/// Looks at the balance before much is read for a call. The hold decides.
+/// Checks the balance before a large body is read. The hold decides.
 pub(super) async fn check_balance(
     gateway: &GatewayState,
     key: &KeyEntry,
@@ -100,7 +101,7 @@ pub(super) async fn check_balance(
     poorer(gateway, key, cost).await.map_or(Ok(()), Err)
 }
 
-/// A caller who could not pay anyway is told that, not that the service is busy.
+/// If the caller could not pay anyway, the refusal says so, rather than that the service is busy.
 async fn poorer(gateway: &GatewayState, key: &KeyEntry, cost: Credits) -> Option<Failure> {
     let store = gateway.store.clone();
     let customer = key.customer;
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_that_no_client_can_read_is_taken_out() {
+    fn unusable_retry_after_is_removed() {
         let now = Timestamp::from_rfc3339("2026-11-21T12:00:00Z").unwrap();
         let kept = |values: &[&'static str]| {
             let mut headers = http::HeaderMap::new();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_given_in_seconds_or_as_a_date_and_is_bounded() {
+    fn retry_after_in_seconds_or_as_a_date_is_bounded() {
         let now = Timestamp::from_rfc3339("2026-11-21T12:00:00Z").unwrap();
         let seconds = |text| {
             let until = pause_end(text, now)?;

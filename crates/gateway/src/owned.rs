@@ -1,7 +1,9 @@
-//! A call and the handler that runs it: together as long as both are there, apart when one has to go on alone.
+//! A call and the handler that runs it: together while both exist, apart when the call has to
+//! continue alone.
 //!
-//! hyper drops a handler whose caller hangs up, and the handler of a long answer ends at its head. In both cases
-//! the call goes on as a task. The others, nearly all, need no task: their handler runs them to their end.
+//! hyper drops a handler whose caller disconnects, and the handler of a long response ends at its
+//! head. In both cases the call continues as a task. Nearly all calls need no task: their handler
+//! runs them to their end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -12,22 +14,22 @@ use runtime::tasks::CallPlace;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-/// A call, boxed: it changes hands without moving.
+/// A call, boxed, so that it can change owners without moving.
 type BoxedCall = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs a call and gives the head of its answer, or nothing if it ends without one.
+/// Runs a call and returns its response head, or `None` if it ends without one.
 pub(super) struct OwnedCall {
     call: Option<(BoxedCall, CallPlace)>,
     answer: oneshot::Receiver<Response>,
 }
 
 impl OwnedCall {
-    /// The call counts among those that stopping waits for as long as it has its place.
+    /// Graceful shutdown waits for the call while it has its `CallPlace`.
     pub(super) fn new(call: (BoxedCall, CallPlace), answer: oneshot::Receiver<Response>) -> Self {
         Self { call: Some(call), answer }
     }
 
-    /// Lets the call go on by itself.
+    /// Lets the call continue as a task.
     fn let_go(&mut self) {
         if let Some((call, place)) = self.call.take() {
             place.spawn(call);
@@ -41,13 +43,13 @@ impl Future for OwnedCall {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let owned = &mut *self;
         if let Some((call, _)) = &mut owned.call {
-            // A call that panics takes nothing with it but itself: not the connection and those who share it.
+            // A panic in a call ends only that call, not the connection and the other calls on it.
             let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)));
             if polled.is_err() || polled.is_ok_and(|polled| polled.is_ready()) {
                 owned.call = None;
             }
         }
-        // A call that goes on is woken by what it waits for, so nobody need be woken when it sends its answer.
+        // The call runs inside this future, so sending its response needs no wake-up of its own.
         let answer = match owned.answer.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Closed) => None,
@@ -60,7 +62,7 @@ impl Future for OwnedCall {
 
 impl Drop for OwnedCall {
     fn drop(&mut self) {
-        // The call is to see that its caller has left before it is run again.
+        // Closed first, so that the call sees that its caller has left when it is polled again.
         self.answer.close();
         self.let_go();
     }
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
     use runtime::tasks::Tasks;
 
-    /// A call that sends its head, goes on when it is told to, and says when it has ended.
+    /// A call that sends its head, continues when `go_on` is notified, and reports its end.
     fn call(
         head: oneshot::Sender<Response>,
         go_on: Arc<Notify>,
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_goes_on_behind_its_head_is_run_to_its_end() {
+    async fn call_continues_to_its_end_after_its_head_is_sent() {
         let tasks = Tasks::on_this_runtime();
         let (head, answer) = oneshot::channel();
         let (ended, end) = oneshot::channel();
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_whose_caller_hangs_up_is_run_to_its_end_and_knows_it() {
+    async fn call_runs_to_its_end_and_sees_that_its_caller_left() {
         let tasks = Tasks::on_this_runtime();
         let (head, answer) = oneshot::channel();
         let (ended, end) = oneshot::channel();
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_ends_without_an_answer_gives_none() {
+    async fn call_without_a_response_yields_none() {
         let tasks = Tasks::on_this_runtime();
         let (head, answer) = oneshot::channel();
 
@@ -134,12 +136,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_panics_ends_alone_and_gives_no_answer() {
+    async fn panic_in_a_call_is_contained() {
         let tasks = Tasks::on_this_runtime();
         let (head, answer) = oneshot::channel::<Response>();
         let call = Box::pin(async move {
             let _head = head;
-            panic!("a fault of ours");
+            panic!("a bug in a call");
         });
 
         let answered = owned(&tasks, call, answer).await;

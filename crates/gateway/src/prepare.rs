@@ -1,7 +1,7 @@
-//! Phase 3, prepare: the request as the platform expects it.
+//! Phase 3, prepare: builds the request as the platform expects it.
 //!
-//! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
-//! always wins), and the platform's headers, credentials, version and signature are put on.
+//! Shorthands become full paths with the creator's id, default query parameters are added unless
+//! the caller sent them, and the platform's headers, credentials, version and signature are set.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ use super::account_entry::AccountEntry;
 use super::admit::{CallPlan, Content, Whole};
 use super::call::CallContext;
 
-/// Where the request goes below the platform's prefix.
+/// The path and query of the request, below the platform's prefix.
 pub(super) struct CallDestination<'a> {
     pub(super) path: Cow<'a, str>,
     pub(super) query: String,
 }
 
-/// Rewrites the path and the query. Saying twice whose things a shorthand shows is refused.
+/// Rewrites the path and the query. Refuses a shorthand whose query names a creator as well.
 pub(super) fn destination<'a>(
     whole: &'a Whole,
     account: &AccountEntry,
@@ -69,7 +69,7 @@ pub(super) fn request(
         Content::Upload(upload) => {
             let (content_type, form) = upload.outgoing();
             target.request_with(&native, form).map(|mut request| {
-                // The caller's names the boundary of another form.
+                // The caller's header names the boundary of the form it sent, not of this one.
                 request.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
                 request
             })

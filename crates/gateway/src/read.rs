@@ -1,7 +1,8 @@
-//! A read of our own: a GET that an export makes with the credentials of a connected account.
+//! A read of our own: a GET that an export makes with the credentials of an account.
 //!
-//! It goes the way of a native call (fresh token, pauses, breaker, the account's places, signature, envelope) and
-//! teaches the same lessons, but nothing is held and nothing is charged: whoever asks has paid before.
+//! It takes the path of a native call (fresh token, pauses, breaker, limits in flight, signature,
+//! envelope), and its response updates the same state. But nothing is held or charged: the export
+//! was charged before.
 
 use std::sync::Arc;
 
@@ -20,50 +21,52 @@ use super::account_entry::AccountEntry;
 use super::{cache, limits, receive, reconnect, refresh};
 use crate::state::GatewayState;
 
-/// So long a read waits for a place among the account's calls before it asks again, in milliseconds.
+/// How long a read waits, in milliseconds, before it asks again for a permit among the account's
+/// calls.
 const PLACE_WAIT_MS: i64 = 100;
 
 /// A GET of a platform.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnRead<'a> {
-    /// What stands for the id of a call, in headers that want one.
+    /// Used in place of a call id, in headers that need one.
     pub label: &'a str,
     /// The native path, percent-encoded.
     pub path: &'a str,
     /// The raw query.
     pub query: &'a str,
-    /// The longest answer that is taken, decoded.
+    /// The longest accepted response, decoded.
     pub bytes_max: usize,
 }
 
-/// What the platform answered.
+/// The platform's response.
 #[derive(Debug)]
 pub struct ReadAnswer {
     /// Its status.
     pub status: StatusCode,
     /// Its body, decoded and without the platform's envelope.
     pub body: Bytes,
-    /// Whether an envelope was expected and none that says success was there.
+    /// False if an envelope that reports success was expected and is missing.
     pub is_unwrapped: bool,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum ReadFailure {
-    /// Nothing was sent: the platform asked for a pause, or others are ahead. Ask again after this time.
+    /// Nothing was sent: the platform asked for a pause, or too many calls are in flight. Retry
+    /// after this time.
     Wait {
         /// How long, in milliseconds.
         for_ms: i64,
     },
-    /// The platform could not be reached, was too late, or answered unusably.
+    /// The platform could not be reached, timed out, or returned an unusable response.
     Failed(ClientError),
-    /// The answer is longer than asked for.
+    /// The response is longer than `bytes_max`.
     TooLarge,
     /// The account cannot be used.
     Account(Failure),
 }
 
-/// The account as it is now, if it may be used.
+/// The account as it is now, if it is in use.
 pub async fn account(
     gateway: &GatewayState,
     customer: CustomerId,
@@ -74,7 +77,8 @@ pub async fn account(
     Ok(account)
 }
 
-/// Sends one read and takes its whole answer; once more where the platform refuses a token that can be replaced.
+/// Sends one read and returns its whole response. Retried once if the platform refuses a token that
+/// can be replaced.
 pub async fn get(
     gateway: &GatewayState,
     (customer, creator): (CustomerId, &CreatorId),
@@ -101,7 +105,7 @@ pub async fn get(
     }
 }
 
-/// A pause or an open breaker says how long; anything else is about the account.
+/// A pause or an open breaker says how long to wait; any other failure concerns the account.
 fn waiting(error: Failure) -> ReadFailure {
     match error {
         Failure::AccountPaused { retry_after_ms }
@@ -131,7 +135,7 @@ fn request(
     target.request(&call).map_err(ReadFailure::Failed)
 }
 
-/// An answer that came. Its body may be too long.
+/// A response that arrived. Its body may be too long.
 struct ExchangedAnswer {
     status: StatusCode,
     headers: HeaderMap,
@@ -139,7 +143,7 @@ struct ExchangedAnswer {
 }
 
 impl ExchangedAnswer {
-    /// The answer, once what it says beyond itself is noted.
+    /// The response, after its side effects are recorded.
     fn taken(
         self,
         gateway: &GatewayState,
@@ -151,7 +155,7 @@ impl ExchangedAnswer {
     }
 }
 
-/// Sends the read once and takes its whole answer; the account's breaker hears how it went.
+/// Sends the read once, reads its whole response, and reports the result to the account's breaker.
 async fn exchange(
     gateway: &GatewayState,
     target: &PlatformTarget,
@@ -172,7 +176,7 @@ async fn exchange(
     }
 }
 
-/// Sends the request and reads its answer to the end.
+/// Sends the request and reads its response to the end.
 async fn send(
     gateway: &GatewayState,
     target: &PlatformTarget,
@@ -197,7 +201,7 @@ async fn whole(body: &mut AnswerBody, bytes_max: usize) -> Result<Option<Bytes>,
     })
 }
 
-/// Nothing where the decoded bytes would be too many.
+/// `None` if the decoded body would be too long.
 fn decoded(
     headers: &HeaderMap,
     bytes: Bytes,
@@ -225,7 +229,7 @@ fn unwrapped(target: &PlatformTarget, headers: &HeaderMap, bytes: Bytes) -> (Byt
     }
 }
 
-/// What an answer says beyond itself: a pause, credentials that work or may be dead.
+/// Acts on what a response says beyond its content: a pause, credentials that work or may be dead.
 fn learn(
     gateway: &GatewayState,
     account: &Arc<AccountEntry>,

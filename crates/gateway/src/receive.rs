@@ -1,7 +1,7 @@
-//! Phase 5, receive: the platform's answer, as it is, with an envelope taken off where there is one.
+//! Phase 5, receive: the platform's response, unchanged except that an envelope is removed.
 //!
-//! Small answers are read whole before their head is passed on, so that their receipt is final and a cut one is
-//! a clean 502. Larger ones stream; bytes are never changed.
+//! Small responses are read whole before their head is passed on, so that their receipt is final
+//! and a cut one becomes a clean 502. Larger ones are streamed. Bytes are never changed.
 
 use std::time::Duration;
 
@@ -25,30 +25,31 @@ use super::hold::HeldCall;
 use super::prepare::CallDestination;
 use crate::state::GatewayState;
 
-/// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
+/// How much of a response is still read after the caller left, to keep the connection; then it is
+/// dropped.
 const READ_ON_BYTES_MAX: u64 = 1_048_576;
-/// And for so long at most.
+/// How long such a response is read, at most.
 const READ_ON_TIME_MAX: Duration = Duration::from_mins(1);
 
-/// Says that a response is passed as it came.
+/// Marks a response that is passed on with its envelope.
 fn mark_kept(headers: &mut HeaderMap) {
     headers.insert("x-envelope", HeaderValue::from_static("kept"));
 }
 
-/// An answer whose head is known.
+/// A response whose head is known.
 pub(super) struct ReceivedAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) content: Content,
 }
 
-/// The bytes of an answer.
+/// The body of a response.
 pub(super) enum Content {
     /// All of them.
     Whole(Bytes),
-    /// The first ones, or none yet; the rest is on its way.
+    /// Its beginning, possibly empty; the rest is still arriving.
     Stream {
-        /// What was read already; empty where the head does not wait for anything.
+        /// What has been read so far; empty if the head does not wait for the body.
         first: Bytes,
         /// Where the rest comes from.
         rest: AnswerBody,
@@ -61,8 +62,8 @@ impl Content {
     }
 }
 
-/// Reads as much of the answer as must be known before its head is passed on.
-// Not an async function: that would keep the answer in two places.
+/// Reads as much of the response as must be known before its head is passed on.
+// Not an async function: that would store the response twice in the future.
 pub(super) fn receive<'a>(
     setting: &'a CallContext<'a>,
     destination: &CallDestination<'_>,
@@ -93,7 +94,7 @@ pub(super) fn receive<'a>(
             ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
         };
         let content = if has_envelope {
-            // Boxed: most platforms put none around their answers.
+            // Boxed: most platforms have no envelope.
             Box::pin(unwrap(gateway, key, &mut headers, content)).await?
         } else {
             if target.has_envelope() && !content.is_empty() {
@@ -105,7 +106,8 @@ pub(super) fn receive<'a>(
     }
 }
 
-/// How much is read before a head is passed on. What has an envelope must come whole, however slowly.
+/// How much is read before a head is passed on. A response with an envelope must be read whole,
+/// however slowly.
 fn reading(gateway: &GatewayState, has_envelope: bool) -> ReadLimits {
     let http = &gateway.config.http;
     let silence = Duration::from_millis(http.timeouts.stream_after_ms);
@@ -115,7 +117,7 @@ fn reading(gateway: &GatewayState, has_envelope: bool) -> ReadLimits {
     }
 }
 
-/// Types of responses that bring one event after the other for as long as somebody listens.
+/// Types of responses that send one event after another while the caller listens.
 const EVENT_STREAMS: [&str; 10] = [
     "text/event-stream",
     "application/x-ndjson",
@@ -129,7 +131,7 @@ const EVENT_STREAMS: [&str; 10] = [
     "multipart/x-mixed-replace",
 ];
 
-/// Whether the body is said to be a stream of events, whose head must not wait for any of them.
+/// Whether the content type is that of an event stream, whose head must not wait for an event.
 fn is_event_stream(headers: &HeaderMap) -> bool {
     let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| {
@@ -138,7 +140,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the body is said to be JSON.
+/// Whether the content type is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| {
@@ -146,14 +148,14 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the body is compressed.
+/// Whether the body is compressed with gzip.
 pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
     headers
         .get(http::header::CONTENT_ENCODING)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"))
 }
 
-/// Takes the envelope off, if the answer fits the buffers and has one; otherwise says that it was kept.
+/// Removes the envelope, if the response fits the buffers and has one; otherwise marks it as kept.
 async fn unwrap(
     gateway: &GatewayState,
     key: &KeyEntry,
@@ -183,7 +185,7 @@ async fn unwrap(
     }
 }
 
-/// The decoded bytes, or nothing where they would be too many.
+/// The decoded bytes, or `None` if they would be too long.
 fn decoded(gateway: &GatewayState, bytes: &Bytes) -> Result<Option<Bytes>, ClientError> {
     let decoded = envelope::decode_gzip(bytes, gateway.config.http.limits.envelope_bytes_max);
     match decoded? {
@@ -197,8 +199,8 @@ enum BufferedBody {
     TooLarge(Content),
 }
 
-/// Reads an answer on into memory, within the limits for one and for one customer, and the budget for all. One whose
-/// length is not known takes room as it comes.
+/// Reads the rest of a response into memory, within the limits for one response and one customer,
+/// and the budget for all. A response of unknown length takes its room as it arrives.
 async fn buffer(
     gateway: &GatewayState,
     key: &KeyEntry,
@@ -224,13 +226,13 @@ async fn buffer(
     Ok(BufferedBody::Whole(whole.freeze(), share))
 }
 
-/// The body for the caller and the end that feeds it, for an answer that streams.
+/// The body for the caller and the sender that feeds it, for a streamed response.
 pub(super) fn relayed(rest: &AnswerBody) -> (mpsc::Sender<Result<Bytes, CutBody>>, Body) {
     let (sender, body) = RelayedBody::new(rest.length());
     (sender, Body::new(body))
 }
 
-/// What is kept of a streamed answer for an `Idempotency-Key`, up to a limit.
+/// The copy of a streamed response for an `Idempotency-Key`, up to a limit.
 pub(super) struct Copy {
     bytes: Option<BytesMut>,
     bytes_max: usize,
@@ -252,20 +254,20 @@ impl Copy {
         }
     }
 
-    /// The whole answer, if it fitted.
+    /// The whole response, if it fitted.
     pub(super) fn whole(self) -> Option<Bytes> {
         self.bytes.map(BytesMut::freeze)
     }
 }
 
-/// A long answer on its way to the caller.
+/// A long response on its way to the caller.
 pub(super) struct BodyRelay<'a> {
     pub(super) status: StatusCode,
     pub(super) sender: mpsc::Sender<Result<Bytes, CutBody>>,
     pub(super) copy: &'a mut Copy,
 }
 
-/// What there is to pass on next, or that the caller has left.
+/// The next part to pass on, or that the caller has left.
 enum Next {
     Part(Option<Bytes>),
     Failed(ClientError),
@@ -273,7 +275,7 @@ enum Next {
 }
 
 impl BodyRelay<'_> {
-    /// Passes an answer on to its end, and says how it ended. The hold is renewed every minute.
+    /// Passes a response on to its end, and returns how it ended. The hold is renewed every minute.
     pub(super) async fn run(
         self,
         setting: &CallContext<'_>,
@@ -283,8 +285,8 @@ impl BodyRelay<'_> {
         held.alive_during(setting.gateway, self.pass_on(setting, content)).await
     }
 
-    /// A stream of events whose caller has left ends there, as it would without us between; of any other response
-    /// something more is read, so that its connection can be kept.
+    /// When the caller of an event stream leaves, reading stops, as it would without the gateway.
+    /// Of any other response some more is read, so that its connection can be kept.
     async fn pass_on(self, setting: &CallContext<'_>, content: (Bytes, AnswerBody)) -> Outcome {
         let (first, mut rest) = content;
         let bytes_max = setting.gateway.config.http.limits.answer_bytes_max;
@@ -326,7 +328,7 @@ impl BodyRelay<'_> {
     }
 }
 
-/// Waits for the next part, while the caller is there, and for some time after it has left.
+/// Waits for the next part while the caller is there, and for a limited time after it has left.
 async fn next_part(
     rest: &mut AnswerBody,
     caller: Option<&mpsc::Sender<Result<Bytes, CutBody>>>,
@@ -348,7 +350,7 @@ async fn next_part(
     }
 }
 
-/// Bytes of an answer: all of them, and those that nobody reads any more.
+/// Bytes of a response: all of them, and those read after the caller left.
 struct BodySizes {
     total: u64,
     unread: u64,
@@ -364,14 +366,14 @@ impl BodySizes {
     }
 }
 
-/// Ends the caller's body as a cut.
+/// Aborts the caller's body.
 async fn cut(caller: Option<mpsc::Sender<Result<Bytes, CutBody>>>) {
     if let Some(sender) = caller {
         drop(sender.send(Err(CutBody)).await);
     }
 }
 
-/// A whole answer as the caller gets it.
+/// The response to the caller with a body that was read whole.
 pub(super) fn whole_response(status: StatusCode, headers: HeaderMap, bytes: Bytes) -> Response {
     super::answer::platform_head(status, headers, Body::from(bytes))
 }

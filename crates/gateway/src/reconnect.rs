@@ -1,9 +1,10 @@
-//! A platform's 401: the credentials are checked once more before the account is marked.
+//! A platform's 401: the credentials are checked again before the account is marked.
 //!
-//! An account is marked `reconnect_needed` only when a fresh token could not be had, or is refused too, and the identity
-//! check refuses the newest credentials; a 403 never marks one. When a platform refuses accounts of several customers
-//! within a minute it is the platform that is marked, and of the accounts only those whose own refresh token is dead.
-//! Calls still go through, and the first that succeeds clears the mark.
+//! An account is marked `reconnect_needed` only if no fresh token is available, or the fresh token
+//! is refused too, and the identity check refuses the newest credentials. A 403 never marks one.
+//! When a platform refuses accounts of several customers within a minute, the platform is marked,
+//! and of its accounts only those whose own refresh token is dead. Calls are still sent, and the
+//! first that succeeds clears the mark.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use super::account_entry::AccountEntry;
 use super::refresh;
 use crate::state::GatewayState;
 
-/// Notes that a call with the account's credentials succeeded: clears what said that they no longer work.
+/// Records that a call with the account's credentials succeeded, and clears the marks that say
+/// otherwise.
 pub(super) fn note_success(gateway: &GatewayState, account: &Arc<AccountEntry>, at: Timestamp) {
     platform_health::note_success(gateway.accounts(), account.platform, at);
     if account.state == AccountState::ReconnectNeeded && account.health.begins_unmark(account) {
@@ -25,15 +27,15 @@ pub(super) fn note_success(gateway: &GatewayState, account: &Arc<AccountEntry>, 
     }
 }
 
-/// Checks the credentials beside the call that was refused; one check of an account at a time, and none soon after
-/// another.
+/// Checks the credentials in the background after a call was refused: one check of an account at a
+/// time, and not again within `CHECK_EVERY_S`.
 pub(super) fn confirm_in_background(gateway: &GatewayState, account: &Arc<AccountEntry>) {
     if account.state == AccountState::ReconnectNeeded {
         return;
     }
     let Some(cause) = refresh::refusal_cause(account) else { return };
     let is_refusing = gateway.accounts().platform_health.refusing_since(account.platform).is_some();
-    // What a platform does that refuses everybody says nothing about an account, a dead refresh token does.
+    // A platform that refuses every account says nothing about this one; a dead refresh token does.
     if is_refusing && cause != RefusalCause::RefreshToken {
         return;
     }
@@ -42,8 +44,8 @@ pub(super) fn confirm_in_background(gateway: &GatewayState, account: &Arc<Accoun
     }
 }
 
-/// Counts that the token endpoint refused this service when a token was to be refreshed that has ended. There is
-/// nothing to check the account with.
+/// Counts that the token endpoint refused this service while refreshing an expired token. Without a
+/// token there is nothing to check the account with.
 pub(super) fn note_endpoint_refusal(gateway: &GatewayState, account: &Arc<AccountEntry>) {
     if account.health.begins_check(gateway.clock.now()) {
         let (gateway, account) = (gateway.clone(), Arc::clone(account));
@@ -55,7 +57,7 @@ pub(super) fn note_endpoint_refusal(gateway: &GatewayState, account: &Arc<Accoun
 
 async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
     let Ok(_single) = account.health.checking.try_lock() else { return };
-    // The newest credentials count, not those that the call had.
+    // The newest credentials count, not those that the call used.
     let Ok(current) = refresh::reread(&gateway, &account).await else { return };
     let (Ok(target), Ok(credentials)) =
         (gateway.accounts().target(current.platform), current.credentials())
@@ -76,7 +78,7 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
     }
 }
 
-/// Marks the account, unless it changed in the meantime or the platform refuses everybody.
+/// Marks the account, unless it has changed in the meantime or the platform refuses every account.
 async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalCause) {
     let refusal = CredentialRefusal {
         platform: account.platform,
@@ -102,7 +104,7 @@ async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalC
             tracing::info!(
                 customer.id = %account.customer,
                 account = account.creator.as_str(),
-                "the platform refused the account's credentials; it must be connected again"
+                "the platform refused the account's credentials; the customer must connect it again"
             );
         }
         Ok(Ok(RefusalOutcome::PlatformRefusing { since, unmarked })) => {
@@ -116,7 +118,7 @@ async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalC
     }
 }
 
-/// Clears the mark, unless the account changed in the meantime.
+/// Clears the mark, unless the account has changed in the meantime.
 async fn unmark(gateway: GatewayState, account: Arc<AccountEntry>) {
     let (customer, creator, version) = (account.customer, &account.creator, account.version);
     let state = AccountState::Active;
@@ -129,7 +131,7 @@ async fn unmark(gateway: GatewayState, account: Arc<AccountEntry>) {
         Ok(None) => gateway.cache.forget_account(customer, creator),
         Err(error) => {
             account.health.unmark_failed();
-            tracing::warn!(%error, "an account's mark could not be cleared");
+            tracing::warn!(%error, "the `reconnect_needed` mark of an account could not be cleared");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Access tokens that end, or that the platform refuses: refreshed, once for all calls that wait (RFC 6749, section 6).
+//! Access tokens that expire or that the platform refuses: refreshed once for all calls that wait
+//! (RFC 6749, section 6).
 //!
-//! A token endpoint may return a new refresh token at each use, so two refreshes at once would lose one. In this
-//! process a lock on the account serves one at a time; between nodes a short claim on its row does. An endpoint that
-//! fails, or refuses, is asked again after a pause that grows.
+//! A token endpoint may return a new refresh token at each use, so two concurrent refreshes would
+//! lose one. A lock on the account serializes them in this process, and a short claim on its row
+//! does so between nodes. An endpoint that fails or refuses is retried with a growing backoff.
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use super::token_pauses::{LastRefresh, TokenMark};
 use super::{cache, reconnect};
 use crate::state::GatewayState;
 
-/// A token is refreshed when it has less than this left.
+/// A token is refreshed when it expires within this time.
 const REFRESH_BEFORE_S: i64 = 60;
 /// How long another node has for its refresh before this one tries.
 const CLAIM_S: i64 = 40;
 const WAITS_MAX: u32 = 40;
 const WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The account with a token that still lasts, refreshed if need be and possible.
+/// The account with a valid token, refreshed if necessary and possible.
 pub(super) async fn with_fresh_token(
     gateway: &GatewayState,
     target: &PlatformTarget,
@@ -35,12 +36,12 @@ pub(super) async fn with_fresh_token(
     if !needs_refresh(&account, now) || !target.has_oauth() {
         return Ok(account);
     }
-    // Boxed, so that calls whose token lasts do not carry the room of a refresh.
+    // Boxed, so that calls with a valid token carry no room for a refresh.
     Box::pin(refreshed(gateway, target, account)).await
 }
 
-/// Whether a token that the platform has just refused with 401 can be replaced. While the platform refuses everybody
-/// that is tried now and then: a fresh token may be what ends it.
+/// Whether a token that the platform has just refused with 401 can be replaced. While the platform
+/// refuses every account, this is tried now and then: a fresh token may be the remedy.
 pub(super) fn may_replace_token(
     gateway: &GatewayState,
     target: &PlatformTarget,
@@ -55,7 +56,7 @@ pub(super) fn may_replace_token(
             && gateway.accounts().platform_health.takes_refresh(account.platform, now))
 }
 
-/// The account with another token than the refused one; nothing where there is none to be had.
+/// The account with a different token from the refused one, or `None` if there is none.
 pub(super) async fn after_refusal(
     gateway: &GatewayState,
     target: &PlatformTarget,
@@ -125,8 +126,8 @@ async fn refreshed(
     Ok(account)
 }
 
-/// A token that has ended is not sent while nobody knows whether a fresh one can be had. One whose refresh was refused
-/// is: then the platform decides.
+/// An expired token is not sent while it is unknown whether it can be refreshed. If its refresh was
+/// refused, it is sent, and the platform decides.
 fn without_refresh(
     gateway: &GatewayState,
     account: Arc<AccountEntry>,
@@ -137,7 +138,7 @@ fn without_refresh(
     }
     let last = account.health.tokens.last();
     if gateway.accounts().platform_health.refusing_since(account.platform).is_some() {
-        // Also where it was not asked: too many others asked just now.
+        // Also if this account's token was not refreshed because too many others had just been.
         let is_refused = matches!(last, LastRefresh::Refused | LastRefresh::TokenDead);
         return if is_refused {
             Ok(account)
@@ -154,8 +155,8 @@ fn without_refresh(
     Ok(account)
 }
 
-/// What the account's latest refresh says about why the platform refuses its credentials. Nothing where the endpoint
-/// failed: then nobody knows whether they are good.
+/// Why the platform refuses the account's credentials, judging by the account's latest refresh.
+/// `None` if the endpoint failed: then it is unknown whether they are good.
 pub(super) fn refusal_cause(account: &AccountEntry) -> Option<RefusalCause> {
     note_token(account);
     match account.health.tokens.last() {
@@ -166,7 +167,7 @@ pub(super) fn refusal_cause(account: &AccountEntry) -> Option<RefusalCause> {
     }
 }
 
-/// What was learnt of a refresh token is forgotten with it.
+/// A new refresh token clears what was recorded about the old one.
 fn note_token(account: &AccountEntry) {
     let token = account
         .credentials()
@@ -218,7 +219,7 @@ enum RefreshOutcome {
     Fresh(Arc<AccountEntry>),
     /// The endpoint refused the refresh token.
     Refused,
-    /// The endpoint could not be reached, or responded unusably.
+    /// The endpoint could not be reached, or returned an unusable response.
     Failed,
 }
 
@@ -243,7 +244,7 @@ async fn refresh(
             tokens.failed(gateway.clock.now(), how);
             metrics::token_not_refreshed(account.platform, how.as_str());
             let (customer, name) = (account.customer, account.creator.as_str());
-            tracing::warn!(customer.id = %customer, account = name, %error, "a token was not refreshed");
+            tracing::warn!(customer.id = %customer, account = name, %error, "an access token could not be refreshed");
         }
     }
     release(gateway, account).await;
@@ -259,7 +260,7 @@ fn how_it_ended(error: &RefreshFailure) -> LastRefresh {
     }
 }
 
-/// Lets other nodes try too. Where that fails the claim ends by itself.
+/// Releases the claim, so that other nodes can try. If that fails, the claim expires.
 async fn release(gateway: &GatewayState, account: &AccountEntry) {
     let store = gateway.store.clone();
     let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
@@ -267,11 +268,11 @@ async fn release(gateway: &GatewayState, account: &AccountEntry) {
         store::accounts::release_refresh(&store, (customer, &creator, version)).await
     };
     if let Ok(Err(error)) = gateway.tasks.on_control(release).await {
-        tracing::warn!(%error, "a claimed refresh could not be given up");
+        tracing::warn!(%error, "the claim of a token refresh could not be released");
     }
 }
 
-/// Seals the new tokens in place of the old ones, unless the account was connected anew meanwhile.
+/// Seals and stores the new tokens, unless the account was connected again in the meantime.
 async fn keep(
     gateway: &GatewayState,
     account: &AccountEntry,

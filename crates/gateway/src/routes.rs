@@ -1,21 +1,22 @@
-//! A route as receipts, logs and metrics name it, and whether a call to it is known to have succeeded.
+//! A route under its name in receipts, logs and metrics, and whether a call to it has ever
+//! succeeded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::HeaderValue;
 
-/// What is known of a route, shared by all its calls on one core.
+/// What is known of a route; all its calls on one core share it.
 #[derive(Debug)]
 pub struct KnownRoute {
     name: Arc<str>,
     header: HeaderValue,
-    /// A call to it has succeeded before, or the specification says that one did.
+    /// Whether a call to it has succeeded, or the specification says that one did.
     is_verified: AtomicBool,
 }
 
 impl KnownRoute {
-    /// A route of that name, with which a call has succeeded or not.
+    /// A route with this name, and whether a call to it has succeeded.
     pub fn new(name: &str, is_verified: bool) -> Self {
         Self {
             name: Arc::from(name),
@@ -25,7 +26,8 @@ impl KnownRoute {
         }
     }
 
-    /// One that the catalogue does not list: calls are counted under the name, and are told that it is unlisted.
+    /// A route that the catalogue does not list. Calls are counted under the name; `X-Route` says
+    /// `unlisted`.
     pub fn unlisted(name: &str) -> Self {
         Self { header: HeaderValue::from_static("unlisted"), ..Self::new(name, true) }
     }
@@ -35,17 +37,17 @@ impl KnownRoute {
         &self.name
     }
 
-    /// The same for `X-Route`.
+    /// Its value for `X-Route`.
     pub fn header(&self) -> HeaderValue {
         self.header.clone()
     }
 
-    /// Whether nothing is known yet of a call that succeeded.
+    /// Whether no call to it is known to have succeeded.
     pub fn is_unverified(&self) -> bool {
         !self.is_verified.load(Ordering::Relaxed)
     }
 
-    /// Notes a success; true for the first on this core.
+    /// Records a success; true for the first on this core.
     pub fn is_news(&self) -> bool {
         !self.is_verified.swap(true, Ordering::Relaxed)
     }

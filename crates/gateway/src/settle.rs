@@ -1,6 +1,7 @@
-//! Phase 6, settle: the end of the call goes on the books, exactly once.
+//! Phase 6, settle: the end of the call is recorded in the ledger, exactly once.
 //!
-//! The writer keeps trying until it is there; the call does not wait unless a repeat must find its answer.
+//! The writer retries until the settlement is committed. The call waits for that only if a
+//! repetition must find its response.
 
 use domain::charge::Outcome;
 use domain::credits::Credits;
@@ -19,25 +20,25 @@ pub(super) struct CallEnding {
     /// The status that the caller sees.
     pub(super) status: Option<u16>,
     pub(super) upstream_ms: Option<f64>,
-    /// When.
+    /// When it ended.
     pub(super) at: Instant,
-    /// The answer to give again, for calls with an `Idempotency-Key`.
+    /// The response to replay, for calls with an `Idempotency-Key`.
     pub(super) stored: Option<StoredAnswer>,
-    /// Whether the platform said that it did nothing, so that the key is free again.
+    /// Whether the platform said that it did nothing, so that the key can be used again.
     pub(super) frees_key: bool,
 }
 
 impl CallEnding {
-    /// An end without an answer of the platform.
+    /// A call that ended without a response from the platform.
     pub(super) fn of(outcome: Outcome, status: Option<u16>) -> Self {
         let at = Instant::now();
         Self { outcome, status, upstream_ms: None, at, stored: None, frees_key: false }
     }
 }
 
-/// A call whose end was handed to the writer. What it says to the log comes last: nothing that becomes of the log may
-/// keep the settlement or the response.
-#[must_use = "the log and the metrics learn of the end of a call"]
+/// A call whose end was passed to the writer. It is logged last, so that a problem with the log
+/// cannot delay the settlement or the response.
+#[must_use = "report the end of the call to the log and the metrics"]
 pub(super) struct EndedCall {
     call: CallId,
     outcome: Outcome,
@@ -47,22 +48,23 @@ pub(super) struct EndedCall {
     upstream_ms: Option<f64>,
 }
 
-/// Hands the end of the call to the writer.
+/// Passes the end of the call to the writer.
 pub(super) fn settle(setting: &CallContext<'_>, held: &HeldCall, ending: CallEnding) -> EndedCall {
     let (ended, resolution) = resolved(setting, held, ending);
     held.reservation.resolve(resolution);
     ended
 }
 
-/// Ends a call that does not leave. It has a line in the log as the refused request that it is.
+/// Ends a call that is never sent. The log has it as a refused request.
 pub(super) fn settle_unsent(setting: &CallContext<'_>, held: &HeldCall) {
     let ending = CallEnding::of(Outcome::NotDispatched, None);
     held.reservation.resolve(resolved(setting, held, ending).1);
 }
 
-/// The same, for a call whose answer is still here. Gives the balance once the hold is durable, and where a repeat of the
-/// call must find what became of it, once its end is as well; the caller waits for that no
-/// longer than for a hold. The writer continues, and until the end is committed a repeat gets 409 `idempotency_in_progress`.
+/// Settles a call whose response has not been sent yet. Returns the balance once the hold is
+/// durable and, if the call has an `Idempotency-Key`, once its end is durable too. The caller waits
+/// for the latter no longer than for a hold; then the writer continues, and until it commits a
+/// repetition gets 409 `idempotency_in_progress`.
 pub(super) async fn settle_before_answer(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
@@ -81,7 +83,7 @@ pub(super) async fn settle_before_answer(
     Ok((balance, ended))
 }
 
-/// What the log is told, and what goes to the writer.
+/// The values for the log, and those for the writer.
 fn resolved(
     setting: &CallContext<'_>,
     held: &HeldCall,
@@ -105,7 +107,8 @@ fn resolved(
 }
 
 impl EndedCall {
-    /// Tells the log and the metrics: the last thing that is done for a call. `code` is that of a failure of ours.
+    /// Reports the call to the log and the metrics, as the last step. `code` is the code of our own
+    /// failure, if any.
     pub(super) fn report(self, setting: &CallContext<'_>, code: Option<&'static str>) {
         let arrival = &setting.whole.arrival;
         let Self { call, outcome, status, credits, duration_ms, upstream_ms } = self;

@@ -1,4 +1,5 @@
-//! What the data plane uses, as one core sees it: what all cores share, and what the core has for itself.
+//! The state of the data plane, as one core sees it: what all cores share, and what the core has
+//! for itself.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -31,15 +32,15 @@ use crate::routes::KnownRoute;
 use crate::unlisted::UnlistedShapes;
 use crate::upload::spool::UploadSpool;
 
-/// Keys whose rate is remembered; beyond it new ones share one.
+/// The number of keys with a rate limit of their own; further keys share one.
 const LIMITED_KEYS_MAX: usize = 100_000;
 
-/// The data plane as one core sees it. What each call counts in or copies is the core's own wherever it can be. A clone is
-/// another handle to the same.
+/// The data plane as one core sees it. Counters and caches that each call uses belong to the core
+/// where possible. Cloning it is cheap.
 #[derive(Clone)]
 pub struct GatewayState(Arc<GatewayCore>);
 
-/// By platform and name.
+/// Routes by platform and name.
 type RouteTable = PerPlatform<HashMap<String, Arc<KnownRoute>, RandomState>>;
 
 struct GatewayCore {
@@ -47,94 +48,94 @@ struct GatewayCore {
     accounts: AccountsState,
     meter: Meter,
     calls: Calls,
-    /// Keys and accounts used lately.
+    /// Recently used keys and accounts.
     remembered: Arc<EntryCache>,
     routes: RouteTable,
-    /// The policy of the limit for keys, as responses tell it.
+    /// The policy of the rate limit for keys, as a response header.
     rate_policy: HeaderValue,
 }
 
-/// What only the start knows of [`SharedGateway`].
+/// What [`SharedGateway`] is built from.
 pub struct GatewayParts {
-    /// Where keys, accounts and calls are.
+    /// Stores keys, accounts and calls.
     pub store: Store,
     /// Holds and settles credits.
     pub meter: Meter,
-    /// Which routes exist.
+    /// The routes of each platform.
     pub catalog: Arc<Catalog>,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// The time.
+    /// Tells the time.
     pub clock: Clock,
-    /// Makes ids.
+    /// Generates ids.
     pub random: Random,
-    /// Opens credentials, seals stored responses.
+    /// Opens credentials and seals stored responses.
     pub vault: Arc<Vault>,
     /// The HTTP edge.
     pub web: WebState,
-    /// What the cores remember of keys and accounts.
+    /// The caches of keys and accounts on all cores.
     pub cache: Arc<EntryCaches>,
-    /// Where the files of uploads wait.
+    /// Stores the files of uploads until they are sent.
     pub spool: UploadSpool,
-    /// Every task.
+    /// Runs background tasks.
     pub tasks: Tasks,
-    /// Routes with which a call has succeeded at the start.
+    /// Routes that had a successful call before this start.
     pub verified: HashSet<(Platform, String)>,
 }
 
 /// What all cores share.
 pub struct SharedGateway {
-    /// Where keys, accounts and calls are.
+    /// Stores keys, accounts and calls.
     pub store: Store,
     /// Holds and settles credits.
     pub meter: Meter,
-    /// Which routes exist.
+    /// The routes of each platform.
     pub catalog: Arc<Catalog>,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// The time.
+    /// Tells the time.
     pub clock: Clock,
-    /// Makes ids.
+    /// Generates ids.
     pub random: Random,
-    /// Opens credentials, seals stored responses.
+    /// Opens credentials and seals stored responses.
     pub vault: Arc<Vault>,
     /// The HTTP edge.
     pub web: WebState,
-    /// What the cores remember of keys and accounts.
+    /// The caches of keys and accounts on all cores.
     pub cache: Arc<EntryCaches>,
-    /// What was learnt about reaching accounts.
+    /// The health of accounts: breakers, pauses and refreshes.
     pub(crate) health: HealthBook,
-    /// What stands for paths that the catalogue does not list.
+    /// The names of paths that the catalogue does not list.
     pub(crate) unlisted: UnlistedShapes,
     /// Calls in flight.
     pub in_flight: InFlight<CustomerId, (CustomerId, CreatorId)>,
-    /// Requests of each key.
+    /// The rate limit of each key.
     pub rate_limiter: RateLimiter<KeyId>,
-    /// Second tries of reads.
+    /// Limits the retries of reads.
     pub(crate) retry_budget: RetryBudget,
-    /// Where the files of uploads wait.
+    /// Stores the files of uploads until they are sent.
     pub spool: UploadSpool,
     /// Bytes of responses buffered for their envelope.
     pub(crate) envelopes: MemoryBudget,
-    /// Who holds responses that are buffered for their envelope.
+    /// Each customer's share of those bytes.
     envelope_holders: LoadMap<CustomerId>,
-    /// Every task.
+    /// Runs background tasks.
     pub tasks: Tasks,
-    /// Routes with which a call has succeeded at the start.
+    /// Routes that had a successful call before this start.
     verified: HashSet<(Platform, String)>,
 }
 
-/// What a customer holds of the room that all share.
+/// A customer's share of the memory budgets.
 #[derive(Debug)]
 pub struct BuffersOf {
-    /// Of that for request bodies.
+    /// Its share for request bodies.
     pub bodies: Arc<LoadCounter>,
-    /// Of that for answers that are buffered for their envelope.
+    /// Its share for responses that are buffered for their envelope.
     pub envelopes: Arc<LoadCounter>,
 }
 
 impl SharedGateway {
-    /// Puts the parts together.
+    /// Builds the shared state.
     pub fn new(parts: GatewayParts) -> Self {
         let config = parts.config;
         let (limits, rates) = (&config.http.limits, &config.rate_limits);
@@ -171,7 +172,7 @@ impl SharedGateway {
         }
     }
 
-    /// What a customer holds of the room for bodies and for answers that must be buffered.
+    /// A customer's share of the memory for request bodies and for buffered responses.
     pub fn buffers_of(&self, customer: CustomerId) -> BuffersOf {
         BuffersOf {
             bodies: self.web.bodies_of(customer),
@@ -179,7 +180,7 @@ impl SharedGateway {
         }
     }
 
-    /// Remembers the first success of a route.
+    /// Stores the first success of a route.
     pub fn mark_verified(&self, platform: Platform, route: &Arc<KnownRoute>) {
         if !route.is_news() {
             return;
@@ -188,7 +189,7 @@ impl SharedGateway {
         self.tasks.spawn_control(async move {
             let name = route.name();
             if let Err(error) = store::routes::mark_verified(&store, platform, name, now).await {
-                tracing::warn!(%error, "a verified route could not be remembered");
+                tracing::warn!(%error, "a verified route could not be recorded");
             }
         });
     }
@@ -213,13 +214,14 @@ impl Deref for GatewayState {
 }
 
 impl GatewayState {
-    /// The data plane as work beside the listener sees it.
+    /// The data plane for work that does not belong to a listener's core.
     pub fn new(shared: Arc<SharedGateway>, accounts: AccountsState) -> Self {
         let meter = shared.meter.clone();
         Self::with_meter(shared, accounts, meter)
     }
 
-    /// The same for a core with a runtime of its own, on which this is called: what its calls wait for is handed out there.
+    /// The data plane for a core with a runtime of its own. Call this on that runtime: it
+    /// dispatches the outcomes of holds there.
     pub fn on_core(shared: Arc<SharedGateway>, accounts: AccountsState) -> Self {
         let (meter, dispatcher) = shared.meter.on_one_runtime();
         runtime::tasks::spawn_for_good(dispatcher.run());
@@ -238,23 +240,23 @@ impl GatewayState {
         }))
     }
 
-    /// How this core reaches platforms.
+    /// The platforms, as this core reaches them.
     pub fn accounts(&self) -> &AccountsState {
         &self.0.accounts
     }
 
-    /// What this core remembers of keys and accounts.
+    /// This core's cache of keys and accounts.
     pub(crate) fn remembered(&self) -> &EntryCache {
         &self.0.remembered
     }
 
-    /// What is known of a route, without copying it for each call.
+    /// The shared entry of a route, so that calls need no copy.
     pub(crate) fn known_route(&self, platform: Platform, route: &Route) -> Arc<KnownRoute> {
         let known = self.0.routes.get(platform).and_then(|routes| routes.get(&route.name));
         known.map_or_else(|| Arc::new(KnownRoute::new(&route.name, false)), Arc::clone)
     }
 
-    /// The policy of the limit for keys, as responses tell it.
+    /// The policy of the rate limit for keys, as a response header.
     pub(crate) fn rate_policy(&self) -> HeaderValue {
         self.0.rate_policy.clone()
     }
@@ -264,7 +266,7 @@ impl GatewayState {
         &self.0.meter
     }
 
-    /// The calls that are going on on this core.
+    /// The calls running on this core.
     pub(crate) fn calls(&self) -> &Calls {
         &self.0.calls
     }

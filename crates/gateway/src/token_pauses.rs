@@ -1,40 +1,41 @@
-//! When an account's token endpoint may be asked again after it failed or refused.
+//! When an account's token endpoint may be called again after it failed or refused.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use domain::time::Timestamp;
 use parking_lot::Mutex;
 
-/// The first pause after a failure of the endpoint, and the longest.
+/// The first and the longest pause after a failure of the endpoint.
 const FAILED_S: (i64, i64) = (1, 60);
-/// The same after a refusal: the refresh token is most likely dead.
+/// The first and the longest pause after a refusal: the refresh token is most likely dead.
 const REFUSED_S: (i64, i64) = (60, 3_600);
-/// A token that the platform refused although it lasts is replaced once in this time.
+/// How often a token that the platform refuses before its expiry may be replaced.
 const REPLACE_EVERY_S: i64 = 60;
 
 /// How the latest refresh of an account's token ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum LastRefresh {
-    /// With a fresh token, or there was none yet.
+    /// It returned a fresh token, or there was no refresh yet.
     #[default]
     Fine,
-    /// The endpoint could not be reached, or responded unusably.
+    /// The endpoint could not be reached, or returned an unusable response.
     Failed,
-    /// The endpoint refused this service, or refused without saying why: the refresh token may be good.
+    /// The endpoint refused this service, or refused without saying why: the refresh token may be
+    /// good.
     EndpointRefused,
-    /// The endpoint refused for a reason that may pass or may not.
+    /// The endpoint refused for a reason that may or may not be temporary.
     Refused,
-    /// The endpoint refused the refresh token for good.
+    /// The endpoint refused the refresh token permanently.
     TokenDead,
 }
 
 impl LastRefresh {
-    /// Whether it says nothing about the refresh token.
+    /// Whether the endpoint failed, which says nothing about the refresh token.
     const fn is_endpoints(self) -> bool {
         matches!(self, Self::Failed | Self::EndpointRefused)
     }
 
-    /// The word for it in metrics.
+    /// The value for metrics.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Fine => "refreshed",
@@ -44,13 +45,13 @@ impl LastRefresh {
         }
     }
 
-    /// Whether another refresh token may do better.
+    /// Whether another refresh token might work.
     const fn is_tokens(self) -> bool {
         matches!(self, Self::Refused | Self::TokenDead)
     }
 }
 
-/// A refresh token, as far as this process must know it again. It is never written anywhere.
+/// Identifies a refresh token within this process. It is never written anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TokenMark(u64);
 
@@ -63,23 +64,24 @@ impl TokenMark {
     }
 }
 
-/// What was learnt about refreshing the token of one account.
+/// The results of refreshing the token of one account.
 #[derive(Default)]
 pub(crate) struct TokenPauses(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Failures and refusals in a row.
+    /// Consecutive failures and refusals.
     in_a_row: u32,
     last: LastRefresh,
-    /// Of which refresh token all this was learnt.
+    /// The refresh token that these results belong to.
     token: Option<TokenMark>,
     ask_from: Option<Timestamp>,
     replace_from: Option<Timestamp>,
 }
 
 impl TokenPauses {
-    /// Begins anew where the account has another refresh token than the one that was refused: it was connected again.
+    /// Resets the state if the refused refresh token has been replaced: the account was connected
+    /// again.
     pub(super) fn note_token(&self, token: Option<TokenMark>) {
         let mut state = self.0.lock();
         if state.token != token {
@@ -90,28 +92,29 @@ impl TokenPauses {
         }
     }
 
-    /// Whether the endpoint may be asked.
+    /// Whether the endpoint may be called.
     pub(super) fn may_ask(&self, now: Timestamp) -> bool {
         self.0.lock().ask_from.is_none_or(|from| from <= now)
     }
 
-    /// Whether a token may be replaced that the platform refused before its end.
+    /// Whether a token that the platform refused before its expiry may be replaced.
     pub(super) fn may_replace_refused(&self, now: Timestamp) -> bool {
         let state = self.0.lock();
         [state.ask_from, state.replace_from].iter().flatten().all(|from| *from <= now)
     }
 
-    /// How the latest refresh ended.
+    /// The result of the latest refresh.
     pub(super) fn last(&self) -> LastRefresh {
         self.0.lock().last
     }
 
-    /// Whether the endpoint did not work when it was last asked, which says nothing about the refresh token.
+    /// Whether the endpoint failed when it was last called, which says nothing about the refresh
+    /// token.
     pub(super) fn is_endpoint_failing(&self) -> bool {
         self.last().is_endpoints()
     }
 
-    /// It returned a fresh token.
+    /// Records that a fresh token was returned.
     pub(super) fn refreshed(&self) {
         let mut state = self.0.lock();
         state.in_a_row = 0;
@@ -119,12 +122,12 @@ impl TokenPauses {
         state.ask_from = None;
     }
 
-    /// A refused token was replaced.
+    /// Records that a refused token was replaced.
     pub(super) fn replaced_refused(&self, now: Timestamp) {
         self.0.lock().replace_from = Some(now.plus_seconds(REPLACE_EVERY_S));
     }
 
-    /// It returned none: it is asked again after a pause.
+    /// Records a failure or refusal: the endpoint is called again after a pause.
     pub(super) fn failed(&self, now: Timestamp, how: LastRefresh) {
         let (first_s, longest_s) = if how.is_endpoints() { FAILED_S } else { REFUSED_S };
         let mut state = self.0.lock();
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_end_with_a_success() {
+    fn pauses_grow_until_a_refresh_succeeds() {
         let pauses = TokenPauses::default();
         assert!(pauses.may_ask(at(0)) && !pauses.is_endpoint_failing());
 
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_waited_for_longer_and_is_no_failure_of_the_endpoint() {
+    fn refusal_pauses_longer_and_is_not_an_endpoint_failure() {
         let pauses = TokenPauses::default();
         pauses.failed(at(0), LastRefresh::Failed);
 
@@ -177,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_token_is_replaced_once_a_minute() {
+    fn refused_token_is_replaced_once_a_minute() {
         let pauses = TokenPauses::default();
         assert!(pauses.may_replace_refused(at(0)));
 
         pauses.replaced_refused(at(0));
 
         assert!(!pauses.may_replace_refused(at(59)) && pauses.may_replace_refused(at(60)));
-        assert!(pauses.may_ask(at(0)), "a token that ends is refreshed all the same");
+        assert!(pauses.may_ask(at(0)), "an expiring token is still refreshed");
     }
 
     #[test]
-    fn a_dead_token_is_forgotten_with_the_token_and_a_failing_endpoint_is_not() {
+    fn new_token_clears_a_refusal_but_not_an_endpoint_failure() {
         let pauses = TokenPauses::default();
         let [old, new] = ["old", "new"].map(|token| Some(TokenMark::of(token)));
         pauses.note_token(old);

@@ -1,7 +1,8 @@
-//! Paths that the catalogue does not list, by their shape: `chats/7/notes` and `chats/8/notes` are `GET chats/{}/notes`.
+//! Paths that the catalogue does not list, by their shape: `chats/7/notes` and `chats/8/notes` are
+//! both `GET chats/{}/notes`.
 //!
-//! Usage is counted by route, so a route's name must not be a caller's to invent: a customer has a number of shapes for
-//! each UTC day, and everything beyond them is `unlisted`.
+//! Usage is counted by route, so callers must not be able to create unlimited names: each customer
+//! has a number of shapes per UTC day, and all further paths count as `unlisted`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,21 +14,21 @@ use parking_lot::Mutex;
 
 use super::routes::KnownRoute;
 
-/// The name of what has no shape of its own.
+/// The name of a path without a shape of its own.
 const UNLISTED: &str = "unlisted";
-/// Customers whose shapes are remembered; the others begin anew.
+/// The number of customers whose shapes are remembered; others start over.
 const CUSTOMERS_MAX: usize = 2_000;
 /// The longest shape, in bytes and in segments.
 const SHAPE_BYTES_MAX: usize = 120;
 const SEGMENTS_MAX: usize = 12;
-/// The longest segment that is taken for a word.
+/// The longest segment that counts as a word.
 const WORD_BYTES_MAX: usize = 24;
 
-/// The shapes that customers called lately.
+/// The shapes that customers called recently.
 pub struct UnlistedShapes {
     shapes_max: usize,
     customers: quick_cache::sync::Cache<CustomerId, Arc<Mutex<ShapesOfDay>>>,
-    /// What stands for all the others.
+    /// The route of all other paths.
     rest: Arc<KnownRoute>,
 }
 
@@ -37,13 +38,13 @@ struct ShapesOfDay {
 }
 
 impl UnlistedShapes {
-    /// Remembers this number of shapes for a customer and a day.
+    /// Remembers this number of shapes per customer and day.
     pub fn new(shapes_max: usize) -> Self {
         let customers = quick_cache::sync::Cache::new(CUSTOMERS_MAX);
         Self { shapes_max, customers, rest: Arc::new(KnownRoute::unlisted(UNLISTED)) }
     }
 
-    /// The route that stands for a path.
+    /// The route under which a path is counted.
     pub(super) fn route(
         &self,
         customer: CustomerId,
@@ -86,7 +87,7 @@ impl ShapesOfDay {
     }
 }
 
-/// A path with its ids replaced; nothing where it is too long to be a route.
+/// A path with its ids replaced; `None` if it is too long to be a route.
 fn shape(path: &str) -> Option<String> {
     let mut shape = String::with_capacity(path.len());
     for (index, segment) in path.split('/').enumerate() {
@@ -101,8 +102,9 @@ fn shape(path: &str) -> Option<String> {
     (shape.len() <= SHAPE_BYTES_MAX).then_some(shape)
 }
 
-/// Whether a segment is a word of an interface, such as `users`, `mark-as-read`, `v1` or `chatsByList`, and no id: letters
-/// with up to two digits behind them. What else it may be, a number, a UUID, a hash, an encoded text, is an id.
+/// Whether a segment is a word of an API, such as `users`, `mark-as-read`, `v1` or `chatsByList`:
+/// letters followed by up to two digits. Anything else (a number, a UUID, a hash, encoded text) is
+/// an id.
 fn is_word(segment: &str) -> bool {
     let letters = segment.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let is_plain = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.');
@@ -113,7 +115,8 @@ fn is_word(segment: &str) -> bool {
         && !is_mixed(letters)
 }
 
-/// Whether upper and lower case alternate as in random text: words have a capital letter for every third letter at most.
+/// Whether upper and lower case alternate as in random text. In words, at most one letter in three
+/// is a capital.
 fn is_mixed(letters: &str) -> bool {
     let capitals = letters.bytes().filter(u8::is_ascii_uppercase).count();
     capitals > 1 && capitals < letters.len() && capitals * 3 > letters.len()
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_replaced_and_words_stay() {
+    fn ids_in_a_path_are_replaced() {
         for (path, expected) in [
             ("chats/8812/notes", "chats/{}/notes"),
             ("users/me/stats/overview", "users/me/stats/overview"),
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_customer_has_so_many_shapes_a_day_and_the_rest_is_one() {
+    fn shapes_per_customer_and_day_are_limited() {
         let shapes = UnlistedShapes::new(2);
         let start = Timestamp::from_unix_micros(0);
         let customer = |number| CustomerId::new(start, [number; 10]);
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shapes_everything_is_unlisted() {
+    fn limit_of_zero_shapes_makes_every_path_unlisted() {
         let shapes = UnlistedShapes::new(0);
         let now = Timestamp::from_unix_micros(0);
 

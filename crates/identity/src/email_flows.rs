@@ -1,8 +1,9 @@
-//! Mail addresses: confirmed, changed, and used to get back in, by links that are mailed. The API and the pages
-//! use these functions alike.
+//! Email addresses: confirmed, changed and used for password resets through emailed links. The API
+//! and the console share these functions.
 //!
-//! Nobody who only names an address learns whether it has a customer: the response to a request for an email is the same,
-//! and so are its work and its limits, whether one is sent or not (`mail_limits.rs`).
+//! A caller who only names an address cannot find out whether it has a customer: the response is
+//! the same, and so are the work and the limits, whether an email is sent or not
+//! (`mail_limits.rs`).
 
 use std::net::IpAddr;
 
@@ -28,24 +29,24 @@ use transport::network_of;
 use crate::IdentityState;
 use crate::passwords::{self, HashRequester};
 
-/// An address that is confirmed now.
+/// An address that has just been confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfirmedAddress {
-    /// Whose it is.
+    /// The customer who owns it.
     pub customer: CustomerId,
     /// The address.
     pub email: Email,
-    /// The trial's credits that came with it.
+    /// The trial credits granted with it.
     pub granted: Credits,
 }
 
-/// The link that has this token, if there is one. Looking at it uses nothing.
+/// The link with this token, if it exists. Checking a link does not consume it.
 pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<EmailLink>, Failure> {
     let Ok(token) = SecretToken::parse(token) else { return Ok(None) };
     Ok(store::mail_links::find(&identity.store, &token.hash(), identity.clock.now()).await?)
 }
 
-/// Uses a link to confirm an address, and grants the trial that waits for it.
+/// Uses a link to confirm an address, and grants a pending trial.
 pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedAddress, Failure> {
     let token = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?;
     let (hash, now) = (token.hash(), identity.clock.now());
@@ -73,7 +74,7 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedA
     }
 }
 
-/// What using a link is in the audit list. That an address was confirmed for the first time is no news.
+/// The audit record of using a link. The first confirmation of an address is not recorded.
 fn record(identity: &IdentityState, link: &EmailLink) -> Option<AuditEntry> {
     let (action, details) = match link.purpose {
         LinkPurpose::ConfirmEmail => return None,
@@ -85,7 +86,8 @@ fn record(identity: &IdentityState, link: &EmailLink) -> Option<AuditEntry> {
     Some(record.now(&identity.clock, &identity.random))
 }
 
-/// Emails the previous address when another one takes its place, and tells the payment processor the new one.
+/// Jobs that notify the previous address of a change, and send the new one to the payment
+/// processor.
 fn notices(identity: &IdentityState, link: &EmailLink) -> Vec<NewJob> {
     match link.purpose {
         LinkPurpose::ChangeEmail => {
@@ -100,7 +102,7 @@ fn notices(identity: &IdentityState, link: &EmailLink) -> Vec<NewJob> {
     }
 }
 
-/// Asks for the mail that asks for a confirmation, once more. `ip` is who asks.
+/// Sends the confirmation email again. `ip` is the caller's address.
 pub async fn send_confirmation(
     identity: &IdentityState,
     ip: IpAddr,
@@ -111,7 +113,7 @@ pub async fn send_confirmation(
     enqueue(identity, &EmailRequest::ConfirmEmail { email, asked_by }).await
 }
 
-/// Asks for the mail that lets a customer set a password. `ip` is who asks.
+/// Sends an email with a link to set a new password. `ip` is the caller's address.
 pub async fn forgot_password(
     identity: &IdentityState,
     ip: IpAddr,
@@ -122,7 +124,7 @@ pub async fn forgot_password(
     enqueue(identity, &EmailRequest::ResetPassword { email, asked_by }).await
 }
 
-/// Uses a link to set a password; every session of the customer ends. `ip` is who uses it.
+/// Uses a link to set a password; every session of the customer ends. `ip` is the caller's address.
 pub async fn reset_password(
     identity: &IdentityState,
     ip: IpAddr,
@@ -134,7 +136,7 @@ pub async fn reset_password(
     }
     let token = SecretToken::parse(token).map_err(|_| Failure::UnknownLink)?;
     let (hash, now) = (token.hash(), identity.clock.now());
-    // Hashing takes long: who has no link to use does not get that far.
+    // Hashing is slow, so the link is checked first.
     let link = store::mail_links::find(&identity.store, &hash, now).await?;
     let link = link.filter(|link| link.purpose == LinkPurpose::ResetPassword);
     let link = link.ok_or(Failure::UnknownLink)?;
@@ -163,11 +165,9 @@ pub async fn reset_password(
     }
 }
 
-/// Begins a change of address: remembers the new one, mails it a link, and tells the old one. Until the link is
-/// used the old address counts, and logs in. `PATCH /v1/auth/me` calls this with who asks (`Client::ip`) after it
-/// has checked the current password, answers `Unchanged` and `Requested` with 200 and the account as it is
-/// (`store::email_changes::find` gives the address that waits), `EmailTaken` with `Failure::EmailTaken`, and
-/// `NotFound`, which only a customer deleted meanwhile gives, with `Failure::NotFound`.
+/// Starts a change of address: stores the new one, emails it a link, and notifies the old one.
+/// Until the link is used, the old address stays in use, also for logging in. The caller must have
+/// checked the current password. `NotFound` means that the customer was deleted in the meantime.
 pub async fn request_change(
     identity: &IdentityState,
     ip: IpAddr,
@@ -198,7 +198,7 @@ async fn enqueue(identity: &IdentityState, letter: &EmailRequest) -> Result<(), 
     Ok(())
 }
 
-/// Why a link that is not open does not open anything.
+/// Why a link cannot be used.
 pub const fn not_open(state: LinkState) -> Failure {
     match state {
         LinkState::Used => Failure::LinkUsed,

@@ -1,5 +1,5 @@
-//! Who customers and staff are: passwords and logins, what links in emails do, how staff are let in, and the work of
-//! operators.
+//! Customers and staff: passwords and logins, emailed links, the access of staff, and the commands
+//! of operators.
 
 pub mod email_flows;
 pub mod login;
@@ -20,32 +20,32 @@ use crate::login::LoginLimits;
 use crate::mail_limits::MailLimits;
 use crate::passwords::PasswordHashing;
 
-/// What identity uses. A clone is another handle to the same.
+/// What identity uses. Cloning it is cheap.
 #[derive(Clone)]
 pub struct IdentityState(Arc<IdentityParts>);
 
 /// The parts of [`IdentityState`].
 pub struct IdentityParts {
-    /// Where customers and sessions are.
+    /// Stores customers and sessions.
     pub store: Store,
-    /// The time.
+    /// Tells the time.
     pub clock: Clock,
-    /// Makes ids, tokens and salts.
+    /// Generates ids, tokens and salts.
     pub random: Random,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// Where emails are queued.
+    /// The queue for emails.
     pub jobs: JobQueue,
-    /// Logins that failed.
+    /// Counts failed logins.
     pub login_limits: LoginLimits,
-    /// Emails that may be asked for.
+    /// Limits emails on request.
     pub mail_limits: MailLimits,
-    /// Where passwords are hashed: few at a time, since it is slow on purpose.
+    /// Hashes passwords, few at a time, because hashing is slow on purpose.
     pub hashing: PasswordHashing,
 }
 
 impl IdentityState {
-    /// Puts the parts together.
+    /// Builds the state.
     pub fn new(parts: IdentityParts) -> Self {
         Self(Arc::new(parts))
     }

@@ -1,9 +1,9 @@
-//! Logging in and changing the password: who knows the password of a customer, and what that begins.
+//! Logging in and changing the password: checking a customer's password, and starting a session.
 //!
-//! Wrong passwords are counted, and nothing else: for each address and network together, for each network whatever the
-//! address, and for each address whatever the network. The last two do not concern a network in which the customer's
-//! login succeeded lately, so that nobody can lock a customer out from elsewhere. An address that no customer has costs
-//! what a wrong password costs, and the response is the same.
+//! Only wrong passwords are counted: for each pair of address and network, for each network, and
+//! for each address. The last two exempt networks from which the customer logged in recently, so
+//! that a customer cannot be locked out from elsewhere. An address without a customer costs as much
+//! work as a wrong password, and gets the same response.
 
 use std::net::IpAddr;
 
@@ -25,21 +25,21 @@ use web::middleware::rate_limit::{RateLimiter, RateQuota};
 use crate::IdentityState;
 use crate::passwords::{self, HashRequester};
 
-/// Networks, addresses and pairs of them that are remembered.
+/// The number of networks, addresses and pairs that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// How many logins may fail, on this node.
+/// Limits failed logins, on this node.
 pub struct LoginLimits {
-    /// Of an address from a network.
+    /// For an address from one network.
     here: RateLimiter<(Email, IpAddr)>,
-    /// Of strangers in a network, whatever the address.
+    /// For strangers in one network, whatever the address.
     network: NetworkLimiter,
-    /// Of strangers for an address, whatever the network.
+    /// For strangers and one address, whatever the network.
     email: RateLimiter<Email>,
 }
 
 impl LoginLimits {
-    /// No failed logins so far.
+    /// Starts without failed logins.
     pub fn new(rates: &RateLimitsSection) -> Self {
         let here = RateQuota::per_hour(rates.wrong_passwords_per_hour);
         let network = RateQuota::per_hour(rates.failed_logins_per_network_per_hour);
@@ -51,7 +51,7 @@ impl LoginLimits {
         }
     }
 
-    /// Forgets what counts nothing any more. Called by housekeeping.
+    /// Forgets entries that no longer limit anything. Called by housekeeping.
     pub fn forget_idle(&self, now: Timestamp) {
         self.here.forget_idle(now);
         self.network.forget_idle(now);
@@ -59,9 +59,9 @@ impl LoginLimits {
     }
 }
 
-/// A session that began, with its token, which is shown to its device and kept nowhere.
+/// A new session with its token, which is sent to its device and never stored.
 pub struct NewLogin {
-    /// Who is signed in.
+    /// The customer who signed in.
     pub customer: Customer,
     /// The session as it was stored.
     pub session: NewSession,
@@ -69,7 +69,7 @@ pub struct NewLogin {
     pub token: SecretToken,
 }
 
-/// Begins a session for whoever knows the password. The session that the device held before ends.
+/// Starts a session if the password is right. The device's previous session ends.
 pub async fn log_in(
     identity: &IdentityState,
     email: Email,
@@ -118,8 +118,8 @@ pub async fn log_in(
     }
 }
 
-/// Replaces the password of a customer who knows the old one: every session ends, and the calling device
-/// gets a new one.
+/// Replaces the password of a customer who sent the current one. Every session ends, and the
+/// calling device gets a new one.
 pub async fn change_password(
     identity: &IdentityState,
     id: CustomerId,
@@ -152,8 +152,8 @@ pub async fn change_password(
     }
 }
 
-/// Asks a customer who is signed in for the password again: what must not be done with a session that was
-/// left open. `password` is the field `current_password` of the body.
+/// Asks a signed-in customer for the password again, before changes that an unattended session must
+/// not allow. `password` is the field `current_password` of the body.
 pub async fn confirm(
     identity: &IdentityState,
     id: CustomerId,
@@ -173,14 +173,14 @@ pub async fn confirm(
     }
 }
 
-/// A try at the password of an address from a network. It is counted before the password is checked, so that many
-/// concurrent tries gain nothing, and stays counted only where the password was wrong: not where it was right, nor where
-/// it was never checked.
+/// An attempt at the password of an address from a network. It is counted before the password is
+/// checked, so that concurrent attempts gain nothing. It stays counted only if the password was
+/// wrong, not if it was right or never checked.
 struct LoginAttempt<'a> {
     identity: &'a IdentityState,
     email: Email,
     ip: IpAddr,
-    /// What it was counted in, to be given back.
+    /// The counters it was counted in, to be given back.
     counted: CountedAttempt,
 }
 
@@ -201,7 +201,8 @@ impl<'a> LoginAttempt<'a> {
         let mut guess =
             Self { identity, email: email.clone(), ip, counted: CountedAttempt::default() };
         let now = identity.clock.now();
-        // The network first: what it is refused leaves no trace of the addresses that it makes up.
+        // The network comes first: once it is refused, the addresses that it makes up leave no
+        // trace.
         if let HashRequester::Stranger(_) = requester {
             let of_network = identity.login_limits.network.check(ip, now);
             allowed(of_network.and_then(|decision| decision.retry_after_ms))?;

@@ -1,8 +1,10 @@
-//! How many emails may be asked for, so that nobody is flooded with them and nobody is kept from the one that matters.
+//! How many emails may be requested, so that no address is flooded and the email that matters still
+//! arrives.
 //!
-//! What a network asks for is limited when it asks, for each purpose on its own, and it is told. What an address is sent
-//! is limited when the email is written, without a word: who asks learns nothing of the address, and an email that is not
-//! sent counts nothing. An email is left out only where the links of earlier ones to the same address still work.
+//! What a network requests is limited at the request, separately for each purpose, and a refusal
+//! says so. What an address receives is limited silently when the email is written: the caller
+//! finds out nothing about the address, and an email that is not sent is not counted. An email is
+//! skipped only while the links of earlier ones to the same address still work.
 
 use std::net::IpAddr;
 
@@ -16,32 +18,32 @@ use settings::RateLimitsSection;
 use web::middleware::network_limit::NetworkLimiter;
 use web::middleware::rate_limit::{RateLimiter, RateQuota};
 
-/// Addresses and networks that are remembered.
+/// The number of addresses and networks that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// The limits, each node's own.
+/// The limits of this node.
 pub struct MailLimits {
     confirmations: NetworkLimiter,
     resets: NetworkLimiter,
     changes: NetworkLimiter,
-    /// Changes of address that a customer asks for.
+    /// Changes of address requested by a customer.
     changes_of_customer: RateLimiter<CustomerId>,
-    /// What was sent to an address because of one that asked.
+    /// Emails to an address at the request of one network or customer.
     to_address_for: RateLimiter<(LinkPurpose, Email, String)>,
-    /// What was sent to an address, whoever asked.
+    /// Emails to an address, at anyone's request.
     to_address: RateLimiter<(LinkPurpose, Email)>,
 }
 
-/// An email that is being sent. Unless it is said to have been sent, it counts nothing.
+/// An email that is being sent. Unless `done` is called, it is not counted.
 pub struct EmailSending<'a> {
     limits: &'a MailLimits,
     counted: Option<AskedEmail>,
-    /// Whether it counts for the address in all as well.
+    /// Whether it is also counted for the address in total.
     in_all: bool,
     now: Timestamp,
 }
 
-/// What a letter counts in.
+/// The counters for an email.
 struct AskedEmail {
     purpose: LinkPurpose,
     email: Email,
@@ -49,7 +51,7 @@ struct AskedEmail {
 }
 
 impl MailLimits {
-    /// No emails so far.
+    /// Starts without emails.
     pub fn new(rates: &RateLimitsSection) -> Self {
         let by_network = || {
             NetworkLimiter::new(
@@ -69,7 +71,8 @@ impl MailLimits {
         }
     }
 
-    /// Takes one of the emails for a purpose that a network may ask for. It says nothing of whether one is sent.
+    /// Counts a request for an email of this purpose from a network. Says nothing about whether one
+    /// is sent.
     pub fn ask(&self, purpose: LinkPurpose, ip: IpAddr, now: Timestamp) -> Result<(), Failure> {
         let limiter = match purpose {
             LinkPurpose::ConfirmEmail => &self.confirmations,
@@ -79,7 +82,7 @@ impl MailLimits {
         allowed(limiter.check(ip, now).and_then(|decision| decision.retry_after_ms))
     }
 
-    /// Takes one of the changes of address that a customer may ask for.
+    /// Counts a customer's request to change its address.
     pub fn ask_change(
         &self,
         customer: CustomerId,
@@ -90,7 +93,7 @@ impl MailLimits {
         allowed(self.changes_of_customer.check(customer, 1, now).retry_after_ms)
     }
 
-    /// Takes one of the emails that the letter's address may be sent; nothing where this one is left out.
+    /// Counts an email to its address; `None` if it must be skipped.
     pub fn send(&self, letter: &EmailRequest, now: Timestamp) -> Option<EmailSending<'_>> {
         let Some(asked) = AskedEmail::of(letter) else {
             return Some(EmailSending { limits: self, counted: None, in_all: false, now });
@@ -100,16 +103,16 @@ impl MailLimits {
             return None;
         }
         let in_all = self.to_address.check(asked.all(), 1, now).retry_after_ms.is_none();
-        // A change belongs to the customer who wants it: the link of another's opens nothing for this one. So the first that
-        // a customer asks for is sent in any case.
+        // The links of other customers' changes are useless to this customer, so the first change
+        // that a customer requests is always sent.
         let is_first = one.remaining + 1 == one.limit;
         let is_sent = in_all || (asked.purpose == LinkPurpose::ChangeEmail && is_first);
         let sending = EmailSending { limits: self, counted: Some(asked), in_all, now };
-        // One that is left out gives back what it was counted in.
+        // If it is skipped, dropping `sending` gives back what it was counted in.
         is_sent.then_some(sending)
     }
 
-    /// Forgets what counts nothing any more. Called by housekeeping.
+    /// Forgets entries that no longer limit anything. Called by housekeeping.
     pub fn forget_idle(&self, now: Timestamp) {
         for networks in [&self.confirmations, &self.resets, &self.changes] {
             networks.forget_idle(now);
@@ -121,7 +124,7 @@ impl MailLimits {
 }
 
 impl AskedEmail {
-    /// Nothing for a letter that nobody asked for by naming an address.
+    /// `None` for an email that was not requested by naming an address.
     fn of(letter: &EmailRequest) -> Option<Self> {
         let (purpose, email, by) = match letter {
             EmailRequest::ConfirmEmail { email, asked_by: Some(by) } => {
@@ -148,7 +151,7 @@ impl AskedEmail {
 }
 
 impl EmailSending<'_> {
-    /// It was handed over.
+    /// The email was sent.
     pub fn done(mut self) {
         self.counted = None;
     }
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_an_address_takes_nothing_from_another_who_does() {
+    fn requests_from_one_network_do_not_limit_another() {
         let limits = limits();
 
         let of_stranger = [(); 5].map(|()| is_sent(&limits, &reset("203.0.113.7"), NOON));
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn purposes_do_not_share_their_limits() {
+    fn each_purpose_has_its_own_limit() {
         let limits = limits();
         for number in 0..6 {
             assert!(is_sent(&limits, &reset(&number.to_string()), NOON));
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sent_counts_nothing() {
+    fn unsent_emails_are_not_counted() {
         let limits = limits();
         for _ in 0..20 {
             assert!(limits.send(&reset("203.0.113.7"), NOON).is_some());
@@ -231,10 +234,10 @@ mod tests {
         assert!(is_sent(&limits, &reset("203.0.113.7"), NOON));
     }
 
-    /// Whatever strangers ask for: when an email is left out, one was sent so lately that its link works for half of its
-    /// life at least.
+    /// Whatever others request: if an email is skipped, an earlier one was sent so recently that
+    /// its link stays valid for at least half of its lifetime.
     #[test]
-    fn a_reset_is_left_out_only_while_the_link_of_an_earlier_one_works_for_long() {
+    fn reset_is_skipped_only_while_an_earlier_link_stays_valid() {
         let limits = limits();
         let mut last_sent = None;
         for second in (0..4 * 3_600).step_by(30) {
@@ -250,18 +253,18 @@ mod tests {
     }
 
     #[test]
-    fn the_first_change_that_a_customer_asks_for_is_always_sent() {
+    fn first_change_of_a_customer_is_always_sent() {
         let limits = limits();
         for customer in 0..6 {
             assert!(is_sent(&limits, &change(customer), NOON));
         }
 
         assert!(is_sent(&limits, &change(7), NOON));
-        assert!(!is_sent(&limits, &change(7), NOON), "there were many to this address");
+        assert!(!is_sent(&limits, &change(7), NOON), "the address has received too many");
     }
 
     #[test]
-    fn what_a_registration_sends_is_not_limited_here() {
+    fn registration_emails_are_not_limited_here() {
         let limits = limits();
         let letter = EmailRequest::ConfirmEmail { email: email(), asked_by: None };
 

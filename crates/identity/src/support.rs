@@ -1,5 +1,6 @@
-//! Staff look at a customer's things: only with permission, only while the customer allows it, never without a
-//! trace in the customer's audit list. All of that is one transaction, before anything is read.
+//! Staff access to a customer's data: only with a permission, only while the customer allows it,
+//! and always recorded in the customer's audit list. All of that is one transaction, before
+//! anything is read.
 
 use domain::id::CustomerId;
 use domain::staff::Permission;
@@ -11,19 +12,20 @@ use web::auth::Caller;
 
 use crate::IdentityState;
 
-/// What a member of the staff wants to look at, or do.
+/// What a member of the staff wants to read or do.
 pub struct StaffVisit {
-    /// Whose things.
+    /// The customer.
     pub customer: CustomerId,
-    /// What it takes.
+    /// The permissions, all of which are needed.
     pub needs: &'static [Permission],
-    /// What it is, as a word of the audit list.
+    /// The action in the audit list.
     pub action: &'static str,
-    /// What exactly, as fields for the customer to read.
+    /// Further fields of the audit record, which the customer can read.
     pub details: Value,
 }
 
-/// Lets the caller in, and writes that down. Whether a customer does not exist or does not allow it is not told.
+/// Checks the caller's access and records it. We do not say whether a customer does not exist or
+/// does not allow access.
 pub async fn visit(
     identity: &IdentityState,
     caller: &Caller,

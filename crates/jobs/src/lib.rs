@@ -1,8 +1,9 @@
-//! Jobs: work that follows a commit and was written down in it. The queue and the runner; what the kinds of jobs do is
-//! for the services, and which service does which is decided where the service is put together.
+//! Jobs: work that follows a commit and is stored in it. This crate has the queue and the runner.
+//! The services define what each kind of job does, and `node` connects the two.
 //!
-//! A job is data and a function that may run twice: it reads the state again and does what is missing. The service
-//! that enqueues one wakes the runner with [`JobQueue::wake`] after the commit; a timer finds the rest.
+//! A job is data and a function that is safe to run twice: it reads the state again and does what
+//! is missing. The service that enqueues one calls [`JobQueue::wake`] after the commit; a timer
+//! finds any that are left.
 
 mod runner;
 
@@ -17,7 +18,7 @@ use tokio::sync::Notify;
 
 pub use runner::{Dispatch, Runner, RunningJob};
 
-/// Makes jobs and wakes who carries them out.
+/// Creates jobs and wakes the workers.
 #[derive(Clone)]
 pub struct JobQueue {
     clock: Clock,
@@ -25,34 +26,34 @@ pub struct JobQueue {
     signal: Arc<Notify>,
 }
 
-/// Why a job did not do its work. The text is for those who look after the service.
+/// Why a job failed. The text is for the operator.
 #[derive(Debug, PartialEq, Eq)]
 pub enum JobError {
-    /// Another attempt may succeed.
+    /// A later attempt may succeed.
     Later(String),
-    /// No attempt will.
+    /// No attempt will succeed.
     Never(String),
 }
 
 impl JobQueue {
-    /// A queue without a runner so far.
+    /// Starts without a runner.
     pub fn new(clock: Clock, random: Random) -> Self {
         Self { clock, random, signal: Arc::new(Notify::new()) }
     }
 
-    /// A job to be written down with what makes it necessary. The payload must hold no secret.
+    /// A job to be committed with its cause. The payload must not contain secrets.
     pub fn job<T: serde::Serialize>(&self, kind: JobKind, payload: &T) -> NewJob {
         let now = self.clock.now();
         NewJob {
             id: JobId::new(now, self.random.bytes()),
             kind,
-            // Ids and addresses can always be written as JSON.
+            // Ids and addresses can always be serialized as JSON.
             payload: serde_json::to_string(payload).unwrap_or_default(),
             created_at: now,
         }
     }
 
-    /// Says that there may be a job. To be called after the commit that wrote it down.
+    /// Signals that there may be a job. Call it after the commit that stored the job.
     pub fn wake(&self) {
         self.signal.notify_one();
     }
@@ -63,15 +64,15 @@ impl JobQueue {
     }
 }
 
-/// The payload of a job. One that this version cannot read waits for a node that can, as long as any job is tried, and is
-/// then given up: kept, counted and reported like every other.
+/// The payload of a job. One that this version cannot read is retried, possibly by a newer node,
+/// and given up like any other job that keeps failing.
 pub fn payload<T: serde::de::DeserializeOwned>(job: &Job) -> Result<T, JobError> {
     serde_json::from_str(&job.payload)
         .map_err(|error| JobError::Later(format!("the payload cannot be read: {error}")))
 }
 
 impl JobError {
-    /// An error after which another attempt may succeed, with its causes.
+    /// An error after which a later attempt may succeed, with its causes.
     pub fn later(error: &dyn std::error::Error) -> Self {
         Self::Later(chain(error))
     }
@@ -89,7 +90,7 @@ impl From<Failure> for JobError {
     }
 }
 
-/// An error and its causes as one sentence.
+/// An error and its causes in one sentence.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,6 @@
-//! The runner: claims due jobs and carries them out, woken by a signal and by a timer, on every node that has
-//! workers. A job that fails comes back after a growing pause; one that fails for days is set aside and reported.
+//! The runner: claims due jobs and runs them, woken by a signal and by a timer, on every node with
+//! workers. A job that fails is retried with growing pauses; one that fails for days is given up
+//! and reported.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,41 +18,41 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{JobError, JobQueue};
 
-/// How long nobody else takes a job that was claimed, in seconds.
+/// How long a claimed job is reserved for its worker, in seconds.
 const LEASE_S: i64 = 120;
-/// The longest time for one attempt: well within its lease.
+/// The timeout of one attempt, well within its lease.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long a running job may go on when the service stops.
+/// How long a running job may continue when the service stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// An attempt at a job under way.
+/// A running attempt of a job.
 pub type RunningJob = Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
-/// Carries out a job, by its kind.
+/// Runs a job, by its kind.
 pub type Dispatch = Arc<dyn Fn(Job) -> RunningJob + Send + Sync>;
 
-/// What a node needs to carry out jobs.
+/// What a node needs to run jobs.
 #[derive(Clone)]
 pub struct Runner {
-    /// Where jobs are written down.
+    /// Stores jobs.
     pub store: Store,
     /// Tells what is due.
     pub clock: Clock,
-    /// Spreads the pauses after failures.
+    /// Adds jitter to the pauses after failures.
     pub random: Random,
-    /// Where attempts run.
+    /// Runs the attempts.
     pub tasks: Tasks,
     /// Wakes the workers.
     pub queue: JobQueue,
-    /// The node that claims.
+    /// The node that claims jobs.
     pub node: NodeId,
-    /// How often workers look without being woken.
+    /// How often workers look for jobs without being woken.
     pub poll: Duration,
-    /// What the kinds of jobs do.
+    /// Runs a job by its kind.
     pub dispatch: Dispatch,
 }
 
 impl Runner {
-    /// Starts this many workers. They end with `stop`.
+    /// Starts this many workers. They end when `stop` is cancelled.
     pub fn start(&self, workers: usize, stop: &CancellationToken) {
         for _ in 0..workers {
             let (worker, stop) = (self.clone(), stop.clone());
@@ -59,7 +60,7 @@ impl Runner {
         }
     }
 
-    /// Carries out everything that is due, one after the other; returns the number of attempts.
+    /// Runs everything that is due, one job at a time; returns the number of attempts.
     pub async fn run_due(&self) -> Result<usize, StoreError> {
         let mut attempts = 0;
         while self.run_next(&CancellationToken::new()).await? {
@@ -73,7 +74,7 @@ impl Runner {
             match self.run_next(&stop).await {
                 Ok(true) => continue,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "jobs cannot be read or ended"),
+                Err(error) => tracing::warn!(%error, "jobs could not be claimed or finished"),
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -83,23 +84,23 @@ impl Runner {
         }
     }
 
-    /// Claims and carries out one job. False when none is due.
+    /// Claims and runs one job. False if none is due.
     async fn run_next(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let now = self.clock.now();
         let claimant =
             JobClaimant { node: self.node, now, leased_until: now.plus_seconds(LEASE_S) };
         let Some(job) = jobs::claim(&self.store, &claimant).await? else { return Ok(false) };
-        // There may be more: another worker looks while this one is busy.
+        // There may be more jobs: another worker looks for them while this one is busy.
         self.queue.wake();
         let (running, stop) = ((self.dispatch)(job.clone()), stop.clone());
-        // A task of its own, so that a panic ends this attempt and not the worker.
+        // A separate task, so that a panic ends this attempt and not the worker.
         let ended = self.tasks.on_control(attempt(running, stop)).await;
         let ended = ended.unwrap_or_else(|error| Err(JobError::Later(error.to_string())));
         self.end(&job, ended).await?;
         Ok(true)
     }
 
-    /// Records how an attempt ended. Somebody else's claim since then is left alone.
+    /// Records the result of an attempt, unless another worker has claimed the job since.
     async fn end(&self, job: &Job, ended: Result<(), JobError>) -> Result<(), StoreError> {
         let now = self.clock.now();
         let kind = job.kind.as_str();
@@ -113,7 +114,7 @@ impl Runner {
                     job.id = id,
                     kind,
                     attempt = job.attempt,
-                    "a job is tried again later"
+                    "a job failed and will be retried"
                 );
                 let postponed =
                     jobs::postpone(&self.store, job.id, job.attempt, run_at, &error).await?;

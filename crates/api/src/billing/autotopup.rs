@@ -1,4 +1,4 @@
-//! Automatic top-up: what a customer asks of it, and how it stands.
+//! Automatic top-up: its settings and its state.
 
 use axum::extract::State;
 use billing::charge::{self, PaymentStanding};
@@ -36,74 +36,76 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct AutoTopUp {
     enabled: bool,
-    /// A charge is made when less than this is available. Null: it was never turned on.
+    /// The balance below which a charge is made. Null: it was never turned on.
     threshold_credits: Option<i64>,
-    /// The pack that is bought.
+    /// The pack to buy.
     pack_id: Option<String>,
-    /// The most that the charges of one UTC day may take, in cents.
+    /// The maximum charged in one UTC day, in cents.
     daily_cap_cents: Option<i64>,
-    /// What charges of this UTC day have taken, open ones too, in cents.
+    /// The amount charged in this UTC day, including open charges, in cents.
     spent_today_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
-    /// The same as `daily_cap_cents` in dollars, as it is set.
+    /// `daily_cap_cents` in dollars.
     daily_cap_usd: Option<f64>,
-    /// Use `spent_today_cents`: the same in dollars.
+    /// Use `spent_today_cents`: the same amount in dollars.
     #[schema(deprecated)]
     spent_today_usd: f64,
-    /// Why the service turned it off: `declined`, `card_removed`, `refund` or `dispute`; null when it did not.
+    /// Why the service turned it off: `declined`, `card_removed`, `refund` or `dispute`; null
+    /// otherwise.
     stopped_reason: Option<String>,
-    /// Before this time no charge is made, because the last one was declined.
+    /// No charge is made before this time, because the last one was declined.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Timestamp>,
-    /// The charge that is open.
+    /// The open charge.
     pending: Option<PendingTopUp>,
-    /// Whether anything can be paid at this deployment.
+    /// Whether payments are possible on this deployment.
     processor_configured: bool,
 }
 
-/// A charge that is open.
+/// An open charge.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PendingTopUp {
     #[schema(value_type = String)]
     order_id: OrderId,
-    /// `claimed` (under way), or `requires_action`: the bank wants the customer, and no other charge is made until
-    /// `POST /v1/billing/confirm-charge`.
+    /// `claimed` (in progress), or `requires_action`: the bank requires the customer to confirm,
+    /// and no other charge is made until `POST /v1/billing/confirm-charge`.
     #[schema(schema_with = crate::words::top_up_state)]
     state: TopUpState,
-    /// Whether the bank wants the customer; then all that a browser needs is here.
+    /// Whether the bank requires the customer; then everything that a browser needs is here.
     requires_action: bool,
-    /// What to confirm after authenticating.
+    /// The id to confirm after authenticating.
     pi_id: Option<String>,
-    /// For the processor's script in the customer's browser, with `requires_action`; for callers of full scope, and
-    /// not in the view of the card.
+    /// For the processor's script in the customer's browser, with `requires_action`. Only for
+    /// callers of full scope, and not in the view of the card.
     client_secret: Option<String>,
-    /// The card that pays, for the same script, beside `client_secret`.
+    /// The card to charge, for the same script, with `client_secret`.
     payment_method_id: Option<String>,
-    /// What that script is started with, beside `client_secret`.
+    /// The key with which that script is started, with `client_secret`.
     publishable_key: Option<String>,
-    /// Where that script is, beside `client_secret`.
+    /// The address of that script, with `client_secret`.
     js_url: Option<String>,
     /// When a charge that waits for the customer is cancelled.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
 
-/// What is asked of automatic top-up.
+/// The settings of automatic top-up.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AutoTopUpIn {
-    /// Whether it is to be on. Required, unless `enable` is sent.
+    /// Whether to turn it on. Required, unless `enable` is sent.
     enabled: Option<bool>,
-    /// The same by an older name; if both are sent, they must be equal.
+    /// An older name for `enabled`; if both are sent, they must be equal.
     #[schema(deprecated)]
     enable: Option<bool>,
-    /// Below this balance a charge is made. What is absent stays as it was.
+    /// The balance below which a charge is made. An absent setting stays as it is.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     threshold_credits: Option<i64>,
     /// The pack to buy.
     pack_id: Option<String>,
-    /// The most that the charges of one UTC day may take, with at most two decimals; at least the price of the pack.
+    /// The maximum charged in one UTC day, in dollars with at most two decimals; at least the price
+    /// of the pack.
     #[schema(value_type = Option<f64>, minimum = 0.5, maximum = 999_999.99, format = "usd")]
     daily_cap_usd: Option<DecimalNumber>,
 }
@@ -113,13 +115,13 @@ impl RequestBody for AutoTopUpIn {
         let switch = |name: &str| fields.value(name).and_then(serde_json::Value::as_bool);
         let is_on = match (switch("enabled"), switch("enable")) {
             (Some(enabled), Some(enable)) if enabled != enable => {
-                let message = "must be the same as `enabled`; send `enabled` alone";
+                let message = "must be the same as `enabled`; send only `enabled`";
                 return problems.body("enable", FieldErrorKind::NotAllowed, message);
             }
             (None, None) => {
-                // A value of the wrong type is named already.
+                // A value of the wrong type has already been reported.
                 if fields.is_absent("enabled") && fields.is_absent("enable") {
-                    let message = "is needed: `true` turns automatic top-up on, `false` off";
+                    let message = "is required: `true` turns automatic top-up on, `false` off";
                     problems.body("enabled", FieldErrorKind::Missing, message);
                 }
                 return;
@@ -139,7 +141,7 @@ impl RequestBody for AutoTopUpIn {
 }
 
 impl AutoTopUpIn {
-    /// Whether it is to be on, by either name.
+    /// Whether to turn it on, by either name.
     fn is_on(&self) -> bool {
         self.enabled.or(self.enable).unwrap_or(false)
     }
@@ -187,7 +189,7 @@ async fn set_autotopup(
     shown(&api, caller.customer).await.map(axum::Json)
 }
 
-/// Automatic top-up as the view of the card shows it.
+/// Automatic top-up as shown together with the card.
 pub(super) async fn shown(api: &ApiState, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
     let view = top_ups::view(&api.billing, customer).await?;
     let settings = view.settings.as_ref();
@@ -229,8 +231,8 @@ impl From<TopUp> for PendingTopUp {
 }
 
 impl PendingTopUp {
-    /// Adds what a browser needs. The secret is as the processor has it, and kept nowhere else; without it the rest is
-    /// of no use, and the view is shown all the same.
+    /// Adds what a browser needs. The secret is read from the processor and stored nowhere. Without
+    /// it the view is shown all the same.
     async fn show_action(&mut self, api: &ApiState, customer: CustomerId) {
         let read = async {
             let order = orders::find(&api.store, customer, self.order_id).await.ok()??;
@@ -279,7 +281,7 @@ fn wish<'a>(
     Ok(TopUpRequest { customer, threshold, pack_id, daily_cap_cents, at: api.clock.now() })
 }
 
-/// An amount in whole cents, exactly as it was written: a number with at most two decimals, never through a float.
+/// An amount in cents, parsed exactly: a number with at most two decimals, never through a float.
 fn cents(text: &str) -> Result<i64, ApiError> {
     let problem = || {
         let message = "must be a number from 0.5 to 999999.99 with at most two decimals";
@@ -301,17 +303,17 @@ fn cents(text: &str) -> Result<i64, ApiError> {
     if (50..=CENTS_MAX).contains(&cents) { Ok(cents) } else { Err(problem()) }
 }
 
-/// For people; amounts have eight digits at most.
+/// In dollars, for people; amounts have at most eight digits.
 fn usd(cents: i64) -> f64 {
     f64::from(i32::try_from(cents).unwrap_or(i32::MAX)) / 100.0
 }
 
-/// Names every setting that was neither sent nor set before.
+/// Reports every required setting that was neither sent nor set before.
 fn missing(settings: [(&str, bool); 3]) -> ApiError {
     let kind = FieldErrorKind::Missing;
     let absent = settings.iter().filter(|(_, is_absent)| *is_absent);
     let named = absent.map(|(field, _)| {
-        FieldProblem::new("body", field, kind, "is required to turn auto top-up on")
+        FieldProblem::new("body", field, kind, "is required to turn automatic top-up on")
     });
     ApiError::Failure(Failure::Invalid(named.collect()))
 }
@@ -321,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_amount_is_taken_exactly_or_not_at_all() {
+    fn amounts_are_parsed_exactly_or_refused() {
         for (text, expected) in [
             ("50", 5_000),
             ("50.5", 5_050),
@@ -330,7 +332,7 @@ mod tests {
             ("0.29", 0),
             ("999999.99", 99_999_999),
             ("10.10", 1_010),
-            // What a float would make 1,999.
+            // A float would make this 1,999.
             ("20.00", 2_000),
             ("19.99", 1_999),
         ] {

@@ -1,4 +1,4 @@
-//! The saved card: shown, taken over after a checkout, removed.
+//! The saved card: shown, taken over after a checkout, and removed.
 
 use axum::extract::{Extension, State};
 use billing::card_on_file::{PaidInvoice, UnpaidInvoice};
@@ -24,25 +24,25 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(get_card, delete_card)).routes(routes!(sync_card))
 }
 
-/// The card that is charged, and what it can be charged for.
+/// The saved card, and what it can be charged for.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct CardView {
-    /// Null: none is saved.
+    /// Null if none is saved.
     card: Option<CardOut>,
     autotopup: AutoTopUp,
     packs: Vec<PackOut>,
-    /// What the processor's script in a browser is given, where authentication is needed.
+    /// The key with which the processor's script is started, if authentication is needed.
     publishable_key: Option<String>,
-    /// Where that script is.
+    /// The address of that script.
     js_url: Option<String>,
-    /// Whether anything can be paid at this deployment.
+    /// Whether payments are possible on this deployment.
     processor_configured: bool,
 }
 
-/// What people recognise a card by.
+/// What identifies a card to people.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct CardOut {
-    /// Such as `visa`.
+    /// The brand, such as `visa`.
     brand: String,
     /// The last four digits.
     last4: String,
@@ -61,11 +61,11 @@ impl From<SavedCard> for CardOut {
     }
 }
 
-/// What a browser needs to let a customer authenticate a payment.
+/// What a browser needs so that a customer can authenticate a payment.
 pub(super) struct Script {
-    /// What the processor's script is started with.
+    /// The key with which the processor's script is started.
     pub(super) publishable_key: Option<String>,
-    /// Where it is.
+    /// Its address.
     pub(super) js_url: Option<String>,
 }
 
@@ -111,14 +111,15 @@ async fn view(
 #[derive(serde::Deserialize, utoipa::ToSchema, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CardRemoval {
-    /// With a session: the customer's password, asked for again. With a key it is not looked at.
+    /// With a session: the customer's password, as a confirmation. Ignored with a key.
     #[schema(max_length = 128, format = Password)]
     current_password: Option<String>,
 }
 
 impl RequestBody for CardRemoval {}
 
-/// Removes the saved card and ends auto top-up. Refused while a subscription is paid with it.
+/// Removes the saved card and turns automatic top-up off. Refused while a subscription is paid with
+/// the card.
 #[utoipa::path(
     delete, path = "/v1/billing/card", tag = "billing", request_body = Option<CardRemoval>,
     responses(
@@ -151,33 +152,34 @@ struct SyncOut {
     view: CardView,
     /// Open invoices of the subscription that the card paid.
     invoices_paid: Vec<InvoicePaidOut>,
-    /// Open invoices of the subscription that the card did not pay. They stay open, and the customer gets an email for each.
+    /// Open invoices of the subscription that the card did not pay. They stay open, and the
+    /// customer gets an email for each.
     invoices_failed: Vec<InvoiceFailedOut>,
 }
 
 /// An invoice that was paid.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct InvoicePaidOut {
-    /// The processor's id of it.
+    /// The processor's id of the invoice.
     invoice_id: String,
-    /// What was charged, in cents.
+    /// The amount charged, in cents.
     amount_cents: i64,
-    /// Such as `usd`.
+    /// The currency, such as `usd`.
     currency: String,
 }
 
 /// An invoice that is still open.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct InvoiceFailedOut {
-    /// The processor's id of it.
+    /// The processor's id of the invoice.
     invoice_id: String,
-    /// What is to be paid, in cents.
+    /// The amount due, in cents.
     amount_cents: i64,
-    /// Such as `usd`.
+    /// The currency, such as `usd`.
     currency: String,
-    /// The bank's reason, or the processor's.
+    /// The reason given by the bank or the processor.
     decline_code: String,
-    /// The payment processor's page on which it can be paid.
+    /// The payment processor's page on which the invoice can be paid.
     url: Option<String>,
 }
 
@@ -195,19 +197,20 @@ impl From<UnpaidInvoice> for InvoiceFailedOut {
     }
 }
 
-/// What came back from a checkout.
+/// A completed checkout.
 #[derive(serde::Deserialize, utoipa::ToSchema, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SyncIn {
-    /// The checkout that came back; the processor's newest card when absent.
+    /// The completed checkout; the processor's newest card is used when absent.
     #[schema(max_length = 255)]
     session_id: Option<String>,
 }
 
 impl RequestBody for SyncIn {}
 
-/// Saves the card of a completed checkout, or the newest card, and grants what was bought if it is paid. The card then pays
-/// the subscription and its open invoices; a card that is saved already tries those again. The body is optional.
+/// Saves the card of a completed checkout, or the newest card, and grants what was bought if it is
+/// paid. The card then pays the subscription and its open invoices; if it is already saved, it
+/// tries those again. The body is optional.
 #[utoipa::path(
     post, path = "/v1/billing/sync-card", tag = "billing", request_body = Option<SyncIn>,
     responses(

@@ -23,55 +23,57 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(charge_card)).routes(routes!(confirm_charge))
 }
 
-/// How a charge ended, or what it waits for.
+/// The result of a charge, or what it waits for.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 enum ChargeOut {
-    /// Paid, and the credits granted.
+    /// Paid, and its credits are granted.
     Paid(PaidOut),
-    /// The bank wants the customer to authenticate in the browser; confirm the charge afterwards.
+    /// The bank requires the customer to authenticate in the browser; confirm the charge
+    /// afterwards.
     ActionRequired(ActionOut),
-    /// The bank takes its time (202); confirm the charge later, or wait for its order to be paid.
+    /// The bank is still processing it (202); confirm the charge later, or wait for its order to be
+    /// paid.
     Processing(ProcessingOut),
 }
 
 /// A charge that was paid.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PaidOut {
-    /// `paid`.
+    /// Always `paid`.
     status: &'static str,
-    /// True.
+    /// Always true.
     ok: bool,
-    /// What the pack brought.
+    /// The credits granted.
     credits: i64,
-    /// What may be spent now.
+    /// The balance now.
     balance: i64,
     /// The order that was paid.
     #[schema(value_type = String)]
     order_id: OrderId,
 }
 
-/// A charge that waits for the customer, with what a browser needs to go on with it.
+/// A charge that waits for the customer, with what a browser needs to continue.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ActionOut {
-    /// `requires_action`.
+    /// Always `requires_action`.
     status: &'static str,
-    /// True.
+    /// Always true.
     requires_action: bool,
     /// For the processor's script in the customer's browser.
     client_secret: String,
-    /// The card that pays, for the same script.
+    /// The card to charge, for the same script.
     payment_method_id: Option<String>,
-    /// What to confirm.
+    /// The id to confirm.
     pi_id: String,
-    /// The order that is to be paid.
+    /// The order to be paid.
     #[schema(value_type = String)]
     order_id: OrderId,
-    /// What the processor's script is started with.
+    /// The key with which the processor's script is started.
     publishable_key: Option<String>,
-    /// Where that script is.
+    /// The address of that script.
     js_url: Option<String>,
-    /// When the charge is cancelled if it has not been confirmed.
+    /// When the charge is cancelled, unless it is confirmed before.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
 }
@@ -79,15 +81,15 @@ struct ActionOut {
 /// A charge that waits for the bank.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ProcessingOut {
-    /// `processing`.
+    /// Always `processing`.
     status: &'static str,
-    /// False.
+    /// Always false.
     ok: bool,
-    /// True.
+    /// Always true.
     processing: bool,
-    /// What to confirm.
+    /// The id to confirm.
     pi_id: String,
-    /// The order that is to be paid.
+    /// The order to be paid.
     #[schema(value_type = String)]
     order_id: OrderId,
 }
@@ -112,7 +114,7 @@ fn shown(api: &ApiState, charge: PackCharge) -> Response {
     let is_final = matches!(out, ChargeOut::Paid(_));
     let mut response = (status, axum::Json(out)).into_response();
     if !is_final {
-        // A client secret is not stored, and whoever asks again hears how the payment stands by then.
+        // A client secret is not stored, and a repetition must see the payment's current state.
         response.extensions_mut().insert(NotKept);
     }
     response
@@ -133,12 +135,13 @@ fn waiting(api: &ApiState, order_id: OrderId, action: RequiredAction) -> ActionO
     }
 }
 
-/// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is continued.
+/// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is
+/// continued.
 #[utoipa::path(
     post, path = "/v1/billing/charge", tag = "billing", request_body = PackChoice,
     responses(
         (status = 200, body = ChargeOut),
-        (status = 202, body = ProcessingOut, description = "the bank takes its time"),
+        (status = 202, body = ProcessingOut, description = "the bank is still processing the payment"),
     )
 )]
 async fn charge_card(
@@ -152,7 +155,7 @@ async fn charge_card(
     Ok(shown(&api, charge))
 }
 
-/// A charge that the customer authenticated.
+/// A charge that the customer has authenticated.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Confirmation {
@@ -163,13 +166,14 @@ pub(super) struct Confirmation {
 
 impl RequestBody for Confirmation {}
 
-/// Grants the credits of a charge that the customer has authenticated, if it is paid. A charge that still waits for the
-/// customer is 200 with `status: "requires_action"` and what the browser needs; one that was declined is 402.
+/// Grants the credits of a charge that the customer has authenticated, if it is paid. A charge that
+/// still waits for the customer returns 200 with `status: "requires_action"` and what the browser
+/// needs; a declined one returns 402.
 #[utoipa::path(
     post, path = "/v1/billing/confirm-charge", tag = "billing", request_body = Confirmation,
     responses(
         (status = 200, body = ChargeOut),
-        (status = 202, body = ProcessingOut, description = "the bank takes its time"),
+        (status = 202, body = ProcessingOut, description = "the bank is still processing the payment"),
     )
 )]
 async fn confirm_charge(

@@ -20,31 +20,31 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(begin_checkout))
 }
 
-/// What to buy. The price is the server's, and so are the pages that the customer comes back to.
+/// What to buy. The server sets the price and the pages to which the customer returns.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PackChoice {
-    /// One of `GET /v1/billing/plans`.
+    /// A pack of `GET /v1/billing/plans`.
     pub(super) pack_id: String,
 }
 
 impl RequestBody for PackChoice {}
 
-/// A page of the processor's.
+/// A page of the processor.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct CheckoutOut {
     /// Where to send the customer.
     url: String,
-    /// What the success page is given as `session_id`.
+    /// The `session_id` that the success page receives.
     session_id: String,
     #[schema(value_type = String)]
     order_id: OrderId,
-    /// Credits that are owed because of a refund or a dispute: the purchase pays them first.
+    /// Credits owed because of a refund or a dispute; the purchase pays them first.
     debt: i64,
 }
 
-/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the same page while the page is
-/// open.
+/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the
+/// same page while the page is open.
 #[utoipa::path(
     post, path = "/v1/billing/checkout", tag = "billing", request_body = PackChoice,
     responses(
@@ -62,6 +62,6 @@ async fn begin_checkout(
     let balance = store::usage::balance(&api.store, caller.customer).await?;
     let debt = balance.ok_or(ApiError::Failure(Failure::InvalidKey))?.debt.whole();
     let (url, session_id, order_id) = (begun.url, begun.session, begun.order);
-    // Whoever asks again must hear when the page has been closed.
+    // A repetition must notice when the page has been closed.
     Ok((Extension(NotKept), axum::Json(CheckoutOut { url, session_id, order_id, debt })))
 }

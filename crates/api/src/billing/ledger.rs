@@ -31,19 +31,20 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct LedgerParams {
-    /// Lines of a page: 1 to 500.
+    /// The number of lines: 1 to 500.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
     /// Only lines of this kind.
     #[param(schema_with = words::ledger_kind)]
     kind: Option<String>,
-    /// Only lines older than this one; `next_before` of a page gives the next one.
+    /// Only lines older than this one; pass the `next_before` of a page to get the next one.
     #[param(value_type = Option<String>, format = "ledger-line")]
     before: Option<LedgerLine>,
-    /// Whose ledger: the customer's (the default), or what one key was charged. A limited key sees its own charges.
+    /// Whose ledger: the customer's (the default), or the charges of one key. A limited key sees
+    /// its own charges.
     #[param(schema_with = usage_scope::described)]
     scope: Option<UsageScope>,
-    /// Only what this key was charged.
+    /// Only the charges of this key.
     #[param(value_type = Option<String>, format = "key-id")]
     key_id: Option<KeyId>,
 }
@@ -53,14 +54,14 @@ impl RequestQuery for LedgerParams {}
 /// A page of the ledger, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct LedgerPage {
-    /// Whose ledger this is. With `key` it holds what the key was charged, and nothing that came in.
+    /// Whose ledger this is. With `key` it contains the key's charges and no grants.
     #[schema(schema_with = usage_scope::described)]
     scope: UsageScope,
     /// The key, with the scope `key`.
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
     entries: Vec<EntryOut>,
-    /// What to pass as `before` for the next page; null on the last one.
+    /// The `before` for the next page; null on the last one.
     #[schema(value_type = Option<String>)]
     next_before: Option<LedgerLine>,
 }
@@ -68,29 +69,30 @@ struct LedgerPage {
 /// One change of the balance.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct EntryOut {
-    /// Null for `usage` and `export`, which sum up what was charged between two entries, day by day (UTC).
+    /// Null for `usage` and `export`, which sum up the charges between two entries, day by day
+    /// (UTC).
     #[schema(value_type = Option<String>)]
     entry_id: Option<EntryId>,
-    /// When. `usage` and `export` stand where they end: before the next entry, or at the end of their day, today's at this
-    /// moment.
+    /// When. `usage` and `export` are placed at their end: before the next entry, or at the end of
+    /// their day (for today, at this moment).
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     #[schema(schema_with = words::ledger_kind)]
     kind: String,
-    /// Added when positive, taken when negative.
+    /// Credits added if positive, removed if negative.
     amount: i64,
     /// The balance after it. Null with the scope `key`: keys have no balance.
     balance_after: Option<i64>,
-    /// What was owed after it. Null with the scope `key`.
+    /// The debt after it. Null with the scope `key`.
     debt_after: Option<i64>,
-    /// The lot that an entry is about (`lots` in `GET /v1/billing`); null for `usage` and `export`.
+    /// The entry's lot (`lots` in `GET /v1/billing`); null for `usage` and `export`.
     #[schema(value_type = Option<String>)]
     lot_id: Option<LotId>,
     /// What it belongs to, such as an order; for `usage` and `export` the day.
     reference: Option<String>,
 }
 
-/// Lines as they are shown; the day that runs has not ended yet.
+/// Lines as they are shown; the current day ends at `now`.
 pub(super) fn shown(entries: Vec<LedgerEntry>, now: Timestamp) -> Vec<EntryOut> {
     let line = |entry: LedgerEntry| {
         let (entry_id, at) = match entry.line {
@@ -111,8 +113,8 @@ pub(super) fn shown(entries: Vec<LedgerEntry>, now: Timestamp) -> Vec<EntryOut> 
     entries.into_iter().map(line).collect()
 }
 
-/// Lists everything that changed the balance, newest first, each line with the balance after it: entries, and between them
-/// what calls and what exports were charged, a line each for every UTC day.
+/// Lists everything that changed the balance, newest first, each line with the balance after it:
+/// entries, and between them the charges of calls and of exports, one line each for every UTC day.
 #[utoipa::path(
     get, path = "/v1/billing/ledger", tag = "billing", params(LedgerParams),
     responses((status = 200, body = LedgerPage))
@@ -125,7 +127,7 @@ async fn list_ledger(
     let wanted = Wanted { scope: params.scope, key_id: params.key_id };
     let of = wanted.by(&api, &caller, UsageScope::Customer).await?;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    // One more shows whether there is a next page.
+    // One more, to see whether there is a next page.
     let now = api.clock.now();
     let (kind, before) = (params.kind.as_deref(), params.before);
     let query = LedgerQuery { of, kind, before, limit: limit + 1, now };

@@ -1,7 +1,8 @@
 //! Billing: the balance and the ledger, what can be bought, and how it is paid.
 //!
-//! A handler unpacks, calls one flow of `billing` and answers. What costs money or decides about it takes full scope
-//! and no limited key: whoever may spend a budget may not fill the purse.
+//! A handler unpacks the request, calls one flow of `billing` and responds. Requests that cost
+//! money or decide about it need full scope and are refused to limited keys: a key with a budget
+//! must not be able to buy credits.
 
 mod autotopup;
 mod card;
@@ -21,7 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::ApiState;
 
-/// Every route below `/v1/billing` but those of usage.
+/// Every route below `/v1/billing` except those of usage.
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .merge(overview::router())

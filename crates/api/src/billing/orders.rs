@@ -1,4 +1,4 @@
-//! What a customer bought, or tried to.
+//! Orders: what a customer bought, or tried to buy.
 
 use axum::extract::State;
 use domain::id::OrderId;
@@ -26,10 +26,10 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct OrderParams {
-    /// Orders of a page: 1 to 500.
+    /// The number of orders: 1 to 500.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Only orders older than this one; `next_before` of a page gives the next one.
+    /// Only orders older than this one; pass the `next_before` of a page to get the next one.
     #[param(value_type = Option<String>, format = "order-id")]
     before: Option<OrderId>,
 }
@@ -40,7 +40,7 @@ impl RequestQuery for OrderParams {}
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Orders {
     orders: Vec<OrderOut>,
-    /// What to pass as `before` for the next page; absent on the last one.
+    /// The `before` for the next page; absent on the last one.
     #[schema(value_type = Option<String>)]
     next_before: Option<OrderId>,
 }
@@ -51,17 +51,17 @@ struct OrderOut {
     #[schema(value_type = String)]
     order_id: OrderId,
     pack_id: String,
-    /// How many of the pack: auto top-up buys as many at once as the threshold needs.
+    /// The number of packs: automatic top-up buys as many together as the threshold needs.
     packs: i64,
-    /// The credits of all of them.
+    /// The credits of all packs.
     credits: i64,
-    /// What all of them cost, before discounts and tax.
+    /// The price of all packs, before discounts and tax.
     amount_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: String,
     #[schema(schema_with = words::order_state)]
     status: OrderState,
-    /// How it is paid: on a page, with one click, or by auto top-up.
+    /// How it is paid: on the processor's page, with one click, or by automatic top-up.
     #[schema(schema_with = words::order_channel)]
     channel: OrderChannel,
     #[schema(value_type = String, format = DateTime)]
@@ -103,7 +103,7 @@ async fn list_orders(
 ) -> Result<axum::Json<Orders>, ApiError> {
     caller.refuse_limited()?;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    // One more shows whether there is a next page.
+    // One more, to see whether there is a next page.
     let query = OrderQuery { customer: caller.customer, before: params.before, limit: limit + 1 };
     let mut found = orders::list(&api.store, &query).await?;
     let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);

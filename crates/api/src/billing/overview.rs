@@ -1,4 +1,4 @@
-//! The balance, what was spent, and the ledger at a glance.
+//! The balance, the credits spent, and the latest lines of the ledger.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,19 +22,20 @@ use super::ledger::{self, EntryOut};
 use crate::ApiState;
 use crate::usage_scope::{self, UsageScope, Wanted};
 
-/// Entries that the overview shows.
+/// The number of ledger lines in the overview.
 const ENTRIES: i64 = 50;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(get_billing))
 }
 
-/// Whose spending is shown.
+/// Whose spending to show.
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct BillingQuery {
-    /// Whose `spend` and `ledger`: those of the customer (the default), or of one key. A limited key sees its own.
+    /// Whose `spend` and `ledger`: the customer's (the default), or those of one key. A limited key
+    /// sees its own.
     #[param(schema_with = usage_scope::described)]
     scope: Option<UsageScope>,
     /// Only those of this key.
@@ -44,54 +45,56 @@ struct BillingQuery {
 
 impl RequestQuery for BillingQuery {}
 
-/// A customer's credits at a glance.
+/// An overview of a customer's credits.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Billing {
-    /// Whose `spend` and `ledger` these are. `balance` and `held` are always the customer's: keys spend from one balance.
+    /// Whose `spend` and `ledger` these are. `balance` and `held` are always the customer's: all
+    /// keys spend from one balance.
     #[schema(schema_with = usage_scope::described)]
     scope: UsageScope,
     /// The key, with the scope `key`.
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
-    /// What may still be spent.
+    /// The credits that can still be spent.
     balance: i64,
-    /// What running calls and exports have set aside.
+    /// The credits held for running calls and exports.
     held: i64,
-    /// Credits that a refund or a dispute took back after they had been spent. The next credits pay it first; until then calls
-    /// are refused with 402. More than 0 only while `balance` is 0.
+    /// Credits that a refund or dispute took back after they had been spent. The next credits pay
+    /// it first; until then calls are refused with 402. Greater than 0 only while `balance` is 0.
     debt: i64,
-    /// What `balance` is made of, in the order in which it is spent: what expires soonest first, what does not expire last.
+    /// The lots that make up `balance`, in the order of spending: those that expire soonest first,
+    /// those that do not expire last.
     lots: Vec<LotOut>,
     spend: SpendOut,
-    /// The latest 50 lines of the ledger, newest first; `GET /v1/billing/ledger` has all.
+    /// The latest 50 lines of the ledger, newest first; `GET /v1/billing/ledger` has all of them.
     ledger: Vec<EntryOut>,
     trial: Trial,
-    /// The subscription; none without a plan.
+    /// The subscription; null without a plan.
     subscription: Option<SubscriptionOut>,
 }
 
-/// Credits that were granted together, and what became of them: `granted` = `left` + `spent` + `expired` + `taken`.
+/// Credits that were granted together: `granted` = `left` + `spent` + `expired` + `taken`.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct LotOut {
-    /// Its id, as the ledger's `lot_id`.
+    /// The id of the lot, which the ledger calls `lot_id`.
     #[schema(value_type = String)]
     lot_id: LotId,
-    /// What they were granted for.
+    /// Why they were granted.
     #[schema(schema_with = crate::words::lot_source)]
     source: LotSource,
-    /// What they belong to, such as the order or the plan; null where there is nothing.
+    /// What they belong to, such as an order or a plan; null if nothing.
     reference: Option<String>,
-    /// All that was granted.
+    /// The credits granted.
     granted: i64,
-    /// What can still be spent.
+    /// The credits that can still be spent.
     left: i64,
-    /// What calls and exports were charged of it, or have set aside.
+    /// The credits that calls and exports were charged or hold.
     spent: i64,
-    /// What was not spent in time.
+    /// The credits that expired.
     expired: i64,
-    /// What was taken back with its money.
+    /// The credits that were taken back with their payment.
     taken: i64,
-    /// When what is left of it expires; null if it does not.
+    /// When the rest expires; null if it does not.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
     /// When they were granted.
@@ -131,7 +134,8 @@ struct Trial {
     /// `none`, `pending` or `granted`.
     #[schema(schema_with = crate::words::trial_state)]
     state: TrialState,
-    /// Credits that the trial brought, or that confirming the email address brings; 0 without a trial.
+    /// Credits that the trial granted, or that confirming the email address grants; 0 without a
+    /// trial.
     credits: i64,
 }
 
@@ -144,7 +148,8 @@ struct SubscriptionOut {
     status: SubscriptionStatus,
 }
 
-/// Shows the balance, what was spent, and the latest changes. A limited key is shown what it was charged itself.
+/// Shows the balance, the credits spent, and the latest changes. A limited key sees its own
+/// charges.
 #[utoipa::path(
     get, path = "/v1/billing", tag = "billing", params(BillingQuery),
     responses((status = 200, body = Billing))
@@ -183,7 +188,7 @@ async fn get_billing(
     }))
 }
 
-/// The plan of a subscription that is not over.
+/// The plan of a subscription that has not ended.
 async fn subscription(
     api: &ApiState,
     customer: CustomerId,

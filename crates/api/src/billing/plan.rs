@@ -1,4 +1,4 @@
-//! The plan of a subscription: another one, and what it would cost.
+//! The plan of a subscription: changing it, and previewing the cost.
 
 use axum::extract::State;
 use billing::changes;
@@ -23,33 +23,37 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(change_plan)).routes(routes!(preview_plan))
 }
 
-/// Another plan.
+/// The new plan.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanIn {
-    /// One of `GET /v1/billing/subscriptions/plans`, or the paid plan, which takes a pending change back.
+    /// A plan of `GET /v1/billing/subscriptions/plans`, or the paid plan, which withdraws a pending
+    /// change.
     plan_id: String,
 }
 
 impl RequestBody for PlanIn {}
 
-/// The subscription after a change of its plan, and what the change cost and brought.
+/// The subscription after a change of its plan, and what the change cost and granted.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PlanChanged {
     #[serde(flatten)]
     subscription: SubscriptionState,
-    /// What was charged now, in cents, with tax; null while that is not known.
+    /// The amount charged now, in cents, with tax; null while it is unknown.
     charged_cents: Option<i64>,
-    /// The invoice that was paid; null where nothing was charged.
+    /// The invoice that was paid; null if nothing was charged.
     invoice_id: Option<String>,
-    /// The credits that the change brought; null while that is not known. They are granted when the payment is known.
+    /// The credits granted by the change; null while that is unknown. They are granted once the
+    /// payment is confirmed.
     credits_granted: Option<i64>,
 }
 
-/// Changes the plan. A plan whose price and credits are at least those of the paid one is an upgrade: the difference for the
-/// rest of the period is charged immediately, its credits for the rest come with it, and declined it changes nothing. Any
-/// other plan takes effect at the end of the period: it is shown as `next_plan`, moves no money, and is taken back by
-/// choosing the paid plan. The billing date stays, and so does the end of a subscription that is canceled.
+/// Changes the plan. A plan whose price and credits are at least those of the paid one is an
+/// upgrade: the difference for the rest of the period is charged immediately, and its credits for
+/// the rest are granted; if the charge is declined, nothing changes. Any other plan takes effect at
+/// the end of the period: it is shown as `next_plan`, moves no money, and is withdrawn by choosing
+/// the paid plan. The billing date stays the same, and so does the end of a subscription that is
+/// canceled.
 #[utoipa::path(
     post, path = "/v1/billing/subscription/plan", tag = "billing", request_body = PlanIn,
     responses(
@@ -78,46 +82,48 @@ async fn change_plan(
     }))
 }
 
-/// A change of the plan that is not made.
+/// The change of plan to preview.
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct PlanQuery {
-    /// One of `GET /v1/billing/subscriptions/plans`, or the paid plan.
+    /// A plan of `GET /v1/billing/subscriptions/plans`, or the paid plan.
     plan_id: String,
 }
 
 impl RequestQuery for PlanQuery {}
 
-/// What a change of the plan would cost and bring, as the payment processor computes it.
+/// What a change of the plan would cost and grant, as computed by the payment processor.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PlanPreview {
     plan_id: String,
-    /// When the plan would count: now, or at the end of the period.
+    /// When the plan would take effect: now, or at the end of the period.
     #[schema(value_type = String, format = DateTime)]
     effective_at: Timestamp,
     /// What would be charged now, in cents, with tax and after credit.
     charged_now_cents: i64,
-    /// What the unused time of the paid plan takes off, in cents; `charged_now_cents` is without it.
+    /// The credit for the unused time of the paid plan, in cents; it is already subtracted from
+    /// `charged_now_cents`.
     credited_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
-    /// The credits that would come now.
+    /// The credits that would be granted now.
     credits_granted: i64,
-    /// Accounts that would become inactive when the plan counts.
+    /// Accounts that would become inactive when the plan takes effect.
     over_limit: Vec<OverLimitAccount>,
     /// The billing date; a change does not move it.
     #[schema(value_type = Option<String>, format = DateTime)]
     period_end: Option<Timestamp>,
-    /// The instant from which the rest of the period is counted.
+    /// The time from which the rest of the period is counted.
     #[schema(value_type = String, format = DateTime)]
     proration_date: Timestamp,
-    /// The same change costs this until then.
+    /// Until then, the same change costs this.
     #[schema(value_type = String, format = DateTime)]
     holds_until: Timestamp,
 }
 
-/// Previews what a change of the plan would cost and bring. Made within ten minutes, the change costs the same.
+/// Previews what a change of the plan would cost and grant. A change within ten minutes costs the
+/// same.
 #[utoipa::path(
     get, path = "/v1/billing/subscription/plan/preview", tag = "billing", params(PlanQuery),
     responses(
@@ -149,7 +155,7 @@ async fn preview_plan(
     }))
 }
 
-/// What a plan would bring and leave without a place.
+/// What a plan would grant, and the accounts that it has no slots for.
 struct Effects {
     credits_granted: i64,
     over_limit: Vec<OverLimitAccount>,

@@ -18,14 +18,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 pub(super) struct PackOut {
     pack_id: String,
     name: String,
-    /// What it costs, in cents.
+    /// The price, in cents.
     price_cents: i64,
-    /// Use `price_cents`: the same in dollars.
+    /// Use `price_cents`: the same amount in dollars.
     #[schema(deprecated)]
     price_usd: f64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
-    /// What it brings.
+    /// The credits that it grants.
     credits: i64,
 }
 
@@ -35,7 +35,7 @@ impl From<&Pack> for PackOut {
             pack_id: pack.id.clone(),
             name: pack.name.clone(),
             price_cents: pack.price_cents,
-            // The configuration takes eight digits at most.
+            // Prices have at most eight digits by configuration.
             price_usd: f64::from(i32::try_from(pack.price_cents).unwrap_or(i32::MAX)) / 100.0,
             currency: CURRENCY,
             credits: pack.credits,
@@ -47,11 +47,11 @@ impl From<&Pack> for PackOut {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Packs {
     packs: Vec<PackOut>,
-    /// Whether anything can be paid at this deployment.
+    /// Whether payments are possible on this deployment.
     processor_configured: bool,
 }
 
-/// The packs as callers see them.
+/// The packs, as callers see them.
 pub(super) fn packs(api: &ApiState) -> Vec<PackOut> {
     api.config.packs.iter().map(PackOut::from).collect()
 }

@@ -23,7 +23,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(preview_slots)).routes(routes!(preview_switch))
 }
 
-/// A change of slots that is not made.
+/// The change of slots to preview.
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -44,33 +44,33 @@ impl RequestQuery for PreviewQuery {
     }
 }
 
-/// What a change of slots would cost, as the payment processor computes it.
+/// What a change of slots would cost, as computed by the payment processor.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PreviewOut {
     #[schema(schema_with = words::platform)]
     platform: Platform,
-    /// Extra slots as they are.
+    /// The number of extra slots now.
     count_before: i64,
-    /// Extra slots as they would be.
+    /// The number of extra slots after the change.
     count: i64,
-    /// What would be charged at once, in cents.
+    /// What would be charged immediately, in cents.
     charged_now_cents: i64,
     /// What would be credited on the next invoice, in cents.
     credited_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
     /// The billing date; a change does not move it.
     #[schema(value_type = Option<String>, format = DateTime)]
     period_end: Option<Timestamp>,
-    /// The instant from which the rest of the period is counted.
+    /// The time from which the rest of the period is counted.
     #[schema(value_type = String, format = DateTime)]
     proration_date: Timestamp,
-    /// The same change costs this until then.
+    /// Until then, the same change costs this.
     #[schema(value_type = String, format = DateTime)]
     holds_until: Timestamp,
 }
 
-/// Previews what a change of slots would cost. Made within ten minutes, the change costs the same.
+/// Previews what a change of slots would cost. A change within ten minutes costs the same.
 #[utoipa::path(
     get, path = "/v1/billing/slots/preview", tag = "billing", params(PreviewQuery),
     responses(
@@ -99,15 +99,15 @@ async fn preview_slots(
     }))
 }
 
-/// A switch of a slot that is not made.
+/// The switch of a slot to preview.
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SwitchQuery {
-    /// The platform that would have one less.
+    /// The platform that would have one slot fewer.
     #[param(schema_with = words::platform)]
     from: Platform,
-    /// The platform that would have one more.
+    /// The platform that would have one slot more.
     #[param(schema_with = words::platform)]
     to: Platform,
 }
@@ -120,35 +120,36 @@ impl RequestQuery for SwitchQuery {
             }
         }
         if fields.text("from").is_some() && fields.text("from") == fields.text("to") {
-            let message = "must be another platform than `from`";
+            let message = "must be a different platform than `from`";
             problems.query("to", FieldErrorKind::NotAllowed, message);
         }
     }
 }
 
-/// What a switch of a slot would cost, as the payment processor computes it.
+/// What a switch of a slot would cost, as computed by the payment processor.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SwitchPreview {
     #[schema(schema_with = words::platform)]
     from: Platform,
     #[schema(schema_with = words::platform)]
     to: Platform,
-    /// The difference that would be on the next invoice, in cents; negative: a credit. Nothing is charged now.
+    /// The difference that would be on the next invoice, in cents; negative for a credit. Nothing
+    /// is charged now.
     next_invoice_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
     /// The billing date; a change does not move it.
     #[schema(value_type = Option<String>, format = DateTime)]
     period_end: Option<Timestamp>,
-    /// The instant from which the rest of the period is counted.
+    /// The time from which the rest of the period is counted.
     #[schema(value_type = String, format = DateTime)]
     proration_date: Timestamp,
-    /// The same switch costs this until then.
+    /// Until then, the same switch costs this.
     #[schema(value_type = String, format = DateTime)]
     holds_until: Timestamp,
 }
 
-/// Previews what switching a slot would cost. Made within ten minutes, the switch costs the same.
+/// Previews what switching a slot would cost. A switch within ten minutes costs the same.
 #[utoipa::path(
     get, path = "/v1/billing/slots/switch/preview", tag = "billing", params(SwitchQuery),
     responses(

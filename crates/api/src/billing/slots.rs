@@ -1,4 +1,5 @@
-//! Slots: how many accounts may be in use on each platform, and extra ones bought, given back and moved.
+//! Slots: how many accounts may be active on each platform, and buying, giving up and moving extra
+//! ones.
 
 use axum::extract::State;
 use billing::decide::{ChangeRequest, Target};
@@ -35,36 +36,37 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Slots {
     slots: Vec<SlotOut>,
-    /// A change that is under way; null when there is none.
+    /// A change in progress; null if there is none.
     change: Option<ChangeOut>,
 }
 
-/// The slots of one platform. An account in use takes one.
+/// The slots of one platform. Each active account uses one.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SlotOut {
     #[schema(schema_with = words::platform)]
     platform: Platform,
-    /// What an extra slot costs each `interval`, in cents; null where none is sold.
+    /// The price of an extra slot per `interval`, in cents; null if none is sold.
     price_cents: Option<i64>,
-    /// `usd`; null where none is sold.
+    /// Always `usd`; null if none is sold.
     currency: Option<&'static str>,
-    /// `month`; null where none is sold.
+    /// Always `month`; null if none is sold.
     interval: Option<&'static str>,
-    /// Extra slots of the subscription.
+    /// The extra slots of the subscription.
     count: i64,
-    /// What the plan adds.
+    /// The slots included in the plan.
     included: i64,
-    /// How many accounts may be in use: `free_allowance` + `included` + `count`, less what is being given up.
+    /// How many accounts may be active: `free_allowance` + `included` + `count`, minus slots being
+    /// given up.
     limit: i64,
-    /// Accounts that are connected, in use or inactive.
+    /// Connected accounts, active or inactive.
     connected: i64,
-    /// Accounts in use; never more than `limit`.
+    /// Active accounts; never more than `limit`.
     active: i64,
-    /// What every customer has for good.
+    /// The slots that every customer has.
     free_allowance: i64,
 }
 
-/// A change whose end is not known yet.
+/// A change whose outcome is not known yet.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ChangeOut {
     #[schema(value_type = String)]
@@ -77,13 +79,13 @@ struct ChangeOut {
     items: Vec<ChangeItemOut>,
 }
 
-/// What it changes.
+/// One part of a change.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ChangeItemOut {
     /// The platform of the slots; null for the plan.
     #[schema(value_type = Option<String>)]
     platform: Option<Platform>,
-    /// The plan from then on; null for slots.
+    /// The plan after the change; null for slots.
     plan_id: Option<String>,
     count_before: i64,
     count_after: i64,
@@ -139,9 +141,9 @@ async fn slots(api: &ApiState, customer: CustomerId) -> Result<axum::Json<Slots>
 struct SlotsChanged {
     #[serde(flatten)]
     slots: Slots,
-    /// What was charged now, in cents, with tax; null while that is not known.
+    /// The amount charged now, in cents, with tax; null while it is unknown.
     charged_cents: Option<i64>,
-    /// The invoice that was paid; null where nothing was charged.
+    /// The invoice that was paid; null if nothing was charged.
     invoice_id: Option<String>,
 }
 
@@ -172,7 +174,7 @@ async fn get_slots(
     slots(&api, caller.customer).await
 }
 
-/// How many extra slots there are to be.
+/// The number of extra slots to set.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SlotsIn {
@@ -182,7 +184,7 @@ struct SlotsIn {
     /// The exact number of extra slots, 0 to 1,000.
     #[schema(minimum = 0, maximum = 1000)]
     count: i64,
-    /// An inactive account of the platform that is to become active before others.
+    /// An inactive account of the platform that should become active before others.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     creator_id: Option<CreatorId>,
 }
@@ -193,9 +195,10 @@ impl RequestBody for SlotsIn {
     }
 }
 
-/// Sets the number of extra slots on a platform. Additional slots are charged immediately to the saved card for the rest
-/// of the period, and count only once they are paid; removed slots are credited on the next invoice. The billing date
-/// stays. Accounts that now have a slot become active immediately. Setting the current number changes nothing.
+/// Sets the number of extra slots on a platform. Additional slots are charged immediately to the
+/// saved card for the rest of the period, and count only once they are paid; removed slots are
+/// credited on the next invoice. The billing date stays the same. Accounts that now have a slot
+/// become active immediately. Setting the current number changes nothing.
 #[utoipa::path(
     post, path = "/v1/billing/slots", tag = "billing", request_body = SlotsIn,
     responses(
@@ -219,17 +222,17 @@ async fn set_slots(
     changed(&api, wish).await
 }
 
-/// Which extra slot is to be moved.
+/// The extra slot to move.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchIn {
-    /// The platform that has one less afterwards.
+    /// The platform that has one slot fewer afterwards.
     #[schema(schema_with = words::platform)]
     from: Platform,
-    /// The platform that has one more afterwards.
+    /// The platform that has one slot more afterwards.
     #[schema(schema_with = words::platform)]
     to: Platform,
-    /// An inactive account of `to` that is to become active before others.
+    /// An inactive account of `to` that should become active before others.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     creator_id: Option<CreatorId>,
 }
@@ -239,14 +242,14 @@ impl RequestBody for SwitchIn {
         check_sold(fields, "from", problems);
         check_sold(fields, "to", problems);
         if fields.text("from").is_some() && fields.text("from") == fields.text("to") {
-            let message = "must be another platform than `from`";
+            let message = "must be a different platform than `from`";
             problems.body("to", FieldErrorKind::NotAllowed, message);
         }
     }
 }
 
-/// Moves one extra slot from one platform to the other, in one change of the subscription. Only the difference between
-/// the two prices is on the next invoice; nothing is charged at once.
+/// Moves one extra slot from one platform to the other, in one change of the subscription. The
+/// difference between the two prices is on the next invoice; nothing is charged immediately.
 #[utoipa::path(
     post, path = "/v1/billing/slots/switch", tag = "billing", request_body = SwitchIn,
     responses(
@@ -270,7 +273,7 @@ async fn switch_slot(
     changed(&api, wish).await.map_err(|error| unknown_switch(change, error))
 }
 
-/// Without an `Idempotency-Key` a switch cannot be recognized when it is repeated.
+/// Without an `Idempotency-Key`, a repeated switch cannot be recognized.
 fn unknown_switch(change: Option<ChangeId>, error: ApiError) -> ApiError {
     match error {
         ApiError::Failure(Failure::Payment(PaymentProblem::ChangeUnknown(cause)))
@@ -282,24 +285,24 @@ fn unknown_switch(change: Option<ChangeId>, error: ApiError) -> ApiError {
     }
 }
 
-/// Extra slots are sold for some platforms only. Where they are not, the message that says so.
+/// The message for platforms that sell no extra slots; `None` for those that do.
 pub(super) fn not_sold(platform: Platform) -> Option<String> {
     if platform.sells_slots() {
         return None;
     }
     let sold = Platform::all().into_iter().filter(|other| other.sells_slots());
     let names: Vec<_> = sold.map(|other| other.as_str()).collect();
-    Some(format!("must be {}: extra slots are sold for them only", names.join(" or ")))
+    Some(format!("must be {}: extra slots are sold only for these", names.join(" or ")))
 }
 
-/// Adds a problem with a field of the body that names a platform without extra slots.
+/// Reports a field of the body that names a platform without extra slots.
 fn check_sold(fields: &GoodFields<'_>, field: &str, problems: &mut FieldProblems) {
     if let Some(message) = fields.parsed(field).and_then(not_sold) {
         problems.body(field, FieldErrorKind::NotAllowed, message);
     }
 }
 
-/// The account that is named must be the customer's, and on the platform that gets the slot.
+/// The named account must be the customer's, and on the platform that gets the slot.
 async fn check_creator(
     api: &ApiState,
     caller: &Caller,

@@ -1,4 +1,5 @@
-//! The subscription: what is offered, what a customer has, and the pages on which it is bought and looked after.
+//! The subscription: what is offered, what a customer has, and the pages on which it is bought and
+//! managed.
 
 use std::collections::BTreeMap;
 
@@ -39,38 +40,38 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SubscriptionPlans {
     bundles: Vec<PlanOut>,
-    /// What one more account costs each month, for each platform that sells them.
+    /// The monthly price of one more account, for each platform that sells them.
     slot_addon: Vec<SlotPriceOut>,
-    /// False where nothing can be paid.
+    /// Whether payments are possible on this deployment.
     processor_configured: bool,
 }
 
-/// A plan: credits for each paid month, and accounts on top of those that everybody has.
+/// A plan: credits for each paid month, and accounts in addition to those that every customer has.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct PlanOut {
     plan_id: String,
     name: String,
     price_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
-    /// `month`.
+    /// Always `month`.
     interval: &'static str,
     monthly_credits: i64,
-    /// Accounts that the plan adds, for each platform.
+    /// The accounts that the plan adds, by platform.
     #[schema(value_type = BTreeMap<String, i64>)]
     platforms: BTreeMap<Platform, i64>,
 }
 
-/// What an extra slot costs.
+/// The price of an extra slot.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SlotPriceOut {
     #[schema(schema_with = words::platform)]
     platform: Platform,
-    /// For each `interval`.
+    /// The price per `interval`.
     price_cents: i64,
-    /// `usd`.
+    /// Always `usd`.
     currency: &'static str,
-    /// `month`.
+    /// Always `month`.
     interval: &'static str,
 }
 
@@ -90,7 +91,7 @@ impl From<&Plan> for PlanOut {
 }
 
 impl PlanOut {
-    /// A version as it was sold. A plan that is no longer configured has its id as its name.
+    /// A version as it was sold. If the plan is no longer configured, its id is used as its name.
     fn of_version(api: &ApiState, version: &PlanVersion) -> Self {
         let accounts = |platform: Platform| (platform, version.accounts.on(platform));
         let mut configured = api.config.plans.iter();
@@ -132,9 +133,9 @@ async fn list_subscription_plans(
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SubscribeIn {
-    /// One of `GET /v1/billing/subscriptions/plans`.
+    /// A plan of `GET /v1/billing/subscriptions/plans`.
     plan_id: String,
-    /// Extra slots from the beginning, for `platform_alpha` and `platform_beta`.
+    /// Extra slots from the start, for `platform_alpha` and `platform_beta`.
     #[serde(default)]
     #[schema(schema_with = words::extra_slots)]
     slots: BTreeMap<Platform, i64>,
@@ -142,17 +143,18 @@ struct SubscribeIn {
 
 impl RequestBody for SubscribeIn {}
 
-/// A page of the processor's.
+/// A page of the processor.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct SubscribeOut {
     /// Where to send the customer.
     url: String,
-    /// What the success page is given as `session_id`.
+    /// The `session_id` that the success page receives.
     session_id: String,
 }
 
-/// Opens the processor's page for buying a plan. The same request returns the same page; another choice replaces it.
-/// Once it is paid, the accounts and the credits of the first month are available.
+/// Opens the processor's page for buying a plan. The same request returns the same page; another
+/// choice replaces it. Once it is paid, the accounts and the credits of the first month are
+/// available.
 #[utoipa::path(
     post, path = "/v1/billing/subscribe", tag = "billing", request_body = SubscribeIn,
     responses(
@@ -169,47 +171,48 @@ async fn subscribe(
     let page =
         subscribe::subscribe(&api.billing, caller.customer, &PlanChoice { plan, slots }).await?;
     let out = SubscribeOut { url: page.url, session_id: page.session };
-    // Whoever asks again must hear when the page has been closed.
+    // A repetition must notice when the page has been closed.
     Ok((Extension(NotKept), axum::Json(out)))
 }
 
-/// What a customer has.
+/// A customer's subscription.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct SubscriptionState {
     #[schema(schema_with = words::subscription_status)]
     status: SubscriptionStatus,
-    /// The plan that is paid until `current_period_end`, with the price and the credits that it was sold with; null without
-    /// one.
+    /// The plan that is paid until `current_period_end`, with the price and credits at which it was
+    /// sold; null without one.
     plan: Option<PlanOut>,
     /// Its id.
     plan_id: Option<String>,
     /// The plan that renews at `current_period_end`; null if the subscription ends then.
     next_plan: Option<PlanOut>,
-    /// Its id. Another one than `plan_id` is a pending change.
+    /// Its id. If it differs from `plan_id`, a change is pending.
     next_plan_id: Option<String>,
-    /// Accounts that may be in use, for each platform, with what everybody has.
+    /// The accounts that may be active, by platform, including those that every customer has.
     #[schema(value_type = BTreeMap<String, i64>)]
     entitlements: BTreeMap<Platform, i64>,
     /// The billing date.
     #[schema(value_type = Option<String>, format = DateTime)]
     current_period_end: Option<Timestamp>,
-    /// Whether it ends with its period.
+    /// Whether it ends at the end of its period.
     cancel_at_period_end: bool,
-    /// When it ends, where that is known.
+    /// When it ends, if known.
     #[schema(value_type = Option<String>, format = DateTime)]
     cancels_at: Option<Timestamp>,
-    /// Accounts that will become inactive at `current_period_end`, since what renews has no place for them.
+    /// Accounts that will become inactive at `current_period_end`, because the plan that renews has
+    /// no slots for them.
     over_limit: Vec<OverLimitAccount>,
-    /// Credits that may still be spent.
+    /// The credits that can still be spent.
     balance: i64,
-    /// Use `balance`: the same by an older name.
+    /// Use `balance`: the same value under an older name.
     #[schema(deprecated)]
     credit_balance: i64,
-    /// False where nothing can be paid.
+    /// Whether payments are possible on this deployment.
     processor_configured: bool,
 }
 
-/// An account of the customer's.
+/// An account of the customer.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct OverLimitAccount {
     #[schema(value_type = String)]
@@ -224,7 +227,7 @@ impl From<DisplacedAccount> for OverLimitAccount {
     }
 }
 
-/// Shows the plan that is paid, what it includes, and what renews when.
+/// Shows the plan that is paid for, what it includes, and what renews when.
 #[utoipa::path(
     get, path = "/v1/billing/subscription", tag = "billing",
     responses((status = 200, body = SubscriptionState))
@@ -273,10 +276,10 @@ pub(super) async fn state(
     })
 }
 
-/// What is from the end of the period on.
+/// The state after the end of the period.
 #[derive(Default)]
 struct Next {
-    /// None where it ends, or its price says nothing.
+    /// `None` if the subscription ends, or if the version of its price is unknown.
     version: Option<PlanVersion>,
     over_limit: Vec<DisplacedAccount>,
 }
@@ -301,15 +304,16 @@ async fn next(
     Ok(Next { version, over_limit })
 }
 
-/// A page of the processor's.
+/// A page of the processor.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PortalOut {
-    /// Where to send the customer: for one use, soon.
+    /// Where to send the customer soon; the address works once.
     url: String,
 }
 
-/// Opens the processor's portal, where cards and invoices are managed and a subscription is canceled. The plan is not changed
-/// there but with `POST /v1/billing/subscription/plan`, and slots with `POST /v1/billing/slots`.
+/// Opens the processor's portal, where cards and invoices are managed and a subscription is
+/// canceled. The plan is changed with `POST /v1/billing/subscription/plan` instead, and slots with
+/// `POST /v1/billing/slots`.
 #[utoipa::path(
     post, path = "/v1/billing/portal", tag = "billing",
     responses(
@@ -322,6 +326,6 @@ async fn open_portal(
     _: NoQuery,
 ) -> Result<(Extension<NotKept>, axum::Json<PortalOut>), ApiError> {
     let url = subscribe::portal(&api.billing, caller.customer).await?;
-    // The page is for one use: whoever asks again needs another.
+    // The page works once, so a repetition needs a new one.
     Ok((Extension(NotKept), axum::Json(PortalOut { url })))
 }

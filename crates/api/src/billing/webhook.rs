@@ -16,14 +16,15 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(receive_event))
 }
 
-/// An event was taken.
+/// An event was received.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Received {
-    /// True: it is written down, and acted on now or later.
+    /// Always true: the event is stored, and processed now or later.
     received: bool,
 }
 
-/// Receives an event of the payment processor. It is authenticated by its signature; a repeated event changes nothing.
+/// Receives an event of the payment processor. It is authenticated by its signature; a repeated
+/// event changes nothing.
 #[utoipa::path(
     post, path = "/v1/billing/webhook", tag = "billing",
     params(("Stripe-Signature" = String, Header, description = "`t=…,v1=…` over the body's bytes")),

@@ -1,4 +1,4 @@
-//! Columns: what datasets declare, and which of them an export is to have.
+//! Columns: those that datasets declare, and those that an export is limited to.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use failures::FieldProblem;
 use serde_json::Value;
 use web::fields::{FieldProblems, GoodFields};
 
-/// The most columns that a request chooses.
+/// The maximum number of columns in a request.
 pub(crate) const CHOSEN_MAX: usize = 200;
 
 /// A column of a dataset's files.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct ColumnOut {
-    /// The names of the members that lead to the field, with dots between them. A dot or a backslash inside a member's
-    /// name has a backslash before it.
+    /// The names of the members that lead to the field, separated by dots. A dot or backslash
+    /// within a name is preceded by a backslash.
     name: String,
     #[serde(rename = "type")]
     #[schema(schema_with = crate::words::column_type)]
@@ -35,7 +35,7 @@ impl From<&DatasetColumn> for ColumnOut {
     }
 }
 
-/// What the schema of `columns` cannot say: that each name is there once, and its length in bytes.
+/// What the schema of `columns` cannot check: that each name appears once, and its length in bytes.
 pub(super) fn check(fields: &GoodFields<'_>, problems: &mut FieldProblems) {
     let given = fields.value("columns").and_then(Value::as_array).into_iter().flatten();
     let mut names = HashSet::new();
@@ -47,7 +47,7 @@ pub(super) fn check(fields: &GoodFields<'_>, problems: &mut FieldProblems) {
         } else if names.insert(name) {
             continue;
         } else {
-            let message = "is in the list already: name each column once".to_owned();
+            let message = "is already in the list; name each column once".to_owned();
             (FieldErrorKind::Duplicate, message)
         };
         let mut problem = FieldProblem::new("body", "columns", kind, message);

@@ -1,4 +1,5 @@
-//! Asking for an export: everything is checked before any credits are held, and wrong fields cost nothing.
+//! Requesting an export: everything is checked before any credits are held, and invalid fields cost
+//! nothing.
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
@@ -36,43 +37,43 @@ use super::columns;
 use super::record::{ExportOut, Sight};
 use crate::ApiState;
 
-/// Words by which archives of media are asked for.
+/// Words by which media archives are requested.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
 
-/// An export to be made.
+/// An export to be created.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportIn {
-    /// One of the account's platform; `GET /v1/exports/datasets` lists them.
+    /// A dataset of the account's platform; `GET /v1/exports/datasets` lists them.
     #[schema(schema_with = crate::words::dataset)]
     dataset: DatasetName,
-    /// The form of the file; `csv` when absent.
+    /// The format of the file; `csv` when absent.
     #[schema(schema_with = crate::words::optional_export_format)]
     fmt: Option<ExportFormat>,
-    /// Whether the file begins with a byte order mark, by which some spreadsheets know that it is UTF-8. Only with `csv`;
-    /// false when absent.
+    /// Whether the file starts with a byte order mark, by which some spreadsheets recognize UTF-8.
+    /// Only with `csv`; false when absent.
     #[serde(default)]
     #[schema(default = false)]
     csv_bom: bool,
     #[schema(schema_with = crate::words::chosen_columns)]
     columns: Option<Vec<String>>,
-    /// The most rows of the file: 1 or more; as many as there are when absent.
+    /// The maximum number of rows in the file, at least 1; no maximum when absent.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     max_rows: Option<i64>,
-    /// What the dataset needs to know: `chat_id`, the fan's account id, for `chat_messages`.
+    /// Parameters of the dataset: `chat_id`, the fan's account id, for `chat_messages`.
     #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
     params: Option<serde_json::Map<String, serde_json::Value>>,
-    /// Rows from this UTC day, or this instant with its zone, on.
+    /// Only rows from this UTC day, or from this time (with its zone), onwards.
     #[schema(format = "date-or-date-time")]
     start_date: Option<String>,
-    /// Rows up to this UTC day, inclusive, or up to this instant with its zone, exclusive.
+    /// Only rows up to this UTC day (inclusive), or before this time (with its zone; exclusive).
     #[schema(format = "date-or-date-time")]
     end_date: Option<String>,
 }
 
 impl RequestBody for ExportIn {}
 
-/// The same, checked.
+/// The request, checked.
 struct Wish {
     dataset: DatasetName,
     format: ExportFormat,
@@ -84,16 +85,16 @@ struct Wish {
     end_date: Option<String>,
 }
 
-/// Requests an export of a list of the account. 10 credits are held, charged when the file is finished, and released if
-/// the export fails or is canceled before its first page.
+/// Requests an export of a list of the account. 10 credits are held, charged when the file is
+/// finished, and released if the export fails or is canceled before its first page.
 #[utoipa::path(
     post, path = "/v1/{account}/exports", tag = "exports", request_body = ExportIn,
     params(
         ("account" = String, Path, description = "its creator_id"),
-        ("Idempotency-Key" = Option<String>, Header, description = "the same request with the same key makes one export"),
+        ("Idempotency-Key" = Option<String>, Header, description = "repeating the request with the same key creates only one export"),
     ),
     responses(
-        (status = 201, description = "it waits for a worker", body = ExportOut,
+        (status = 201, description = "the export is waiting for a worker", body = ExportOut,
             headers(("Location" = String, description = "where the export is shown"))),
     )
 )]
@@ -105,8 +106,9 @@ pub(super) async fn create_export(State(api): State<ApiState>, request: Request)
     }
 }
 
-/// A refusal costs nothing, and keeps nothing for its `Idempotency-Key`: a repetition is looked at anew. What failed on
-/// our side may have been written down; then the key keeps a repetition from being a second export.
+/// A refusal costs nothing and stores nothing for its `Idempotency-Key`: a repetition is checked
+/// again. After a failure on our side the export may have been stored; then the key prevents a
+/// repetition from creating a second one.
 async fn refused(api: &ApiState, parts: &Parts, refusal: ApiError) -> Response {
     let customer =
         parts.extensions.get::<AuthenticatedCustomer>().map(|AuthenticatedCustomer(it)| *it);
@@ -196,7 +198,7 @@ async fn usable_account(
     }
 }
 
-/// What the account's platform offers of what is asked for; all problems are named.
+/// Checks the request against what the account's platform offers; all problems are reported.
 fn check(
     api: &ApiState,
     account: &Account,
@@ -234,7 +236,7 @@ fn check(
     Ok(())
 }
 
-/// What is asked for, once every field is good.
+/// The export to create, once every field is valid.
 fn wish(api: &ApiState, account: &Account, wanted: ExportIn) -> Result<Wish, ApiError> {
     let catalog = api.catalog.platform(account.platform);
     let dataset = catalog.dataset(wanted.dataset);
@@ -265,7 +267,7 @@ fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
     if missing.is_empty() { Ok(()) } else { Err(ApiError::Failure(Failure::MissingScope(missing))) }
 }
 
-/// The parameters that the dataset takes, and no others.
+/// Checks that the dataset's parameters are present, and no others.
 fn check_params(
     dataset: &Dataset,
     given: &serde_json::Map<String, serde_json::Value>,
@@ -297,7 +299,7 @@ fn check_params(
     }
 }
 
-/// An account id, sent as a text or as a number.
+/// An account id, sent as a string or as a number.
 fn chat_id(value: &serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(text) => Some(text.clone()),
@@ -306,7 +308,7 @@ fn chat_id(value: &serde_json::Value) -> Option<String> {
     }
 }
 
-/// The parameters as they are kept.
+/// The parameters as they are stored.
 fn kept_params(given: &serde_json::Map<String, serde_json::Value>) -> String {
     match given.get("chat_id").and_then(chat_id) {
         Some(id) => serde_json::json!({ "chat_id": id }).to_string(),
@@ -344,7 +346,7 @@ fn new_export(
     })
 }
 
-/// What the export will be once it is written down.
+/// The export as it will be once it is stored.
 fn as_created(new: &NewExport) -> Export {
     Export {
         id: new.id,
@@ -380,14 +382,16 @@ fn as_created(new: &NewExport) -> Export {
 }
 
 async fn whole(record: Response) -> Result<Bytes, ApiError> {
-    // The record is in memory and a few hundred bytes long.
+    // The record is in memory, and a few hundred bytes long.
     let read = axum::body::to_bytes(record.into_body(), usize::MAX).await;
     read.map_err(|error| {
-        ApiError::Failure(Failure::Internal(format!("a record could not be written: {error}")))
+        ApiError::Failure(Failure::Internal(format!(
+            "the body of a response could not be read: {error}"
+        )))
     })
 }
 
-/// The answer to what became of it.
+/// The response to a creation.
 fn answered(
     api: &ApiState,
     new: &NewExport,

@@ -1,4 +1,5 @@
-//! Datasets: which lists of which platform can be exported, in which formats, and with which parameters.
+//! Datasets: which lists of which platform can be exported, in which formats, and with which
+//! parameters.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ impl RequestQuery for DatasetParams {}
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Datasets {
     datasets: Vec<DatasetOut>,
-    /// By platform, why there are no archives of media: `unavailable`, `disabled` or `not_offered`.
+    /// Why there are no media archives, by platform: `unavailable`, `disabled` or `not_offered`.
     media_archive: BTreeMap<&'static str, &'static str>,
 }
 
@@ -49,17 +50,17 @@ struct DatasetOut {
     #[schema(schema_with = crate::words::dataset)]
     dataset: DatasetName,
     description: String,
-    /// What `fmt` may be.
+    /// The possible values of `fmt`.
     formats: Vec<&'static str>,
-    /// What `params` may hold.
+    /// The fields of `params`.
     params: Vec<ParameterOut>,
     fields: FieldsOut,
-    /// The columns of its files, in their order, also without rows. Files of rows with other fields have columns for these
-    /// behind them. Empty where an operator's catalogue declares none.
+    /// The columns of its files, in order, present even without rows. If rows have other fields,
+    /// columns for these follow. Empty if an operator's catalogue declares none.
     columns: Vec<ColumnOut>,
     /// OAuth scopes that the account's token needs (`platform_delta`).
     scopes: Vec<String>,
-    /// Why there is no archive of media.
+    /// Why there is no media archive.
     media_archive: &'static str,
 }
 
@@ -73,16 +74,16 @@ struct ParameterOut {
     description: &'static str,
 }
 
-/// Where a row has what every row has, as JSON pointers.
+/// The fields that every row has, as JSON pointers.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct FieldsOut {
-    /// What tells rows apart.
+    /// The field that identifies a row.
     id: String,
-    /// What `start_date` and `end_date` are compared with.
+    /// The field that `start_date` and `end_date` are compared with.
     time: String,
     /// `rfc3339`, `unix_seconds` or `unix_millis`.
     time_unit: &'static str,
-    /// Whether rows without a time are usual; none of them lies in a window.
+    /// Whether rows may lack a time; such rows are in no window.
     time_optional: bool,
 }
 

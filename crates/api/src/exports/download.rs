@@ -1,5 +1,5 @@
-//! The finished file: streamed to whoever has a key or a session, or a signed link. A storage that can be asked directly
-//! is pointed at.
+//! Downloading the finished file, with a key, a session or a signed link. If the storage can be
+//! reached directly, a link redirects there.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// The parameters of a signed link.
 const LINK_PARAMETERS: &[&str] = &["token", "exp", "signature"];
 
-/// What a signed link carries.
+/// The content of a signed link.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinkParams {
@@ -42,7 +42,7 @@ struct LinkParams {
     signature: String,
 }
 
-/// What of the file is asked for.
+/// The requested part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
     Whole,
@@ -50,9 +50,9 @@ enum Wanted {
     Part(Range<u64>),
 }
 
-/// Downloads the file of a completed export, with a key, a session, or a link that `GET /v1/exports/{job_id}` returned in
-/// the last five minutes. One range at a time; HEAD returns the headers alone. Where files are in object storage, a link
-/// redirects there.
+/// Downloads the file of a completed export, with a key, a session, or a link returned in the last
+/// five minutes by `GET /v1/exports/{job_id}`. One range at a time; HEAD returns the headers only.
+/// If files are in object storage, a link redirects there.
 #[utoipa::path(
     get, path = "/v1/exports/{job_id}/download", tag = "exports",
     params(
@@ -63,7 +63,7 @@ enum Wanted {
     ),
     responses(
         (status = 200, description = "the file", content_type = "application/octet-stream"),
-        (status = 206, description = "the part of it that was asked for"),
+        (status = 206, description = "the requested part of the file"),
         (status = 307, description = "the file is at `Location`"),
     )
 )]
@@ -96,8 +96,8 @@ fn lost_early(export: &Export) -> bool {
     export.removal.is_some_and(|removal| removal.reason == ExportRemoval::FileMissing)
 }
 
-/// Writes down that the storage does not have the file, and says so. A storage that is away as a whole is another error,
-/// and nothing is written down.
+/// Records that the file is missing from the storage, and returns the refusal. If the whole storage
+/// is unavailable, that is a different error, and nothing is recorded.
 async fn missing(api: &ApiState, export: &Export) -> ApiError {
     let noted = async {
         api.exports.storage.list(&place::folder(export.id)?, "").await?;
@@ -106,14 +106,14 @@ async fn missing(api: &ApiState, export: &Export) -> ApiError {
     match noted.await {
         Err(error) => return error,
         Ok(true) => {
-            tracing::warn!(export.id = %export.id, "the storage does not have the file of a completed export");
+            tracing::warn!(export.id = %export.id, "the file of a completed export is missing from the storage");
         }
         Ok(false) => {}
     }
     ExportProblem::FileMissing.into()
 }
 
-/// Writes down that a file which was missing is there after all.
+/// Records that a file reported as missing is there after all.
 async fn found(api: &ApiState, export: &Export) -> Result<(), ApiError> {
     if lost_early(export) {
         exports::note_file(&api.store, export.id, None).await?;
@@ -121,13 +121,13 @@ async fn found(api: &ApiState, export: &Export) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether the query is meant to be that of a signed link.
+/// Whether the query contains parameters of a signed link.
 fn has_link(query: Option<&str>) -> bool {
     let query = query.unwrap_or_default().as_bytes();
     form_urlencoded::parse(query).any(|(name, _)| LINK_PARAMETERS.contains(&&*name))
 }
 
-/// The export that a signed link is for. Whatever is wrong with a link, the answer is the same.
+/// The export of a signed link. Whatever is wrong with a link, the response is the same.
 async fn linked(api: &ApiState, named: &str, parts: &Parts) -> Result<Export, ApiError> {
     let refused = || ApiError::from(ExportProblem::InvalidLink);
     let id = named.parse::<ExportId>().map_err(|_| refused())?;
@@ -144,11 +144,11 @@ async fn linked(api: &ApiState, named: &str, parts: &Parts) -> Result<Export, Ap
     found.filter(is_same).ok_or_else(refused)
 }
 
-/// To the storage itself, if it can be asked; streamed otherwise.
+/// Redirects to the storage if it can be reached directly; otherwise streams the file.
 async fn by_link(api: &ApiState, export: Export, parts: &Parts) -> Result<Response, ApiError> {
     let output = export.output.clone().ok_or(ExportProblem::InvalidLink)?;
     if parts.method == Method::HEAD {
-        // The storage's own address would be good for GET alone.
+        // The storage's own address would be valid for GET only.
         return streamed(api, &export, &output, parts).await;
     }
     let name = place::name(output.key.clone())?;
@@ -157,14 +157,14 @@ async fn by_link(api: &ApiState, export: Export, parts: &Parts) -> Result<Respon
     match api.exports.storage.presign_get(&name, valid_for, &file, media_type).await? {
         None => streamed(api, &export, &output, parts).await,
         Some(address) => {
-            // The storage's own answer would be no error of ours.
+            // Checked first, because an error from the storage would not be one of our responses.
             if api.exports.storage.find(&name).await?.is_none() {
                 return Err(missing(api, &export).await);
             }
             found(api, &export).await?;
             let location = HeaderValue::try_from(address).map_err(|_| {
                 ApiError::Failure(Failure::Internal(
-                    "the storage's address is no header".to_owned(),
+                    "the storage's address is not a valid header value".to_owned(),
                 ))
             })?;
             let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
@@ -186,7 +186,7 @@ async fn streamed(
 ) -> Result<Response, ApiError> {
     let length = u64::try_from(output.bytes).unwrap_or(0);
     let tag = format!("\"{}\"", output.sha256);
-    // Ranges are for GET alone (RFC 9110, section 14.2).
+    // Ranges apply to GET only (RFC 9110, section 14.2).
     let is_head = parts.method == Method::HEAD;
     let asked = if is_head { Some(Wanted::Whole) } else { wanted(&parts.headers, &tag, length)? };
     let Some(wanted) = asked else { return Ok(behind_end(output.bytes)) };
@@ -238,8 +238,8 @@ fn behind_end(bytes: i64) -> Response {
     response
 }
 
-/// What the request asks for (RFC 9110, 14.2): nothing where it lies behind the end. A unit that is not known, or a
-/// range of another version of the file, asks for all of it.
+/// What the request asks for (RFC 9110, section 14.2); `None` if it lies after the end. With an
+/// unknown unit, or a range of another version of the file, that is the whole file.
 fn wanted(headers: &HeaderMap, tag: &str, length: u64) -> Result<Option<Wanted>, ApiError> {
     let mut ranges = headers.get_all(header::RANGE).iter();
     let Some(range) = ranges.next() else { return Ok(Some(Wanted::Whole)) };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn one_range_is_taken_as_it_is_written() {
+    fn single_ranges_are_supported() {
         assert_eq!(asked("bytes=0-3"), Some(Wanted::Part(0..4)));
         assert_eq!(asked("bytes=4-"), Some(Wanted::Part(4..10)));
         assert_eq!(asked("bytes=-3"), Some(Wanted::Part(7..10)));
@@ -281,21 +281,21 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_the_end_is_nothing() {
+    fn range_after_the_end_is_empty() {
         assert_eq!(asked("bytes=10-"), None);
         assert_eq!(asked("bytes=99-100"), None);
         assert_eq!(asked("bytes=-0"), None);
     }
 
     #[test]
-    fn what_is_no_range_asks_for_the_whole() {
+    fn invalid_range_returns_the_whole_file() {
         for text in ["items=0-3", "bytes=x-3", "bytes=5-2", "bytes=-", "bytes=", "0-3"] {
             assert_eq!(asked(text), Some(Wanted::Whole), "{text}");
         }
     }
 
     #[test]
-    fn several_ranges_are_refused_and_a_range_of_another_file_asks_for_the_whole() {
+    fn several_ranges_are_refused_and_another_version_returns_the_whole_file() {
         let mut headers = HeaderMap::new();
         headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-0,2-3"));
         assert!(matches!(wanted(&headers, "\"tag\"", 10), Err(ApiError::SeveralRanges)));

@@ -1,4 +1,4 @@
-//! Exports as they stand: looked at, cancelled, removed.
+//! Single exports: showing, canceling and deleting them.
 
 use axum::Json;
 use axum::extract::State;
@@ -31,8 +31,8 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(lists::list_customer_exports))
 }
 
-/// Shows the state of an export. For a finished one, each request returns a new link to its file. Staff can see it while
-/// the customer allows support access.
+/// Shows the state of an export. For a finished one, each request returns a new link to its file.
+/// Staff can see it while the customer allows support access.
 #[utoipa::path(
     get, path = "/v1/exports/{job_id}", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
@@ -51,14 +51,14 @@ async fn get_export(
     Ok(Json(ExportOut::of(&api, export, sight)))
 }
 
-/// Cancels an export: immediately while it is waiting, within seconds while it is running. It is free until its first page
-/// has been read, and charged from then on.
+/// Cancels an export: immediately while it is waiting, within seconds while it is running. It is
+/// free until its first page has been read, and charged from then on.
 #[utoipa::path(
     post, path = "/v1/exports/{job_id}/cancel", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
     responses(
-        (status = 200, description = "it is cancelled", body = ExportOut),
-        (status = 202, description = "it is being stopped; look again", body = ExportOut),
+        (status = 200, description = "the export is cancelled", body = ExportOut),
+        (status = 202, description = "the export is being stopped; check again", body = ExportOut),
     )
 )]
 async fn cancel_export(
@@ -81,13 +81,13 @@ async fn cancel_export(
     Ok((status, Json(ExportOut::of(&api, *export, Sight::Own))))
 }
 
-/// Deletes an export that has ended, and its file. Nothing changes on the platform. Staff can do so with the
-/// permission `data-export.manage` while the customer allows them to look.
+/// Deletes an export that has ended, and its file. Nothing changes on the platform. Staff can do so
+/// with the permission `data-export.manage` while the customer allows them to look.
 #[utoipa::path(
     delete, path = "/v1/exports/{job_id}", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
     responses(
-        (status = 204, description = "it is removed"),
+        (status = 204, description = "the export is deleted"),
     )
 )]
 async fn delete_export(
@@ -114,7 +114,7 @@ async fn delete_export(
 }
 
 pub(super) const fn not_found() -> ApiError {
-    ApiError::Failure(Failure::NotFound("there is no export of that id"))
+    ApiError::Failure(Failure::NotFound("there is no export with that id"))
 }
 
 /// The caller's own export.
@@ -127,8 +127,9 @@ pub(super) async fn own(
     Ok(found.filter(|export| caller.may_use(&export.account)))
 }
 
-/// An export that the caller owns, or may look at as staff, which is written down. Who is no staff never learns that
-/// somebody else's exists, and neither does a limited key of staff.
+/// An export that the caller owns, or may see as staff, which is recorded. Callers who are not
+/// staff cannot find out that another customer's export exists, and neither can a limited key of
+/// staff.
 async fn reach(
     api: &ApiState,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Lists of exports: of all accounts, of one, and of a customer for staff.
+//! Lists of exports: of all accounts, of one account, and of a customer for staff.
 
 use axum::Json;
 use axum::extract::State;
@@ -29,10 +29,10 @@ const LIMIT_DEFAULT: i64 = 50;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListParams {
-    /// How many: 1 to 200.
+    /// The number of exports: 1 to 200.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<i64>,
-    /// Only those made before this one: `next_before` of the page before.
+    /// Only exports created before this one; pass the `next_before` of the previous page.
     #[param(value_type = Option<String>, format = "export-id")]
     before: Option<ExportId>,
 }
@@ -59,23 +59,23 @@ impl ListParams {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AllParams {
-    /// How many: 1 to 200.
+    /// The number of exports: 1 to 200.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<i64>,
-    /// Only those made before this one: `next_before` of the page before.
+    /// Only exports created before this one; pass the `next_before` of the previous page.
     #[param(value_type = Option<String>, format = "export-id")]
     before: Option<ExportId>,
     /// The `creator_id` of an account, which may have been deleted since.
     #[param(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     account: Option<CreatorId>,
-    /// Only those of this platform.
+    /// Only exports of this platform.
     #[param(schema_with = words::platform)]
     platform: Option<Platform>,
-    /// Only those of this dataset.
+    /// Only exports of this dataset.
     #[param(schema_with = words::dataset)]
     dataset: Option<DatasetName>,
-    /// Only those with this status. Without it, all but those that were removed (`deleted`). A limited key cannot ask for
-    /// those.
+    /// Only exports with this status. Without it, all except those that were removed (`deleted`),
+    /// which a limited key cannot list.
     #[param(schema_with = words::export_state)]
     status: Option<ExportState>,
 }
@@ -86,7 +86,7 @@ impl RequestQuery for AllParams {}
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Exports {
     exports: Vec<ExportOut>,
-    /// Where the next page begins; null after the last.
+    /// The `before` for the next page; null on the last one.
     #[schema(value_type = Option<String>)]
     next_before: Option<ExportId>,
 }
@@ -112,7 +112,7 @@ pub(super) async fn list_exports(
     }
     let wanted = ExportList { account: Some(creator.clone()), ..params.wanted(caller.customer) };
     let listed = listed(&api, wanted, Sight::Own).await?;
-    // Exports outlive the account that they are of.
+    // Exports outlive their account.
     if listed.exports.is_empty()
         && store::accounts::find(&api.store, caller.customer, &creator).await?.is_none()
     {
@@ -121,8 +121,8 @@ pub(super) async fn list_exports(
     Ok(Json(listed))
 }
 
-/// Lists the exports of all accounts, newest first, with what each cost. A key that is limited to some accounts is shown
-/// those of its accounts.
+/// Lists the exports of all accounts, newest first, with the cost of each. A key that is limited to
+/// some accounts sees those of its accounts.
 #[utoipa::path(
     get, path = "/v1/exports", tag = "exports", params(AllParams),
     responses(
@@ -150,8 +150,8 @@ pub(super) async fn list_all_exports(
     listed(&api, wanted, Sight::Own).await.map(Json)
 }
 
-/// For staff: lists the exports of a customer who allows it, without what is in them. Each look is in the customer's
-/// audit list.
+/// For staff: lists the exports of a customer who allows it, without their data. Each access is in
+/// the customer's audit list.
 #[utoipa::path(
     get, path = "/v1/support/customers/{customer_id}/exports", tag = "support",
     params(("customer_id" = String, Path, description = "the customer"), ListParams),
@@ -175,10 +175,10 @@ pub(super) async fn list_customer_exports(
     listed(&api, params.wanted(customer), Sight::Record).await.map(Json)
 }
 
-/// A page of what is wanted.
+/// One page of a list.
 async fn listed(api: &ApiState, wanted: ExportList, sight: Sight) -> Result<Exports, ApiError> {
     let limit = wanted.limit;
-    // One more shows whether there is a next page.
+    // One more, to see whether there is a next page.
     let mut found = exports::list(&api.store, &ExportList { limit: limit + 1, ..wanted }).await?;
     let page = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = found.len() > page;

@@ -1,4 +1,4 @@
-//! Exports: what can be exported, jobs, and their files.
+//! Exports: what can be exported, the exports themselves, and their files.
 
 pub(crate) mod columns;
 mod create;

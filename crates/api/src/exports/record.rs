@@ -25,30 +25,30 @@ pub(super) struct ExportOut {
     dataset: DatasetName,
     #[schema(schema_with = crate::words::export_format)]
     fmt: ExportFormat,
-    /// Whether a csv file begins with a byte order mark.
+    /// Whether a csv file starts with a byte order mark.
     csv_bom: bool,
-    /// The only columns of the file, as they were chosen; null: all of them.
+    /// The chosen columns of the file; null means all.
     columns: Option<Vec<String>>,
-    /// What the dataset needed to know besides.
+    /// The parameters of the dataset.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     params: serde_json::Value,
-    /// As it was asked for.
+    /// As requested.
     start_date: Option<String>,
-    /// As it was asked for.
+    /// As requested.
     end_date: Option<String>,
     max_rows: Option<i64>,
     #[schema(schema_with = crate::words::export_state)]
     status: ExportState,
-    /// What it costs, and what became of that.
+    /// Its cost, and the state of its credits.
     credits: CreditsOut,
     progress: ProgressOut,
-    /// Rows of the finished file.
+    /// The number of rows in the finished file.
     rows: Option<i64>,
-    /// Length of the finished file.
+    /// The length of the finished file in bytes.
     bytes: Option<i64>,
-    /// SHA-256 of the finished file, in hexadecimal digits.
+    /// The SHA-256 of the finished file, in hexadecimal.
     sha256: Option<String>,
-    /// Why it failed, or what it waits for while it is `running`.
+    /// Why it failed, or what it is waiting for while `running`.
     error: Option<ErrorOut>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -56,38 +56,39 @@ pub(super) struct ExportOut {
     started_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
     finished_at: Option<Timestamp>,
-    /// When the finished file goes.
+    /// When the finished file is deleted.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    /// Why the file is gone, or the export; null while neither is.
+    /// Why the file or the export was removed; null otherwise.
     removal: Option<RemovalOut>,
-    /// A link that needs no key, fresh with each look; absent without a finished file.
+    /// A link that needs no key, new with each response; absent without a finished file.
     download_url: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     download_url_expires_at: Option<Timestamp>,
 }
 
-/// How far it is, as last written down: every two seconds while it comes further.
+/// Its progress, recorded every two seconds while it changes.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ProgressOut {
-    /// What is done: `reading` the list, `checking` whether its head has changed meanwhile, or `writing` the file. Null
-    /// before a worker has it, and when it is over.
+    /// The current activity: `reading` the list, `checking` whether its head has changed meanwhile,
+    /// or `writing` the file. Null before a worker starts and after the end.
     #[schema(schema_with = crate::words::export_phase)]
     phase: Option<ExportPhase>,
-    /// Pages of the platform that were read.
+    /// The number of pages read from the platform.
     pages: i64,
-    /// Rows taken from them.
+    /// The number of rows taken from them.
     rows: i64,
-    /// Rows for each second since it started, waiting included.
+    /// Rows per second since the start, including time spent waiting.
     rows_per_second: i64,
-    /// Rows of the platform's whole list, where the platform tells; null where it does not.
+    /// The number of rows in the platform's whole list; null if the platform does not report it.
     list_rows: Option<i64>,
-    /// How many rows of the list were read, also those outside the dates.
+    /// The number of rows of the list read so far, including those outside the dates.
     list_rows_read: i64,
-    /// When the list will have been read, judging by the time that it has taken; null where its length is not known.
+    /// When reading the list is expected to end, at the pace so far; null if its length is unknown.
     #[schema(value_type = Option<String>, format = DateTime)]
     estimated_end: Option<Timestamp>,
-    /// Until when it waits: the platform asked for a pause, or it is tried again then. Null while it does not wait.
+    /// Until when it waits, because the platform asked for a pause or a retry is scheduled. Null
+    /// while it does not wait.
     #[schema(value_type = Option<String>, format = DateTime)]
     waiting_until: Option<Timestamp>,
 }
@@ -109,8 +110,8 @@ impl ProgressOut {
     }
 }
 
-/// When the rest of the list will have been read, at the pace so far. Reads that end earlier, by dates or by `max_rows`, end
-/// earlier.
+/// When the rest of the list will have been read, at the pace so far. Reads that are limited by
+/// dates or by `max_rows` end earlier.
 fn estimated_end(export: &Export, now: Timestamp) -> Option<Timestamp> {
     let (rows, read) = (export.doing.list_rows?, export.doing.list_rows_read);
     let (micros, rest) = (now.micros_since(export.started_at?), rows.saturating_sub(read).max(0));
@@ -118,14 +119,14 @@ fn estimated_end(export: &Export, now: Timestamp) -> Option<Timestamp> {
     (read > 0).then(|| now.plus_micros(i64::try_from(left).unwrap_or(i64::MAX)))
 }
 
-/// The credits of an export: what it costs stands in one of the three, and the others are 0.
+/// The credits of an export: its cost is in one of the three fields, and the others are 0.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct CreditsOut {
-    /// What it was charged.
+    /// The credits charged.
     charged: i64,
-    /// What is set aside for it while it is not over.
+    /// The credits held until it ends.
     held: i64,
-    /// What was given back when it ended.
+    /// The credits refunded when it ended.
     refunded: i64,
 }
 
@@ -141,12 +142,12 @@ impl CreditsOut {
     }
 }
 
-/// Why the file of an export is gone, or the export.
+/// Why the file of an export, or the export, was removed.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct RemovalOut {
     #[schema(schema_with = crate::words::export_removal)]
     reason: ExportRemoval,
-    /// Since when; for a missing file, when that was found out.
+    /// Since when; for a missing file, when that was noticed.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
 }
@@ -160,10 +161,10 @@ impl From<FileRemoval> for RemovalOut {
 /// Why it failed, or what it waits for.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ErrorOut {
-    /// What programs match; see docs/api.md.
+    /// The code for programs; see docs/api.md.
     code: String,
     message: String,
-    /// Whether the same export, started again, may succeed.
+    /// Whether a new export of the same data may succeed.
     retryable: bool,
 }
 
@@ -174,12 +175,12 @@ impl From<ExportFailure> for ErrorOut {
     }
 }
 
-/// Whether whoever looks may download the file too.
+/// What the caller may see of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// Its customer.
+    /// Its customer, who may download the file.
     Own,
-    /// Staff, who may look at the record and not at the data.
+    /// Staff, who may see the record but not the data.
     Record,
 }
 

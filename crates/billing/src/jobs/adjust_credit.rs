@@ -1,4 +1,5 @@
-//! Changes what the processor holds for a customer. Safe to run again: the processor knows the request by the job.
+//! Changes a customer's credit at the processor. Safe to run again: the idempotency key is derived
+//! from the job.
 
 use ::jobs::{JobError, chain, payload};
 use clients::processor::{NewBalanceTransaction, ProcessorError};
@@ -13,22 +14,22 @@ use crate::BillingState;
 /// A change of a customer's credit.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct CreditAdjustment {
-    /// Whose credit.
+    /// The customer.
     customer: CustomerId,
-    /// Because of which sale.
+    /// The sale that causes it.
     sale: String,
-    /// Cents that are withdrawn (positive) or returned (negative).
+    /// Cents to withdraw (positive) or return (negative).
     cents: i64,
 }
 
 impl CreditAdjustment {
-    /// A withdrawal, or the return of one.
+    /// For a withdrawal, or the return of one.
     pub fn of(customer: CustomerId, withdrawal: &CreditWithdrawal) -> Self {
         Self { customer, sale: withdrawal.sale.clone(), cents: withdrawal.cents }
     }
 }
 
-/// The change as a job, to be written down with what makes it necessary.
+/// The change as a job, to be committed with its cause.
 pub fn job(billing: &BillingState, adjustment: &CreditAdjustment) -> NewJob {
     billing.jobs.job(JobKind::AdjustCredit, adjustment)
 }
@@ -48,7 +49,7 @@ pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
     };
     let key = crate::key("credit", job.id).map_err(|error| JobError::Never(error.to_string()))?;
     match processor.create_balance_transaction(&new, &key).await {
-        // Missing: the customer was deleted at the processor, so there is nothing left to be changed.
+        // Missing: the customer was deleted at the processor, so there is nothing to change.
         Ok(_) | Err(ProcessorError::Missing) => Ok(()),
         Err(error) => Err(JobError::Later(chain(&error))),
     }

@@ -1,4 +1,4 @@
-//! The kinds of jobs that are about payments.
+//! The kinds of jobs that concern payments.
 
 pub mod adjust_credit;
 pub mod process_event;

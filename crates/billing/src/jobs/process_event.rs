@@ -1,5 +1,5 @@
-//! Acts on an event of the payment processor that could not be acted on when it came. Safe to run again: what the
-//! event is about is read anew, and one that was acted on since is left alone.
+//! Processes an event of the payment processor that could not be processed on arrival. Safe to run
+//! again: the event's object is read again, and an event that has been processed is skipped.
 
 use ::jobs::{JobError, chain, payload};
 use domain::job::JobKind;
@@ -14,12 +14,12 @@ struct Payload {
     event: String,
 }
 
-/// The work as a job, to be written down with the event.
+/// The work as a job, to be committed with the event.
 pub fn job(billing: &BillingState, event: &str) -> NewJob {
     billing.jobs.job(JobKind::ProcessEvent, &Payload { event: event.to_owned() })
 }
 
-/// Acts on the event, unless that was done.
+/// Processes the event, unless that was done.
 pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
     let payload: Payload = payload(job)?;
     let Some(event) = processor_events::find_open(&billing.store, &payload.event).await? else {

@@ -1,5 +1,5 @@
-//! Lets a saved card pay what could not be done when it was saved. Safe to run again: the card is read anew, and so is
-//! what it is to pay.
+//! Completes what could not be done when a card was saved. Safe to run again: the card and the open
+//! invoices are read again.
 
 use ::jobs::{JobError, chain, payload};
 use domain::id::CustomerId;
@@ -15,13 +15,13 @@ struct Payload {
     payment_method: String,
 }
 
-/// The work as a job, to be written down before the card is saved.
+/// The work as a job, to be committed before the card is saved.
 pub fn job(billing: &BillingState, customer: CustomerId, payment_method: &str) -> NewJob {
     let payload = Payload { customer, payment_method: payment_method.to_owned() };
     billing.jobs.job(JobKind::UseCard, &payload)
 }
 
-/// Puts the card where it has to be, and pays with it.
+/// Sets the card wherever it is used, and pays open invoices with it.
 pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
     let payload: Payload = payload(job)?;
     let card = (payload.customer, payload.payment_method.as_str());

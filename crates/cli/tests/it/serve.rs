@@ -99,7 +99,7 @@ fn staff_work_with_and_without_a_server() {
     let other = fails(folder, &with_config(&[&["admin"], &other_amount[..]].concat()));
     assert_eq!(
         other,
-        "error: --reference \"a\" was booked before with 7 credits, not with 8 credits; nothing was booked; use another \
+        "error: --reference \"a\" was already used for 7 credits, not for 8 credits; nothing was changed; use another \
          reference for another grant\n"
     );
     let (_, beside, beside_key) = create(folder, "beside@example.com");
@@ -118,7 +118,7 @@ fn staff_work_with_and_without_a_server() {
     assert!(admin(folder, &["rotate-master-key"])["master_key_id"].is_string());
     let refused =
         fails(folder, &with_config(&["admin", "create-customer", "--email", "BEFORE@example.com"]));
-    assert_eq!(refused, "error: a customer with this address exists already\n");
+    assert_eq!(refused, "error: a customer with this address already exists\n");
     assert_eq!(
         ok(folder, &with_config(&["verify"])),
         "the books are right: no invariant is broken\n"
@@ -212,7 +212,8 @@ fn for_people_permissions_are_told_in_words() {
     assert_eq!(revoked, format!("{id} no longer has the permission support.read\n"));
     assert_eq!(unknown, "error: there is no customer with the address nobody@example.com\n");
     assert!(
-        wrong.0 == 2 && wrong.2.contains("expected the id of a customer (cus_…) or a mail address"),
+        wrong.0 == 2
+            && wrong.2.contains("expected the id of a customer (cus_…) or an email address"),
         "{wrong:?}"
     );
 }

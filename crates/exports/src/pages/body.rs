@@ -1,4 +1,4 @@
-//! The body of one page taken apart: its rows as they are written, and what it says of the list.
+//! Parses the body of one page: its rows in their original text, and what it says about the list.
 
 use catalog::Dataset;
 use catalog::dataset::{JsonPointer, TimeUnit};
@@ -13,35 +13,35 @@ const CURSOR_BYTES_MAX: usize = 4096;
 /// The longest row, in bytes.
 const ROW_BYTES_MAX: usize = tabular::ROW_BYTES_MAX;
 
-/// A page as the platform gave it.
+/// A page as the platform returned it.
 #[derive(Debug, Default)]
 pub(super) struct PageBody<'a> {
     /// Its rows, in order.
     pub(super) rows: Vec<RowKey<'a>>,
-    /// Whether there is more, where the platform says so.
+    /// Whether more rows follow, if the platform says so.
     pub(super) more: Option<bool>,
-    /// The next cursor, in a list that has any; nothing after the last page.
+    /// The next cursor, in a list with cursors; `None` on the last page.
     pub(super) next: Option<String>,
-    /// The length of the whole list, where the platform tells it.
+    /// The length of the whole list, if the platform reports it.
     pub(super) total: Option<u64>,
 }
 
-/// What a row is known by.
+/// The identity of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowKey<'a> {
-    /// Where it begins on its page.
+    /// Its offset in the page.
     pub(super) at: usize,
-    /// All of it, as it is written.
+    /// Its original text.
     pub(super) text: &'a str,
-    /// Its id, as it is written.
+    /// Its id, in the original text.
     pub(super) id: &'a str,
     /// The id's fingerprint.
     pub(super) fingerprint: u64,
-    /// Its time, as it is written.
+    /// Its time, in the original text.
     pub(super) time: Option<&'a str>,
 }
 
-/// Takes the page of this number apart. No body at all is a page without rows, where the dataset says so.
+/// Parses page `number`. An empty body is a page without rows, if the dataset allows that.
 pub(super) fn read<'a>(
     dataset: &Dataset,
     text: &'a str,
@@ -56,7 +56,7 @@ pub(super) fn read<'a>(
     let page = scan::scan_list(text, &signs, &signs_of_row(dataset))
         .map_err(|error| broken(text, error, number))?;
     if page.found.is_twice {
-        return Err(PageFault::malformed(number, "a field of it is given twice"));
+        return Err(PageFault::malformed(number, "one of its fields appears twice"));
     }
     let [_, more, next, total] = page.found.values;
     let Some(rows) = page.list else {
@@ -75,12 +75,12 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Where a row has what it is known by.
+/// The pointers to a row's id and time.
 const fn signs_of_row(dataset: &Dataset) -> [Option<&JsonPointer>; 2] {
     [Some(&dataset.id), Some(&dataset.time.field)]
 }
 
-/// What is told of broken JSON: where it is, never what it holds.
+/// The fault for invalid JSON: it says where, but never quotes the content.
 fn broken(text: &str, BrokenText { problem, at }: BrokenText, number: u64) -> PageFault {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let mut lines = before.split(|byte| *byte == b'\n');
@@ -111,7 +111,7 @@ fn more_of(value: Option<&str>, at: &JsonPointer, number: u64) -> Result<bool, P
         Some(Kind::Bool(more)) => Ok(more),
         Some(_) => Err(PageFault::malformed(number, &format!("{at} is neither true nor false"))),
         None => {
-            let message = format!("page {number} does not say at {at} whether there is more");
+            let message = format!("page {number} does not say at {at} whether more pages follow");
             Err(PageFault::last("missing_has_more", message))
         }
     }
@@ -133,22 +133,22 @@ fn next_of(
         Some(cursor) if cursor.len() <= CURSOR_BYTES_MAX => {
             Ok(Some(cursor.into_owned()).filter(|cursor| !cursor.is_empty()))
         }
-        Some(_) | None => Err(PageFault::malformed(number, &format!("{at} is no cursor"))),
+        Some(_) | None => Err(PageFault::malformed(number, &format!("{at} is not a cursor"))),
     }
 }
 
 fn total_of(value: Option<&str>, at: &JsonPointer, number: u64) -> Result<u64, PageFault> {
     let Some(value) = value else {
-        let message = format!("page {number} does not tell the length of the list at {at}");
+        let message = format!("page {number} does not give the length of the list at {at}");
         return Err(PageFault::last("missing_total", message));
     };
     let total = Some(value).filter(|value| scan::kind(value) == Kind::Whole);
     total
         .and_then(|total| total.parse().ok())
-        .ok_or_else(|| PageFault::malformed(number, &format!("{at} is no number of rows")))
+        .ok_or_else(|| PageFault::malformed(number, &format!("{at} is not a number of rows")))
 }
 
-/// Finds what a row that stands by itself is known by.
+/// The identity of a row given as separate text.
 pub(super) fn row<'a>(
     dataset: &Dataset,
     text: &'a str,
@@ -159,7 +159,7 @@ pub(super) fn row<'a>(
     known(dataset, &ListElement { at: 0, text, found }, number)
 }
 
-/// What a row is known by.
+/// The identity of a row.
 fn known<'a>(
     dataset: &Dataset,
     row: &ListElement<'a>,
@@ -167,7 +167,7 @@ fn known<'a>(
 ) -> Result<RowKey<'a>, PageFault> {
     let ListElement { at: start, text, found } = *row;
     if found.is_twice {
-        return Err(PageFault::malformed(number, "a row names its id or its time twice"));
+        return Err(PageFault::malformed(number, "the id or the time of a row appears twice"));
     }
     let [id, time, ..] = found.values;
     let at = &dataset.id;
@@ -189,7 +189,7 @@ fn known<'a>(
     })
 }
 
-/// Reads a row's time; nothing where the row may lack one and does.
+/// Reads a row's time; `None` if it is missing and the dataset allows that.
 pub(super) fn time(
     dataset: &Dataset,
     row: &RowKey<'_>,
@@ -211,10 +211,12 @@ pub(super) fn time(
         TimeUnit::UnixMillis => decimal_micros(value, MICROS_PER_MILLI),
         TimeUnit::UnixSeconds => decimal_micros(value, MICROS_PER_SECOND),
     };
-    read.map(Some).ok_or_else(|| PageFault::malformed(number, &format!("a row's {at} is no time")))
+    read.map(Some)
+        .ok_or_else(|| PageFault::malformed(number, &format!("a row's {at} is not a valid time")))
 }
 
-/// Microseconds of a decimal number, whole or with a fraction, whose unit has so many of them.
+/// A decimal number, with or without a fraction, as a time; `unit` is the number of microseconds in
+/// one.
 fn decimal_micros(value: &str, unit: i64) -> Option<Timestamp> {
     if !matches!(scan::kind(value), Kind::Whole | Kind::Number) {
         return None;
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_each_style_is_taken_apart() {
+    fn pages_of_each_style_are_parsed() {
         let alpha = subscribers(Platform::ALPHA);
         let page = read(&alpha, r#"{"hasMore":true, "list":[ {"id":1} ,{"id":2}]}"#, 1).unwrap();
         assert_eq!((page.rows.len(), page.more, page.total), (2, Some(true), None));
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_lacks_and_what_it_has_wrong_is_told_by_a_code() {
+    fn each_page_error_has_its_code() {
         let (alpha, beta) = (subscribers(Platform::ALPHA), subscribers(Platform::BETA));
         let gamma = subscribers(Platform::GAMMA);
         let delta = dataset(Platform::DELTA, DatasetName::Transactions);
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_known_by_its_id_however_it_is_written() {
+    fn row_identity_does_not_depend_on_formatting() {
         let alpha = subscribers(Platform::ALPHA);
         let known = |text: &str| row(&alpha, text, 3).map(|row| row.fingerprint);
 
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_every_unit_are_read() {
+    fn times_in_every_unit_are_parsed() {
         let mut dataset = subscribers(Platform::BETA);
         let mut told = |unit, value: &str| {
             dataset.time.unit = unit;
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_may_lack_its_time_where_the_dataset_says_so() {
+    fn time_may_be_missing_if_the_dataset_allows_it() {
         let chats = dataset(Platform::ALPHA, DatasetName::Chats);
 
         for text in [r#"{"id":1}"#, r#"{"id":1,"lastMessage":null}"#] {

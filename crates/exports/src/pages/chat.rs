@@ -1,4 +1,5 @@
-//! The conversation with one fan: looked for in the platform's list of conversations, in a bounded number of pages.
+//! The conversation with one fan: searched for in the platform's list of conversations, within a
+//! maximum number of pages.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use super::walk::{ListPaging, ListWalk};
 use super::{WantedList, paged, scan};
 use crate::ExportsState;
 
-/// So many pages of the list are looked through (specification 4.1, rule 5).
+/// The maximum number of pages of the list that are searched (specification 4.1, rule 5).
 pub(super) const LOOKUP_PAGES_MAX: u64 = 20;
 
-/// The list that is looked through.
+/// The list that is searched.
 pub(super) struct SearchedList<'a> {
     pub(super) exports: &'a ExportsState,
     pub(super) wanted: &'a WantedList,
@@ -29,8 +30,8 @@ pub(super) struct SearchedList<'a> {
 }
 
 impl SearchedList<'_> {
-    /// The platform's own id of the conversation with this fan, looked for on a straight way through the
-    /// list: the few pages that are looked through do not overlap.
+    /// The platform's id of the conversation with this fan. The list is read without overlapping
+    /// pages, because only a few are searched.
     pub(super) async fn find(&self, fan: &str) -> Result<String, PageFault> {
         let Self { exports, wanted, platform, list, place, .. } = *self;
         let mut walk = ListWalk::new(ListPaging { overlap: 0, ..paged(list) });
@@ -71,8 +72,9 @@ impl SearchedList<'_> {
     fn chat_of(&self, row: &str, fan: &str, number: u64) -> Result<Option<String>, PageFault> {
         let signs = [Some(&self.fields.fan), Some(&self.fields.chat)];
         let found = scan::scan(row, &signs).ok().filter(|found| !found.is_twice);
-        let found = found
-            .ok_or_else(|| PageFault::malformed(number, "a conversation names its fan twice"))?;
+        let found = found.ok_or_else(|| {
+            PageFault::malformed(number, "a field of a conversation appears twice")
+        })?;
         let [of, chat, ..] = found.values;
         if of.and_then(scan::plain).as_deref() != Some(fan) {
             return Ok(None);

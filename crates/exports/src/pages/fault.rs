@@ -1,61 +1,61 @@
-//! Why pages cannot be read: a stable code, a sentence, and what can be done about it.
+//! Why pages cannot be read: a stable code, a message, and the remedy.
 
 use domain::platform::Platform;
 
 /// What can be done about pages that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageRemedy {
-    /// None: the same pages would fail again, and the export has failed.
+    /// Nothing: the same pages would fail again, so the export has failed.
     None,
-    /// Another attempt, of which there are a few.
+    /// Another attempt; their number is limited.
     Attempt,
-    /// To wait until the platform accepts credentials again. Attempts meanwhile do not count.
+    /// Waiting until the platform accepts credentials again. Attempts until then are not counted.
     Recovery,
 }
 
-/// Why a page is not there. What was read before it stays good.
+/// Why a page could not be read. Earlier pages stay valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PageFault {
-    /// What programs match. It never changes.
+    /// The code for programs. It never changes.
     pub code: &'static str,
-    /// What happened and what can be done, for people. Holds no credentials.
+    /// What happened and what can be done, for people. Contains no credentials.
     pub message: String,
     /// What can be done about it.
     pub remedy: PageRemedy,
 }
 
 impl PageFault {
-    /// Another attempt would meet the same.
+    /// A fault that another attempt would meet again.
     pub(super) fn last(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: PageRemedy::None }
     }
 
-    /// Another attempt may go better.
+    /// A fault that another attempt may not meet.
     pub(super) fn for_now(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), remedy: PageRemedy::Attempt }
     }
 
-    /// The platform refuses the credentials of everybody.
+    /// The platform refuses the credentials of all accounts.
     pub(super) fn refusing(platform: Platform) -> Self {
         let message = format!(
-            "{platform} currently refuses the credentials of all accounts; the export goes on when it accepts them again"
+            "{platform} currently refuses the credentials of all accounts; the export continues when it accepts them again"
         );
         Self { code: "platform_refusing_credentials", message, remedy: PageRemedy::Recovery }
     }
 
-    /// Whether one page is wrong, which may be right when it is asked for again.
+    /// Whether the fault concerns only this page, which may be right when it is requested again.
     pub(super) fn is_of_one_page(&self) -> bool {
         OF_ONE_PAGE.contains(&self.code)
     }
 
-    /// The platform's page is not what its dataset says.
+    /// The platform's page does not match its dataset.
     pub(super) fn malformed(page: u64, problem: &str) -> Self {
-        Self::last("malformed_page", format!("page {page} is not as it should be: {problem}"))
+        Self::last("malformed_page", format!("page {page} is malformed: {problem}"))
     }
 }
 
-/// What such a fault says of one page; the same page, asked for again, may be right.
+/// Faults of a single page, which may be right when it is requested again.
 const OF_ONE_PAGE: [&str; 10] = [
     "malformed_page",
     "missing_rows",
@@ -69,7 +69,7 @@ const OF_ONE_PAGE: [&str; 10] = [
     "empty_page",
 ];
 
-/// After these codes the same export, started again, may succeed.
+/// Codes after which a new export of the same data may succeed.
 const RETRYABLE: [&str; 6] = [
     "list_changed",
     "platform_busy",
@@ -79,33 +79,33 @@ const RETRYABLE: [&str; 6] = [
     "storage_full",
 ];
 
-/// Whether the same export, started again, may succeed after it failed with this code.
+/// Whether a new export of the same data may succeed after a failure with this code.
 pub fn is_retryable(code: &str) -> bool {
     RETRYABLE.contains(&code)
 }
 
-/// Every code that a fault can have, with what it means.
+/// Every code of a fault, with its meaning.
 pub const CODES: &[(&str, &str)] = &[
-    ("malformed_page", "A page is not JSON, or a field of it has another type than it should."),
+    ("malformed_page", "A page is not JSON, or one of its fields has the wrong type."),
     ("missing_rows", "A page has no list of rows."),
-    ("missing_has_more", "A page does not say whether there is more."),
+    ("missing_has_more", "A page does not say whether more pages follow."),
     ("missing_cursor", "A page has no field for the next cursor."),
-    ("missing_total", "A page does not tell the length of the list."),
+    ("missing_total", "A page does not give the length of the list."),
     ("missing_id", "A row has no id."),
     ("missing_time", "A row has no time that could be compared with the window."),
-    ("repeated_page", "The platform gives the same page again and again."),
-    ("repeated_cursor", "A cursor leads back to where it was before."),
-    ("repeated_row", "A row stands on one page twice."),
+    ("repeated_page", "The platform returns the same page repeatedly."),
+    ("repeated_cursor", "A cursor points back to an earlier page."),
+    ("repeated_row", "A row appears twice on one page."),
     (
         "list_changed",
-        "The list changed so much while it was read that it cannot be shown to be whole. Start the export again, at a quieter time if it happens twice.",
+        "The list changed so much while it was read that it cannot be shown to be complete. Start the export again, at a quieter time if it happens twice.",
     ),
     ("incomplete_pages", "The pages ended before all the rows that the platform counted."),
     (
         "short_page",
-        "A page in the middle has fewer rows than were asked for, and the rest would be lost.",
+        "A page in the middle has fewer rows than were requested, and the rest would be lost.",
     ),
-    ("empty_page", "A page without rows says that there is more."),
+    ("empty_page", "A page without rows says that more pages follow."),
     ("row_too_large", "A row is longer than 1 MiB."),
     ("page_too_large", "A page is longer than 8 MiB."),
     (
@@ -113,32 +113,29 @@ pub const CODES: &[(&str, &str)] = &[
         "The list has more rows than an export may hold: narrow the dates or set max_rows.",
     ),
     ("too_many_pages", "The list has more pages than an export may read."),
-    ("took_too_long", "The conversation could not be read in its time."),
-    (
-        "chat_not_found",
-        "There is no conversation with that account among those that are looked through.",
-    ),
+    ("took_too_long", "The conversation could not be read within its time limit."),
+    ("chat_not_found", "There is no conversation with that account among those that are searched."),
     (
         "credentials_refused",
         "The platform refused the account's credentials: connect the account again.",
     ),
     (
         "platform_refusing_credentials",
-        "The platform refuses the credentials of all accounts: the export waits, for a day at most, and goes on by itself.",
+        "The platform refuses the credentials of all accounts: the export waits for up to a day and continues automatically.",
     ),
     ("platform_refused", "The platform refused the request."),
-    ("platform_busy", "The platform asked for pauses until this attempt gave up."),
-    ("platform_unavailable", "The platform could not be reached, or failed, again and again."),
+    ("platform_busy", "The platform kept asking for pauses until this attempt gave up."),
+    ("platform_unavailable", "The platform could not be reached, or failed repeatedly."),
     (
         "account_unavailable",
         "The account was removed, is inactive, or its platform is not offered.",
     ),
     (
         "account_unknown_id",
-        "The platform's own id of the account is not known: connect the account again.",
+        "The platform's own id of the account is unknown: connect the account again.",
     ),
-    ("unknown_dataset", "The platform does not have the dataset any more."),
-    ("broken_resume_point", "What was kept of earlier pages cannot be read."),
+    ("unknown_dataset", "The platform no longer has the dataset."),
+    ("broken_resume_point", "The stored state of earlier pages cannot be read."),
 ];
 
 #[cfg(test)]
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_told_once_and_explained() {
+    fn codes_are_unique_and_explained() {
         let mut codes: Vec<&str> = CODES.iter().map(|(code, _)| *code).collect();
         codes.sort_unstable();
         let count = codes.len();

@@ -1,6 +1,6 @@
-//! One page fetched: the request, and what is tried again, how often, and after which pause.
+//! Fetches one page: the request, and the rules for retries and pauses.
 //!
-//! Only GETs leave from here, so trying again changes nothing on the platform, and nothing is marked as read.
+//! Only GETs are sent, so a retry changes nothing on the platform, and nothing is marked as read.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::ExportsState;
 
 /// The longest page, in bytes, decoded.
 pub(super) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// A page that fails so often in a row is left to a later attempt.
+/// The number of failures of a page after which it is left to a later attempt.
 const FAILURES_MAX: u32 = 6;
-/// The platform may answer so often that there are too many requests before one page.
+/// How often the platform may respond that there are too many requests before one page.
 const PAUSES_MAX: u32 = 40;
-/// All pauses before one page, in seconds.
+/// The maximum total of all pauses before one page, in seconds.
 const PAUSED_S_MAX: i64 = 900;
-/// A page that is wrong is asked for again after so many seconds, each time.
+/// The pauses before a malformed page is requested again, in seconds.
 const WRONG_PAUSES_S: [i64; 2] = [1, 5];
 const BACK_OFF_MS_MIN: i64 = 500;
 const BACK_OFF_MS_MAX: i64 = 16_000;
@@ -43,11 +43,11 @@ pub(super) struct PageRequest<'a> {
     pub(super) paging: &'a PagingRules,
     pub(super) next: &'a Next,
     pub(super) number: u64,
-    /// The fan whose conversation is not there if the platform does not find its first page.
+    /// The fan, if a 404 on the first page means that there is no conversation with this fan.
     pub(super) fan: Option<&'a str>,
 }
 
-/// How often this page failed or had to wait.
+/// How often this page has failed or had to wait.
 #[derive(Default)]
 struct PageTries {
     failures: u32,
@@ -55,8 +55,8 @@ struct PageTries {
 }
 
 impl PageRequest<'_> {
-    /// The body of the page, tried again while that can help; nothing where the platform does not know the row or the
-    /// cursor that it was asked for by.
+    /// The body of the page, retried while that can help. `None` if the platform does not know the
+    /// row or cursor that the request names.
     async fn page(&self) -> Result<Option<Bytes>, PageFault> {
         let query = self.query();
         let read = OwnRead {
@@ -94,8 +94,8 @@ impl PageRequest<'_> {
         self.wanted.waits.set(None);
     }
 
-    /// The page taken apart, or nothing as [`PageRequest::page`]. One that is wrong by itself is asked for again, after a second
-    /// and after five more.
+    /// The page, parsed, or `None` as for [`PageRequest::page`]. A page that is malformed by itself
+    /// is requested again, after one second and after five more.
     pub(super) async fn taken(
         &self,
         dataset: &Arc<Dataset>,
@@ -115,7 +115,7 @@ impl PageRequest<'_> {
             let Some(pause_s) = left.next().filter(|_| fault.is_of_one_page()) else {
                 return Err(fault);
             };
-            tracing::debug!(page = self.number, code = fault.code, "a page is wrong");
+            tracing::debug!(page = self.number, code = fault.code, "a page is malformed");
             self.wait(self.exports.clock.now().plus_seconds(*pause_s)).await;
         }
     }
@@ -130,12 +130,12 @@ impl PageRequest<'_> {
         taken::take(dataset, body, window, self.number).await.map(Some)
     }
 
-    /// A conversation's time is over when this says so: before and after every request.
+    /// Checks a conversation's time limit, before and after every request.
     fn check_time(&self) -> Result<(), PageFault> {
         match self.wanted.limits.ends_at {
             Some(end) if self.exports.clock.now() >= end => {
                 let message = format!(
-                    "the time for this export was over before page {} was read",
+                    "the time limit of this export was reached before page {} was read",
                     self.number
                 );
                 Err(PageFault::last("took_too_long", message))
@@ -144,7 +144,7 @@ impl PageRequest<'_> {
         }
     }
 
-    /// The raw query with what turns to this page.
+    /// The raw query, with the parameters for this page.
     fn query(&self) -> String {
         let paging = self.paging;
         let size = match self.next {
@@ -172,10 +172,9 @@ impl PageRequest<'_> {
         let number = self.number;
         match answer.status {
             StatusCode::OK if answer.is_unwrapped => Ok(PageVerdict::Page(answer.body)),
-            StatusCode::OK => Err(PageFault::malformed(
-                number,
-                "it does not come in an envelope that says success",
-            )),
+            StatusCode::OK => {
+                Err(PageFault::malformed(number, "it has no envelope that reports success"))
+            }
             StatusCode::NO_CONTENT => Ok(PageVerdict::Page(Bytes::new())),
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::GONE
                 if matches!(self.next, Next::Cursor(_) | Next::Before(_)) =>
@@ -188,18 +187,19 @@ impl PageRequest<'_> {
                 "chat_not_found",
                 format!("there is no conversation with the account {}", self.fan.unwrap_or("")),
             )),
-            status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-                self.failed(&format!("it answered {status}"), tries).map(PageVerdict::Again)
-            }
+            status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => self
+                .failed(&format!("the platform responded {status}"), tries)
+                .map(PageVerdict::Again),
             status => Err(PageFault::last(
                 "platform_refused",
-                format!("the platform answered {status} to the request for page {number}"),
+                format!("the platform responded {status} to the request for page {number}"),
             )),
         }
     }
 
-    /// The platform refuses the credentials: of everybody, or of this account as far as anybody knows. That is asked
-    /// again, since a platform that begins to refuse everybody is known only after it has refused several.
+    /// The platform refuses the credentials, either of all accounts or, as far as is known, of this
+    /// one. Another attempt follows, because a refusal of all accounts is known only after several
+    /// have been refused.
     fn refused(&self) -> PageFault {
         if self.exports.gateway.accounts().platform_health.refusing_since(self.platform).is_some() {
             return PageFault::refusing(self.platform);
@@ -211,10 +211,10 @@ impl PageRequest<'_> {
         PageFault::for_now("credentials_refused", message)
     }
 
-    /// How long to wait before the next try, in milliseconds, or that there is none.
+    /// How long to wait before the next try, in milliseconds, or the fault if there is none.
     fn again(&self, failure: ReadFailure, tries: &mut PageTries) -> Result<i64, PageFault> {
         match failure {
-            // Nothing was sent; how long that may go on is bounded by the time of all pauses.
+            // Nothing was sent; the total time of such waits is limited by the caller.
             ReadFailure::Wait { for_ms } => Ok(for_ms.max(1)),
             ReadFailure::Failed(error) => self.failed(&error.to_string(), tries),
             ReadFailure::TooLarge => Err(PageFault::last(
@@ -237,16 +237,21 @@ impl PageRequest<'_> {
         if tries.pauses > PAUSES_MAX {
             return Err(busy());
         }
-        // What the platform asked for is known to the account by now and is waited for at the next try.
+        // The account knows the pause that the platform asked for; the next try waits for it.
         Ok(self.back_off_ms(tries.pauses))
     }
 
     fn failed(&self, why: &str, tries: &mut PageTries) -> Result<i64, PageFault> {
         tries.failures += 1;
-        tracing::debug!(page = self.number, tries = tries.failures, why, "a page did not come");
+        tracing::debug!(
+            page = self.number,
+            tries = tries.failures,
+            why,
+            "a page could not be fetched"
+        );
         if tries.failures >= FAILURES_MAX {
             let message = format!(
-                "page {} did not come after {FAILURES_MAX} tries; the last time: {why}",
+                "page {} could not be fetched after {FAILURES_MAX} tries; the last error: {why}",
                 self.number
             );
             return Err(PageFault::for_now("platform_unavailable", message));
@@ -254,7 +259,7 @@ impl PageRequest<'_> {
         Ok(self.back_off_ms(tries.failures))
     }
 
-    /// Doubles with each try, and up to a quarter longer by chance.
+    /// Exponential backoff, with up to a quarter of random jitter.
     fn back_off_ms(&self, tries: u32) -> i64 {
         let doubled = BACK_OFF_MS_MIN << tries.saturating_sub(1).min(6);
         let pause = doubled.min(BACK_OFF_MS_MAX);
@@ -264,14 +269,17 @@ impl PageRequest<'_> {
 
 enum PageVerdict {
     Page(Bytes),
-    /// The platform does not know the place.
+    /// The platform does not know the row or cursor.
     Lost,
-    /// After so many milliseconds.
+    /// Retry after this number of milliseconds.
     Again(i64),
 }
 
 fn busy() -> PageFault {
-    PageFault::for_now("platform_busy", "the platform asked for pauses until this attempt gave up")
+    PageFault::for_now(
+        "platform_busy",
+        "the platform kept asking for pauses until this attempt gave up",
+    )
 }
 
 /// The account cannot be used, which another attempt does not change.

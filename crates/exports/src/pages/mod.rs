@@ -1,9 +1,10 @@
-//! The pages of a dataset, from the first to the last: fetched, checked, and their rows taken out as they are written.
+//! The pages of a dataset, from first to last: fetched and checked, with their rows in the
+//! platform's own text.
 //!
-//! Lists change while they are read, so each page overlaps the one before ([`walk`]). A page that is malformed or
-//! incomplete is asked for again, and is a fault if that does not help; a list with a fault is never given out as if it
-//! were whole. Memory is that of one page beside the fingerprints of the ids. Only GETs leave, none of which marks
-//! anything as read.
+//! Lists change while they are read, so each page overlaps the one before ([`walk`]). A malformed
+//! or incomplete page is requested again, and is a fault if that does not help; a list with a fault
+//! is never delivered as if it were complete. Memory holds one page and the fingerprints of the
+//! ids. Only GETs are sent, none of which marks anything as read.
 
 mod body;
 mod chat;
@@ -42,35 +43,35 @@ use self::walk::{ListPaging, ListWalk};
 use crate::ExportsState;
 use gateway::read;
 
-/// What is to be read.
+/// What to read.
 #[derive(Debug, Clone)]
 pub struct WantedList {
-    /// Whose account it is.
+    /// The customer who owns the account.
     pub customer: CustomerId,
     /// The account.
     pub account: CreatorId,
     /// The list.
     pub dataset: DatasetName,
-    /// The fan's account id, for a list that is of one conversation.
+    /// The fan's account id, for a list of one conversation.
     pub chat_id: Option<String>,
-    /// Rows outside it are left out.
+    /// Rows outside this window are skipped.
     pub window: DateWindow,
-    /// The read ends when it has so many rows.
+    /// Reading ends after this number of rows.
     pub max_rows: Option<u64>,
     /// What may not be exceeded.
     pub limits: ReadLimits,
-    /// Stands for the id of a call in what the platform is sent.
+    /// Used in place of a call id in requests to the platform.
     pub label: String,
-    /// Where the read says until when it waits.
+    /// Where the read reports until when it waits.
     pub waits: PageWaits,
 }
 
-/// Until when a read asks nothing of the platform, for those who watch it.
+/// Until when a read sends nothing to the platform.
 #[derive(Debug, Clone, Default)]
 pub struct PageWaits(Arc<parking_lot::Mutex<Option<Timestamp>>>);
 
 impl PageWaits {
-    /// Until when it waits; nothing while it does not.
+    /// Until when it waits; `None` while it does not.
     pub fn until(&self) -> Option<Timestamp> {
         *self.0.lock()
     }
@@ -80,57 +81,58 @@ impl PageWaits {
     }
 }
 
-/// What a read may not exceed, over all its attempts.
+/// The limits of a read, over all its attempts.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadLimits {
-    /// More rows fail it.
+    /// More rows are a fault.
     pub rows_max: u64,
-    /// More pages of a conversation fail it. Another list may have as many as its allowed rows fill, if that is more.
+    /// More pages of a conversation are a fault. Other lists may have the pages that the allowed
+    /// rows fill, if that is more.
     pub pages_max: u64,
-    /// From then on no page is asked for or taken.
+    /// After this time no page is requested or accepted.
     pub ends_at: Option<Timestamp>,
 }
 
 /// One page, checked.
 #[derive(Debug)]
 pub struct Page {
-    /// Which page it is, from 1 on.
+    /// The number of the page, from 1.
     pub number: u64,
-    /// Its rows that lie in the window.
+    /// Its rows within the window.
     pub rows: PageRows,
-    /// What [`PageReader::restore`] needs of this page beside its rows.
+    /// What [`PageReader::restore`] needs of this page besides its rows.
     pub point: Vec<u8>,
     /// What comes after it.
     pub next: Next,
 }
 
 impl Page {
-    /// Whether nothing comes after it.
+    /// Whether this is the last page.
     pub fn is_last(&self) -> bool {
         self.next == Next::Last
     }
 }
 
-/// A page that came, and what its rows are known by.
+/// A page that was fetched, with the identity of its rows.
 #[derive(Debug)]
 pub struct FetchedPage {
     number: u64,
     taken: TakenPage,
 }
 
-/// A list may take so many times the pages that its rows fill.
+/// How many times the pages that its rows fill a list may take.
 const OVERLAPPING_PAGES: u64 = 6;
-/// What was kept of earlier pages cannot be read.
+/// The stored state of earlier pages cannot be read.
 pub const BROKEN_RESUME_POINT: &str = "broken_resume_point";
 
-/// Reads the pages of one list, one after the other.
+/// Reads the pages of one list, one after another.
 pub struct PageReader {
     exports: ExportsState,
     wanted: WantedList,
     platform: Platform,
     dataset: Arc<Dataset>,
     own_id: String,
-    /// The conversation, once it was found.
+    /// The conversation, once it has been found.
     chat: Option<String>,
     pages: u64,
     rows: u64,
@@ -139,7 +141,7 @@ pub struct PageReader {
 }
 
 impl PageReader {
-    /// Prepares to read from the first page. Nothing is sent yet.
+    /// Prepares to read from the first page, without sending anything.
     pub async fn new(exports: &ExportsState, wanted: WantedList) -> Result<Self, PageFault> {
         let account = read::account(&exports.gateway, wanted.customer, &wanted.account)
             .await
@@ -153,8 +155,8 @@ impl PageReader {
         Ok(Self { exports, wanted, platform, dataset, own_id, chat, pages, rows, walk, seen })
     }
 
-    /// Takes in what is known of the next page that was read before: its [`Page::point`] and its rows. To go on behind
-    /// the last of several pages, all of them are taken in, in their order.
+    /// Restores the next page that was read earlier, from its [`Page::point`] and its rows. To
+    /// continue after several pages, restore all of them in order.
     pub fn restore<'a>(
         &mut self,
         point: &[u8],
@@ -162,7 +164,7 @@ impl PageReader {
     ) -> Result<(), PageFault> {
         let number = self.pages.saturating_add(1);
         let broken = || {
-            let message = format!("what was kept of page {number} cannot be read");
+            let message = format!("the stored state of page {number} cannot be read");
             PageFault::last(BROKEN_RESUME_POINT, message)
         };
         let kept = ResumePoint::from_bytes(point).ok_or_else(broken)?;
@@ -190,15 +192,15 @@ impl PageReader {
         Ok(())
     }
 
-    /// The next page, or nothing after the last: fetched, and taken in at once.
+    /// Fetches and takes the next page; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Page>, PageFault> {
         let Some(fetched) = self.fetch().await? else { return Ok(None) };
         self.take(fetched).map(Some)
     }
 
-    /// Fetches the next page, or nothing after the last. A page that is wrong is asked for again, after a second and
-    /// after five more. Dropping the future loses nothing, and neither does dropping what it gives: the same page can be
-    /// asked for again.
+    /// Fetches the next page; `None` after the last. A malformed page is requested again, after one
+    /// second and after five more. Dropping the future or its result loses nothing: the same page
+    /// can be fetched again.
     pub async fn fetch(&mut self) -> Result<Option<FetchedPage>, PageFault> {
         while self.walk.stand.next != Next::Last {
             let number = self.pages.saturating_add(1);
@@ -226,7 +228,7 @@ impl PageReader {
         Ok(None)
     }
 
-    /// Whether a page is right by itself.
+    /// Checks a page by itself.
     fn check(&self, taken: &TakenPage, number: u64) -> Result<(), PageFault> {
         self.walk.check(&taken.sheet(), (number, self.was_there(taken))).map(|_| ())
     }
@@ -235,8 +237,8 @@ impl PageReader {
         !taken.ids.is_empty() && self.seen.has_page(seen::of_page(&taken.ids))
     }
 
-    /// Takes in the page that was fetched last and compares it with those before it. After a fault the reader is of no
-    /// use.
+    /// Takes the page that was fetched last and compares it with those before it. After a fault the
+    /// reader must not be used.
     pub fn take(&mut self, fetched: FetchedPage) -> Result<Page, PageFault> {
         let FetchedPage { number, mut taken } = fetched;
         let page = (!taken.ids.is_empty()).then(|| seen::of_page(&taken.ids));
@@ -266,34 +268,34 @@ impl PageReader {
         Ok(Page { number, rows, point: point.to_bytes(), next })
     }
 
-    /// Pages read so far.
+    /// The number of pages read so far.
     pub const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The length of the whole list as told last, where the platform tells it.
+    /// The length of the whole list as last reported, if the platform reports it.
     pub const fn list_rows(&self) -> Option<u64> {
         self.walk.stand.total
     }
 
-    /// Rows of the list that were read so far, each once, also those that are not taken.
+    /// The number of distinct rows of the list read so far, including those outside the window.
     pub fn list_rows_read(&self) -> u64 {
         self.walk.rows()
     }
 
-    /// Whether the end was reached, and the head of the list is read again.
+    /// Whether the end was reached, and the head of the list is being read again.
     pub fn is_checking(&self) -> bool {
         self.walk.is_at_end()
     }
 
-    /// Rows taken so far.
+    /// The number of rows taken so far.
     pub const fn rows(&self) -> u64 {
         self.rows
     }
 
     fn check_pages(&self, number: u64) -> Result<(), PageFault> {
         let ReadLimits { rows_max, pages_max, .. } = self.wanted.limits;
-        // Pages overlap, and a list that changes is read again in part or as a whole.
+        // Pages overlap, and a list that changes is read again in part or completely.
         let filled = rows_max.div_ceil(u64::from(self.dataset.paging.size.max(1)));
         let filled = filled.saturating_mul(OVERLAPPING_PAGES);
         let most = if self.dataset.needs_chat() { pages_max } else { pages_max.max(filled) };
@@ -303,11 +305,11 @@ impl PageReader {
         Err(PageFault::last("too_many_pages", format!("the list has more than {most} pages")))
     }
 
-    /// The conversation that the list is of, found if need be.
+    /// The conversation that the list belongs to, searched for if necessary.
     async fn chat(&self) -> Result<Option<String>, PageFault> {
         let Some(parameter) = &self.dataset.chat else { return Ok(None) };
         let fan = self.wanted.chat_id.as_deref().filter(|fan| parameter.form.fits(fan));
-        let missing = || PageFault::last("chat_not_found", "params.chat_id is no account id");
+        let missing = || PageFault::last("chat_not_found", "params.chat_id is not an account id");
         let fan = fan.ok_or_else(missing)?;
         let Some(fields) = &parameter.lookup else { return Ok(Some(fan.to_owned())) };
         let list = dataset_of(&self.exports, self.platform, fields.dataset)?;
@@ -317,7 +319,7 @@ impl PageReader {
         Box::pin(lookup.find(fan)).await.map(Some)
     }
 
-    /// Where the pages are, narrowed to the window's days where the platform can do that.
+    /// The location of the pages, narrowed to the window's days if the platform supports that.
     fn place(&self) -> Result<DatasetLocation, PageFault> {
         let chat = self.chat.as_deref().unwrap_or_default();
         let mut place = self.dataset.place(&self.own_id, chat).ok_or_else(unknown_id)?;
@@ -337,11 +339,12 @@ impl PageReader {
     fn check_cursor(&self, number: u64) -> Result<(), PageFault> {
         let Next::Cursor(cursor) = &self.walk.stand.next else { return Ok(()) };
         let Some(earlier) = self.seen.earlier_cursor(cursor) else { return Ok(()) };
-        let message = format!("page {number} tells the cursor that page {earlier} told before");
+        let message = format!("page {number} returns the cursor that page {earlier} returned");
         Err(PageFault::last("repeated_cursor", message))
     }
 
-    /// Cuts the rows at what was asked for; whether that is reached. More than may be is a fault.
+    /// Truncates the rows at `max_rows`, and returns whether it is reached. More rows than the
+    /// limit are a fault.
     fn is_full(&self, rows: &mut PageRows) -> Result<bool, PageFault> {
         let room = |most: u64| usize::try_from(most.saturating_sub(self.rows));
         if let Some(max_rows) = self.wanted.max_rows {
@@ -360,7 +363,7 @@ impl PageReader {
         Ok(false)
     }
 
-    /// Stands behind the page of this point.
+    /// Continues after the page of this point.
     fn remember(&mut self, point: &ResumePoint) {
         self.seen.follow(point.stand.rereads());
         if let Some(page) = point.page {
@@ -374,7 +377,7 @@ impl PageReader {
     }
 }
 
-/// How a list is paged.
+/// The paging of a dataset's list.
 fn paged(dataset: &Dataset) -> ListPaging {
     let PagingRules { style, size, .. } = dataset.paging;
     ListPaging::whole(style, u64::from(size))
@@ -394,6 +397,6 @@ fn dataset_of(
 }
 
 fn unknown_id() -> PageFault {
-    let message = "the platform's own id of the account or of the conversation is not known: connect the account again";
+    let message = "the platform's own id of the account or of the conversation is unknown: connect the account again";
     PageFault::last("account_unknown_id", message)
 }

@@ -1,41 +1,42 @@
-//! The order in which the first rows of a list were read, to see how far its head has moved since.
+//! The order of the first rows of a list, used to see how far its head has moved.
 
 use std::collections::{HashMap, HashSet};
 
-/// So many rows are ordered. A head that moved further is not recognised, and its list counts as changed.
+/// The number of rows whose order is tracked. If the head moved further than that, the list counts
+/// as changed.
 const ROWS_MAX: usize = 10_000;
 
-/// Rows by their places from the top, as they were read last.
+/// Rows by their position from the top, as last read.
 #[derive(Debug, Default)]
 pub(super) struct RowOrder {
     rows: Vec<u64>,
-    /// Those that are read again, in their order.
+    /// The rows of the current reread, in order.
     again: Vec<u64>,
     places: HashMap<u64, usize>,
 }
 
 impl RowOrder {
-    /// Puts a row behind all others.
+    /// Appends a row.
     pub(super) fn add(&mut self, id: u64) {
         if self.rows.len() < ROWS_MAX {
             self.rows.push(id);
         }
     }
 
-    /// The list is going to be read again, from the top.
+    /// Starts reading the list again from the top.
     pub(super) fn begin(&mut self) {
         self.again.clear();
         self.places = self.rows.iter().enumerate().map(|(place, id)| (*id, place)).collect();
     }
 
-    /// Takes in rows that are read again.
+    /// Adds rows of the reread.
     pub(super) fn note(&mut self, ids: &[u64]) {
         if self.again.len() < ROWS_MAX {
             self.again.extend(ids);
         }
     }
 
-    /// The rows that were read again come first from now on, as they stood then.
+    /// The rows of the reread come first from now on, in their new order.
     pub(super) fn renew(&mut self) {
         let mut rows = std::mem::take(&mut self.again);
         let first: HashSet<u64> = rows.iter().copied().collect();
@@ -44,8 +45,8 @@ impl RowOrder {
         self.rows = rows;
     }
 
-    /// Whether so many of these rows in a row stand in the order in which they were read before. Those that moved to the
-    /// front do not.
+    /// Whether `rows` consecutive rows are in the order in which they were read before. Rows that
+    /// moved to the front break the run.
     pub(super) fn has_run(&mut self, ids: &[u64], rows: usize) -> bool {
         if self.places.is_empty() {
             self.begin();

@@ -1,62 +1,63 @@
-//! Where a read goes on: what is kept beside the rows of each page, so that another process can continue behind the last
-//! whole one with every check as it was.
+//! The state stored with the rows of each page, so that another process can continue after the last
+//! complete one with the same checks.
 
 use serde::{Deserialize, Serialize};
 
 use super::walk::WalkState;
 
-/// What comes after a page.
+/// What follows a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
     /// The top of the list.
     First,
-    /// The page after so many rows.
+    /// The page after this number of rows.
     Offset(u64),
-    /// A page by its number, where pages have so many rows.
+    /// A page by its number and size.
     Page {
-        /// From 1 on.
+        /// Counted from 1.
         number: u64,
         /// Rows of a page.
         size: u64,
     },
     /// The page of this cursor.
     Cursor(String),
-    /// The page before the row of this id.
+    /// The page before the row with this id.
     Before(String),
-    /// Nothing: the list was read to its end, or as far as was asked for.
+    /// Nothing: the list was read to its end, or as far as requested.
     Last,
 }
 
-/// The state of a read behind a page.
+/// The state of a read after a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResumePoint {
-    /// Where the walk through the list stands.
+    /// The state of the walk through the list.
     pub(super) stand: WalkState,
-    /// Pages read so far.
+    /// The number of pages read so far.
     pub(super) pages: u64,
-    /// Rows taken so far.
+    /// The number of rows taken so far.
     pub(super) rows: u64,
     /// The conversation that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) chat: Option<String>,
-    /// The page by its rows; nothing for one without rows.
+    /// The fingerprint of the page's rows; `None` for a page without rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) page: Option<u64>,
-    /// The new rows of the page that were not taken: their places among the new ones, and their ids.
+    /// The new rows of the page that were not taken: their positions among the new ones, and their
+    /// ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) left_out: Vec<(usize, u64)>,
 }
 
 impl ResumePoint {
-    /// As bytes, for the frame of the page.
+    /// Its serialized form, for the frame of the page.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        // Numbers, texts and lists: nothing of it can fail to be written.
+        // Numbers, strings and lists can always be serialized.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads what was kept; nothing when it cannot be read.
+    /// Parses the serialized form; `None` if it is invalid.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_is_kept_whole() {
+    fn resume_points_survive_serialization() {
         for next in [
             Next::First,
             Next::Offset(3),
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(
             ResumePoint::from_bytes(earlier),
             None,
-            "a point of an earlier version is not read wrongly"
+            "a point of an earlier version must not be misread"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! The rows of a page, in the text that the platform wrote.
+//! The rows of a page, in the platform's own text.
 
 use std::ops::Range;
 
-/// The rows of a page that are taken, each as the platform wrote it.
+/// The rows taken from a page, each in the platform's own text.
 #[derive(Debug, Clone, Default)]
 pub struct PageRows {
     text: String,
@@ -10,33 +10,33 @@ pub struct PageRows {
 }
 
 impl PageRows {
-    /// The rows at these places of a text.
+    /// The rows at these ranges of a text.
     pub(super) const fn new(text: String, places: Vec<Range<usize>>) -> Self {
         Self { text, places }
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub const fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub const fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Each of them, in order.
+    /// The rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.places.iter().map(|place| self.text.get(place.clone()).unwrap_or_default())
     }
 
-    /// Leaves those for which this says so, by their places.
+    /// Keeps the rows whose entry is true.
     pub(super) fn keep(&mut self, kept: &[bool]) {
         let mut kept = kept.iter().copied();
         self.places.retain(|_| kept.next().unwrap_or_default());
     }
 
-    /// Leaves the first ones.
+    /// Keeps the first rows.
     pub(super) fn truncate(&mut self, rows: usize) {
         self.places.truncate(rows);
     }

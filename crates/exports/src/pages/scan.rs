@@ -1,7 +1,8 @@
-//! A light look into JSON: the values at a few pointers, as they are written, and nothing else.
+//! A light JSON scanner: finds the original text of the values at a few pointers, and nothing else.
 //!
-//! One walk over the text checks all of it; whatever is not pointed at is skipped without being taken apart. A pointed-at
-//! name that stands twice in its object is an error, for readers differ in which of the two they believe.
+//! One pass checks the whole text; values without a pointer are skipped without being parsed. A
+//! pointed-at name that appears twice in its object is an error, because parsers differ in which of
+//! the two they use.
 
 use std::borrow::Cow;
 
@@ -9,35 +10,36 @@ use catalog::dataset::JsonPointer;
 use tabular::TabularError;
 use tabular::scan::{JsonScanner, StringSpan};
 
-/// At most so many pointers are looked for at once.
+/// The maximum number of pointers in one scan.
 const POINTERS_MAX: usize = 4;
-/// A list has room for so many elements before it grows.
+/// The initial capacity of a list.
 const LIST_ROOM: usize = 128;
 
-/// The values at the pointers, in their order; nothing where a name is missing or something on the way is no object.
+/// The values at the pointers, in their order; `None` if a name is missing or a value on the path
+/// is not an object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FoundValues<'t> {
     pub(super) values: [Option<&'t str>; POINTERS_MAX],
-    /// Whether a pointed-at name stands twice.
+    /// Whether a pointed-at name appears twice.
     pub(super) is_twice: bool,
 }
 
 /// An element of a list, and what was found in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListElement<'t> {
-    /// Where it begins in the text around it.
+    /// Its offset in the surrounding text.
     pub(super) at: usize,
-    /// All of it, as it is written.
+    /// Its original text.
     pub(super) text: &'t str,
     pub(super) found: FoundValues<'t>,
 }
 
-/// A text with a list.
+/// A text that contains a list.
 #[derive(Debug, Default)]
 pub(super) struct FoundList<'t> {
-    /// What was found beside the list.
+    /// The values found outside the list.
     pub(super) found: FoundValues<'t>,
-    /// The list's elements; nothing where there is no list.
+    /// The list's elements; `None` if there is no list.
     pub(super) list: Option<Vec<ListElement<'t>>>,
 }
 
@@ -46,7 +48,7 @@ pub(super) struct FoundList<'t> {
 pub(super) enum TextProblem {
     /// It is not JSON.
     NotJson,
-    /// What should be a list is none.
+    /// The value that should be a list is not one.
     NoList,
 }
 
@@ -57,7 +59,7 @@ pub(super) struct BrokenText {
     pub(super) at: usize,
 }
 
-/// Looks into a whole text for at most four pointers.
+/// Scans a whole text for at most four pointers.
 pub(super) fn scan<'t>(
     text: &'t str,
     pointers: &[Option<&JsonPointer>],
@@ -68,8 +70,8 @@ pub(super) fn scan<'t>(
     Ok(found)
 }
 
-/// The same, but at the first pointer is a list, whose elements are looked into for pointers of their own; empty, that
-/// pointer is the whole text, beside which nothing else is found.
+/// The same, except that the first pointer is that of a list, whose elements are scanned for their
+/// own pointers. If that pointer is empty, the whole text is the list, and nothing else is found.
 pub(super) fn scan_list<'t>(
     text: &'t str,
     pointers: &[Option<&JsonPointer>],
@@ -95,7 +97,7 @@ impl From<TabularError> for BrokenText {
     }
 }
 
-/// Which pointers are meant, one bit for each.
+/// A set of pointers, one bit for each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct PointerMask(u8);
 
@@ -115,12 +117,12 @@ impl PointerMask {
     }
 }
 
-/// One walk over a text.
+/// One pass over a text.
 struct TextWalk<'a, 't> {
     text: &'t str,
     scanner: JsonScanner<'t>,
     pointers: &'a [Option<&'a JsonPointer>],
-    /// At the first pointer is a list whose elements are looked into for these.
+    /// The pointers for the elements of the list at the first pointer.
     in_elements: Option<&'a [Option<&'a JsonPointer>]>,
     list: Option<Vec<ListElement<'t>>>,
 }
@@ -134,7 +136,7 @@ impl<'a, 't> TextWalk<'a, 't> {
         Self { text, scanner, pointers, in_elements: None, list: None }
     }
 
-    /// Reads the next value and looks into it, if it is an object.
+    /// Reads the next value, and scans it if it is an object.
     fn value(&mut self) -> Result<FoundValues<'t>, BrokenText> {
         let mut found = FoundValues::default();
         if self.scanner.peek() == Some(b'{') {
@@ -145,7 +147,8 @@ impl<'a, 't> TextWalk<'a, 't> {
         Ok(found)
     }
 
-    /// Reads an object in which the wanted pointers have come `depth` names far; that is never more than they have.
+    /// Reads an object at which the wanted pointers have matched `depth` names. None of them has
+    /// fewer names than that.
     fn object(
         &mut self,
         wanted: PointerMask,
@@ -174,7 +177,7 @@ impl<'a, 't> TextWalk<'a, 't> {
         }
     }
 
-    /// Reads the value of a name that these pointers have.
+    /// Reads the value of a name that these pointers contain.
     fn member(
         &mut self,
         matching: PointerMask,
@@ -222,7 +225,7 @@ impl<'a, 't> TextWalk<'a, 't> {
         Ok(())
     }
 
-    /// The wanted pointers that have this name next.
+    /// The wanted pointers whose next name this is.
     fn matching(&self, name: StringSpan, wanted: PointerMask, depth: usize) -> PointerMask {
         let name = name.text(self.text);
         let next = |pointer: Option<&JsonPointer>| {
@@ -243,12 +246,12 @@ impl<'a, 't> TextWalk<'a, 't> {
     }
 }
 
-/// What a value is, as far as pages need to know.
+/// The kind of a value, as far as pages need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
     Bool(bool),
-    /// A number without fraction and exponent.
+    /// A number without fraction or exponent.
     Whole,
     /// Any other number.
     Number,
@@ -271,12 +274,12 @@ pub(super) fn kind(text: &str) -> Kind {
     }
 }
 
-/// The characters between the quotes of a text, escapes kept; of anything else all of it.
+/// The characters between the quotes of a string, with escapes; any other value unchanged.
 pub(super) fn inner(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
 
-/// A text without its escapes, or a whole number as text.
+/// A string without its escapes, or a whole number as a string.
 pub(super) fn plain(value: &str) -> Option<Cow<'_, str>> {
     let inner = inner(value);
     match kind(value) {
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_as_they_are_written() {
+    fn values_keep_their_original_text() {
         let text =
             r#" {"x":[{"id":9}], "a": {"b": {"c":1.50}, "d":"\u0041"}, "id" : 7 , "e":null} "#;
 
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_found() {
+    fn missing_values_are_not_found() {
         for text in [
             "{}",
             "[]",
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointed_at_name_that_stands_twice_and_broken_json_are_errors() {
+    fn duplicate_names_and_invalid_json_are_errors() {
         for text in [
             r#"{"id":1,"id":1}"#,
             r#"{"id":1,"i\u0064":2}"#,
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_takes_no_stack() {
+    fn nesting_uses_no_stack() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let around = format!("{{\"x\":{deep},\"id\":1}}");
 
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_taken_apart_and_nothing_else_is_one() {
+    fn only_lists_are_split_into_elements() {
         let rows = |text: &'static str, pointer: &str| {
             let pointer = JsonPointer::parse(pointer).unwrap();
             let list = scan_list(text, &[Some(&pointer)], &[])?.list;
@@ -399,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_a_list_are_looked_into_and_each_for_itself() {
+    fn each_element_of_a_list_is_scanned_separately() {
         let text =
             r#"{"l":[ {"id":1,"t":{"x":"a"}} , {"id":2,"id":3}, [{"id":4}], {} ],"m":true,"l2":0}"#;
         let parse = |pointer: &str| JsonPointer::parse(pointer).unwrap();
@@ -429,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_texts_of_values_are_told() {
+    fn kinds_and_plain_texts_of_values() {
         for (text, expected, plainly) in [
             ("null", Kind::Null, None),
             ("true", Kind::Bool(true), None),

@@ -1,12 +1,13 @@
-//! What was seen before: ids, pages and cursors as 64-bit fingerprints, so that nothing comes twice unnoticed.
+//! What was seen before: ids, pages and cursors as 64-bit fingerprints, so that repetitions are
+//! noticed.
 //!
-//! Two different ids of a million have the same fingerprint once in about forty million exports; such an export fails
-//! and can be made again.
+//! Among a million ids, two different ones collide once in about forty million exports; such an
+//! export fails and can be repeated.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
-/// More ids than this are not remembered: about 30 MiB.
+/// The maximum number of ids that are remembered: about 30 MiB.
 pub(super) const IDS_MAX: usize = 3_000_000;
 
 /// The fingerprint of a text.
@@ -16,13 +17,13 @@ pub(super) fn fingerprint(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// The first row, from 1 on, that stands twice among these.
+/// The position, from 1, of the first id that appears twice.
 pub(super) fn repeated(ids: &[u64]) -> Option<usize> {
     let mut met = std::collections::HashSet::with_capacity(ids.len());
     ids.iter().position(|id| !met.insert(*id)).map(|place| place.saturating_add(1))
 }
 
-/// The fingerprint of a page: of its rows' in their order.
+/// The fingerprint of a page: of its rows' fingerprints in order.
 pub(super) fn of_page(ids: &[u64]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for id in ids {
@@ -31,10 +32,10 @@ pub(super) fn of_page(ids: &[u64]) -> u64 {
     hasher.finish()
 }
 
-/// The pages and cursors that were seen of a list.
+/// The pages and cursors of a list seen so far.
 #[derive(Debug, Default)]
 pub(super) struct SeenPages {
-    /// By fingerprint: the number of the page.
+    /// The number of a page, by its fingerprint.
     pages: HashMap<u64, u64>,
     cursors: HashMap<u64, u64>,
     rereads: u8,
@@ -46,12 +47,12 @@ impl SeenPages {
         self.pages.contains_key(&page)
     }
 
-    /// The page that told this cursor before.
+    /// The page that returned this cursor before.
     pub(super) fn earlier_cursor(&self, cursor: &str) -> Option<u64> {
         self.cursors.get(&fingerprint(cursor)).copied()
     }
 
-    /// Follows a list that was read from its top again so often: its cursors may come again each time.
+    /// Follows the number of rereads from the top: with each one, earlier cursors may appear again.
     pub(super) fn follow(&mut self, rereads: u8) {
         if self.rereads != rereads {
             self.rereads = rereads;
@@ -64,24 +65,24 @@ impl SeenPages {
         self.pages.insert(page, number);
     }
 
-    /// Remembers a cursor by the page that told it.
+    /// Remembers a cursor and the page that returned it.
     pub(super) fn add_cursor(&mut self, cursor: &str, number: u64) {
         self.cursors.insert(fingerprint(cursor), number);
     }
 }
 
-/// A set is cut into so many parts, each of which grows by itself.
+/// The number of parts of a set, each of which grows separately.
 const PARTS: usize = 256;
-/// A part grows by blocks of so many places. Blocks are never moved or given back before the set is: growing leaves no
-/// holes of odd sizes behind, which an allocator could not use again.
+/// The number of places in a block. Blocks are not moved or freed before the set is, so growing
+/// leaves no fragments of odd sizes for the allocator.
 const BLOCK: usize = 256;
 
-/// A set of fingerprints in 9 to 12 bytes for each.
+/// A set of fingerprints that uses 9 to 12 bytes for each.
 #[derive(Debug)]
 pub(super) struct FingerprintSet {
     parts: Vec<FingerprintTable>,
     count: usize,
-    /// Room for a part's keys while they change their places.
+    /// A buffer for a part's keys while they are rehashed.
     moved: Vec<u64>,
 }
 
@@ -99,18 +100,18 @@ impl Default for FingerprintSet {
 }
 
 impl FingerprintSet {
-    /// How many there are.
+    /// The number of fingerprints.
     pub(super) const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether it is in the set.
+    /// Whether the set contains it.
     pub(super) fn has(&self, fingerprint: u64) -> bool {
         let key = key(fingerprint);
         self.parts.get(part_of(key)).is_some_and(|part| part.has(key))
     }
 
-    /// Adds it; false when it was there.
+    /// Adds it; false if it was already there.
     pub(super) fn add(&mut self, fingerprint: u64) -> bool {
         let key = key(fingerprint);
         let Some(part) = self.parts.get_mut(part_of(key)) else { return false };
@@ -120,12 +121,12 @@ impl FingerprintSet {
     }
 }
 
-/// 0 marks empty places, so it is kept as 1.
+/// 0 marks empty places, so it is stored as 1.
 const fn key(fingerprint: u64) -> u64 {
     if fingerprint == 0 { 1 } else { fingerprint }
 }
 
-/// By the upper bits; places within a part are by the lower ones.
+/// The part is chosen by the upper bits, the place within it by the lower ones.
 fn part_of(key: u64) -> usize {
     usize::try_from(key >> 56).unwrap_or(0)
 }
@@ -150,7 +151,7 @@ impl FingerprintTable {
             .is_some_and(|found| *found == key)
     }
 
-    /// Puts the key where it belongs; false when it is there already or there is no room.
+    /// Inserts the key; false if it is already there or there is no room.
     fn put(&mut self, key: u64) -> bool {
         let length = self.length();
         let Some(start) = first_place(key, length) else { return false };
@@ -168,7 +169,8 @@ impl FingerprintTable {
     }
 
     fn add(&mut self, key: u64, moved: &mut Vec<u64>) -> bool {
-        // At most seven of eight places are taken, one of them by a key that may turn out to be known.
+        // At most seven of eight places are used, one of them by a key that may turn out to be
+        // known.
         if (self.count + 1) * 8 > self.length() * 7 {
             self.grow(moved);
         }
@@ -177,7 +179,7 @@ impl FingerprintTable {
         is_new
     }
 
-    /// Grows by an eighth, and at least by a block.
+    /// Grows by an eighth, and at least by one block.
     fn grow(&mut self, moved: &mut Vec<u64>) {
         moved.clear();
         for block in &mut self.blocks {
@@ -192,7 +194,7 @@ impl FingerprintTable {
     }
 }
 
-/// A number below `length` that the lower bits of the key decide.
+/// A number below `length`, determined by the lower bits of the key.
 fn first_place(key: u64, length: usize) -> Option<usize> {
     let low = u128::from(key << 8);
     let scaled = (low * u128::try_from(length).ok()?) >> 64;
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_take_twelve_bytes_each_and_none_is_lost() {
+    fn ids_take_at_most_twelve_bytes_each() {
         const COUNT: u64 = 200_000;
         let mut set = FingerprintSet::default();
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_cursors_are_known_again() {
+    fn pages_and_cursors_are_recognised() {
         let mut seen = SeenPages::default();
 
         seen.add_page(of_page(&[1, 2]), 7);
@@ -240,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_of_fingerprints_is_a_set(
+        fn fingerprint_set_behaves_like_a_set(
             keys in proptest::collection::vec(
                 prop_oneof![0_u64..40, any::<u64>(), Just(u64::MAX), (0_u64..40).prop_map(|low| low << 50)],
                 0..400,

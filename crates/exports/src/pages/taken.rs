@@ -1,6 +1,6 @@
-//! One page taken in: its rows known by their ids, and those that lie in the window kept.
+//! Parses one page: identifies its rows by their ids, and selects those within the window.
 //!
-//! Pure work on one body, without what was seen before.
+//! Works on one body, without what was seen before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,35 +17,36 @@ use super::rows::PageRows;
 use super::scan;
 use super::walk::{self, PageSheet};
 
-/// Bodies from this length on are taken in beside the runtime's own threads.
+/// Bodies of at least this length are parsed on a blocking thread.
 const LARGE_BYTES: usize = 131_072;
 
-/// So many rows at the end of a page must be older than what is wanted for the read to end with it.
+/// The number of rows at the end of a page that must be older than the window for the read to end
+/// there.
 const PAST_ROWS: usize = 20;
 
-/// A page without what it is compared with.
+/// A parsed page, before it is compared with earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct TakenPage {
-    /// The rows that lie in the window, as they are written.
+    /// The rows within the window, in their original text.
     pub(super) rows: PageRows,
-    /// Which of the page's rows those are, by their places on it.
+    /// The positions of those rows on the page.
     places: Vec<usize>,
-    /// All rows by their ids, in order.
+    /// The ids of all rows, in order.
     pub(super) ids: Vec<u64>,
-    /// Ids as text from which a list that is read before an id goes on.
+    /// Ids, as text, from which a before-id list can continue.
     anchors: Vec<String>,
-    /// Times never ascend, where that was looked at.
+    /// The times never ascend, if they were checked.
     is_newest_first: bool,
     /// The last rows are older than the window.
     is_past: bool,
-    /// What the page says of the list.
+    /// What the page says about the list.
     more: Option<bool>,
     cursor: Option<String>,
     total: Option<u64>,
 }
 
 impl TakenPage {
-    /// What the way through the list depends on.
+    /// What the walk through the list depends on.
     pub(super) fn sheet(&self) -> PageSheet<'_> {
         PageSheet {
             ids: &self.ids,
@@ -58,7 +59,7 @@ impl TakenPage {
         }
     }
 
-    /// Keeps the rows that are new on their page, and gives those that are new and outside the window: their places
+    /// Keeps the rows that are new, and returns the new ones outside the window: their positions
     /// among the new ones, and their ids.
     pub(super) fn keep_fresh(&mut self, fresh: &[bool]) -> Vec<(usize, u64)> {
         let is_fresh = |place: &usize| fresh.get(*place).copied().unwrap_or_default();
@@ -79,7 +80,7 @@ impl TakenPage {
     }
 }
 
-/// Takes in the page of this number, where others wait for the thread.
+/// Parses a page, on a blocking thread if it is large.
 pub(super) async fn take(
     dataset: &Arc<Dataset>,
     bytes: Bytes,
@@ -91,11 +92,11 @@ pub(super) async fn take(
     }
     let dataset = Arc::clone(dataset);
     let work = move || taken(&dataset, bytes, window, number);
-    let lost = |_| PageFault::for_now("platform_unavailable", "a page could not be taken in");
+    let lost = |_| PageFault::for_now("platform_unavailable", "a page could not be parsed");
     tokio::task::spawn_blocking(work).await.map_err(lost)?
 }
 
-/// Takes in the page of this number.
+/// Parses a page.
 pub(super) fn taken(
     dataset: &Dataset,
     bytes: Bytes,
@@ -138,7 +139,7 @@ pub(super) fn taken(
     Ok(taken)
 }
 
-/// Whether the times of a page descend, and how many of its last ones lie before a window.
+/// Whether the times of a page descend, and how many of its last rows lie before the window.
 struct TimeOrder {
     window: DateWindow,
     last: Option<Timestamp>,
@@ -160,7 +161,7 @@ impl TimeOrder {
         }
     }
 
-    /// Whether so many of the last rows are older that none of what follows can lie in the window.
+    /// Whether enough of the last rows are older that nothing after them can lie in the window.
     fn is_past(&self, rows: usize) -> bool {
         rows > 0 && self.older >= PAST_ROWS.min(rows)
     }

@@ -1,6 +1,7 @@
-//! The fields of an upload: which there are, what each may be, and how they leave (specification 4.3).
+//! The fields of an upload: their names, their rules, and the values that are sent (specification
+//! 4.3).
 //!
-//! A field that is sent empty counts as not sent, as browsers send what was left blank.
+//! An empty field counts as absent, because browsers send fields that were left blank.
 
 use catalog::Route;
 use domain::field_error::FieldErrorKind;
@@ -11,7 +12,7 @@ use serde_json::json;
 use web::error::ApiError;
 use web::fields::short;
 
-/// The text fields, in the order in which they leave.
+/// The text fields, in the order in which they are sent.
 const TEXTS: [&str; 7] = [
     "categories",
     "description",
@@ -22,13 +23,13 @@ const TEXTS: [&str; 7] = [
     "to_be_posted_at",
 ];
 
-/// The longest name of a file, in bytes.
+/// The longest file name, in bytes.
 const FILE_NAME_BYTES_MAX: usize = 255;
 
-/// What says nothing about a file.
+/// The content type that says nothing about a file.
 const ANYTHING: &str = "application/octet-stream";
 
-/// Types by the ending of a file's name, for callers that do not tell the type.
+/// Types by file extension, for callers that send no content type.
 const ENDINGS: &[(&str, &str)] = &[
     ("jpg", "image/jpeg"),
     ("jpeg", "image/jpeg"),
@@ -52,18 +53,18 @@ const ENDINGS: &[(&str, &str)] = &[
     ("3gp", "video/3gpp"),
 ];
 
-/// A field that the form has.
+/// What a part of the form is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldName {
     File,
     Text(&'static str),
-    /// A file where there was one before.
+    /// A second file.
     SecondFile,
-    /// One that the form does not have, or that was there before.
+    /// An unknown field, or one that was sent before.
     Other,
 }
 
-/// What was given so far.
+/// The fields received so far.
 #[derive(Debug, Default)]
 pub(super) struct GivenFields {
     has_file: bool,
@@ -71,7 +72,7 @@ pub(super) struct GivenFields {
     problems: Vec<FieldProblem>,
 }
 
-/// So many wrong fields are named. With more the form is not read any further.
+/// The number of problems that are reported. A form with more is not read any further.
 const PROBLEMS_MAX: usize = 20;
 
 /// What the form says about its file.
@@ -82,7 +83,7 @@ pub(super) struct FileHead {
     content_type: Option<String>,
 }
 
-/// What leaves: the fields, and the type of the file.
+/// The outgoing form: its fields, and the type of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CheckedFields {
     pub(super) fields: Vec<(&'static str, String)>,
@@ -90,7 +91,7 @@ pub(super) struct CheckedFields {
 }
 
 impl GivenFields {
-    /// Which field a part is. An unknown one and one that was there before are wrong.
+    /// Which field a part is. Unknown and repeated fields are refused.
     pub(super) fn place_of(&mut self, name: Option<&str>) -> FieldName {
         let name = name.unwrap_or_default();
         if name == "file" {
@@ -113,7 +114,7 @@ impl GivenFields {
         FieldName::Other
     }
 
-    /// Keeps the text of a field.
+    /// Stores the text of a field.
     pub(super) fn put(&mut self, name: &'static str, bytes: &[u8]) {
         let text = std::str::from_utf8(bytes);
         if text.is_err() {
@@ -122,7 +123,7 @@ impl GivenFields {
         self.texts.push((name, text.unwrap_or_default().to_owned()));
     }
 
-    /// What the form says about its file. A file needs a name; what looks like folders before it is dropped.
+    /// The part's headers about its file. A file needs a name; folders before the name are dropped.
     pub(super) fn file_head(
         &mut self,
         name: Option<&str>,
@@ -142,7 +143,7 @@ impl GivenFields {
         self.refuse(name, FieldErrorKind::Duplicate, "is given more than once; send it once");
     }
 
-    /// Each mistake with a field is named once.
+    /// Reports each problem with a field once.
     fn refuse(&mut self, name: &str, kind: FieldErrorKind, message: impl Into<String>) {
         let problem = FieldProblem::new("body", name, kind, message);
         if !self.problems.contains(&problem) {
@@ -150,18 +151,18 @@ impl GivenFields {
         }
     }
 
-    /// Whether something is wrong already.
+    /// Whether a problem was found.
     pub(super) fn is_wrong(&self) -> bool {
         !self.problems.is_empty()
     }
 
-    /// Whether so much is wrong that reading on helps nobody.
+    /// Whether there are so many problems that reading on is pointless.
     pub(super) fn is_hopeless(&self) -> bool {
         self.problems.len() >= PROBLEMS_MAX
     }
 
-    /// How a form is refused that could not be read to its end: what is known to be wrong with its fields is named
-    /// rather than that it is too large.
+    /// The refusal of a form that could not be read to its end. Problems with its fields are
+    /// reported in place of its size.
     pub(super) fn failed(mut self, error: ApiError) -> ApiError {
         match error {
             ApiError::Failure(Failure::Invalid(found)) => {
@@ -179,7 +180,7 @@ impl GivenFields {
         self.texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_str())
     }
 
-    /// A field that was given and is not blank.
+    /// A field that is present and not blank.
     fn filled(&self, name: &str) -> Option<&str> {
         self.text(name).filter(|text| !text.trim().is_empty())
     }
@@ -196,7 +197,7 @@ impl FileHead {
             .then(|| Self { name: name.to_owned(), content_type: content_type.and_then(essence) })
     }
 
-    /// The type that the caller told, or else the one that the name's ending tells.
+    /// The type that the caller sent, or the one that belongs to the file extension.
     fn content_type(&self) -> &str {
         let told = self.content_type.as_deref().filter(|kind| *kind != ANYTHING);
         let by_ending = || {
@@ -208,8 +209,8 @@ impl FileHead {
     }
 }
 
-/// Checks every field and writes the form that leaves; all problems are named together, also those of the parts. Of the
-/// file: what the form says about it, if there is one, and whether it is empty.
+/// Checks every field and builds the outgoing form. All problems are reported together, including
+/// those found while reading. `file` and `is_empty` describe the file, if there is one.
 pub(super) fn check(
     route: &Route,
     given: &GivenFields,
@@ -224,7 +225,7 @@ pub(super) fn check(
     }
     let content_type = file.map_or("", FileHead::content_type);
     let is_subscription_item = check.flag("is_subscription_item");
-    // A subscription's item is never sold alone, whatever price came with it.
+    // An item for subscribers is never sold alone, so a price sent with it is ignored.
     let price =
         if is_subscription_item == Some(true) { Some("0".to_owned()) } else { check.price(route) };
     let fields = [
@@ -243,7 +244,7 @@ pub(super) fn check(
     Ok(CheckedFields { fields: fields.collect(), content_type: content_type.to_owned() })
 }
 
-/// The fields, and what is wrong with them so far.
+/// The fields, and the problems found so far.
 struct FieldCheck<'a> {
     given: &'a GivenFields,
     problems: Vec<FieldProblem>,
@@ -254,13 +255,13 @@ impl FieldCheck<'_> {
         self.problems.push(FieldProblem::new("body", name, kind, message));
     }
 
-    /// The rule of the price is the catalogue's.
+    /// Checked by the catalogue's rule for the price.
     fn price(&mut self, route: &Route) -> Option<String> {
         let price = self.given.filled("price")?.trim();
         if let Err(problem) = route.check_body(&json!({ "price": price })) {
             self.problems.push(problem.into());
         }
-        // Written as a plain number: a sign or zeros before it are left out.
+        // Written as a plain number, without a sign or leading zeros.
         Some(price.parse::<i64>().map_or_else(|_| price.to_owned(), |whole| whole.to_string()))
     }
 
@@ -291,13 +292,13 @@ impl FieldCheck<'_> {
             self.refuse(
                 "description",
                 FieldErrorKind::BadFormat,
-                "must not hold control characters",
+                "must not contain control characters",
             );
         }
         Some(text.to_owned())
     }
 
-    /// A list of words with commas between them.
+    /// A comma-separated list of words.
     fn words(&mut self, name: &str) -> Option<String> {
         let text = self.given.filled(name)?;
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -306,18 +307,18 @@ impl FieldCheck<'_> {
             self.refuse(
                 name,
                 FieldErrorKind::BadFormat,
-                "must be words with commas between them, without control characters",
+                "must be comma-separated words without control characters",
             );
         }
         Some(words.join(","))
     }
 
-    /// What was given, or what the type of the file says.
+    /// The categories sent, or those that follow from the type of the file.
     fn categories(&mut self, content_type: Option<&str>) -> Option<String> {
         if let Some(words) = self.words("categories") {
             return Some(words);
         }
-        // Without a file nothing is known of its type, and the file is asked for.
+        // Without a file its type is unknown; the missing file is reported.
         let by_type = match content_type?.split('/').next() {
             Some("image") => Some("media,image"),
             Some("video") => Some("media,video"),
@@ -327,7 +328,7 @@ impl FieldCheck<'_> {
             self.refuse(
                 "categories",
                 FieldErrorKind::Missing,
-                "is required unless the file's Content-Type is a picture's or a video's",
+                "is required unless the file's Content-Type is an image or video type",
             );
         }
         by_type.map(str::to_owned)

@@ -1,7 +1,8 @@
-//! Reading an upload's form (RFC 7578): its file goes to disk as it comes, its fields are kept and checked.
+//! Reads an upload's form (RFC 7578): its file is written to disk as it arrives, its fields are
+//! stored and checked.
 //!
-//! Whatever the caller sends, what is in memory is bounded: no more is handed to the parser than the file has
-//! taken from it, plus what fields and framing may have.
+//! Whatever the caller sends, memory is bounded: the parser receives at most the bytes that the
+//! file has taken from it, plus an allowance for fields and framing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,12 +23,12 @@ use super::fields::{self, FieldName, FileHead, GivenFields};
 use super::spool::{SpoolProblem, SpoolWriter, SpooledFile};
 use crate::state::GatewayState;
 
-/// The most that is handed to the parser at once.
+/// The most that is passed to the parser in one piece.
 const PIECE_BYTES: usize = 16 * 1024;
-/// What the parser may hold beyond fields and framing: pieces of the file that it has not given out yet.
+/// The allowance for pieces of the file that the parser has not returned yet.
 const PARSER_BYTES: usize = 4 * PIECE_BYTES;
 
-/// A whole form: the fields as they leave, and the file.
+/// A complete form: the outgoing fields, and the file.
 pub(super) struct UploadForm {
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) file_name: String,
@@ -38,27 +39,27 @@ pub(super) struct UploadForm {
 
 /// How a form is read.
 pub(super) struct FormReading {
-    /// What is between the parts.
+    /// The boundary between the parts.
     pub(super) boundary: String,
-    /// Whether two forms will be compared.
+    /// Whether the form needs a hash to be compared with another.
     pub(super) wants_hash: bool,
-    /// Whose it is.
+    /// The customer who sent it.
     pub(super) customer: CustomerId,
 }
 
-/// What the parts read so far have given.
+/// What has been read of the form so far.
 struct FormParts<'a> {
     gateway: &'a GatewayState,
     customer: CustomerId,
-    /// Bytes that the file has taken from the parser.
+    /// Bytes that were taken from the parser as content of files.
     saved: &'a AtomicU64,
     hash: Option<Sha256>,
     given: GivenFields,
-    /// What was said of the file, and the file itself where it was kept.
+    /// What the form says about the file, and the file itself if it was stored.
     file: Option<(FileHead, Option<SpooledFile>)>,
 }
 
-/// What lies between the parts, as the content type says.
+/// The boundary between the parts, from the content type.
 pub(super) fn boundary(headers: &HeaderMap) -> Result<String, ApiError> {
     let content_type = headers.get(http::header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
@@ -105,7 +106,8 @@ pub(super) async fn read(
     }
 }
 
-/// What follows the last boundary means nothing (RFC 2046, section 5.1.1), but a broken end must be noticed.
+/// Content after the last boundary is ignored (RFC 2046, section 5.1.1), but a body that breaks off
+/// must be noticed.
 async fn read_epilogue(reader: &mut BodyReader<Body>, bytes_max: usize) -> Result<(), ApiError> {
     let mut bytes = 0_usize;
     while let Some(part) = reader.next().await.map_err(of_body)? {
@@ -118,8 +120,8 @@ async fn read_epilogue(reader: &mut BodyReader<Body>, bytes_max: usize) -> Resul
 }
 
 impl FormParts<'_> {
-    /// Reads the parts, also behind one that is wrong: all that is wrong is named together. Ends early where that is
-    /// too much to name.
+    /// Reads all parts, even after a problem, so that all problems are reported together. Stops
+    /// early at the maximum number of problems.
     async fn take_all(&mut self, form: &mut multer::Multipart<'_>) -> Result<(), ApiError> {
         while let Some(part) = form.next_field().await.map_err(|error| of_parser(&error))? {
             self.take(part).await?;
@@ -136,7 +138,7 @@ impl FormParts<'_> {
                 let content_type = part.content_type().map(AsRef::as_ref);
                 let head = self.given.file_head(part.file_name(), content_type);
                 match head {
-                    // The file of a form that is refused is not kept.
+                    // The file of a refused form is not stored.
                     Some(head) if !self.given.is_wrong() => {
                         let file = self.save(&mut part).await?;
                         self.file = Some((head, Some(file)));
@@ -158,7 +160,8 @@ impl FormParts<'_> {
         Ok(())
     }
 
-    /// Reads a part that is not kept. A file may be as long as a file; what else is there counts as beside it.
+    /// Reads and discards a part. The content of a file may be as long as a file; anything else
+    /// counts against the allowance.
     async fn pass_over(
         &mut self,
         part: &mut multer::Field<'_>,
@@ -203,7 +206,7 @@ impl FormParts<'_> {
         Ok(())
     }
 
-    /// Checks what was given, all of it at once.
+    /// Checks all fields together.
     fn finish(self, route: &Route) -> Result<UploadForm, ApiError> {
         let (head, file) = self.file.unzip();
         let file = file.flatten();
@@ -212,7 +215,7 @@ impl FormParts<'_> {
             .map_err(Failure::Invalid)?;
         let (Some(head), Some(file)) = (head, file) else {
             return Err(ApiError::Failure(Failure::Internal(
-                "the file of a whole form was not kept".to_owned(),
+                "the file of a complete form was not stored".to_owned(),
             )));
         };
         Ok(UploadForm {
@@ -226,7 +229,8 @@ impl FormParts<'_> {
 }
 
 impl UploadForm {
-    /// What makes two forms the same. A form that was read without a hash is like no other file's.
+    /// A digest by which two forms are compared. A form that was read without a hash of its file
+    /// must not be compared.
     pub(super) fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         let file = self.file_hash.unwrap_or_default();
@@ -241,7 +245,7 @@ impl UploadForm {
     }
 }
 
-/// What the parser is fed with: a body in small pieces, no more of it than may be in memory.
+/// Feeds the parser with small pieces of a body, never more than may be in memory.
 struct ParserFeed<'a> {
     reader: &'a mut BodyReader<Body>,
     rest: Bytes,
@@ -250,7 +254,7 @@ struct ParserFeed<'a> {
     beside_file_max: usize,
 }
 
-/// Why the parser gets no more.
+/// Why feeding the parser stops.
 #[derive(Debug, thiserror::Error)]
 enum FeedProblem {
     #[error(transparent)]
@@ -264,7 +268,7 @@ impl<'a> ParserFeed<'a> {
         Self { reader, rest: Bytes::new(), fed: 0, saved, beside_file_max }
     }
 
-    /// The parser takes pieces for as long as they are ready, so each is ready only when it asks again.
+    /// The parser takes pieces while they are ready, so each becomes ready only when it asks again.
     fn pieces(self) -> impl Stream<Item = Result<Bytes, FeedProblem>> + 'a {
         stream::unfold(self, async |mut feed| {
             tokio::task::yield_now().await;
@@ -307,13 +311,13 @@ fn of_spool(problem: SpoolProblem) -> ApiError {
         SpoolProblem::TooLarge(bytes_max) => ApiError::UploadTooLarge("the file", bytes_max),
         SpoolProblem::NoRoom(problem) => problem.into(),
         SpoolProblem::Disk(error) => {
-            tracing::error!(%error, "the file of an upload could not be kept");
+            tracing::error!(%error, "the file of an upload could not be written to disk");
             ApiError::Failure(Failure::Overloaded)
         }
     }
 }
 
-/// The parser's problems are the form's, but for those that it was fed.
+/// An error of the parser concerns the form, unless it came from the feed.
 fn of_parser(error: &multer::Error) -> ApiError {
     if let multer::Error::StreamReadFailed(source) = error
         && let Some(problem) = source.downcast_ref::<FeedProblem>()

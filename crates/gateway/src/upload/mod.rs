@@ -1,7 +1,8 @@
-//! The upload of a file (specification 4.3): what it adds to the life of a call.
+//! The upload of a file (specification 4.3): how it differs from other calls.
 //!
-//! The caller's form is read part by part: its file goes to disk, its fields are checked. What leaves is a form
-//! of our own with the checked fields. Everything else, from the hold to the settlement, is any write's.
+//! The caller's form is read part by part: its file is written to disk, its fields are checked. The
+//! platform receives a form of our own with the checked fields. Everything else, from the hold to
+//! the settlement, is the same as for any write.
 
 mod fields;
 mod form;
@@ -21,13 +22,13 @@ use super::admit::{Content, RequestHead, Whole};
 use super::limits;
 use crate::state::GatewayState;
 
-/// An upload that is ready to leave: a form whose file is on disk.
+/// An upload that is ready to be sent: a form whose file is on disk.
 pub(super) struct Upload {
     form: UploadForm,
     boundary: String,
 }
 
-/// Reads an upload once nothing local speaks against it; only its fields are not known before.
+/// Reads an upload after all local checks except those of its fields.
 pub(super) async fn receive(
     gateway: &GatewayState,
     arrival: RequestHead,
@@ -41,7 +42,8 @@ pub(super) async fn receive(
     let cost = route.cost(&gateway.config.credits.costs());
     let passed = limits::check(gateway, &arrival.key, account, cost, gateway.clock.now()).await?;
     if arrival.idempotency.is_none() {
-        // A repeat is free, so only what is no repeat can be refused before it is read.
+        // A repetition is free, so only a request without a key can be refused for its balance
+        // before it is read.
         limits::check_balance(gateway, &arrival.key, cost).await?;
     }
     let wants_hash = arrival.idempotency.is_some();
@@ -52,7 +54,7 @@ pub(super) async fn receive(
     Ok(Whole { arrival, content: Content::Upload(upload), passed: Some(passed) })
 }
 
-/// The catalogue's entry of the upload, on the platform that has one.
+/// The upload's route in the catalogue of the account's platform.
 pub(super) fn route<'a>(
     gateway: &'a GatewayState,
     account: &AccountEntry,
@@ -66,12 +68,13 @@ pub(super) fn route<'a>(
 }
 
 impl Upload {
-    /// What the platform is to get: the content type with its boundary, and the body as it leaves.
+    /// The outgoing request: the content type with its boundary, and the body.
     pub(super) fn outgoing(&self) -> (HeaderValue, RequestBody) {
         outgoing::request_body(&self.form, &self.boundary)
     }
 
-    /// What makes two uploads the same: the fields as they leave and the file, not the caller's framing.
+    /// A digest by which two uploads are compared: the outgoing fields and the file, not the
+    /// caller's framing.
     pub(super) fn digest(&self) -> [u8; 32] {
         self.form.digest()
     }

@@ -1,4 +1,4 @@
-//! An upload as it leaves: the fields, then the file as it is read from disk, framed as a form (RFC 7578).
+//! The outgoing form of an upload: the fields, then the file as it is read from disk (RFC 7578).
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,13 +15,14 @@ use tokio::task::JoinHandle;
 use super::form::UploadForm;
 use super::spool::UnnamedFile;
 
-/// What is read from disk at once.
+/// Bytes per read from disk.
 const READ_BYTES: u64 = 64 * 1024;
 
-/// The content type and the body of the request. `boundary` must be hexadecimal digits that nobody foresees.
+/// The content type and the body of the request. `boundary` must be unpredictable hexadecimal
+/// digits.
 pub(super) fn request_body(form: &UploadForm, boundary: &str) -> (HeaderValue, RequestBody) {
     let mut head = String::new();
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     for (name, value) in &form.fields {
         let _written = write!(
             head,
@@ -49,12 +50,12 @@ pub(super) fn request_body(form: &UploadForm, boundary: &str) -> (HeaderValue, R
     (content_type, RequestBody::spooled(body))
 }
 
-/// A file's name as browsers write it into a form: the characters that would end it are encoded.
+/// A file name as browsers write it into a form: quotes and line breaks are encoded.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A form of known length, of which one piece of the file is in memory at a time.
+/// A form of known length. One piece of its file is in memory at a time.
 struct OutgoingForm {
     head: Bytes,
     file: Arc<UnnamedFile>,

@@ -1,7 +1,7 @@
-//! The folder in which the files of uploads wait on disk until they have left.
+//! The folder that stores the files of uploads until they are sent.
 //!
-//! A spooled file loses its name as soon as it is open. So nobody else can open it, and it is gone when its
-//! call ends, however that is, and also when the process dies.
+//! A spooled file is unlinked as soon as it is open, so no other process can open it, and its space
+//! is freed when its call ends or the process dies.
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,12 @@ use transport::LoadMap;
 use web::middleware::body::BodyProblem;
 use web::middleware::budget::{BudgetRoom, MemoryBudget, Share};
 
-/// What is gathered in memory before it is written.
+/// Bytes collected in memory before they are written.
 const WRITE_BYTES: usize = 256 * 1024;
-/// What the names of files begin with while they have one.
+/// The prefix of file names, before the files are unlinked.
 const PREFIX: &str = "upload-";
 
-/// The folder, and the room on disk that all uploads share.
+/// The folder, and the disk space that all uploads share.
 #[derive(Debug)]
 pub struct UploadSpool {
     folder: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct SpoolWriter {
     bytes_max: u64,
 }
 
-/// A whole file on disk, without a name. Dropping it gives its room back.
+/// A complete file on disk, without a name. Dropping it frees its space.
 #[derive(Debug)]
 pub(super) struct SpooledFile {
     file: Arc<UnnamedFile>,
@@ -46,36 +46,36 @@ pub(super) struct SpooledFile {
     _share: Share,
 }
 
-/// A file without a name, which takes its room on disk with it when it is closed. That takes a while for a
-/// large one, so it is not done where requests are served.
+/// A file without a name, whose space is freed when it is closed. Closing a large one takes a
+/// while, so that is done on a blocking thread.
 #[derive(Debug)]
 pub(super) struct UnnamedFile(Option<File>);
 
-/// Why a part of a file was not kept.
+/// Why a part of a file was not stored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SpoolProblem {
-    /// The file is larger than it may be.
+    /// The file exceeds its size limit.
     #[error("the file is larger than {0} bytes")]
     TooLarge(u64),
-    /// All files together, or those of the customer, take as much room as they may; or this one came so slowly that it was
-    /// given up for others.
+    /// The files of all customers, or those of this one, have reached their size limit; or this one
+    /// arrived so slowly that it was dropped to make room for others.
     #[error(transparent)]
     NoRoom(#[from] BodyProblem),
-    /// The disk does not take it.
-    #[error("the disk does not take it")]
+    /// The file could not be written.
+    #[error("the file could not be written")]
     Disk(#[from] io::Error),
 }
 
 impl UploadSpool {
-    /// A folder whose files take at most `bytes_max` bytes together, and those of one customer `customer_bytes_max`.
-    /// Nothing is opened.
+    /// A folder with a limit in bytes for all its files, and another for those of one customer.
+    /// Opens nothing.
     pub fn new(folder: PathBuf, bytes_max: usize, customer_bytes_max: usize) -> Self {
         let budget = MemoryBudget::new(bytes_max, customer_bytes_max);
         Self { folder, budget, customers: LoadMap::new() }
     }
 
-    /// Makes the folder, readable by nobody else, and removes what a process left that died in the moment
-    /// between the opening of a file and the loss of its name.
+    /// Creates the folder, readable only by this user, and removes files of a process that died
+    /// between creating and unlinking them.
     pub fn prepare(&self) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         for entry in std::fs::read_dir(&self.folder)? {
@@ -87,7 +87,7 @@ impl UploadSpool {
         Ok(())
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -119,7 +119,7 @@ impl UploadSpool {
     }
 }
 
-/// Another process may have been faster.
+/// Another process may have removed it first.
 fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -128,7 +128,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 impl SpoolWriter {
-    /// Adds a part. Nothing of a part that would be too much is written.
+    /// Appends a part. A part that would exceed the limit is not written at all.
     pub(super) async fn add(&mut self, part: &[u8]) -> Result<(), SpoolProblem> {
         let bytes = self.bytes.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
         if bytes > self.bytes_max {
@@ -140,12 +140,12 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Ends when the file was given up for others, since it comes too slowly.
+    /// Completes when this file is dropped to make room for others, because it arrives too slowly.
     pub(super) async fn given_up(&self) {
         self.share.given_up().await;
     }
 
-    /// The file with all that was added.
+    /// The file, complete.
     pub(super) async fn finish(mut self) -> Result<SpooledFile, SpoolProblem> {
         self.share.end_receiving()?;
         self.file.flush().await?;
@@ -156,19 +156,19 @@ impl SpoolWriter {
 }
 
 impl SpooledFile {
-    /// How long it is.
+    /// Its length in bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The file for somebody who reads it.
+    /// A handle for reading it.
     pub(super) fn file(&self) -> Arc<UnnamedFile> {
         Arc::clone(&self.file)
     }
 }
 
 impl UnnamedFile {
-    /// Reads `bytes` bytes from `at` on; fails if there are fewer. It blocks.
+    /// Reads `bytes` bytes from offset `at`; fails if there are fewer. It blocks.
     pub(super) fn read_at(&self, at: u64, bytes: usize) -> io::Result<Bytes> {
         let file = self.0.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let mut space = BytesMut::zeroed(bytes);

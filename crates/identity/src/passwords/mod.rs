@@ -1,7 +1,7 @@
-//! Passwords: what is accepted as one, and how one is hashed and checked.
+//! Passwords: which are accepted, and how they are hashed and checked.
 //!
-//! argon2id, a few at a time, away from the threads that serve; those who wait for their turn are counted, and
-//! beyond a limit refused (`queue.rs`). A check costs the same whether there is a password to compare with or not.
+//! argon2id, a few at a time, on blocking threads. Waiting requests are counted and refused beyond
+//! a limit (`queue.rs`). A check costs the same whether or not there is a hash to compare with.
 
 mod queue;
 
@@ -21,16 +21,16 @@ pub use queue::{HashRequester, Turn};
 use crate::IdentityState;
 use failures::FieldProblem;
 
-/// Memory in KiB, passes and lanes: what OWASP recommends for argon2id.
+/// Memory in KiB, passes and lanes, as recommended by OWASP for argon2id.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// How a hash made with them begins.
+/// The prefix of hashes made with these parameters.
 const MADE_TODAY: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
-/// What a password is compared with where there is none: the same work, and never equal to it.
+/// The hash to compare with if there is none: it costs the same work and never matches.
 const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Where passwords are hashed.
+/// Hashes passwords.
 #[derive(Debug, Clone)]
 pub struct PasswordHashing {
     queue: queue::HashQueue,
@@ -38,27 +38,28 @@ pub struct PasswordHashing {
 }
 
 impl PasswordHashing {
-    /// So many concurrently, and so many that wait, of known customers and of strangers each.
+    /// `at_once` concurrent hashes, and `waiting_max` waiting requests, separately for known
+    /// customers and strangers.
     pub fn new(at_once: usize, waiting_max: usize) -> Self {
         Self { queue: queue::HashQueue::new(at_once, waiting_max), computed: Arc::default() }
     }
 
-    /// Hashes computed since the start, checks included.
+    /// Hashes computed since the start, including checks.
     pub fn computed(&self) -> u64 {
         self.computed.load(Ordering::SeqCst)
     }
 
-    /// Takes every free turn until what is returned is dropped; for tests of a full queue.
+    /// Takes every free turn until the result is dropped; for tests of a full queue.
     pub fn occupy(&self) -> Vec<Turn> {
         self.queue.occupy()
     }
 
-    /// How many wait for a turn; for tests of a full queue.
+    /// The number of waiting requests; for tests of a full queue.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// Computes one hash in its turn. It is computed to its end even if its requester went away.
+    /// Computes one hash in its turn, to the end even if its requester has left.
     async fn run<T: Send + 'static>(
         &self,
         requester: HashRequester,
@@ -84,7 +85,7 @@ pub async fn hash(
     identity.hashing.run(requester, move || hash_with(&password, salt)).await
 }
 
-/// Whether it is the password that was hashed. Without a hash the same work is done, and it is not.
+/// Whether the password matches the hash. Without a hash it does the same work and returns false.
 pub async fn is_right(
     identity: &IdentityState,
     requester: HashRequester,
@@ -95,12 +96,13 @@ pub async fn is_right(
     identity.hashing.run(requester, move || check_with(&password, &stored)).await
 }
 
-/// Whether a hash was made otherwise than one would be made today.
+/// Whether a hash was made with other parameters than today's.
 pub fn is_out_of_date(stored: &PasswordHash) -> bool {
     !stored.0.starts_with(MADE_TODAY)
 }
 
-/// Refuses a text that is longer than any password before it costs a hash; `field` is its name in the body.
+/// Refuses a text that is longer than any password before it is hashed; `field` is its name in the
+/// body.
 pub fn check_length_of_given(field: &str, password: &str) -> Result<(), Failure> {
     if password.chars().count() <= *PASSWORD_CHARS.end() {
         return Ok(());
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_says_how_it_was_made_and_depends_on_the_salt() {
+    fn hash_contains_its_parameters_and_depends_on_the_salt() {
         let hash = hash_with("correct horse", [1; 16]).unwrap();
 
         assert!(hash.0.starts_with(MADE_TODAY), "{}", hash.0);
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_taken_exactly_as_it_was_given() {
+    fn password_is_not_normalised() {
         for password in ["correct horse", " trailing ", "nul\0inside", "📎📎📎📎📎📎📎📎"]
         {
             let hash = hash_with(password, [1; 16]).unwrap().0;
@@ -160,17 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_password_nothing_is_right_and_the_work_is_the_same() {
+    fn missing_hash_never_matches_and_costs_the_same_work() {
         assert_eq!(check_with("", ""), Ok(false));
         assert_eq!(check_with("correct horse", ""), Ok(false));
-        assert!(NOBODYS.starts_with(MADE_TODAY), "it costs what any other costs");
+        assert!(NOBODYS.starts_with(MADE_TODAY), "it must cost as much as any other");
     }
 
     const STRANGER: HashRequester =
         HashRequester::Stranger(std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 7)));
 
     #[tokio::test]
-    async fn beyond_the_waiting_places_a_hash_is_refused_immediately() {
+    async fn hash_is_refused_immediately_when_the_queue_is_full() {
         let hashing = PasswordHashing::new(1, 1);
         let taken = hashing.occupy();
         let mut waiting = Box::pin(hashing.run(STRANGER, || Ok(())));
@@ -181,12 +183,12 @@ mod tests {
 
         assert!(matches!(refused, Err(Failure::Overloaded)), "{refused:?}");
         assert!(waiting.await.is_ok());
-        assert_eq!(hashing.computed(), 1, "what is refused costs nothing");
-        assert_eq!(hashing.occupy().len(), 1, "the turn is given back");
+        assert_eq!(hashing.computed(), 1, "a refused request is not hashed");
+        assert_eq!(hashing.occupy().len(), 1, "the turn must be free again");
     }
 
     #[tokio::test]
-    async fn no_more_than_the_turns_are_computed_concurrently() {
+    async fn concurrent_hashes_are_limited() {
         let hashing = PasswordHashing::new(2, 32);
         let turns = hashing.occupy();
         assert_eq!(turns.len(), 2);
@@ -200,7 +202,7 @@ mod tests {
         assert!(late.is_ok());
     }
 
-    /// The value of a future that is ready now.
+    /// The value of a future, if it is ready now.
     async fn now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {

@@ -1,8 +1,9 @@
-//! The queue of passwords that are to be hashed: few at a time, and none of those who wait can take every place.
+//! The queue of passwords to be hashed: a few at a time, and no requester can fill it alone.
 //!
-//! There are two lanes. Known customers (signed in, holding a mailed link, or logging in from a network in which their
-//! login succeeded lately) go first and have places of their own, so that no flood of strangers reaches them. Within a lane
-//! whoever has most waiting loses a place to whoever has fewer: a network that fills the lane displaces itself.
+//! There are two lanes. Known customers (signed in, holding an emailed link, or logging in from a
+//! network where they logged in recently) go first and have places of their own, so that a flood of
+//! strangers does not affect them. In a full lane the party with the most waiting requests loses a
+//! place to one with fewer: a network that fills the lane displaces itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -14,25 +15,25 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use transport::{network_of, site_of};
 
-/// After so many known customers in a row a stranger has a turn.
+/// After this many known customers in a row, a stranger has a turn.
 const KNOWN_IN_A_ROW_MAX: u32 = 3;
 
-/// Who wants a password hashed.
+/// The requester of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashRequester {
-    /// Nobody that we know, at this address.
+    /// An unknown caller at this address.
     Stranger(IpAddr),
-    /// A customer who has shown that it is one, at this address.
+    /// A customer who has proved its identity, at this address.
     Known(CustomerId, IpAddr),
 }
 
-/// The queue. Clones share it.
+/// The queue. Clones share its state.
 #[derive(Debug, Clone)]
 pub(super) struct HashQueue(Arc<Mutex<WaitingRequesters>>);
 
 #[derive(Debug)]
 struct WaitingRequesters {
-    /// Turns that may be taken at a time.
+    /// The number of concurrent turns.
     turns_max: usize,
     turns_taken: usize,
     known: RequesterLane,
@@ -40,7 +41,7 @@ struct WaitingRequesters {
     known_in_a_row: u32,
 }
 
-/// Those who wait, oldest first.
+/// Waiting requests, oldest first.
 #[derive(Debug)]
 struct RequesterLane {
     waiting: VecDeque<Waiting>,
@@ -53,8 +54,8 @@ struct Waiting {
     turn: oneshot::Sender<Turn>,
 }
 
-/// Whose places are counted together: first by site (an IPv4 address, an IPv6 /48), then by network (an IPv6 /64) or
-/// customer.
+/// The parties by which places are counted: first the site (an IPv4 address or IPv6 /48), then the
+/// network (an IPv6 /64) or customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     site: HashParty,
@@ -67,7 +68,7 @@ enum HashParty {
     Customer(CustomerId),
 }
 
-/// A turn to hash one password. Dropping it hands it to the next.
+/// A turn to hash one password. Dropping it passes it on.
 #[derive(Debug)]
 pub struct Turn(Option<HashQueue>);
 
@@ -88,7 +89,7 @@ impl HashRequester {
 }
 
 impl HashQueue {
-    /// So many turns at a time, and so many places to wait in each lane.
+    /// `turns_max` concurrent turns, and `waiting_max` waiting requests in each lane.
     pub(super) fn new(turns_max: usize, waiting_max: usize) -> Self {
         let lane = || RequesterLane { waiting: VecDeque::new(), waiting_max };
         Self(Arc::new(Mutex::new(WaitingRequesters {
@@ -100,13 +101,14 @@ impl HashQueue {
         })))
     }
 
-    /// Waits for a turn. Refused where the lane is full and nobody in it has more waiting than this one.
+    /// Waits for a turn. Refused if the lane is full and no party in it has more waiting requests
+    /// than this one.
     pub(super) async fn turn(&self, requester: HashRequester) -> Result<Turn, Failure> {
         let turn = match self.enter(requester)? {
             QueueEntry::Turn(turn) => return Ok(turn),
             QueueEntry::Waits(turn) => turn,
         };
-        // Whoever is displaced meanwhile hears of it by the end of the channel.
+        // A displaced request sees its channel close.
         turn.await.map_err(|_| Failure::Overloaded)
     }
 
@@ -123,7 +125,7 @@ impl HashQueue {
         lane.enter(requester.share()).map(QueueEntry::Waits).ok_or(Failure::Overloaded)
     }
 
-    /// Takes every free turn, so that whoever comes next must wait; for tests.
+    /// Takes every free turn, so that the next request must wait; for tests.
     pub(super) fn occupy(&self) -> Vec<Turn> {
         let mut queue = self.0.lock();
         let free = queue.turns_max.saturating_sub(queue.turns_taken);
@@ -131,7 +133,7 @@ impl HashQueue {
         std::iter::repeat_with(|| Turn(Some(self.clone()))).take(free).collect()
     }
 
-    /// How many wait; for tests.
+    /// The number of waiting requests; for tests.
     pub(super) fn waiting(&self) -> usize {
         let queue = self.0.lock();
         queue.known.waiting.len() + queue.strangers.waiting.len()
@@ -144,10 +146,10 @@ enum QueueEntry {
 }
 
 impl RequesterLane {
-    /// A place at the end, if need be that of somebody who has more of them.
+    /// Adds a place at the end; if the lane is full, takes one from a party that has more.
     fn enter(&mut self, share: Share) -> Option<oneshot::Receiver<Turn>> {
         if self.waiting.len() >= self.waiting_max {
-            // Those who went away leave their places first.
+            // Requesters that have left give up their places first.
             self.waiting.retain(|waiting| !waiting.turn.is_closed());
         }
         if self.waiting.len() >= self.waiting_max {
@@ -159,11 +161,13 @@ impl RequesterLane {
         Some(receiver)
     }
 
-    /// The last place of whoever has most, if that is still no fewer than the newcomer's after the exchange.
+    /// The last place of the party with the most, if after the exchange it still has at least as
+    /// many as the newcomer.
     fn displaced_by(&self, newcomer: Share) -> Option<usize> {
         let by_site = self.greedy(|waiting| Some(waiting.share.site), newcomer.site);
         by_site.or_else(|| {
-            // Of its own site, or of one that has more: a site never gains by having many customers or networks.
+            // Within its own site, or from a site that has more: a site gains nothing from many
+            // customers or networks.
             let mut places: HashMap<HashParty, usize> = HashMap::new();
             for waiting in &self.waiting {
                 *places.entry(waiting.share.site).or_default() += 1;
@@ -198,7 +202,7 @@ impl RequesterLane {
 }
 
 impl WaitingRequesters {
-    /// Whose turn is next.
+    /// The next request to serve.
     fn next(&mut self) -> Option<Waiting> {
         let strangers_turn = self.known_in_a_row >= KNOWN_IN_A_ROW_MAX;
         if strangers_turn || self.known.waiting.is_empty() {
@@ -219,7 +223,7 @@ impl Drop for Turn {
         while let Some(next) = queue.next() {
             match next.turn.send(turn) {
                 Ok(()) => return,
-                // It went away: the turn comes back.
+                // The requester has left, so the turn comes back.
                 Err(back) => turn = back,
             }
         }
@@ -243,7 +247,7 @@ mod tests {
         HashRequester::Known(customer, IpAddr::from([198, 51, 100, number]))
     }
 
-    /// A queue whose only turn is taken, and those who wait for it.
+    /// A queue whose only turn is taken, and the requests that wait for it.
     struct Waiters {
         queue: HashQueue,
         taken: Vec<Turn>,
@@ -257,19 +261,19 @@ mod tests {
             Self { queue, taken, waiting: Vec::new() }
         }
 
-        /// Whether it has a place now.
+        /// Whether the request got a place.
         fn comes(&mut self, requester: HashRequester) -> bool {
             match self.queue.enter(requester) {
                 Ok(QueueEntry::Waits(turn)) => {
                     self.waiting.push((requester, turn));
                     true
                 }
-                Ok(QueueEntry::Turn(_)) => panic!("there is no turn"),
+                Ok(QueueEntry::Turn(_)) => panic!("no turn should be free"),
                 Err(_) => false,
             }
         }
 
-        /// Lets the turn go round; gives who had one, in their order.
+        /// Serves all waiting requests, and returns the requesters in order.
         fn all_served(mut self) -> Vec<HashRequester> {
             let mut served = Vec::new();
             self.taken.clear();
@@ -283,13 +287,13 @@ mod tests {
                 served.push(self.waiting.remove(at).0);
                 drop(turn);
             }
-            assert_eq!(self.queue.0.lock().turns_taken, 0, "the turn is lost");
+            assert_eq!(self.queue.0.lock().turns_taken, 0, "a turn was lost");
             served
         }
     }
 
     #[test]
-    fn a_network_that_fills_the_queue_displaces_itself_and_nobody_else() {
+    fn network_that_fills_the_queue_displaces_only_itself() {
         let mut waiters = Waiters::of(8);
         for number in 0..20 {
             assert_eq!(waiters.comes(stranger("203.0.113.7")), number < 8, "{number}");
@@ -298,46 +302,49 @@ mod tests {
         for honest in ["198.51.100.1", "198.51.100.2", "2001:db8::1"] {
             assert!(waiters.comes(stranger(honest)), "{honest}");
         }
-        assert!(!waiters.comes(stranger("203.0.113.7")), "it has most already");
+        assert!(!waiters.comes(stranger("203.0.113.7")), "it already has the most places");
 
         let served = waiters.all_served();
-        assert_eq!(served.len(), 8, "no more wait than may");
+        assert_eq!(served.len(), 8, "the lane must not exceed its limit");
         for honest in ["198.51.100.1", "198.51.100.2", "2001:db8::1"] {
             assert!(served.contains(&stranger(honest)), "{honest}: {served:?}");
         }
     }
 
     #[test]
-    fn the_many_networks_of_one_ipv6_site_count_as_one() {
+    fn networks_of_one_ipv6_site_count_together() {
         let mut waiters = Waiters::of(8);
         for number in 0..8 {
             assert!(waiters.comes(stranger(&format!("2001:db8:1:{number}::1"))));
         }
 
-        assert!(!waiters.comes(stranger("2001:db8:1:99::1")), "the site has every place");
+        assert!(!waiters.comes(stranger("2001:db8:1:99::1")), "the site has all places");
         assert!(waiters.comes(stranger("2001:db8:2::1")));
         assert!(waiters.comes(stranger("198.51.100.1")));
     }
 
     #[test]
-    fn a_site_shares_its_places_among_its_networks() {
+    fn site_shares_its_places_among_its_networks() {
         let mut waiters = Waiters::of(4);
         for _ in 0..4 {
             assert!(waiters.comes(stranger("2001:db8:1:1::1")));
         }
 
-        assert!(waiters.comes(stranger("2001:db8:1:2::1")), "a neighbour has none");
+        assert!(
+            waiters.comes(stranger("2001:db8:1:2::1")),
+            "the other network of the site has none"
+        );
 
         assert!(waiters.all_served().contains(&stranger("2001:db8:1:2::1")));
     }
 
     #[test]
-    fn known_customers_have_places_of_their_own_and_go_first_without_starving_strangers() {
+    fn known_customers_go_first_without_starving_strangers() {
         let mut waiters = Waiters::of(8);
         for number in 0..8 {
             assert!(waiters.comes(stranger(&format!("203.0.113.{number}"))));
         }
-        assert!(!waiters.comes(stranger("198.51.100.1")), "every network has one place");
+        assert!(!waiters.comes(stranger("198.51.100.1")), "each network has one place");
 
         for number in 0..8 {
             assert!(waiters.comes(known(number)));
@@ -352,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn one_known_customer_cannot_take_the_places_of_others() {
+    fn known_customer_cannot_take_all_places() {
         let mut waiters = Waiters::of(8);
         for _ in 0..8 {
             assert!(waiters.comes(known(1)));
@@ -363,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_many_customers_of_one_network_nor_one_of_many_networks_fill_the_lane_of_the_known() {
+    fn known_lane_is_shared_between_networks_and_between_customers() {
         let at = |customer: u8, host: u8| {
             let HashRequester::Known(customer, _) = known(customer) else { unreachable!() };
             HashRequester::Known(customer, IpAddr::from([203, 0, 113, host]))
@@ -375,12 +382,15 @@ mod tests {
         }
 
         assert!(crowd.comes(known(100)) && crowd.comes(known(100)));
-        assert!(!crowd.comes(at(50, 1)), "the crowd has more than whoever has two");
+        assert!(
+            !crowd.comes(at(50, 1)),
+            "the crowd already has more places than a customer with two"
+        );
         assert!(roamer.comes(known(100)));
     }
 
     #[test]
-    fn who_went_away_leaves_the_place_and_loses_no_turn() {
+    fn requester_that_left_frees_its_place() {
         let mut waiters = Waiters::of(2);
         assert!(waiters.comes(stranger("198.51.100.1")) && waiters.comes(stranger("198.51.100.2")));
         waiters.waiting.remove(0);
@@ -392,13 +402,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_with_a_turn_on_its_way_hands_it_on() {
+    fn turn_sent_to_a_requester_that_left_is_passed_on() {
         let mut waiters = Waiters::of(2);
         assert!(waiters.comes(stranger("198.51.100.1")) && waiters.comes(stranger("198.51.100.2")));
         waiters.taken.clear();
-        // The first has been given the turn and has not taken it yet.
+        // The first has been sent the turn but has not received it yet.
         let first = waiters.waiting.remove(0);
-        // The drop of what it was given must not wait for itself.
+        // Dropping the unreceived turn must not deadlock.
         drop(first);
 
         assert_eq!(waiters.all_served(), [stranger("198.51.100.2")]);

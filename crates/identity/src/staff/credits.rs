@@ -1,4 +1,4 @@
-//! Credits that the operator gives and takes: what is refused, and that a reference is booked once.
+//! Credits granted and taken by the operator: checks, and applying each reference once.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId};
@@ -10,14 +10,14 @@ use store::ledger::{CreditGrant, CreditGrantOutcome, OperatorAdjustment};
 
 use super::{StaffError, StaffOutcome, StaffTools, entry};
 
-/// The most credits that one command gives or takes.
+/// The most credits that one command grants or takes.
 pub const CREDITS_MAX: i64 = 1_000_000_000_000;
-/// The latest end of a gift: 3000-01-01.
+/// The latest expiry of granted credits: 3000-01-01.
 pub const GIFT_END_MAX: Timestamp = Timestamp::from_unix_micros(32_503_680_000 * MICROS_PER_SECOND);
 /// The longest reference, in characters.
 const REFERENCE_CHARS_MAX: usize = 200;
 
-/// Credits and their end, for people.
+/// Credits and their expiry, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribedCredits(OperatorAdjustment);
 
@@ -29,7 +29,7 @@ impl std::fmt::Display for DescribedCredits {
     }
 }
 
-/// Gives credits, or takes them back where the amount is less than zero: once for each reference.
+/// Grants credits, or takes them back if the amount is negative. Each reference is applied once.
 pub(super) async fn grant(
     desk: &StaffTools<'_>,
     customer: CustomerId,
@@ -82,7 +82,7 @@ pub(super) async fn grant(
     })
 }
 
-/// Refuses what makes no sense, before anything is written.
+/// Refuses invalid input before anything is written.
 fn check_grant(
     credits: i64,
     (reference, expires_at): (&str, Option<Timestamp>),
@@ -93,13 +93,13 @@ fn check_grant(
     } else if !(-CREDITS_MAX..=CREDITS_MAX).contains(&credits) {
         "--credits must be between -1000000000000 and 1000000000000"
     } else if reference.trim().is_empty() {
-        "--reference must not be empty; give a ticket or a sentence"
+        "--reference must not be empty; enter a ticket number or a sentence"
     } else if reference.chars().any(char::is_control) {
         "--reference must not contain control characters such as line breaks; write it on one line"
     } else if reference.chars().count() > REFERENCE_CHARS_MAX {
         "--reference must have at most 200 characters"
     } else if expires_at.is_some() && credits < 0 {
-        "--expires is for credits that are given, not taken back"
+        "--expires applies only to credits that are granted, not taken back"
     } else if expires_at.is_some_and(|end| end <= now) {
         "--expires must be in the future"
     } else if expires_at.is_some_and(|end| end > GIFT_END_MAX) {
@@ -110,7 +110,7 @@ fn check_grant(
     Err(StaffError::Amount(problem))
 }
 
-/// Refuses a reference under which something else was booked.
+/// Refuses a reference that was used for something else.
 async fn refuse_other(
     desk: &StaffTools<'_>,
     customer: CustomerId,
@@ -120,7 +120,7 @@ async fn refuse_other(
     let reference = reference.to_owned();
     let found = store::ledger::find_adjustment(desk.store, customer, &reference).await?;
     let booked = found.ok_or_else(|| StaffError::ReferenceTaken(reference.clone()))?;
-    // What was taken names the ends of the lots that it was taken from.
+    // For credits taken back, the recorded expiry is that of the lots they came from.
     let is_same = booked.amount == wanted.amount
         && (wanted.amount < 0 || booked.expires_at == wanted.expires_at);
     if is_same {

@@ -1,7 +1,7 @@
-//! What staff do: create customers, give credits, close keys, rotate the master key.
+//! The operator's commands: create customers, grant credits, disable keys, rotate the master key.
 //!
-//! The same commands run on the opened database, or, while a server holds it, in that server through its admin
-//! listener; so balances in memory and caches are always right.
+//! The same commands run on the opened database or, while a server uses it, in that server through
+//! its admin listener, so that caches and balances in memory stay right.
 
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, KeyId};
@@ -21,67 +21,67 @@ use store::{Store, StoreError, permissions};
 mod credits;
 
 pub use credits::{CREDITS_MAX, DescribedCredits, GIFT_END_MAX};
-/// One piece of staff work, as it is sent to a running server.
+/// A command, as it is sent to a running server.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StaffCommand {
     /// Creates a customer with a confirmed address and a key of full scope, without a trial.
     CreateCustomer {
-        /// The mail address.
+        /// The email address.
         email: Email,
-        /// How the customer is called.
+        /// The name of the customer.
         name: String,
-        /// Credits to begin with.
+        /// The initial credits.
         credits: i64,
         /// What the customer may do as staff.
         #[serde(default)]
         permissions: Vec<Permission>,
     },
-    /// Lets a customer do something as staff.
+    /// Grants a customer a staff permission.
     GrantPermission {
-        /// Who.
+        /// The customer.
         customer: CustomerRef,
-        /// What.
+        /// The permission.
         permission: Permission,
     },
-    /// Takes a permission back.
+    /// Revokes a staff permission.
     RevokePermission {
-        /// Whose.
+        /// The customer.
         customer: CustomerRef,
-        /// Which.
+        /// The permission.
         permission: Permission,
     },
-    /// Tells who may do what as staff.
+    /// Lists all staff permissions.
     ListPermissions,
-    /// Gives credits to a customer (a negative amount takes them back).
+    /// Grants credits to a customer (a negative amount takes them back).
     GrantCredits {
-        /// To whom.
+        /// The customer.
         customer: CustomerRef,
-        /// How many.
+        /// The number of credits.
         credits: i64,
-        /// Why: a ticket or a sentence. The same reference is applied once.
+        /// The reason: a ticket number or a sentence. The same reference is applied once.
         reference: String,
-        /// When what is left of a gift expires; none if it does not.
+        /// When the rest of a grant expires; `None` if it does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Timestamp>,
     },
-    /// Closes a key for good.
+    /// Disables a key permanently.
     DisableKey {
         /// The key.
         key: KeyId,
     },
     /// Wraps every data key under the newest master key.
     RotateMasterKey,
-    /// Lets jobs that were given up be tried again.
+    /// Retries the jobs that were given up.
     RetryJobs,
 }
 
-/// A customer, by id or by mail address.
+/// A customer, by id or email address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomerRef {
     /// By id.
     Id(CustomerId),
-    /// By address.
+    /// By email address.
     Email(Email),
 }
 
@@ -92,7 +92,7 @@ impl std::str::FromStr for CustomerRef {
         if text.contains('@') {
             return text.parse().map(Self::Email).map_err(|error| format!("{error}"));
         }
-        let message = |_| "expected the id of a customer (cus_…) or a mail address".to_owned();
+        let message = |_| "expected the id of a customer (cus_…) or an email address".to_owned();
         text.parse().map(Self::Id).map_err(message)
     }
 }
@@ -119,34 +119,34 @@ impl<'de> serde::Deserialize<'de> for CustomerRef {
     }
 }
 
-/// A permission that somebody has.
+/// A staff permission of a customer.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct StaffPermission {
-    /// Who.
+    /// The customer.
     pub customer_id: CustomerId,
-    /// The address.
+    /// The customer's email address.
     pub email: String,
-    /// What.
+    /// The permission.
     pub permission: Permission,
-    /// Since when, RFC 3339.
+    /// When it was granted, RFC 3339.
     pub granted_at: String,
 }
 
-/// What was done.
+/// The result of a command.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "done", rename_all = "snake_case")]
 pub enum StaffOutcome {
-    /// The customer exists.
+    /// The customer was created.
     CustomerCreated {
         /// The customer.
         customer_id: CustomerId,
-        /// The address.
+        /// The email address.
         email: String,
         /// The key.
         key_id: KeyId,
         /// Its secret, shown once.
         api_key: String,
-        /// Credits given.
+        /// Credits granted.
         credits: i64,
         /// What the customer may do as staff.
         #[serde(default)]
@@ -154,43 +154,43 @@ pub enum StaffOutcome {
     },
     /// The customer has the permission.
     PermissionGranted {
-        /// Who.
+        /// The customer.
         customer_id: CustomerId,
-        /// What.
+        /// The permission.
         permission: Permission,
-        /// False when the customer had it before; nothing changed then.
+        /// False if the customer already had it; then nothing changed.
         applied: bool,
     },
-    /// The customer has it no more.
+    /// The customer no longer has it.
     PermissionRevoked {
-        /// Who.
+        /// The customer.
         customer_id: CustomerId,
-        /// What.
+        /// The permission.
         permission: Permission,
     },
-    /// Who may do what as staff, by address.
+    /// All staff permissions, by email address.
     Permissions {
-        /// One for each customer and permission.
+        /// One entry for each customer and permission.
         staff: Vec<StaffPermission>,
     },
-    /// The credits are on the books.
+    /// The credits are recorded.
     CreditsGranted {
-        /// To whom.
+        /// The customer.
         customer_id: CustomerId,
-        /// How many.
+        /// The number of credits.
         credits: i64,
-        /// False when this reference had been applied before; nothing changed then.
+        /// False if this reference had been applied before; then nothing changed.
         applied: bool,
-        /// When what is left of them expires; none if they do not, or were taken.
+        /// When the rest of them expires; `None` if it does not, or if they were taken.
         #[serde(default)]
         expires_at: Option<Timestamp>,
-        /// What the customer has now.
+        /// The customer's balance now.
         balance: i64,
-        /// What the customer owes now: the next credits pay it first.
+        /// The customer's debt now; the next credits pay it first.
         #[serde(default)]
         debt: i64,
     },
-    /// The key is closed.
+    /// The key is disabled.
     KeyDisabled {
         /// The key.
         key_id: KeyId,
@@ -199,15 +199,15 @@ pub enum StaffOutcome {
     MasterKeyRotated {
         /// The newest master key.
         master_key_id: String,
-        /// Data keys that were wrapped again.
+        /// The number of data keys that were wrapped again.
         rewrapped: u64,
-        /// The file that must be backed up now; none where the keys are in the configuration.
+        /// The file to back up now; `None` if the keys are in the configuration.
         #[serde(default)]
         key_file: Option<String>,
     },
-    /// Jobs that were given up are due again.
+    /// The jobs that were given up are due again.
     JobsRetried {
-        /// How many.
+        /// The number of jobs.
         jobs: u64,
     },
 }
@@ -215,44 +215,46 @@ pub enum StaffOutcome {
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum StaffError {
-    /// The address belongs to a customer.
-    #[error("a customer with this address exists already")]
+    /// Another customer has this address.
+    #[error("a customer with this address already exists")]
     EmailTaken,
     /// There is no such customer.
     #[error("there is no customer {0}")]
     NoCustomer(CustomerId),
-    /// There is no customer of this address.
+    /// No customer has this address.
     #[error("there is no customer with the address {}", .0.as_str())]
     NoEmail(Email),
     /// The customer does not have the permission.
     #[error("the customer {0} does not have the permission {1}")]
     NoPermission(CustomerId, Permission),
-    /// There is no such key, or it is closed already.
+    /// There is no such key, or it is already disabled.
     #[error("there is no open key {0}")]
     NoKey(KeyId),
-    /// An amount that makes no sense.
+    /// An invalid amount, reference or expiry.
     #[error("{0}")]
     Amount(&'static str),
     /// The reference was used for something else.
     #[error(
-        "--reference {reference:?} was booked before with {booked}, not with {wanted}; nothing was booked; use another \
+        "--reference {reference:?} was already used for {booked}, not for {wanted}; nothing was changed; use another \
          reference for another grant"
     )]
     OtherAmount {
         /// The reference.
         reference: String,
-        /// What was booked under it.
+        /// What it was used for.
         booked: DescribedCredits,
-        /// What was to be booked now.
+        /// What was requested now.
         wanted: DescribedCredits,
     },
-    /// The reference looks like one that the ledger made of an earlier one.
+    /// The reference looks like one that the ledger generated from an earlier one.
     #[error(
-        "--reference {0:?} is taken by an earlier entry; nothing was booked; use another reference"
+        "--reference {0:?} is used by an earlier entry; nothing was changed; use another reference"
     )]
     ReferenceTaken(String),
-    /// More credits were to be taken than there are.
-    #[error("only {0} credits can be taken: what is left, and what was spent, which becomes debt")]
+    /// More credits were requested to be taken than can be.
+    #[error(
+        "only {0} credits can be taken: those that are left, and those that were spent, which become debt"
+    )]
     TooMany(i64),
     /// The database failed.
     #[error("the database failed")]
@@ -265,21 +267,21 @@ pub enum StaffError {
     KeyFile(#[from] keyfile::KeyFileError),
 }
 
-/// What staff work needs.
+/// What the commands need.
 pub struct StaffTools<'a> {
-    /// Where the work is recorded.
+    /// Stores their results.
     pub store: &'a Store,
     /// Seals with the new master key.
     pub vault: &'a Vault,
-    /// The time.
+    /// Tells the time.
     pub clock: &'a Clock,
-    /// Makes ids and secrets.
+    /// Generates ids and secrets.
     pub random: &'a Random,
-    /// Where the embedded default keeps its master keys; none when they are configured.
+    /// The file in which the embedded default keeps its master keys; `None` if they are configured.
     pub key_file: Option<&'a std::path::Path>,
 }
 
-/// Carries a command out.
+/// Runs a command.
 pub async fn run(desk: &StaffTools<'_>, command: StaffCommand) -> Result<StaffOutcome, StaffError> {
     match command {
         StaffCommand::CreateCustomer { email, name, credits, permissions } => {
@@ -417,7 +419,8 @@ async fn disable_key(desk: &StaffTools<'_>, key: KeyId) -> Result<StaffOutcome, 
     Ok(StaffOutcome::KeyDisabled { key_id: key })
 }
 
-/// With a key file a new key is made and put in front of what is in it; configured keys are the operator's to change.
+/// With a key file, a new key is created and put first in the file. Configured keys are for the
+/// operator to change.
 async fn rotate_master_key(desk: &StaffTools<'_>) -> Result<StaffOutcome, StaffError> {
     if let Some(path) = desk.key_file {
         let file = LockedKeyFile::lock(path)?;
@@ -425,7 +428,8 @@ async fn rotate_master_key(desk: &StaffTools<'_>) -> Result<StaffOutcome, StaffE
         let needed: Vec<String> = counts.into_iter().map(|(id, _)| id).collect();
         let known = desk.vault.keyring();
         let keyring = file.with_new_key((&known, &needed), desk.random, desk.clock.now())?;
-        // A key in the file that is not what it was must not become the file's.
+        // The vault must be able to open its canary with the keys of the file before the file is
+        // written.
         desk.vault.check(&keyring).await?;
         file.write(&keyring)?;
         desk.vault.prefer(keyring);

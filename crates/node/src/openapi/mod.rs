@@ -259,7 +259,7 @@ fn auth_schema(catalog: &Catalog) -> Value {
         })
     };
     json!({
-        "description": "The fields that `GET /v1/platforms` names for the platform.",
+        "description": "The fields that `GET /v1/platforms` lists for the platform.",
         "anyOf": Platform::all().into_iter().map(of_platform).collect::<Vec<_>>(),
     })
 }

@@ -1,11 +1,12 @@
-//! The way through a list that changes while it is read.
+//! The walk through a list that changes while it is read.
 //!
-//! Each request asks again for the last rows that were read, and the read goes on where they are found again. So rows
-//! that vanish or arrive in front move nothing past the reader unseen. Where they are not found, the read goes back,
-//! at last to the top. At the end the head of the list is read again, because a row that jumps to the front while the
-//! read is further down would not be met otherwise. `docs/decisions.md` says what this promises for each style.
+//! Each request overlaps the last rows that were read, and the walk continues where they are found
+//! again, so that rows that vanish or are inserted above do not hide others. If they are not found,
+//! the walk goes back, finally to the top. At the end the head of the list is read again, because a
+//! row that jumps to the front while the walk is further down would be missed otherwise.
+//! `docs/decisions.md` says what this guarantees for each style.
 //!
-//! Pure: pages come in as ids, and what is to be asked for comes out.
+//! Pure: it takes pages as ids and returns what to request next.
 
 mod paged;
 mod stand;
@@ -22,20 +23,21 @@ use super::order::RowOrder;
 use super::resume_state::Next;
 use super::seen::{self, FingerprintSet};
 
-/// So many of the last rows are looked for in the next page.
+/// The number of last rows that are looked for in the next page.
 const TAIL_ROWS: usize = 16;
-/// So many of them must be found, in their order.
+/// The number of them that must be found, in order.
 const FOUND_MIN: usize = 3;
-/// A list is read again from its top so often at most.
+/// The maximum number of rereads of a list from its top.
 const REREADS_MAX: u8 = 3;
-/// The head of a list that keeps moving is read again so often at most.
+/// The maximum number of times that a moving head of the list is read again.
 const HEADS_MAX: u8 = 10;
-/// So many pages in a row that were seen before, without anything new, are the platform's mistake.
+/// The number of consecutive repeated pages, without anything new, that count as the platform's
+/// mistake.
 const IDLE_MAX: u8 = 3;
-/// How far a read goes back when the last rows are not found: in halves of a page.
+/// How far the walk goes back if the last rows are not found, in half pages.
 const BACK_HALVES: [u64; 3] = [1, 4, 16];
 
-/// A read on its way.
+/// A walk in progress.
 #[derive(Debug)]
 pub(super) struct ListWalk {
     paged: ListPaging,
@@ -45,18 +47,18 @@ pub(super) struct ListWalk {
 }
 
 impl ListWalk {
-    /// Before the first page.
+    /// A walk before its first page.
     pub(super) fn new(paged: ListPaging) -> Self {
         let stand = WalkState::at_top();
         Self { paged, stand, known: FingerprintSet::default(), order: RowOrder::default() }
     }
 
-    /// Rows seen so far, each once.
+    /// The number of distinct rows seen so far.
     pub(super) fn rows(&self) -> u64 {
         u64::try_from(self.known.len()).unwrap_or(u64::MAX)
     }
 
-    /// Takes in a row that was new on an earlier page; false when it is known.
+    /// Restores a row that was new on an earlier page; false if it is already known.
     pub(super) fn restore_row(&mut self, id: u64) -> bool {
         let is_new = self.known.add(id);
         if is_new {
@@ -65,7 +67,7 @@ impl ListWalk {
         is_new
     }
 
-    /// Takes in where an earlier read stood.
+    /// Restores the state of an earlier read.
     pub(super) fn restore(&mut self, stand: WalkState) {
         self.stand = stand;
     }
@@ -75,17 +77,18 @@ impl ListWalk {
         self.stand.rereads()
     }
 
-    /// Whether the end of the list was reached, and its head is read again.
+    /// Whether the end was reached, and the head is being read again.
     pub(super) fn is_at_end(&self) -> bool {
         self.stand.phase == WalkPhase::Head
     }
 
-    /// Whether what is asked for next was asked for before: on the way back to a row, or on the way down once more.
+    /// Whether the next request repeats an earlier one: while going back to a row, or while reading
+    /// the head again.
     pub(super) const fn is_retracing(&self) -> bool {
         self.stand.back > 0 || matches!(self.stand.phase, WalkPhase::Head)
     }
 
-    /// How many rows are asked for next.
+    /// The number of rows to request next.
     pub(super) const fn asked_rows(&self) -> u64 {
         match self.stand.next {
             Next::Page { size, .. } => size,
@@ -93,13 +96,13 @@ impl ListWalk {
         }
     }
 
-    /// Nothing more is wanted.
+    /// Ends the walk.
     pub(super) fn finish(&mut self) {
         self.stand.next = Next::Last;
     }
 
-    /// Takes in a page and gives, for each of its rows, whether it is new. The number is for messages; `was_there` says that
-    /// a page with these rows came before.
+    /// Takes a page and returns, for each of its rows, whether it is new. The number is for
+    /// messages; `was_there` says that a page with the same rows came before.
     pub(super) fn take(
         &mut self,
         sheet: &PageSheet<'_>,
@@ -125,7 +128,8 @@ impl ListWalk {
         } else if !is_end && is_first {
             self.note_idle(was_there, number)?;
             if self.paged.style == PagingStyle::Cursor && !is_back {
-                // The row that the cursor stands for has moved up, and what follows it was read before.
+                // The row that the cursor stands for has moved up, and what follows it was already
+                // read.
                 self.reread()?;
                 return Ok(fresh);
             }
@@ -145,7 +149,7 @@ impl ListWalk {
         Ok(fresh)
     }
 
-    /// Notes a page without anything new, which was seen before or not.
+    /// Counts a page without anything new, if it was seen before.
     fn note_idle(&mut self, was_there: bool, number: u64) -> Result<(), PageFault> {
         if was_there {
             self.stand.idle = self.stand.idle.saturating_add(1);
@@ -153,13 +157,15 @@ impl ListWalk {
         if self.stand.idle >= IDLE_MAX { Err(repeated_page(number)) } else { Ok(()) }
     }
 
-    /// The platform did not know the place that was asked for: its row is gone, perhaps.
+    /// Handles a request whose row or cursor the platform does not know; the row may have been
+    /// deleted.
     pub(super) fn is_lost(&mut self) -> Result<(), PageFault> {
         self.stand.pages = self.stand.pages.saturating_add(1);
         self.go_back()
     }
 
-    /// Whether the page says that it is the last. A page that no change of the list explains is a fault.
+    /// Whether the page says that it is the last. A page that no change of the list can explain is
+    /// a fault.
     pub(super) fn check(
         &self,
         sheet: &PageSheet<'_>,
@@ -170,11 +176,11 @@ impl ListWalk {
             return Err(repeated_page(number));
         }
         if count > size {
-            let problem = format!("it has {count} rows, {size} were asked for");
+            let problem = format!("it has {count} rows, but {size} were requested");
             return Err(PageFault::malformed(number, &problem));
         }
         if let Some(row) = seen::repeated(sheet.ids) {
-            let message = format!("row {row} of page {number} stands on that page twice");
+            let message = format!("row {row} of page {number} appears twice on that page");
             return Err(PageFault::last("repeated_row", message));
         }
         let more = match self.paged.style {
@@ -183,7 +189,7 @@ impl ListWalk {
         };
         match more {
             Some(true) if count == 0 => {
-                let message = format!("page {number} has no rows and says that there is more");
+                let message = format!("page {number} has no rows but says that more pages follow");
                 Err(PageFault::last("empty_page", message))
             }
             Some(true) if count < size => Err(short(number)),
@@ -192,12 +198,12 @@ impl ListWalk {
         }
     }
 
-    /// Whether nothing can lie unseen between what was read and this page.
+    /// Whether no unseen row can lie between what was read and this page.
     fn is_joined(&self, sheet: &PageSheet<'_>) -> bool {
         if self.is_top() || self.paged.style == PagingStyle::Cursor || self.paged.overlap == 0 {
             return true;
         }
-        // Only rows that come in their order are taken as such that stayed where they were.
+        // Only rows found in their old order count as not having moved.
         let mut tail = self.stand.tail.as_slice();
         let mut in_order = 0;
         for id in sheet.ids {
@@ -209,12 +215,13 @@ impl ListWalk {
         if in_order >= FOUND_MIN.min(self.stand.tail.len()) {
             return true;
         }
-        // A list that grew by more than a page: all of this was read before, and it goes on further down.
+        // If the list grew by more than a page, all of this was already read, and the walk
+        // continues further down.
         let is_window = matches!(self.paged.style, PagingStyle::Offset | PagingStyle::Page);
         is_window && !sheet.ids.is_empty() && sheet.ids.iter().all(|id| self.known.has(*id))
     }
 
-    /// Whether the page that was asked for begins with the first row.
+    /// Whether the requested page begins with the first row.
     const fn is_top(&self) -> bool {
         matches!(self.stand.next, Next::First | Next::Offset(0) | Next::Page { number: 1, .. })
     }
@@ -255,7 +262,8 @@ impl ListWalk {
         Ok(fresh)
     }
 
-    /// A walk from the top takes no more pages than what is known fills twice.
+    /// A walk from the top may take at most twice as many pages as the known rows fill in half
+    /// pages, plus 50.
     fn check_length(&self) -> Result<(), PageFault> {
         let fill = self.rows() / (self.paged.size / 2).max(1);
         if self.stand.pages <= fill.saturating_mul(2).saturating_add(50) {
@@ -292,12 +300,12 @@ impl ListWalk {
         Ok(())
     }
 
-    /// Which anchor a list that is read before an id goes on from.
+    /// The index of the anchor from which a before-id list continues.
     fn first_anchor(&self) -> usize {
         usize::from(self.paged.overlap > 0)
     }
 
-    /// Asks for a part of the list that was read already, further and further back.
+    /// Requests a part of the list that was already read, further back each time.
     fn go_back(&mut self) -> Result<(), PageFault> {
         let ListPaging { style, size, overlap } = self.paged;
         let back = usize::from(self.stand.back);
@@ -326,7 +334,7 @@ impl ListWalk {
         Ok(())
     }
 
-    /// The page says that it is the last.
+    /// Handles a page that says that it is the last.
     fn at_end(&mut self, sheet: &PageSheet<'_>, is_fresh: bool) -> Result<(), PageFault> {
         if sheet.ids.is_empty() && self.is_top() && self.rows() > 0 {
             return Err(changed("the list became empty"));
@@ -347,16 +355,16 @@ impl ListWalk {
         self.go_on(sheet)
     }
 
-    /// The walk has come to the end of the list, or past what is wanted of it.
+    /// The walk has reached the end of the list, or of the window.
     fn end_walk(&mut self, is_past: bool) -> Result<(), PageFault> {
-        // All of the list stood on one page: nothing can have moved past it.
+        // The whole list was on one page, so nothing can have moved past it.
         let is_single = self.stand.pages == 1 || (self.is_top() && !is_past);
         self.stand.is_cut |= is_past;
         let missing = self.missing_of();
         match (missing, self.stand.is_disturbed) {
             (Some(total), _) if self.stand.rereads > 0 && !self.stand.is_fruitful => {
                 let rows = self.rows();
-                let message = format!("the pages ended after {rows} rows of {total}");
+                let message = format!("the pages ended after {rows} of {total} rows");
                 return Err(PageFault::last("incomplete_pages", message));
             }
             (Some(_), _) | (None, true) => return self.reread(),
@@ -374,12 +382,12 @@ impl ListWalk {
         Ok(())
     }
 
-    /// The length of the list, if fewer rows were read than it had all the time since the top.
+    /// The smallest length reported since the top, if fewer rows were read than that.
     fn missing_of(&self) -> Option<u64> {
         self.stand.least.filter(|total| !self.stand.is_cut && self.rows() < *total)
     }
 
-    /// The head of the list stands as it was read.
+    /// Handles a head of the list that has not moved.
     fn end_head(&mut self) -> Result<(), PageFault> {
         match self.missing_of() {
             Some(_) => self.reread(),
@@ -421,7 +429,7 @@ impl ListWalk {
         self.order.begin();
     }
 
-    /// So many rows in the order in which they were read show that the head has not moved there.
+    /// The number of rows in their old order that show that the head has not moved beyond them.
     fn run_rows(&self) -> usize {
         usize::try_from(self.paged.size / 2).unwrap_or(1).max(1)
     }
@@ -433,13 +441,14 @@ fn count(ids: &[u64]) -> u64 {
 
 fn short(number: u64) -> PageFault {
     let message = format!(
-        "page {number} has fewer rows than were asked for although more follow: rows may be missing"
+        "page {number} has fewer rows than were requested although more follow: rows may be missing"
     );
     PageFault::last("short_page", message)
 }
 
 fn repeated_page(number: u64) -> PageFault {
-    let message = format!("page {number} came before: the platform gives it again and again");
+    let message =
+        format!("page {number} repeats an earlier page: the platform returns it repeatedly");
     PageFault::last("repeated_page", message)
 }
 

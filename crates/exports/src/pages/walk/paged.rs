@@ -1,51 +1,51 @@
-//! How a list is paged, and what of a page the way through it depends on.
+//! How a list is paged, and what the walk needs to know of a page.
 
 use catalog::dataset::PagingStyle;
 
 use super::super::resume_state::Next;
 use super::TAIL_ROWS;
 
-/// So many rows are asked for again with each page.
+/// The number of rows that each page overlaps.
 const OVERLAP: u64 = 8;
 
-/// How the list is paged.
+/// How a list is paged.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct ListPaging {
     pub(in super::super) style: PagingStyle,
-    /// Rows of a page.
+    /// The number of rows on a page.
     pub(in super::super) size: u64,
-    /// So many rows are asked for again with each page; without any, what moves is not looked after.
+    /// The number of rows that each page overlaps. With 0, moving rows are not tracked.
     pub(in super::super) overlap: u64,
 }
 
 impl ListPaging {
-    /// A list that is read whole.
+    /// A list that is read completely.
     pub(in super::super) fn whole(style: PagingStyle, size: u64) -> Self {
         Self { style, size, overlap: OVERLAP.min(size / 4) }
     }
 }
 
-/// One page, as far as the way through the list depends on it.
+/// What the walk needs to know of one page.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct PageSheet<'a> {
-    /// Its rows by their ids, in order.
+    /// The ids of its rows, in order.
     pub(in super::super) ids: &'a [u64],
-    /// Whether there is more, where the platform says so.
+    /// Whether more rows follow, if the platform says so.
     pub(in super::super) more: Option<bool>,
     /// The next cursor.
     pub(in super::super) cursor: Option<&'a str>,
-    /// The length of the whole list, where the platform tells it.
+    /// The length of the whole list, if the platform reports it.
     pub(in super::super) total: Option<u64>,
-    /// Ids as text at some places of the page, for a list that is read before an id: the last row but some.
+    /// Ids, as text, of some rows near the end of the page, for a before-id list.
     pub(in super::super) anchors: Vec<String>,
-    /// Times never ascend on it.
+    /// The times never ascend on it.
     pub(in super::super) is_newest_first: bool,
-    /// Its last rows are older than what is wanted.
+    /// Its last rows are older than the window.
     pub(in super::super) is_past: bool,
 }
 
-/// Which anchors a page of so many rows gives, by their places: its last row, the one before those that are asked for
-/// again, and two further back.
+/// The positions of a page's anchors: its last row, the one before the overlapping rows, and two
+/// further back.
 pub(in super::super) fn anchors(
     count: usize,
     ListPaging { overlap, .. }: ListPaging,
@@ -55,7 +55,7 @@ pub(in super::super) fn anchors(
     back.iter().filter_map(|back| count.checked_sub(back.saturating_add(1))).collect()
 }
 
-/// The page that begins within the last rows before this place and reaches furthest beyond it.
+/// The page that begins within the overlap before this position and reaches furthest beyond it.
 pub(super) fn window(place: u64, ListPaging { size, overlap, .. }: ListPaging) -> Next {
     let from = place.saturating_sub(overlap);
     let pages = (size / 2 + 1..=size).map(|rows| (from / rows + 1, rows));

@@ -1,53 +1,54 @@
-//! Where a read stands: what is kept beside the rows of each page, so that another process can go on behind it.
+//! The state of a walk, stored with the rows of each page so that another process can continue from
+//! it.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::resume_state::Next;
 
-/// What the read is doing.
+/// The phase of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum WalkPhase {
-    /// It goes from the top to the end.
+    /// From the top to the end.
     Down,
-    /// It reads the head again.
+    /// Reading the head again.
     Head,
 }
 
-/// Where a read stands, but for the ids that it has seen.
+/// The state of a walk, without the ids that it has seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a thing by itself that was seen or not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate observation")]
 pub(in super::super) struct WalkState {
     pub(in super::super) phase: WalkPhase,
     pub(in super::super) next: Next,
-    /// Rows of the list up to the end of the last page, where that is known.
+    /// The number of rows up to the end of the last page, if known.
     pub(super) place: u64,
     /// How often in a row the last rows were not found.
     pub(super) back: u8,
-    /// The end was seen, and is asked for once more.
+    /// The end was reached, and is being confirmed by another request.
     pub(super) is_confirming: bool,
-    /// The order of a list with cursors was disturbed: a row came twice.
+    /// The order of a list with cursors was disturbed: a row appeared twice.
     pub(super) is_disturbed: bool,
-    /// A page was not in the order of time.
+    /// A page was not in order of time.
     pub(super) is_unordered: bool,
-    /// The walk ended before the end of the list: the rest is older than what is wanted.
+    /// The walk ended before the end of the list, because the rest is older than the window.
     pub(super) is_cut: bool,
     pub(super) rereads: u8,
     pub(super) heads: u8,
-    /// Pages without anything new, in a row.
+    /// Consecutive repeated pages without anything new.
     pub(super) idle: u8,
     /// Pages since the top.
     pub(super) pages: u64,
-    /// This read from the top brought rows.
+    /// This walk from the top found new rows.
     pub(super) is_fruitful: bool,
-    /// The length of the list, as told last.
+    /// The length of the list, as last reported.
     pub(in super::super) total: Option<u64>,
-    /// The smallest length that was told since the top.
+    /// The smallest length reported since the top.
     pub(super) least: Option<u64>,
     /// The last rows.
     pub(super) tail: Vec<u64>,
-    /// Ways back into what was read: ids before which, or cursors after which, it goes on.
+    /// Points to go back to: ids before which, or cursors after which, the walk can continue.
     pub(super) anchors: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl WalkState {
         self.rereads
     }
 
-    /// Before the first page.
+    /// The state before the first page.
     pub(super) const fn at_top() -> Self {
         Self {
             phase: WalkPhase::Down,

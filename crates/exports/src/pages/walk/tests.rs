@@ -1,7 +1,8 @@
-//! The promise of [`ListWalk`] on lists that change between any two pages, ten thousand of them, in every style.
+//! The guarantee of [`ListWalk`] for lists that change between any two pages, tested on ten
+//! thousand lists in every style.
 //!
-//! A row moves at most once in a read, to the front or down. A cursor stands for the row behind which it goes on: what
-//! its platform promises is that this row does not move down, and none here does.
+//! A row moves at most once in a read, to the front or down. A cursor stands for the row after
+//! which it continues: platforms promise that this row does not move down, and here it never does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +12,10 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
 
-/// All lists together.
+/// The number of lists in all.
 const LISTS: u64 = 10_000;
 
-/// What a platform tells of its list, beside the rows.
+/// What a platform reports about its list, besides the rows.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     style: PagingStyle,
@@ -36,7 +37,7 @@ const KINDS: [Kind; 7] = [
 #[derive(Debug, Default)]
 struct List {
     rows: Vec<u64>,
-    /// All that ever stood in it, and what does no more.
+    /// All ids that were ever in it, and those that were removed.
     ever: HashSet<u64>,
     gone: HashSet<u64>,
     moved: HashSet<u64>,
@@ -54,13 +55,14 @@ impl List {
         self.ever.insert(id);
     }
 
-    /// A place at the front, at the end or anywhere in between.
+    /// A position at the front, at the end or anywhere in between.
     fn place(&self, random: &mut StdRng) -> usize {
         let last = self.rows.len();
         [0, random.random_range(0..=last), last][random.random_range(0..3)]
     }
 
-    /// One row comes, goes, jumps to the front or moves down. Cursors stand for rows, which do not move down.
+    /// Inserts or removes a row, or moves one to the front or down. Rows that cursors stand for do
+    /// not move down.
     fn change(&mut self, random: &mut StdRng, may_move_down: bool) {
         let place = self.place(random);
         let what = random.random_range(0..if may_move_down { 4 } else { 3 });
@@ -83,7 +85,7 @@ impl List {
         }
     }
 
-    /// Some changes, now and then many.
+    /// Makes some changes, sometimes many.
     fn change_much(&mut self, random: &mut StdRng, may_move_down: bool) {
         let most = [0, 2, 2, 12][random.random_range(0..4)];
         for _ in 0..random.random_range(0..=most) {
@@ -91,7 +93,7 @@ impl List {
         }
     }
 
-    /// The page that is asked for; nothing when the row is gone behind which it begins.
+    /// The requested page; `None` if the row after which it begins was removed.
     fn page(&self, next: &Next, size: u64) -> Option<(Vec<u64>, bool)> {
         let start = match next {
             Next::First | Next::Last => 0,
@@ -109,7 +111,8 @@ impl List {
     }
 }
 
-/// Reads a list to its end, while `change` is called between any two pages; gives the rows and how many pages it took.
+/// Reads a list to its end, calling `change` between any two pages; returns the rows and the number
+/// of pages.
 fn read(
     kind: Kind,
     size: u64,
@@ -151,7 +154,7 @@ fn read(
 }
 
 #[test]
-fn a_list_that_is_read_to_its_end_has_every_row_that_was_there_all_the_time_and_none_twice() {
+fn complete_read_has_every_lasting_row_exactly_once() {
     let mut faults = 0;
     for number in 0..LISTS {
         let mut random = StdRng::seed_from_u64(number);
@@ -168,8 +171,11 @@ fn a_list_that_is_read_to_its_end_has_every_row_that_was_there_all_the_time_and_
             continue;
         };
         let unique: HashSet<u64> = rows.iter().copied().collect();
-        assert_eq!(unique.len(), rows.len(), "list {number}, {kind:?}: a row came twice");
-        assert!(unique.is_subset(&list.ever), "list {number}, {kind:?}: a row never was there");
+        assert_eq!(unique.len(), rows.len(), "list {number}, {kind:?}: a row appears twice");
+        assert!(
+            unique.is_subset(&list.ever),
+            "list {number}, {kind:?}: a row was never in the list"
+        );
         let missing: Vec<u64> =
             (1..=before).filter(|id| !list.gone.contains(id) && !unique.contains(id)).collect();
         assert!(missing.is_empty(), "list {number}, {kind:?}, pages of {size}: {missing:?}");
@@ -178,7 +184,7 @@ fn a_list_that_is_read_to_its_end_has_every_row_that_was_there_all_the_time_and_
 }
 
 #[test]
-fn a_list_that_stays_as_it_is_takes_few_pages_more_than_it_has() {
+fn unchanged_list_takes_few_extra_pages() {
     for kind in KINDS {
         for (rows, size) in
             [(0, 50), (1, 50), (49, 50), (50, 50), (51, 50), (1_000, 50), (10_000, 100)]
@@ -186,7 +192,7 @@ fn a_list_that_stays_as_it_is_takes_few_pages_more_than_it_has() {
             let (read, pages) = read(kind, size, &mut List::of(rows), |_| ()).unwrap();
 
             assert_eq!(read, (1..=rows).collect::<Vec<_>>(), "{kind:?} {rows}");
-            // The head once more, the end once more, and what overlaps.
+            // The extra pages: the head again, the end again, and the overlap.
             let most = rows.div_ceil(size) * 4 / 3 + 3;
             assert!(pages <= most, "{kind:?}: {pages} pages for {rows} rows, at most {most}");
         }
@@ -194,7 +200,7 @@ fn a_list_that_stays_as_it_is_takes_few_pages_more_than_it_has() {
 }
 
 #[test]
-fn a_list_that_grows_at_its_front_with_every_page_is_read() {
+fn list_that_grows_at_its_front_is_read() {
     for kind in KINDS {
         let mut list = List::of(2_000);
 
@@ -209,7 +215,7 @@ fn a_list_that_grows_at_its_front_with_every_page_is_read() {
 }
 
 #[test]
-fn a_row_that_jumps_to_the_front_behind_the_reader_is_found_there() {
+fn row_that_jumps_to_the_front_is_found() {
     for kind in KINDS {
         let (mut list, mut pages) = (List::of(500), 0);
 
@@ -227,7 +233,7 @@ fn a_row_that_jumps_to_the_front_behind_the_reader_is_found_there() {
 }
 
 #[test]
-fn a_list_that_is_another_with_every_page_is_refused() {
+fn list_that_changes_completely_is_refused() {
     for kind in KINDS {
         let mut made = 0;
         let mut list = List::of(600);
@@ -243,7 +249,7 @@ fn a_list_that_is_another_with_every_page_is_refused() {
 }
 
 #[test]
-fn windows_of_pages_overlap_and_each_reaches_far_beyond_what_was_read() {
+fn page_windows_overlap_and_make_progress() {
     for size in [50, 100] {
         for place in size..5_000 {
             let paged = ListPaging::whole(PagingStyle::Page, size);

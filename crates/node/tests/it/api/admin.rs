@@ -222,7 +222,7 @@ async fn a_reference_that_was_booked_with_another_amount_is_refused_by_name() {
             let refused = command(&app, &grant(credits, reference, expires_at)).await;
             assert_eq!(refused.status, 409, "{}", refused.text());
             let error = refused.json()["error"].as_str().unwrap().to_owned();
-            let both = format!("was booked before with {booked}, not with {wanted};");
+            let both = format!("was already used for {booked}, not for {wanted};");
             assert!(error.contains(&both), "{error}");
         }
         assert_eq!(command(&app, &grant(1, "three:1", None)).await.status, 409);

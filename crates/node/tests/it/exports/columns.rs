@@ -258,7 +258,7 @@ async fn columns_that_cannot_be_chosen_are_named_and_cost_nothing() {
     assert_eq!(repeated.wrong_fields().len(), 2);
     assert_eq!(
         repeated.json()["detail"][0]["msg"],
-        "is in the list already: name each column once"
+        "is already in the list; name each column once"
     );
     assert_eq!(money(&client).await, (25, 0, 0));
     for columns in [json!(many(200)), json!(["x".repeat(1024)])] {
