@@ -1,4 +1,5 @@
-//! Limited keys: to some accounts, to a budget of the month, in time; and that a limited key widens nothing.
+//! Limited keys: limited to some accounts, by a monthly budget, by an expiry; and a limited key
+//! cannot widen its limits.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ const KEYS: &str = "/v1/auth/keys";
 const NEXT_MONTH: &str = "2026-12-01T00:00:00.000000Z";
 /// From the clock's noon of 2026-11-21 to the first of December.
 const SECONDS_TO_NEXT_MONTH: i64 = 9 * 86_400 + 12 * 3_600;
-/// Tests of many calls are not about the rate of one key.
+/// For tests of many calls, which must not reach the rate limit of one key.
 const FAST: &str = "[rate_limits]\nper_key_per_second = 1000000\nper_key_burst = 1000000";
 
 fn ok(_: &Seen, _: usize) -> Script {
@@ -19,10 +20,10 @@ fn ok(_: &Seen, _: usize) -> Script {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
-/// Makes a key with these limits.
+/// Creates a key with these limits.
 async fn make(client: &Client, limits: Value) -> Value {
     let mut body = json!({"name": "made", "scope": "full"});
     body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
@@ -31,7 +32,7 @@ async fn make(client: &Client, limits: Value) -> Value {
     reply.json()
 }
 
-/// The same, as somebody who calls with it.
+/// The same, with a client that uses the key.
 async fn limited(app: &TestApp, client: &Client, limits: Value) -> (String, Client) {
     let made = make(client, limits).await;
     (text(&made["key_id"]), app.with_key(&text(&made["api_key"])))
@@ -55,7 +56,7 @@ async fn second_account(stage: &Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_listed_with_its_limits_and_its_use() {
+async fn the_list_shows_a_keys_limits_and_its_use() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let limits = json!({
             "accounts": ["ada"], "monthly_budget_credits": 7, "expires_at": "2026-12-24T18:00:00+01:00",
@@ -79,7 +80,7 @@ async fn a_key_is_listed_with_its_limits_and_its_use() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_use_that_is_no_call_is_noted_and_outlives_a_restart() {
+async fn the_last_use_other_than_calls_is_recorded_and_survives_a_restart() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let owner = app.with_key(&customer.key);
@@ -100,7 +101,7 @@ async fn a_use_that_is_no_call_is_noted_and_outlives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_limits_are_named_and_make_no_key() {
+async fn wrong_limits_are_reported_and_create_no_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let many: Vec<String> = (0..101).map(|number| format!("a{number}")).collect();
         let cases = [
@@ -131,7 +132,7 @@ async fn wrong_limits_are_named_and_make_no_key() {
     .await;
 }
 
-/// A thousand calls at once on a budget of ten: ten of them reach the platform.
+/// A thousand concurrent calls on a budget of ten: ten of them reach the platform.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_not_exceeded_however_many_calls_race() {
     on_stage("platform_alpha", FAST, ok, async |stage| {
@@ -175,9 +176,9 @@ async fn a_budget_is_not_exceeded_however_many_calls_race() {
     .await;
 }
 
-/// The whole thousand on one key, on nodes that hear each other and on nodes that do not.
+/// All thousand calls with one key, on nodes that receive notices and on nodes that do not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_is_one_on_all_nodes() {
+async fn a_budget_is_shared_by_all_nodes() {
     on_hearing_and_deaf_nodes(FAST, ok, async |nodes| {
         nodes.stage.grant(10_000).await;
         let made = make(&nodes.stage.client, json!({"monthly_budget_credits": 10})).await;
@@ -198,7 +199,7 @@ async fn a_budget_is_one_on_all_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_platform_did_not_answer_does_not_count_against_the_budget() {
+async fn calls_that_the_platform_did_not_answer_do_not_count_against_the_budget() {
     let script = |_: &Seen, number| Script::json(if number < 3 { 500 } else { 404 }, "{}");
     on_stage("platform_alpha", "", script, async |stage| {
         let budget = json!({"monthly_budget_credits": 1});
@@ -209,7 +210,7 @@ async fn what_the_platform_did_not_answer_does_not_count_against_the_budget() {
             assert_eq!(caller.get(&path).await.status, 500);
             stage.app.settled(&stage.client).await;
         }
-        assert_eq!(caller.get(&path).await.status, 404, "the platform's own, which is charged");
+        assert_eq!(caller.get(&path).await.status, 404, "the platform's own 404 is charged");
         stage.app.settled(&stage.client).await;
 
         assert_eq!(caller.get(&path).await.code(), "key_budget_exhausted");
