@@ -1,7 +1,7 @@
 //! Every request is one line of the log, which has its id and never a secret.
 #![expect(
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Map, Value, json};

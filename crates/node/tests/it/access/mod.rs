@@ -2,7 +2,7 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "an unexpected value must fail the test, and a test does not run short of stack"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 mod limited;

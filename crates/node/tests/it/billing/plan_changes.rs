@@ -1,4 +1,5 @@
-//! Changes of the plan: more is bought at once, less takes effect at the period's end, and what is paid stays until then.
+//! Changes of the plan: an upgrade takes effect immediately, a downgrade at the end of the period,
+//! and what was paid for stays until then.
 
 use serde_json::{Value, json};
 
@@ -10,13 +11,13 @@ use crate::support::{Client, TestApp};
 
 const DAY_S: i64 = 86_400;
 
-/// A subscriber to the middle of the three plans.
+/// A subscriber to the middle one of the three plans.
 async fn mid_subscriber(app: &TestApp) -> Client {
     app.subscriber_of(json!({"plan_id": MID_PLAN}), GOOD_CARD).await.1
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dearer_plan_is_paid_at_once_for_the_rest_of_the_period() {
+async fn an_upgrade_is_paid_immediately_for_the_rest_of_the_period() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let before = subscription_of(&client).await;
@@ -48,7 +49,7 @@ async fn a_dearer_plan_is_paid_at_once_for_the_rest_of_the_period() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_that_is_declined_changes_nothing() {
+async fn a_declined_upgrade_changes_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let before = subscription_of(&client).await;
@@ -68,7 +69,7 @@ async fn an_upgrade_that_is_declined_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cheaper_plan_begins_with_the_next_period_and_then_the_newest_accounts_are_inactive() {
+async fn a_downgrade_starts_with_the_next_period_and_then_the_newest_accounts_become_inactive() {
     selling(async |app| {
         let (_, client) = app.subscriber_of(json!({"plan_id": BIG_PLAN}), GOOD_CARD).await;
         for creator in ["a", "b", "c", "d", "e"] {

@@ -1,6 +1,6 @@
 //! An upgrade while a cheaper plan is pending is up to three requests. Whatever comes between them, it ends as one change:
 //! made and paid once, or everything as it was before.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 

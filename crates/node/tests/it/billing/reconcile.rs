@@ -1,5 +1,5 @@
 //! The reconciler: what no event told of is granted all the same, once, and the books are compared with the processor.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use domain::credits::Credits;
 use domain::id::{EntryId, OrderId};

@@ -1,5 +1,5 @@
 //! Automatic top-up, with the simulated processor: charged when the balance is low, within its bounds, and once.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 

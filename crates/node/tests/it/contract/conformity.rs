@@ -3,7 +3,7 @@
 //! The client of the tests asks here after each request, so the whole suite walks the contract.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::sync::LazyLock;

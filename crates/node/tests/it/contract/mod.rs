@@ -3,7 +3,7 @@
 //! `just accept` (`UPDATE_CONTRACT=1`) writes the documents anew.
 #![expect(
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 pub(crate) mod conformity;

@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail"
+    reason = "an unexpected value must fail the test"
 )]
 
 mod columns;

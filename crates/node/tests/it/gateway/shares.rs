@@ -1,7 +1,7 @@
 //! What all share, and what one caller can take of it: nobody who fills a budget keeps others out.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Value, json};

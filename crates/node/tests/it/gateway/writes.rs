@@ -3,7 +3,7 @@
 #![expect(
     clippy::shadow_unrelated,
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
