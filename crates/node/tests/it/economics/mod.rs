@@ -1,5 +1,5 @@
-//! Money and credits as the reference model has them: its scenarios and random sequences, played against the service and
-//! the simulated processor with one clock.
+//! Money and credits compared with the reference model: its scenarios and random sequences, run
+//! against the service and the simulated processor with one clock.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

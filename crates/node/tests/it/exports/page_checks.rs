@@ -1,4 +1,4 @@
-//! Lists that do not fit together (H8, E24): each ends the read with its own code, and for good.
+//! Inconsistent lists (H8, E24): each kind ends the read with its own code, without a retry.
 
 use domain::window::DateWindow;
 use exports::pages::PageRemedy;
@@ -9,7 +9,8 @@ use super::reading::{
 };
 use crate::support::TestApp;
 
-/// Reads the list while its platform goes wrong, and gives the code of the fault that is met.
+/// Reads the list while its platform has this fault, and returns the code with which the read
+/// failed.
 async fn met(
     app: &TestApp,
     reading: &Reading,
@@ -21,7 +22,7 @@ async fn met(
     app.fault(&fault).await;
     let met = reading.fault_of(app, wanted).await;
     app.no_faults().await;
-    // Credentials are refused for good only when another attempt is refused as well.
+    // Refused credentials are final only after another attempt was refused too.
     let is_asked_again = met.code == "credentials_refused";
     let remedy = if is_asked_again { PageRemedy::Attempt } else { PageRemedy::None };
     assert_eq!(met.remedy, remedy, "{fault}: {met}");
@@ -29,7 +30,7 @@ async fn met(
 }
 
 #[tokio::test]
-async fn pages_that_come_again_end_the_read() {
+async fn repeated_pages_end_the_read() {
     let app = TestApp::on_sqlite("").await;
     for (platform, dataset, path) in [
         ("platform_alpha", Subscribers, "subscriptions/subscribers"),
@@ -44,13 +45,14 @@ async fn pages_that_come_again_end_the_read() {
         ("platform_delta", Chats, "chats"),
     ] {
         let reading = Reading::of(&app, platform).await;
-        // A list of two pages has no circle: its second page is short and would be the last.
+        // A list of two pages cannot repeat in a circle: its second page is short and therefore the
+        // last.
         let has_circle = dataset != Chats || platform == "platform_delta";
         for pages in 1..=1 + u64::from(has_circle) {
             let fault = json!({"kind": "repeat_pages", "pages": pages, "path": path});
             let code = met(&app, &reading, dataset, fault).await;
             let is_cursor = platform == "platform_delta" && dataset == Transactions;
-            // The second page of a circle tells the cursor that leads into it again.
+            // The second page of a circle returns the cursor that leads into the circle again.
             let expected = ["repeated_page", "repeated_cursor"];
             assert!(expected[..=usize::from(is_cursor)].contains(&code), "{path}: {code}");
         }
@@ -60,7 +62,7 @@ async fn pages_that_come_again_end_the_read() {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table of faults")]
-async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
+async fn a_list_without_required_fields_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let missing = |field: &str| json!({"kind": "missing_field", "field": field});
     let wrong = |field: &str| json!({"kind": "wrong_type", "field": field});
@@ -158,12 +160,12 @@ async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
         let mut fault = fault;
         fault["path"] = json!(path);
         for after in [0, 1] {
-            // A conversation has one page only.
+            // A conversation has only one page.
             if after == 1 && dataset == ChatMessages {
                 continue;
             }
             fault["after"] = json!(after);
-            // A cursor is compared with an earlier one that was spoiled, too.
+            // A cursor may also equal an earlier one that was altered.
             if after == 0 || code != "repeated_cursor" {
                 let told = met(&app, &reading, dataset, fault.clone()).await;
                 assert_eq!(told, code, "{platform} {path} {fault}");
@@ -174,7 +176,7 @@ async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
 }
 
 #[tokio::test]
-async fn broken_and_incomplete_pages_are_refused_wherever_they_come() {
+async fn broken_and_incomplete_pages_are_refused_at_any_position() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -198,7 +200,8 @@ async fn broken_and_incomplete_pages_are_refused_wherever_they_come() {
             for after in [0, 1] {
                 let mut fault = fault.clone();
                 (fault["path"], fault["after"]) = (json!(path), json!(after));
-                // Without a word on what follows, a page that is short or empty is the end of a list.
+                // If the platform does not say whether more follows, a short or empty page ends a
+                // list.
                 if ["empty_page", "short_page"].contains(&code) && platform == "platform_gamma" {
                     continue;
                 }
@@ -215,7 +218,7 @@ async fn broken_and_incomplete_pages_are_refused_wherever_they_come() {
 }
 
 #[tokio::test]
-async fn a_list_that_ends_before_its_length_is_incomplete() {
+async fn a_list_that_ends_before_its_total_is_incomplete() {
     let app = TestApp::on_sqlite("").await;
     for (platform, dataset, path, field) in [
         ("platform_gamma", Transactions, "user/{id}/process/stats", "count"),
@@ -229,7 +232,7 @@ async fn a_list_that_ends_before_its_length_is_incomplete() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_wrong_once_or_twice_is_asked_for_again() {
+async fn a_page_that_is_wrong_once_or_twice_is_requested_again() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -248,7 +251,7 @@ async fn a_page_that_is_wrong_once_or_twice_is_asked_for_again() {
             for after in [0, 1] {
                 let is_end = fault["kind"] == "empty_page" && platform == "platform_gamma";
                 if is_end && after == 0 {
-                    // A list without rows, as far as anybody can tell.
+                    // Indistinguishable from a list without rows.
                     continue;
                 }
                 let mut fault = fault.clone();
