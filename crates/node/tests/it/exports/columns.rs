@@ -84,7 +84,7 @@ async fn rows_have_exactly_the_declared_columns() {
             for (name, values) in &found {
                 let column = columns.iter().find(|column| column["name"] == name.as_str());
                 let Some(column) = column else {
-                    // An object that some rows do not have.
+                    // Some rows do not have this object.
                     let inner = format!("{name}.");
                     let is_object = names(&columns).iter().any(|one| one.starts_with(&inner));
                     let is_null = values.iter().all(|value| value.is_null());

@@ -150,7 +150,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Rows come, go, jump to the front or move down. The row for which a cursor stands does not move down.
+    /// Adds, removes, or moves rows to the front or down. The row at which a cursor points stays.
     async fn stir(&mut self, random: &mut StdRng) {
         for _ in 0..random.random_range(0..4) {
             let last = self.rows.len() - 1;

@@ -271,7 +271,7 @@ async fn a_page_that_is_wrong_once_or_twice_is_requested_again() {
 }
 
 #[tokio::test]
-async fn rows_that_come_twice_are_refused_and_lengths_may_shrink() {
+async fn repeated_rows_are_refused_and_totals_may_shrink() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -280,7 +280,7 @@ async fn rows_that_come_twice_are_refused_and_lengths_may_shrink() {
         ("platform_delta", "insights/fans"),
     ] {
         let reading = Reading::of(&app, platform).await;
-        // The row stands twice on its page, since pages overlap.
+        // The row is on its page twice, because pages overlap.
         let fault = json!({"kind": "duplicate_rows", "path": path});
         assert_eq!(met(&app, &reading, Subscribers, fault).await, "repeated_row", "{path}");
     }
@@ -290,7 +290,7 @@ async fn rows_that_come_twice_are_refused_and_lengths_may_shrink() {
     let pages = reading.read(&app, reading.wanted(Subscribers)).await.unwrap();
     assert_eq!(texts(&pages), expected);
     app.no_faults().await;
-    // Behind a cursor nothing overlaps: a row that comes twice stands where another one belongs.
+    // After a cursor nothing overlaps: a repeated row takes the position of another one.
     let delta = Reading::of(&app, "platform_delta").await;
     let fault = json!({"kind": "duplicate_rows", "path": "insights/earnings"});
     assert_eq!(met(&app, &delta, Transactions, fault).await, "list_changed");
@@ -303,7 +303,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_compressed_page_is_read_as_any_other() {
+async fn a_compressed_page_is_read_like_any_other() {
     let app = TestApp::on_sqlite("").await;
     for (platform, _) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -319,7 +319,7 @@ async fn a_compressed_page_is_read_as_any_other() {
 }
 
 #[tokio::test]
-async fn limits_of_rows_pages_and_time_hold() {
+async fn the_limits_of_rows_pages_and_time_are_enforced() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_alpha").await;
     let rows = |rows_max: u64| {
@@ -331,7 +331,8 @@ async fn limits_of_rows_pages_and_time_hold() {
     assert_eq!(reading.fault_of(&app, rows(239)).await.code, "too_many_rows");
     assert_eq!(texts(&reading.read(&app, rows(240)).await.unwrap()).len(), 240);
 
-    // No row lies in the window: only the pages are counted. A list may have six times what its allowed rows fill.
+    // No row is in the window, so only pages are counted. A list may have six times the pages that
+    // its allowed rows fill.
     let pages = |rows_max: u64, pages_max: u64| {
         let mut wanted = rows(rows_max);
         wanted.limits.pages_max = pages_max;
@@ -352,13 +353,13 @@ async fn limits_of_rows_pages_and_time_hold() {
     app.advance_seconds(1_800);
     let late = reader.next().await.unwrap_err();
     assert_eq!((late.code, late.remedy), ("took_too_long", PageRemedy::None));
-    assert_eq!(app.seen("platform_alpha").await.len(), before, "nothing is asked for any more");
+    assert_eq!(app.seen("platform_alpha").await.len(), before, "nothing more must be requested");
     drop(reader);
     app.end().await;
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_not_there_is_not_found() {
+async fn an_unknown_conversation_is_not_found() {
     let app = TestApp::on_sqlite("").await;
     for (platform, datasets) in ALL {
         assert!(datasets.contains(&ChatMessages));
@@ -376,7 +377,7 @@ async fn a_conversation_that_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_looked_for_on_twenty_pages() {
+async fn a_conversation_is_searched_for_on_twenty_pages() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("beta.toml");
     let catalog = r#"

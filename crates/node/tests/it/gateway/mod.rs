@@ -1,4 +1,4 @@
-//! Native calls: what they cost, what platforms see of them, and what must never happen.
+//! Native calls: their cost, what platforms see of them, and what must never happen.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

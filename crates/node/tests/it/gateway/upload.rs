@@ -1,4 +1,4 @@
-//! The upload of a file: what it may be, what the platform gets of it, what it costs, and what is left on disk.
+//! Uploads: allowed forms, what the platform receives, the cost, and that nothing is left on disk.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::support::{TestApp, memory_peak_kib, on_both};
 
 const GAMMA: &str = "platform_gamma";
 
-/// A platform that takes every upload.
+/// A platform that accepts every upload.
 fn created(_: &crate::support::platform::Seen, number: usize) -> Script {
     Script::json(201, format!(r#"{{"_id":"{number}"}}"#))
 }
@@ -28,21 +28,21 @@ impl Stage {
         form.upload(&self.client, &self.account).await
     }
 
-    /// Nothing was sent, nothing was taken, nothing is left on disk.
+    /// Asserts that nothing was sent, nothing charged, and nothing is left on disk.
     async fn is_untouched(&self) {
         self.is_unspent().await;
         until_empty(&self.app).await;
     }
 }
 
-/// Waits until no file of an upload is on disk.
+/// Waits until no upload's file is on disk.
 async fn until_empty(app: &TestApp) {
     while !app.spooled().is_empty() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits until a file of an upload is on disk, and tells its mode.
+/// Waits until an upload's file is on disk, and returns its mode.
 async fn until_spooling(app: &TestApp) -> u32 {
     loop {
         if let Some((mode, _)) = app.spooled().first() {
@@ -52,7 +52,7 @@ async fn until_spooling(app: &TestApp) -> u32 {
     }
 }
 
-/// The head of an upload, of which `length` bytes follow if it is given.
+/// The head of an upload, with a body of `length` bytes, or chunked.
 fn head(stage: &Stage, form: &Form, length: Option<usize>) -> String {
     let framing = length.map_or_else(
         || "Transfer-Encoding: chunked".to_owned(),
@@ -66,14 +66,14 @@ fn head(stage: &Stage, form: &Form, length: Option<usize>) -> String {
     )
 }
 
-/// Bytes that look like boundaries, line ends and everything else.
+/// Bytes that include boundaries, line ends and all other bytes.
 fn wild(length: usize) -> Vec<u8> {
     let wild = b"\r\n--\r\n------a-boundar\r\n--\0\xff\xfe--".iter().copied();
     wild.chain(0..=255).cycle().take(length).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_is_a_post_that_later_reads_show() {
+async fn an_upload_creates_a_post_that_reads_show() {
     on_both(async |app| {
         let (_, client, account) = app.ready(GAMMA, 100).await;
         let file = wild(300_000);
@@ -100,7 +100,7 @@ async fn an_upload_is_a_post_that_later_reads_show() {
         let sha256 = hex::encode(Sha256::digest(&file));
         assert_eq!(medium["sha256"], sha256.as_str());
         let kept = Client::new(app.world.address()).get(&format!("/control/files/{sha256}")).await;
-        assert!(kept.status == 200 && kept.body == file, "the file arrived changed");
+        assert!(kept.status == 200 && kept.body == file, "the file must arrive unchanged");
 
         let native = |path: &str| format!("/v1/{account}/native/{path}");
         let posts = client.get(&native("posts?limit=1")).await.json();
@@ -120,9 +120,9 @@ async fn an_upload_is_a_post_that_later_reads_show() {
     .await;
 }
 
-/// The price rules and the defaults of specification 4.3, seen from the platform.
+/// The price rules and the defaults of specification 4.3, as the platform sees them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_field_leaves_as_the_specification_says() {
+async fn every_field_is_sent_as_specified() {
     on_stage(GAMMA, "", created, async |stage| {
         let picture = || Form::new().with_picture();
         let named = |name: &str, kind: &str| Form::new().file(name, kind, b"x");
@@ -192,9 +192,9 @@ async fn every_field_leaves_as_the_specification_says() {
     .await;
 }
 
-/// The same write by its native path: no check of the upload can be gone around.
+/// The same write by its native path, which must not bypass the checks of uploads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_by_its_native_path_is_the_same_upload() {
+async fn an_upload_by_its_native_path_is_checked_like_an_upload() {
     on_stage(GAMMA, "", created, async |stage| {
         let send = async |native: &str, form: &Form| {
             let client = stage.client.with("content-type", &form.content_type());
@@ -226,9 +226,9 @@ async fn an_upload_by_its_native_path_is_the_same_upload() {
     .await;
 }
 
-/// The platform gets a form of ours: credentials, one content type, a length, and the file byte by byte.
+/// The platform gets our own form: credentials, one content type, a length, and the file unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_platform_gets_a_form_of_our_own() {
+async fn the_platform_gets_a_newly_framed_form() {
     on_stage(GAMMA, "", created, async |stage| {
         let file = wild(200_001);
         let form = Form::new().file("a\"; name=\"evil.jpg", "image/jpeg; x=y", &file);
@@ -246,13 +246,13 @@ async fn the_platform_gets_a_form_of_our_own() {
         let sent = parts.last().unwrap();
         assert!(sent.headers.ends_with("\r\nContent-Type: image/jpeg"), "{}", sent.headers);
         assert_eq!(sent.headers.matches("name=\"").count(), 2, "{}", sent.headers);
-        assert!(sent.content == file, "the file arrived changed");
+        assert!(sent.content == file, "the file must arrive unchanged");
         stage
     })
     .await;
 }
 
-/// Forms with something wrong, and what is said of them: the places and the kinds of mistakes.
+/// Invalid forms, and the expected field errors: location and kind.
 fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
     let picture = || Form::new().with_picture();
     let disposition = |rest: &str| format!("Content-Disposition: form-data{rest}");
@@ -302,7 +302,7 @@ fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
     ]
 }
 
-/// Forms with several things wrong, all of which are named together.
+/// Forms with several errors, which are all reported together.
 fn forms_with_much_wrong() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
     vec![
         (
@@ -345,7 +345,7 @@ fn forms_with_much_wrong() -> Vec<(Form, &'static [(&'static str, &'static str)]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_field_is_named_and_costs_nothing() {
+async fn a_wrong_field_is_reported_and_costs_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
         for (form, expected) in wrong_forms().into_iter().chain(forms_with_much_wrong()) {
             let reply = stage.upload(&form).await;
@@ -363,7 +363,7 @@ async fn a_wrong_field_is_named_and_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_is_none_is_refused() {
+async fn a_malformed_form_is_refused() {
     on_stage(GAMMA, "", created, async |stage| {
         let path = format!("/v1/{}/media/upload", stage.account);
         let whole = Form::new().with_picture();
@@ -412,7 +412,7 @@ async fn a_form_that_is_none_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_platforms_take_no_upload() {
+async fn other_platforms_accept_no_upload() {
     on_both(async |app| {
         for platform in ["platform_alpha", "platform_beta", "platform_delta"] {
             let (_, client, account) = app.ready(platform, 10).await;
@@ -429,9 +429,9 @@ async fn other_platforms_take_no_upload() {
     .await;
 }
 
-/// Nobody has to send a large file to learn that it cannot be paid.
+/// A caller need not send a large file to find out that it cannot pay for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_that_cannot_be_paid_is_refused_before_its_file_is_read() {
+async fn an_upload_beyond_the_balance_is_refused_before_its_file_is_read() {
     on_both(async |app| {
         let (customer, client, account) = app.ready(GAMMA, 1).await;
         let before = app.seen(GAMMA).await.len();
@@ -462,7 +462,7 @@ async fn an_upload_that_cannot_be_paid_is_refused_before_its_file_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_beyond_the_cap_is_413_and_leaves_nothing() {
+async fn a_file_above_the_limit_is_413_and_leaves_nothing() {
     let overrides = "[http.limits]\nupload_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
         let of = |bytes: usize| Form::new().file("a.jpg", "image/jpeg", &wild(bytes));
