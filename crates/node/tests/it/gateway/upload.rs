@@ -484,9 +484,9 @@ async fn a_file_above_the_limit_is_413_and_leaves_nothing() {
     .await;
 }
 
-/// D9: a file without an end and without an announced length ends at the cap, on disk too.
+/// D9: an endless file without an announced length is stopped at the limit, on disk too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endless_file_is_413_and_never_more_than_the_cap_on_disk() {
+async fn an_endless_file_is_413_and_never_exceeds_the_limit_on_disk() {
     let overrides = "[http.limits]\nupload_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
         let endless = Form::new().file("a.jpg", "image/jpeg", b"");
@@ -512,9 +512,9 @@ async fn an_endless_file_is_413_and_never_more_than_the_cap_on_disk() {
     .await;
 }
 
-/// Whatever a form has beside its file is bounded together, so that no form fills the memory.
+/// The other parts of a form have a common limit, so that no form fills the memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_form_has_beside_its_file_is_bounded() {
+async fn the_other_parts_of_a_form_are_limited() {
     on_stage(GAMMA, "", created, async |stage| {
         let picture = || Form::new().with_picture();
         let fits = picture().text("description", &"d".repeat(60_000));
@@ -535,7 +535,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
             before,
             after,
         ];
-        // The answer may come before the form's end, so both directions are looked at.
+        // The response may come before the form's end, so read while sending.
         let answered = async |form: &Form, body: Vec<u8>| {
             let mut caller = stage.raw().await;
             caller.send(head(&stage, form, Some(body.len()))).await;
@@ -545,7 +545,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
         for (index, body) in forms.into_iter().enumerate() {
             assert_eq!(answered(&picture(), body).await, 413, "form {index}");
         }
-        // What is wrong with its fields says more than that the form is too large.
+        // Field errors are more specific than a form that is too large.
         for form in [many, preamble] {
             assert_eq!(answered(&form, form.body()).await, 422, "{}", form.body().len());
         }
@@ -556,7 +556,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
     .await;
 }
 
-/// Takes one request, keeps nothing of it, answers it, and tells how long its body was.
+/// Accepts one request, discards and counts its body, responds, and returns the length of the body.
 async fn drain(listener: TcpListener) -> usize {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut head = Vec::new();
@@ -576,7 +576,7 @@ async fn drain(listener: TcpListener) -> usize {
     length
 }
 
-/// 64 MiB go through in a few hundred KiB of memory: the file is on disk, in pieces on the way to it and from it.
+/// 64 MiB pass through a few hundred KiB of memory: the file is on disk, and is copied in pieces.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_does_not_grow_with_the_file() {
     on_stage(GAMMA, "", created, async |mut stage| {
@@ -613,9 +613,10 @@ async fn memory_does_not_grow_with_the_file() {
     .await;
 }
 
-/// The file is for its owner alone, has no name, and is gone with the caller; nothing is held meanwhile.
+/// The file is readable only by its owner, has no name, and is gone when the caller disconnects; no
+/// credits are held meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
+async fn a_caller_that_disconnects_within_the_file_leaves_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
         let form = Form::new().file("a.jpg", "image/jpeg", &wild(900_000));
         let body = form.body();
@@ -628,7 +629,7 @@ async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
             caller.send(&body[..700_000]).await;
             assert_eq!(until_spooling(&stage.app).await, 0o600);
             let names = std::fs::read_dir(stage.app.spool_folder()).unwrap().count();
-            assert_eq!(names, 0, "the file has a name");
+            assert_eq!(names, 0, "the file must not have a name");
             assert_eq!(stage.client.get("/v1/billing").await.json()["held"], 0);
 
             drop(caller);
@@ -641,9 +642,10 @@ async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
     .await;
 }
 
-/// A caller who hangs up once the upload left pays for it, like any write; the file goes with the call.
+/// If a caller disconnects after the upload was sent, it is charged like any write; the file is
+/// deleted with the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_after_the_upload_left_is_charged() {
+async fn a_caller_that_disconnects_after_the_upload_was_sent_is_charged() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(201, "{}")]);
     on_stage(
@@ -673,7 +675,7 @@ async fn a_caller_who_hangs_up_after_the_upload_left_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platforms_answer_to_an_upload_is_charged_like_any_writes() {
+async fn the_response_to_an_upload_is_charged_like_that_to_any_write() {
     let answers = [(200, 2), (400, 2), (403, 2), (409, 2), (413, 2), (429, 0), (500, 0), (503, 0)];
     for (status, cost) in answers {
         let script = move |_: &_, _| Script::json(status, r#"{"error":"x"}"#);
@@ -689,9 +691,9 @@ async fn a_platforms_answer_to_an_upload_is_charged_like_any_writes() {
     }
 }
 
-/// Without an answer nothing is charged, and a write is never tried a second time.
+/// Without a response nothing is charged, and a write is never retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_without_an_answer_is_free_and_not_sent_again() {
+async fn an_upload_without_a_response_is_free_and_not_sent_again() {
     let faults = [
         (Script::close(), 502, "outcome_unknown"),
         (
@@ -722,9 +724,9 @@ async fn an_upload_without_an_answer_is_free_and_not_sent_again() {
     }
 }
 
-/// The same form counts as the same however a client frames it; another file or field does not.
+/// The same form counts as the same request however it is framed; another file or field does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_is_repeated_safely_under_its_idempotency_key() {
+async fn an_upload_can_be_repeated_safely_with_an_idempotency_key() {
     on_stage(GAMMA, "", created, async |stage| {
         let client = stage.client.with("idempotency-key", "post-17");
         let of = |boundary: &str, file: &[u8], price: &str| {
@@ -750,9 +752,9 @@ async fn an_upload_is_repeated_safely_under_its_idempotency_key() {
     .await;
 }
 
-/// A form that drips is not waited for beyond its grace, and none beyond its whole time.
+/// A dripping form times out after the grace period, and any form after the total time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_comes_too_slowly_is_408_and_leaves_nothing() {
+async fn a_form_that_arrives_too_slowly_is_408_and_leaves_nothing() {
     for overrides in ["body_grace_ms = 100", "upload_ms = 100"] {
         let overrides = format!("[http.timeouts]\n{overrides}");
         on_stage(GAMMA, &overrides, created, async |stage| {
@@ -772,9 +774,9 @@ async fn a_form_that_comes_too_slowly_is_408_and_leaves_nothing() {
     }
 }
 
-/// All files together take no more of the disk than they may; a file that ends makes room.
+/// All files together have a limit on disk; a finished upload makes room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn uploads_together_stay_within_their_room_on_disk() {
+async fn uploads_together_stay_within_their_disk_limit() {
     let overrides = "[http.limits]\nupload_bytes_max = 600000\nuploads_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
         let form = Form::new().file("a.jpg", "image/jpeg", &wild(600_000));
@@ -797,9 +799,9 @@ async fn uploads_together_stay_within_their_room_on_disk() {
     .await;
 }
 
-/// A process that dies in the moment before a file loses its name leaves it behind; the next one removes it.
+/// A process that dies before it has unlinked a file leaves it behind; the next start removes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_removes_what_a_dead_process_left_in_the_folder() {
+async fn a_start_removes_files_left_in_the_folder_by_a_dead_process() {
     on_both(async |mut app| {
         let folder = app.spool_folder();
         let mode = std::fs::metadata(&folder).unwrap().permissions().mode() & 0o7777;
