@@ -54,7 +54,7 @@ enum Credential {
 /// Work that is limited for each customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitedWork {
-    /// It calls a platform with an account's credentials.
+    /// It asks a platform to verify credentials.
     Import,
     /// It writes to the audit list, and makes every node read the customer's keys again.
     KeyChange,

@@ -326,7 +326,7 @@ impl RunningService {
         self.state.identity.hashing.computed()
     }
 
-    /// Occupies all slots for hashing passwords until the returned value is dropped, so that new
+    /// Takes all permits for hashing passwords until the returned value is dropped, so that new
     /// requests must wait; for tests.
     #[must_use]
     pub fn occupy_password_turns(&self) -> impl Sized + use<> {

@@ -106,7 +106,7 @@ struct Seeing {
 }
 
 /// Calls every node continuously with the stage's key while `end` revokes the key. Each caller
-/// continues after the response to `end`; the counters order those calls after it.
+/// continues after the response to `end`; an atomic flag orders those calls after it.
 async fn calls_around(nodes: &Nodes, end: impl AsyncFnOnce()) -> Seeing {
     const CALLERS: usize = 4;
     const AFTER: usize = 25;

@@ -94,7 +94,7 @@ impl MemoryBudget {
         taken.is_ok()
     }
 
-    /// The same, but gives up the slowest bodies in reception if needed, except `own`.
+    /// The same, but if needed gives up the slowest bodies being received, except `own`.
     fn take_or_make_room(
         &self,
         readings: &mut BodyReadings,
@@ -185,7 +185,7 @@ impl Share {
         Ok(())
     }
 
-    /// Makes sure that the share holds at least `bytes`, besides what waiting takes.
+    /// Makes sure that the share holds at least `bytes`, besides the overhead of receiving.
     pub fn hold(&mut self, bytes: usize) -> Result<(), BodyProblem> {
         let waiting = if self.reading.is_some() { READING_BYTES } else { 0 };
         let missing = (bytes + waiting).saturating_sub(self.bytes);

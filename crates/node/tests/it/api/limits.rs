@@ -123,7 +123,7 @@ async fn imports_are_limited_for_each_customer() {
 
         assert_eq!(failure(&fourth), refused());
         assert_eq!(limit(&fourth).0, "\"imports\";q=3;w=60");
-        assert_eq!(app.seen("platform_delta").await.len(), asked, "the platform was called");
+        assert_eq!(app.seen("platform_delta").await.len(), asked, "the platform must not be called");
         assert_eq!(import(&other.key).await.code(), "verification_failed");
         app.advance_seconds(20);
         assert_eq!(import(&one.key).await.code(), "verification_failed");

@@ -221,7 +221,11 @@ async fn every_row_present_the_whole_time_is_read_exactly_once() {
         ended += 1;
         let read = ids(&texts(&pages), id);
         let unique: BTreeSet<&String> = read.iter().collect();
-        assert_eq!(unique.len(), read.len(), "{platform} {dataset} {number}: a row came twice");
+        assert_eq!(
+            unique.len(),
+            read.len(),
+            "{platform} {dataset} {number}: a row was returned twice"
+        );
         let stayed = list.rows.iter().flatten();
         let missing: Vec<&String> = stayed.filter(|row| !unique.contains(row)).collect();
         assert!(

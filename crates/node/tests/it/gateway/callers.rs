@@ -62,7 +62,7 @@ async fn a_long_response_streams_through_unchanged() {
                 let reply = stage.get("users/me").await;
 
                 assert_eq!(reply.status, 200);
-                assert!(reply.body == long(length), "{length} bytes came changed");
+                assert!(reply.body == long(length), "{length} bytes must arrive unchanged");
                 let announced = reply.header("content-length") == length.to_string();
                 // A short response is read whole, so its length is always known.
                 assert_eq!(announced, has_length || length <= 65_536, "{:?}", reply.headers);

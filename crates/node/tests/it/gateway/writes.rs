@@ -22,11 +22,8 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("W6", "clients::http2, clients::faults"),
     ("W22", "gateway::idempotency::a_call_that_was_never_sent_may_be_repeated, gateway::owned"),
     ("W23", "gateway::recovery"),
-    (
-        "W24",
-        "gateway::recovery::a_repeat_of_what_was_left_open_is_told_that_its_outcome_is_unknown",
-    ),
-    ("W1", "refusals_cost_nothing_and_say_the_balance_once_the_caller_is_known"),
+    ("W24", "gateway::recovery::a_repetition_of_a_call_left_open_is_outcome_unknown"),
+    ("W1", "refusals_are_free_and_show_the_balance_to_known_callers"),
 ];
 
 /// Alpha may not stall within a response, gamma not before it.

@@ -82,7 +82,7 @@ impl Seen {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers().filter(|(other, _)| other.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value);
-        assert!(values.next().is_none(), "{name} came twice: {}", self.head);
+        assert!(values.next().is_none(), "{name} is repeated: {}", self.head);
         value
     }
 

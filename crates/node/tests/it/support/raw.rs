@@ -53,7 +53,7 @@ impl RawConnection {
 
     /// The head of the next response; its body is left unread.
     pub(crate) async fn head(&mut self) -> String {
-        let head = self.until(b"\r\n\r\n").await.expect("no answer came");
+        let head = self.until(b"\r\n\r\n").await.expect("no response arrived");
         String::from_utf8_lossy(&head).to_ascii_lowercase()
     }
 
