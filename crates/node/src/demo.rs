@@ -1,4 +1,5 @@
-//! A demo customer for the sandbox: a full key, a read-only key and one connected account for each platform.
+//! A demo customer for the sandbox: a full key, a read-only key and one connected account for each
+//! platform.
 //!
 //! It is created by the same functions that the API uses, so that the sandbox shows what a customer
 //! gets.

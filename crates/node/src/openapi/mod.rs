@@ -439,16 +439,8 @@ fn problem_schema() -> Value {
         ("pi_id", "string", "Its payment, for `confirm-charge` (`change_in_progress`)."),
         ("expires_at", "string", "When the charge is cancelled (`change_in_progress`)."),
         ("platform", "string", "The platform of the slots (`slots_in_use`, `no_free_slot`)."),
-        (
-            "must_free",
-            "integer",
-            "The number of accounts that must free their slots (`slots_in_use`).",
-        ),
-        (
-            "limit",
-            "integer",
-            "The number of the platform's accounts that may be active (`no_free_slot`).",
-        ),
+        ("must_free", "integer", "Number of accounts that must free a slot (`slots_in_use`)."),
+        ("limit", "integer", "The platform's limit of active accounts (`no_free_slot`)."),
         ("inactive_reason", "string", "`no_free_slot` or `switched_off` (`account_inactive`)."),
         ("call_id", "string", "The call in the call log (`outcome_unknown`, `answer_not_stored`)."),
     ] {

@@ -7,7 +7,6 @@
 //! the session. A request with a key and a session of different customers is always refused. The
 //! control plane looks up keys and sessions each time; the data plane may use a cached key, because
 //! the hold checks it again.
-//! keys and sessions up each time; the data plane may use a cached key, because the hold checks it again.
 
 pub mod cookie;
 pub mod csrf;

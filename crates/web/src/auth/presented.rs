@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_key() {
+    fn any_other_credential_is_refused() {
         let one = key(1);
 
         assert_eq!(code(None, None), "missing_key");

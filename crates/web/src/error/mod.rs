@@ -65,10 +65,10 @@ pub enum ApiError {
     /// An upload or a part of it is larger than allowed.
     #[error("{0} is larger than {1} bytes")]
     UploadTooLarge(&'static str, u64),
-    /// The body came too slowly.
+    /// The body arrived too slowly.
     #[error("the body did not arrive in time")]
     BodyTimeout,
-    /// The body's framing is broken or the caller hung up.
+    /// The body's framing is broken, or the caller disconnected.
     #[error("the body could not be read completely")]
     BrokenBody,
     /// The path or the query has a form that is never forwarded to a platform.
@@ -154,7 +154,7 @@ impl ApiError {
         }
     }
 
-    /// Milliseconds after which the same request may succeed, where that is known.
+    /// Milliseconds after which the same request may succeed, if known.
     fn retry_after_ms(&self) -> Option<i64> {
         match self {
             Self::Failure(failure) => of_failure::retry_after_ms(failure),

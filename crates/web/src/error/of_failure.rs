@@ -71,7 +71,7 @@ const fn row_of_unknown(unknown: &UnknownOutcome) -> FailureRow {
     }
 }
 
-/// Milliseconds after which the same request may succeed, where that is known.
+/// Milliseconds after which the same request may succeed, if known.
 pub(super) fn retry_after_ms(failure: &Failure) -> Option<i64> {
     match failure {
         Failure::PlatformUnavailable { retry_after_ms }

@@ -58,7 +58,7 @@ pub(super) fn members(problem: &PaymentProblem) -> Vec<(&'static str, serde_json
     }
 }
 
-/// Milliseconds after which the same request may succeed, where that is known.
+/// Milliseconds after which the same request may succeed, if known.
 pub(super) fn retry_after_ms(problem: &PaymentProblem) -> Option<i64> {
     match problem {
         PaymentProblem::RateLimited { retry_after_s } => {

@@ -54,9 +54,9 @@ pub(super) enum Kind {
 /// What a text must be.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// Its fewest characters.
+    /// The fewest characters.
     pub(super) min: usize,
-    /// Its most characters.
+    /// The most characters.
     pub(super) max: usize,
     /// The allowed words; any text if empty.
     pub(super) words: Vec<String>,

@@ -55,7 +55,7 @@ pub enum BodyProblem {
     /// It did not arrive within its time, or was so slow that other bodies needed its memory: 408.
     #[error("the body did not arrive in time")]
     TooSlow,
-    /// Its framing is broken, or the caller hung up: 400.
+    /// Its framing is broken, or the caller disconnected: 400.
     #[error("the body could not be read to its end")]
     Broken,
     /// All bodies together use all the memory they may: 503.

@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn http2_has_no_transfer_codings_to_ask_for() {
+    fn http2_allows_only_te_trailers() {
         let target = "https://api.example.com/v1";
 
         assert_eq!(on_http2(request(target, &[("te", "trailers")])), Ok(()));

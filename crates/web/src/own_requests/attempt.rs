@@ -130,8 +130,8 @@ impl RequestAttempt {
         idempotency::seal(&place, &web.random, (status, headers, body))
     }
 
-    /// If recording fails, the lease expires within a minute, and repetitions are treated as after a
-    /// crash.
+    /// If recording fails, the lease expires within a minute, and repetitions are treated as after
+    /// a crash.
     async fn end(&self, web: &WebState, end: RequestEnd<'_>) {
         if let Err(error) = own_requests::end(&web.store, &self.name, self.run, end).await {
             tracing::error!(%error, run.id = %self.run, "the end of a request was not recorded");

@@ -43,8 +43,8 @@ const HTTP2_START: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\
 /// 0).
 const HTTP2_START_WITHOUT_ROOM: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
-/// `GET /endless` on stream 1, without compression: method and scheme from the static table, then path and
-/// authority as literals.
+/// `GET /endless` on stream 1, without compression: method and scheme from the static table, then
+/// path and authority as literals.
 const HTTP2_GET_ENDLESS: &[u8] = b"\0\0\x0f\x01\x05\0\0\0\x01\x82\x86\x04\x08/endless\x01\x01a";
 const HTTP2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingpong";
 
@@ -328,7 +328,7 @@ async fn a_running_request_is_not_idle_however_long_it_takes() {
 }
 
 #[tokio::test]
-async fn an_idle_http2_connection_is_closed_although_it_pings() {
+async fn an_idle_http2_connection_is_closed_even_if_it_sends_pings() {
     let (running, _) = start(&ListenerSettings { head_timeout: SHORT, ..settings() });
 
     closed_while_dripping(sending(running.address(), HTTP2_START).await, HTTP2_PING).await;

@@ -134,7 +134,7 @@ async fn wrong_limits_are_reported_and_create_no_key() {
 
 /// A thousand concurrent calls on a budget of ten: ten of them reach the platform.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_is_not_exceeded_however_many_calls_race() {
+async fn a_budget_is_not_exceeded_by_concurrent_calls() {
     on_stage("platform_alpha", FAST, ok, async |stage| {
         stage.grant(10_000).await;
         let (key, reader) =

@@ -331,8 +331,8 @@ async fn logins_beyond_the_queue_are_refused_and_not_hashed() {
     app.end().await;
 }
 
-/// One network fills the queue of passwords with invented addresses while the only hashing permit is
-/// taken, and honest callers elsewhere log in, register, reset and change their passwords.
+/// One network fills the queue of passwords with invented addresses while the only hashing permit
+/// is taken, and honest callers elsewhere log in, register, reset and change their passwords.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_from_one_network_blocks_no_logins_or_new_passwords_elsewhere() {
     const FLOOD: usize = 40;
