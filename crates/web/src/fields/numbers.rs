@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_is_recognised_however_it_is_written() {
+    fn a_whole_number_is_recognized_however_it_is_written() {
         for text in ["548", "548.0", "5.48e2", "548.000"] {
             assert_eq!(read(text), Some(548), "{text}");
         }
