@@ -1,5 +1,5 @@
-//! The reference of all error codes, generated from the table: `docs/errors.md` and `GET
-//! /docs/errors`.
+//! The reference of all error codes, generated from the table: `docs/errors.md` and
+//! `GET /docs/errors`.
 
 use std::fmt::Write as _;
 

@@ -611,7 +611,8 @@ mod tests {
         let host = ("host", "a");
         let any = FrameRules::new(&[]).with_head(1_000, 3);
         let line = |length: usize| "v".repeat(length);
-        // `/` and two lines of which one is `host: a` take 1 + 4 + 1 + 4 + 1 + 4 bytes without the value.
+        // `/` and two lines, one of them `host: a`, take 1 + 4 + 1 + 4 + 1 + 4 bytes without the
+        // value.
         let fits = line(1_000 - 15);
         let exceeds = line(1_001 - 15);
         let long = format!("/{}", line(500));

@@ -13,7 +13,7 @@ const OTHER_CARD: &str = "pm_card_mastercard";
 const DECLINING_CARD: &str = "pm_card_chargeCustomerFail";
 const MONTH: i64 = 1_000;
 
-/// A customer with two accounts on platform_alpha whose bank declined the renewal.
+/// A customer with two accounts on `platform_alpha` whose bank declined the renewal.
 async fn past_due(app: &TestApp, choice: Value) -> Client {
     let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
     for creator in ["zoe", "bob"] {

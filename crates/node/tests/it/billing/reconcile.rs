@@ -15,7 +15,7 @@ use crate::support::client::Client;
 use crate::support::processor::{PACK, PACK_CREDITS, balance, bookings};
 use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, selling};
 
-/// The subscription's status, and the number of accounts allowed on platform_alpha.
+/// The subscription's status, and the number of accounts allowed on `platform_alpha`.
 async fn state(client: &Client) -> (String, i64) {
     let shown = client.get("/v1/billing/subscription").await.json();
     let limit = shown["entitlements"]["platform_alpha"].as_i64().unwrap();

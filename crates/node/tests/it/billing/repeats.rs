@@ -26,14 +26,14 @@ async fn switch(client: &Client) -> Reply {
     client.post("/v1/billing/slots/switch", &json!({"from": ALPHA, "to": BETA})).await
 }
 
-/// The extra slots on platform_alpha and platform_beta.
+/// The extra slots on `platform_alpha` and `platform_beta`.
 async fn counts(client: &Client) -> (i64, i64) {
     let slots = client.get("/v1/billing/slots").await.json();
     let count = |platform| slots_on(&slots, platform)["count"].as_i64().unwrap();
     (count(ALPHA), count(BETA))
 }
 
-/// A subscriber with three extra slots on platform_alpha, and a client with an `Idempotency-Key`.
+/// A subscriber with three extra slots on `platform_alpha`, and a client with an `Idempotency-Key`.
 async fn with_slots(app: &TestApp) -> Client {
     let (_, client) = app.subscriber(GOOD_CARD).await;
     assert_eq!(set(&client, 3).await.status, 200);

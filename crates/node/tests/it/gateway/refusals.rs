@@ -248,7 +248,7 @@ pub(super) async fn state_of(client: &Client) -> String {
     account["state"].as_str().unwrap().to_owned()
 }
 
-/// The state of platform_alpha as shown to customers.
+/// The state of `platform_alpha` as shown to customers.
 async fn platform_state(client: &Client) -> (String, String) {
     state_of_platform(client, "platform_alpha").await
 }

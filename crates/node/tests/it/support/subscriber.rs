@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::app::{Customer, TestApp};
 use super::client::{Client, Reply};
 
-/// The plan of most tests: two more accounts each on platform_alpha and platform_beta, and 1,000
-/// credits a month for 29.00 USD.
+/// The plan of most tests: two more accounts each on `platform_alpha` and `platform_beta`, and
+/// 1,000 credits a month for 29.00 USD.
 pub(crate) const PLAN: &str = "plan_small";
 /// A bigger plan: four more accounts, 5,000 credits for 99.00 USD.
 pub(crate) const BIG_PLAN: &str = "plan_big";
-/// What every test of subscriptions sells. A slot on platform_alpha costs 10.00 USD a month, one on
-/// platform_beta 16.00.
+/// What every test of subscriptions sells. A slot on `platform_alpha` costs 10.00 USD a month, one
+/// on `platform_beta` 16.00.
 pub(crate) const OFFER: &str = "
 [slots.included]
 platform_alpha = 1
@@ -35,7 +35,7 @@ monthly_credits = 5000
 platforms = { platform_alpha = 4, platform_beta = 4, platform_gamma = 1, platform_delta = 0 }
 ";
 
-/// A plan between the two: three more accounts on platform_alpha, 2,500 credits for 49.00 USD.
+/// A plan between the two: three more accounts on `platform_alpha`, 2,500 credits for 49.00 USD.
 pub(crate) const MID_PLAN: &str = "plan_mid";
 /// Sold in addition to the others.
 const MID_OFFER: &str = "
