@@ -1,7 +1,8 @@
-//! The admin listener: liveness, readiness, metrics, and staff commands beside a running server.
+//! The admin listener: liveness, readiness, metrics, and staff commands for a running server.
 //!
-//! It is private (loopback by default). Probes and metrics are open to whoever reaches it; staff commands need the admin
-//! token. A listener of its own may offer the probes and metrics alone, where others than staff must reach them.
+//! It is private (loopback by default). Probes and metrics need no token; staff commands need the
+//! admin token. A separate listener can serve only the probes and metrics, for clients that must
+//! not reach staff commands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use web::request_log::{LineOnDrop, RequestRecord};
 
 use crate::state::NodeState;
 
-/// What the admin listener shows.
+/// The state of the admin listener.
 #[derive(Clone)]
 pub(crate) struct AdminListener {
     pub(crate) state: NodeState,
@@ -43,7 +44,8 @@ pub(crate) fn router(admin: AdminListener) -> Router {
     served(probes().merge(staff), admin)
 }
 
-/// The routes of the listener for probes, which may be reachable by those who may not work as staff.
+/// The routes of the listener for probes, which may be open to more clients than the admin
+/// listener.
 pub(crate) fn probe_router(admin: AdminListener) -> Router {
     served(probes(), admin)
 }
@@ -66,12 +68,12 @@ struct Liveness {
     version: &'static str,
 }
 
-/// That the process responds at all: what a supervisor asks before it starts another one.
+/// Liveness: the process responds. A supervisor checks it before it starts another process.
 async fn get_health() -> axum::Json<Liveness> {
     axum::Json(Liveness { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Names a request and writes its line in the log, as the public listener does.
+/// Gives each request an id and a log line, as the public listener does.
 async fn log_request(
     State(admin): State<AdminListener>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -99,13 +101,13 @@ struct Readiness {
     oldest_waiting_ms: u64,
 }
 
-/// How long a probe waits for the database.
+/// The time that a probe waits for the database.
 const READINESS_TIMEOUT: Duration = Duration::from_millis(900);
-/// A node whose metering waits longer than this for the database is not ready.
+/// A node whose metering has waited longer than this for the database is not ready.
 const METERING_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// Whether this node should get requests: the database takes holds, and the node is not stopping. Responds within a
-/// second, whatever the database does.
+/// Whether this node should receive requests: the database accepts holds, and the node is not
+/// stopping. Responds within a second, whatever the database does.
 async fn get_readiness(State(admin): State<AdminListener>) -> Response {
     let state = &admin.state;
     let metering = state.meter.stats();
@@ -176,14 +178,14 @@ async fn run_command(
     }
 }
 
-/// How far a reconciliation looks back.
+/// The hours that a reconciliation covers.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReconcileRequest {
     hours: i64,
 }
 
-/// Compares the payment processor's last hours with the books.
+/// Compares the payment processor's last hours with the ledger.
 async fn reconcile(
     State(admin): State<AdminListener>,
     headers: HeaderMap,
@@ -229,14 +231,14 @@ fn refused(error: &StaffError) -> Response {
     (status, axum::Json(Refused { error: error.to_string() })).into_response()
 }
 
-/// Compares hashes, so that the time taken tells nothing about the token.
+/// Compares hashes, so that the response time reveals nothing about the token.
 fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
     let sent = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let Some(token) = sent.and_then(|value| value.strip_prefix(b"Bearer ")) else { return false };
     Sha256::digest(token) == Sha256::digest(state.admin_token.expose_secret().as_bytes())
 }
 
-/// What the metrics show of this moment.
+/// The current values for the metrics.
 fn sample(state: &NodeState, connections: ConnectionCounts) -> Sample {
     let metered = state.meter.stats();
     Sample {

@@ -1,4 +1,4 @@
-//! The contract as it is served: written once, with a tag by which tools find out that theirs is the same.
+//! The contract as it is served: serialized once, with an `ETag` by which clients check their copy.
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest as _, Sha256};
 
-/// How long a copy may be used without asking.
+/// The time that a copy may be used without revalidation.
 const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// A JSON document that does not change while the service runs.
@@ -17,7 +17,7 @@ pub(crate) struct ServedDocument {
 }
 
 impl ServedDocument {
-    /// Of this document.
+    /// The served form of a document.
     pub(crate) fn of(document: &serde_json::Value) -> Self {
         let bytes = Bytes::from(document.to_string());
         let digest = hex::encode(Sha256::digest(&bytes));
@@ -25,7 +25,7 @@ impl ServedDocument {
         Self { bytes, tag }
     }
 
-    /// The document, or that the caller has it already.
+    /// The document, or 304 if the caller has the current one.
     pub(crate) fn response(&self, headers: &HeaderMap) -> Response {
         let kept = [(CACHE_CONTROL, CACHED), (ETAG, self.tag())];
         if self.is_known(headers) {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_who_has_it_is_sent_nothing() {
+    fn a_caller_with_the_current_copy_gets_304() {
         let contract = ServedDocument::of(&serde_json::json!({"openapi": "3.1.0"}));
         let tag = contract.tag.clone();
         let status = |value: &str| {

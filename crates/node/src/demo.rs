@@ -1,6 +1,8 @@
-//! A demo customer for the sandbox: a full key, a read-only key and one connected account for each platform.
+//! A demo customer for the sandbox: a full key, a read-only key and one connected account for each
+//! platform.
 //!
-//! Made by the same steps as the API takes, so that what the sandbox shows is what a customer gets.
+//! It is created by the same functions that the API uses, so that the sandbox shows what a customer
+//! gets.
 
 use std::net::Ipv4Addr;
 
@@ -24,14 +26,14 @@ use store::ledger::CreditGrant;
 use crate::start::RunningService;
 use crate::state::NodeState;
 
-/// Who the demo customer is.
+/// The demo customer to create.
 #[derive(Debug, Clone)]
 pub struct WantedDemo {
-    /// The mail address.
+    /// The email address.
     pub email: Email,
     /// The password.
     pub password: String,
-    /// Credits to begin with.
+    /// The credits to start with.
     pub credits: i64,
     /// The accounts to connect.
     pub accounts: Vec<WantedAccount>,
@@ -40,15 +42,15 @@ pub struct WantedDemo {
 /// An account to connect.
 #[derive(Debug, Clone)]
 pub struct WantedAccount {
-    /// Where it lives.
+    /// Its platform.
     pub platform: Platform,
-    /// Its id for the customer.
+    /// The id that the customer gives it.
     pub creator_id: CreatorId,
     /// The platform's `auth` fields.
     pub auth: Map<String, Value>,
 }
 
-/// The secrets of the demo customer, to be shown.
+/// The secrets of the demo customer, to be displayed.
 #[derive(Debug, Clone)]
 pub struct DemoSecrets {
     /// A key of full scope.
@@ -57,7 +59,7 @@ pub struct DemoSecrets {
     pub read_only_key: String,
 }
 
-/// Why the demo customer could not be made.
+/// Why the demo customer could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("the demo customer could not be made: {0}")]
 pub struct DemoError(String);
@@ -75,7 +77,7 @@ impl From<store::StoreError> for DemoError {
     }
 }
 
-/// Makes the demo customer, or gives an existing one fresh keys, and connects its accounts.
+/// Creates the demo customer, or new keys for an existing one, and connects its accounts.
 pub async fn make(running: &RunningService, wanted: WantedDemo) -> Result<DemoSecrets, DemoError> {
     let state = running.state();
     let (customer, api_key) = customer(state, &wanted).await?;
@@ -93,7 +95,7 @@ pub async fn make(running: &RunningService, wanted: WantedDemo) -> Result<DemoSe
                 creator: creator_id,
                 platform,
                 auth,
-                // The sandbox says which account a name is.
+                // In the sandbox the configuration decides which account has this name.
                 replaces_identity: true,
             },
         )
@@ -105,8 +107,8 @@ pub async fn make(running: &RunningService, wanted: WantedDemo) -> Result<DemoSe
     })
 }
 
-/// A new key in the place of one that no longer opens anything; nothing when it still does. The new one belongs to the
-/// customer of this address.
+/// Returns a new key for the customer with this address if `old` is no longer valid, otherwise
+/// `None`.
 pub async fn replace_dead_key(
     running: &RunningService,
     email: &Email,
@@ -122,7 +124,7 @@ pub async fn replace_dead_key(
     }
     let known = store::customers::find_by_email(&state.store, email).await?;
     let known = known.ok_or_else(|| {
-        let advice = "remove sandbox.json from the data folder to have the demo customer made anew";
+        let advice = "remove sandbox.json from the data folder to create the demo customer again";
         DemoError(format!("its key was revoked, and no customer has the address {email}; {advice}"))
     })?;
     let secret = KeySecret::generate(|bound| state.random.below(bound));
@@ -172,7 +174,7 @@ async fn customer(
     Ok((new.id, secret))
 }
 
-/// Each start of a sandbox makes fresh keys, however many there are.
+/// Each start of a sandbox adds new keys; there is no limit.
 async fn add_key(state: &NodeState, customer: CustomerId, new: &NewKey) -> Result<(), DemoError> {
     let record = AuditRecord {
         customer,

@@ -1,4 +1,4 @@
-//! Which part of the service carries out which kind of job.
+//! Maps each kind of job to the part of the service that runs it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use store::jobs::Job;
 
 use crate::state::NodeState;
 
-/// Carries out the jobs of this service.
+/// The function that runs this service's jobs.
 pub(crate) fn dispatch(state: &NodeState) -> Dispatch {
     let state = state.clone();
     Arc::new(move |job| {
@@ -30,14 +30,17 @@ async fn run(state: &NodeState, job: &Job) -> Result<(), JobError> {
     }
 }
 
-/// Writes an email and hands it over. Safe to run again: what the email would say is read anew, and one that nobody needs any
-/// more, or that the limits of its address leave out, is not sent. A crash between handing over and recording that sends it a
-/// second time.
+/// Writes and sends an email. Safe to run again: its contents are read anew, and it is not sent if
+/// it is no longer needed or its address has reached its limit. A crash between sending and
+/// recording sends it twice.
 async fn send_email(state: &NodeState, job: &Job) -> Result<(), JobError> {
     let request: EmailRequest = payload(job)?;
     let Some(sending) = state.identity.mail_limits.send(&request, state.clock.now()) else {
         let id = job.id.to_string();
-        tracing::info!(job.id = id, "an email was left out: many were sent to its address lately");
+        tracing::info!(
+            job.id = id,
+            "an email was not sent: its address has received too many recently"
+        );
         return Ok(());
     };
     let Some(mail) = emails::write(&state.emails, &request, job.id).await? else { return Ok(()) };

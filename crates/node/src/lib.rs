@@ -1,5 +1,5 @@
-//! One running service: the state of every part is built here, with the routers, the OpenAPI document, the admin listener,
-//! start and stop. The only crate that knows all others.
+//! One running service: builds the state of every part, the routers, the OpenAPI document and the
+//! admin listener, and starts and stops them. The only crate that knows all others.
 
 mod admin;
 mod contract;
@@ -11,7 +11,7 @@ mod router;
 pub mod start;
 mod state;
 
-/// The reference of every error code, as Markdown: what `docs/errors.md` holds.
+/// The reference of all error codes, as Markdown; `docs/errors.md` is a copy.
 pub fn error_reference() -> String {
     web::error::reference::markdown()
 }

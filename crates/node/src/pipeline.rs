@@ -1,5 +1,5 @@
-//! What every request of the public listener passes: its id, the rules of its head, and the last touch of its
-//! answer.
+//! Steps for every request to the public listener: its id, the rules for its head, and the final
+//! headers and body of its response.
 
 use axum::Router;
 use axum::body::Body;
@@ -24,7 +24,7 @@ use web::request_log::LineOnDrop;
 
 use crate::state::{CoreState, NodeState};
 
-/// Serves one request: names it, checks its head, answers it, and renders what failed.
+/// Serves one request: gives it an id, checks its head, routes it, and renders a failure.
 pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequest) -> Response {
     let ArrivedRequest { peer, request } = arrived;
     let mut request = request.map(body);
@@ -44,7 +44,7 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
         Ok(()) if gateway::is_native(request.uri().path()) => {
             gateway::proxy_call(core.gateway.clone(), request, label.clone(), client.ip).await
         }
-        // Boxed, so that a native call does not carry the room of the router.
+        // Boxed, so that the future of a native call does not include the size of the router's.
         Ok(()) => Box::pin(controlled(control, request, &label, client)).await,
         Err(problem) => {
             let mut line = LineOnDrop::new(&mut request, &label, client.ip);
@@ -63,13 +63,13 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
     response
 }
 
-/// A body that is empty needs no room of its own.
+/// An empty body needs no allocation.
 fn body(incoming: Incoming) -> Body {
     if incoming.is_end_stream() { Body::empty() } else { Body::new(incoming) }
 }
 
-/// What is responded, behind the status line, to a head that hyper refused with this status. It never became a request;
-/// its log line has neither method nor route.
+/// The headers and body of the response to a head that hyper refused with this status. There is no
+/// request, so the log line has neither method nor route.
 pub(crate) fn unread(
     node: &NodeState,
     peer: ConnectionPeer,
@@ -98,7 +98,8 @@ pub(crate) fn unread(
     Some(text.into())
 }
 
-/// Whether a key came through a trusted proxy that does not say that its caller's connection is encrypted.
+/// Whether a key came through a trusted proxy that does not say that its client's connection is
+/// encrypted.
 fn is_key_bare(node: &NodeState, peer: ConnectionPeer, headers: &HeaderMap) -> bool {
     let ConnectionPeer { ip, tls } = peer;
     real_ip::came_in_the_clear(ip, tls, headers, &node.trusted_proxies)
@@ -123,7 +124,8 @@ async fn controlled(
     response
 }
 
-/// After a head that could be read in two ways nothing else on the connection is trusted.
+/// A head that can be read in two ways makes the rest of the connection untrustworthy, so it is
+/// closed.
 fn refused(problem: framing::FrameProblem) -> Response {
     let mut response = ApiError::from(problem).into_response();
     if problem == framing::FrameProblem::Method {
@@ -134,8 +136,8 @@ fn refused(problem: framing::FrameProblem) -> Response {
     response
 }
 
-/// Writes the body of a failure; what the failed answer carried besides, such as a receipt, stays. `is_safe`: the
-/// request's method changes nothing.
+/// Writes the body of a failure; other headers of the response, such as a receipt, stay. `is_safe`:
+/// the request's method changes nothing.
 fn rendered(mut response: Response, id: &str, is_safe: bool) -> Response {
     let Some(PendingFailure(failure)) = response.extensions_mut().remove::<PendingFailure>() else {
         return response;
@@ -159,9 +161,9 @@ mod tests {
         size_of::<F>()
     }
 
-    /// It is moved several times on its way into the connection: what is rarely needed belongs into a box of its own.
+    /// The future is moved several times before it is polled, so rarely needed parts must be boxed.
     #[test]
-    fn a_request_takes_little_room() {
+    fn the_future_of_a_request_stays_small() {
         let bytes = size_of_future(serve);
 
         assert!(bytes <= 700, "{bytes}");

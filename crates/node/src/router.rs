@@ -1,4 +1,4 @@
-//! Every route and every layer, in order: what a connection of the public listener is served with.
+//! All routes and layers of the public listener, in order.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -18,8 +18,8 @@ use crate::contract::ServedDocument;
 use crate::state::{CoreState, NodeState};
 use crate::{openapi, pipeline};
 
-/// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
-/// router of the rest.
+/// The whole public service as one core serves it. Native calls are the majority, so they bypass
+/// the router of the other routes.
 pub(crate) fn service(core: CoreState) -> impl RequestHandler {
     let (control, explaining) = (control(&core), core.node.clone());
     ExplainingHandler {
@@ -28,7 +28,7 @@ pub(crate) fn service(core: CoreState) -> impl RequestHandler {
     }
 }
 
-/// Everything but native calls.
+/// All routes except native calls.
 fn control(core: &CoreState) -> Router {
     let (api, _) = api::router().split_for_parts();
     let once = from_fn_with_state(core.node.web.clone(), own_requests::once);
@@ -46,7 +46,8 @@ fn control(core: &CoreState) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
 }
 
-/// Counts the request, and runs the control plane's work where the store lives, to its end even if the caller hangs up.
+/// Counts the request and runs it on the control runtime, where the store lives. The work completes
+/// even if the caller disconnects.
 async fn on_control(State(node): State<NodeState>, mut request: Request, next: Next) -> Response {
     RequestRecord::note_route(request.extensions());
     let reported = ReportedLimits::default();
@@ -86,7 +87,7 @@ async fn openapi_document(
     contract.response(&headers)
 }
 
-/// What each error code means, for people who follow an error's `type`.
+/// The meaning of each error code, for people who follow the `type` of an error.
 async fn error_reference(_: NoQuery) -> impl IntoResponse {
     ([(http::header::CONTENT_TYPE, "text/markdown; charset=utf-8")], crate::error_reference())
 }

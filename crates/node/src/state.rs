@@ -1,4 +1,4 @@
-//! The state of every part of the service, built here and nowhere else.
+//! Builds the state of every part of the service.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -45,14 +45,14 @@ use web::{WebParts, WebState};
 
 use crate::contract::ServedDocument;
 
-/// Networks whose registrations are remembered; beyond it new ones share one.
+/// The number of networks to remember for registrations; beyond it new ones share one quota.
 const REGISTERING_NETWORKS_MAX: usize = 100_000;
 
-/// One running service: what all cores share. A clone is another handle to the same.
+/// One running service, as shared by all cores. Clones share it.
 #[derive(Clone)]
 pub(crate) struct NodeState(Arc<NodeParts>);
 
-/// The service as one core sees it. A clone is another handle to the same.
+/// The service as one core sees it. Clones share it.
 #[derive(Clone)]
 pub(crate) struct CoreState(Arc<CoreParts>);
 
@@ -66,15 +66,15 @@ pub(crate) struct CoreParts {
 
 /// The parts of [`NodeState`].
 pub(crate) struct NodeParts {
-    /// What is remembered.
+    /// The database.
     pub(crate) store: Store,
     /// Holds and settles the credits of calls.
     pub(crate) meter: Meter,
-    /// Which routes exist.
+    /// The catalogue of routes.
     pub(crate) catalog: Arc<Catalog>,
     /// The configuration in force.
     pub(crate) config: Arc<Config>,
-    /// How many accounts customers and plans have, besides what is paid for.
+    /// How many accounts customers and plans include, besides slots bought singly.
     allowances: Arc<AccountAllowances>,
     /// The time.
     pub(crate) clock: Clock,
@@ -84,17 +84,17 @@ pub(crate) struct NodeParts {
     pub(crate) tasks: Tasks,
     /// Master keys and data keys.
     pub(crate) vault: Arc<Vault>,
-    /// Where the embedded default keeps its master keys.
+    /// The file of the embedded database's master keys.
     pub(crate) key_file: Option<PathBuf>,
-    /// The admin listener's token, as in force.
+    /// The admin listener's token.
     pub(crate) admin_token: secrecy::SecretString,
-    /// What the cores remember of keys and accounts.
+    /// The cores' caches of keys and accounts.
     pub(crate) cache: Arc<EntryCaches>,
     /// The HTTP edge.
     pub(crate) web: WebState,
-    /// What all cores share of the data plane.
+    /// The part of the data plane that all cores share.
     pub(crate) gateway: Arc<SharedGateway>,
-    /// How platforms are reached by work beside the listener.
+    /// Access to platforms for work beside the listener.
     pub(crate) accounts: AccountsState,
     /// Logins, passwords and links in emails.
     pub(crate) identity: IdentityState,
@@ -102,26 +102,26 @@ pub(crate) struct NodeParts {
     pub(crate) billing: BillingState,
     /// Exports.
     pub(crate) exports: ExportsState,
-    /// What emails say.
+    /// Writes emails.
     pub(crate) emails: EmailsState,
-    /// Where work that follows a commit is queued.
+    /// The queue for work that follows a commit.
     pub(crate) jobs: JobQueue,
-    /// Hands emails over.
+    /// Sends emails.
     pub(crate) mailer: Mailer,
-    /// Registrations of each network.
+    /// Limits registrations by network.
     pub(crate) registrations: Arc<NetworkLimiter>,
-    /// The contract, once it has been asked for.
+    /// The contract, generated at the first request for it.
     pub(crate) contract: OnceLock<ServedDocument>,
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
-    /// Proxies that are believed.
+    /// Proxies whose forwarding headers are trusted.
     pub(crate) trusted_proxies: Vec<IpNetwork>,
-    /// Whether a key that comes through one of them must have come by https.
+    /// Whether a key that comes through one of them must have been sent over https.
     pub(crate) keys_need_https: bool,
     stopping: AtomicBool,
 }
 
-/// What only the start knows.
+/// What the start opens and the state is built from.
 pub(crate) struct OpenedParts {
     pub(crate) store: Store,
     pub(crate) meter: Meter,
@@ -142,7 +142,7 @@ pub(crate) struct OpenedParts {
     pub(crate) verified: HashSet<(Platform, String)>,
 }
 
-/// What the states of all services are built from.
+/// What the states of all services share.
 struct Foundation {
     store: Store,
     clock: Clock,
@@ -268,7 +268,7 @@ impl Foundation {
     }
 }
 
-/// Connections to the platforms, none open so far.
+/// A connection pool for the platforms, with no connections open.
 fn connections() -> Arc<PlatformClient> {
     Arc::new(PlatformClient::new(&UpstreamSettings::default()))
 }
@@ -330,7 +330,7 @@ impl NodeState {
         }))
     }
 
-    /// Says that the service takes no more calls.
+    /// Marks the service as stopping, so that readiness fails.
     pub(crate) fn begin_stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
@@ -350,14 +350,14 @@ impl Deref for NodeState {
 }
 
 impl CoreState {
-    /// The service as a core with a runtime of its own sees it, on which this is called.
+    /// The service for a core with its own runtime, which must be the calling one.
     pub(crate) fn on_core(node: NodeState) -> Self {
         let accounts = AccountsState { upstream: connections(), ..node.accounts.clone() };
         let gateway = GatewayState::on_core(Arc::clone(&node.gateway), accounts);
         Self(Arc::new(CoreParts { node, gateway }))
     }
 
-    /// The control plane of this core.
+    /// The state of the control plane on this core.
     pub(crate) fn api(&self) -> ApiState {
         let node = &self.node;
         ApiState::new(ApiParts {
@@ -379,7 +379,7 @@ impl CoreState {
         })
     }
 
-    /// The pages for people.
+    /// The state of the console.
     pub(crate) fn console(&self) -> ConsoleState {
         let node = &self.node;
         ConsoleState {

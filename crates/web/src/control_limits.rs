@@ -1,10 +1,10 @@
-//! How often the control plane may be asked, on this node: by one network, with one key or session, and, for what costs
-//! others something, by one customer: imports (which ask a platform), changes of keys (which are remembered forever in the
-//! audit list), what reaches the payment processor, and requests with an `Idempotency-Key` (whose responses are kept for a
-//! day).
+//! Rate limits of the control plane on this node: for each network, for each key or session, and,
+//! for costly requests, for each customer: imports (which call a platform), changes of keys (which
+//! stay in the audit list forever), requests to the payment processor, and requests with an
+//! `Idempotency-Key` (whose responses are kept for a day).
 //!
-//! The first two are counted before anything is looked up. What is counted there is the credential as it was sent, so one that
-//! opens nothing is limited as well.
+//! The first two are counted before any lookup. They count the credential as it was sent, so an
+//! invalid one is limited as well.
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -28,9 +28,9 @@ use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{NamedDecision, RateDecision, RateLimiter, RateQuota};
 use crate::middleware::real_ip::ClientAddress;
 
-/// Networks, credentials and customers that are remembered.
+/// The number of networks, credentials and customers to remember.
 const REMEMBERED_MAX: usize = 100_000;
-/// What needs no limit: load balancers ask it.
+/// Not limited: load balancers call it.
 const HEALTH: &str = "/health";
 
 /// The limits.
@@ -54,18 +54,18 @@ enum Credential {
 /// Work that is limited for each customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitedWork {
-    /// It asks a platform whose credentials these are.
+    /// It asks a platform to verify credentials.
     Import,
-    /// It writes into the audit list, and makes every node read the customer's keys again.
+    /// It writes to the audit list, and makes every node read the customer's keys again.
     KeyChange,
     /// It changes something at the payment processor.
     Payment,
-    /// It asks the payment processor what something would cost.
+    /// It asks the payment processor for a price.
     Preview,
 }
 
-/// From whose quota a request takes. Sessions and keys without limits take from the customer's. A limited key has one of
-/// its own, so that it cannot use up what its owner may do.
+/// Whose quota a request counts against. Sessions and keys without limits share the customer's. A
+/// limited key has its own, so that it cannot use up the customer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Share {
     /// Who pays.
@@ -74,8 +74,8 @@ pub struct Share {
     pub limited_key: Option<KeyId>,
 }
 
-/// What a response says of the limits: of the last one that was looked at, which is the narrowest. In the request's
-/// extensions, so that whoever finds the caller can add to it.
+/// The limit that the response reports: the last one checked, which is the narrowest. It is in the
+/// request's extensions, so that the code that identifies the caller can add to it.
 #[derive(Debug, Clone, Default)]
 pub struct ReportedLimits(Arc<Mutex<Option<NamedDecision>>>);
 
@@ -84,7 +84,7 @@ impl ReportedLimits {
         *self.0.lock() = Some(named);
     }
 
-    /// Writes it into the head of the response.
+    /// Writes it to the response headers.
     pub fn put_headers(&self, headers: &mut HeaderMap) {
         if let Some(named) = self.0.lock().take() {
             named.put_headers(headers);
@@ -93,7 +93,8 @@ impl ReportedLimits {
 }
 
 impl ControlLimits {
-    /// The limits of these rates; requests through these proxies count for who is behind them.
+    /// Creates the limits from these rates. Requests through these proxies count for the client
+    /// behind them.
     pub fn new(rates: &RateLimitsSection, trusted_proxies: Vec<IpNetwork>) -> Self {
         let of_key =
             RateQuota::per_second(rates.control_per_key_per_second, rates.control_per_key_burst);
@@ -117,7 +118,7 @@ impl ControlLimits {
         }
     }
 
-    /// Counts a request before anything is looked up for it.
+    /// Counts a request before any lookup.
     pub fn admit(
         &self,
         request: &Request,
@@ -143,8 +144,8 @@ impl ControlLimits {
         judge(reported, decision, "default", self.credentials.policy())
     }
 
-    /// Counts what a request is about to do, if that is limited. Limited keys may do nothing with payments; what they try
-    /// is refused later and takes nothing.
+    /// Counts the work that a request is about to do, if that is limited. Payment requests of
+    /// limited keys are refused later and are not counted.
     pub fn admit_work(&self, parts: &Parts, share: Share, now: Timestamp) -> Result<(), ApiError> {
         let customer = share.customer;
         match LimitedWork::of(&parts.method, parts.uri.path()) {
@@ -166,12 +167,12 @@ impl ControlLimits {
         count(parts, &self.keyed, share, ("idempotency-keys", now))
     }
 
-    /// A proxy that names no caller is not counted: all of its callers would be one.
+    /// A proxy that does not name its client is not counted: all its clients would share one quota.
     fn counted_ip(&self, client: ClientAddress) -> Option<IpAddr> {
         (!is_trusted(client.ip, &self.trusted_proxies)).then_some(client.ip)
     }
 
-    /// Forgets what has its whole quota back. Called by housekeeping.
+    /// Removes the entries whose quota is full again. Called by housekeeping.
     pub fn forget_idle(&self, now: Timestamp) {
         self.networks.forget_idle(now);
         self.credentials.forget_idle(now);
@@ -184,7 +185,7 @@ impl ControlLimits {
     }
 }
 
-/// Takes one from a quota, and says so in the response.
+/// Counts one against a quota, and reports the limit in the response.
 fn count<K: Clone + Eq + Hash>(
     parts: &Parts,
     limiter: &RateLimiter<K>,
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_costs_others_something_is_limited_for_each_customer() {
+    fn costly_requests_are_limited_for_each_customer() {
         let of = |method: Method, path: &str| LimitedWork::of(&method, path);
 
         assert_eq!(of(Method::POST, "/v1/connect/import"), Some(LimitedWork::Import));

@@ -1,7 +1,7 @@
-//! Extractors with our errors: what a handler takes, parsed at the edge.
+//! Extractors that parse a handler's arguments and refuse wrong ones with our errors.
 //!
-//! A request whose fields are wrong gets a 422 that names every one of them; an unknown or repeated field is wrong
-//! too, so that a misspelt setting is never silently ignored. `fields` has the rules.
+//! A request with wrong fields gets a 422 that names all of them. Unknown and repeated fields are
+//! wrong too, so that a misspelt setting is never silently ignored. `fields` has the rules.
 
 use axum::extract::FromRef;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -12,16 +12,17 @@ use crate::WebState;
 use crate::error::ApiError;
 use crate::fields::{self, RequestBody, RequestQuery};
 
-/// A JSON body of the service's own routes, and no query beside it.
+/// A JSON body of the service's own routes, with no query beside it.
 pub struct Json<T>(pub T);
 
-/// The same where a request may come without a body.
+/// The same for routes whose body is optional.
 pub struct OptionalJson<T>(pub T);
 
 /// Query parameters.
 pub struct Query<T>(pub T);
 
-/// No query parameters: what every route says that takes neither them nor a JSON body.
+/// No query parameters: an argument of every route that takes neither query parameters nor a JSON
+/// body.
 pub struct NoQuery;
 
 /// The one parameter of a path.
@@ -88,7 +89,7 @@ where
     }
 }
 
-/// Whether the caller says that the body is JSON.
+/// Whether the request's `Content-Type` is JSON in UTF-8.
 pub fn is_json(headers: &http::HeaderMap) -> bool {
     let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
     else {
@@ -110,7 +111,7 @@ where
 {
     type Rejection = ApiError;
 
-    /// A path parameter that is not even of the right form names nothing that exists.
+    /// A path parameter of the wrong form cannot name anything that exists, so it is a 404.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let raw = axum::extract::RawPathParams::from_request_parts(parts, state)
             .await
@@ -118,7 +119,7 @@ where
         let text = raw.iter().next().map(|(_, value)| value).unwrap_or_default();
         text.parse()
             .map(Self)
-            .map_err(|_| ApiError::Failure(Failure::NotFound("there is nothing of that id")))
+            .map_err(|_| ApiError::Failure(Failure::NotFound("nothing has that id")))
     }
 }
 
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_in_another_encoding_is_not_json() {
+    fn json_must_be_utf_8() {
         let say = |value: &'static str| {
             let mut headers = http::HeaderMap::new();
             headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(value));

@@ -1,7 +1,9 @@
-//! Answers kept for an `Idempotency-Key`: what makes a request the same one, and how its first answer is given again.
+//! Responses stored for an `Idempotency-Key`: when two requests are the same, and how the first
+//! response is replayed.
 //!
-//! The fingerprint of a call or an export covers method, path, query, content type and body. Answers are kept sealed, for a
-//! day. Requests to the other routes of the service are in `own_requests`.
+//! The fingerprint of a call or an export covers method, path, query, content type and body.
+//! Responses are sealed and kept for a day. Requests to the other routes of the service are in
+//! `own_requests`.
 
 use bytes::Bytes;
 use domain::credits::Credits;
@@ -19,34 +21,34 @@ use store::own_requests::RequestName;
 
 use crate::error::ApiError;
 
-/// How long a response is kept, from the moment its request began.
+/// How long a response is kept, counted from the start of its request.
 pub const KEPT_FOR_S: i64 = 24 * 3_600;
 
-/// What makes a request the same one.
+/// The parts by which two requests are the same.
 pub struct RequestIdentity<'r> {
     /// Its method.
     pub method: &'r Method,
     /// Its path and query.
     pub uri: &'r Uri,
-    /// What its body is, as sent.
+    /// Its `Content-Type`, as sent.
     pub content_type: &'r [u8],
     /// SHA-256 of its body.
     pub body_digest: [u8; 32],
 }
 
-/// Where an answer is kept: the key that seals it, and the name without which it does not open.
+/// How a stored response is sealed: with which key, and under which name.
 pub struct ResponseSeal<'p> {
     data_key: &'p DataKey,
     name: String,
 }
 
 impl<'p> ResponseSeal<'p> {
-    /// Of a call or an export of this customer.
+    /// For a call or an export of this customer.
     pub fn of_customer(data_key: &'p DataKey, customer: CustomerId) -> Self {
         Self { data_key, name: format!("v1|{customer}|idempotency|answer") }
     }
 
-    /// Of a request to one of the service's own routes.
+    /// For a request to one of the service's own routes.
     pub fn of_request(data_key: &'p DataKey, request: &RequestName) -> Self {
         let RequestName { customer, caller, key_hash } = request;
         let name = format!("v1|{customer}|own_request|{caller}|{}", hex::encode(key_hash));
@@ -55,7 +57,7 @@ impl<'p> ResponseSeal<'p> {
 }
 
 impl RequestIdentity<'_> {
-    /// What is claimed with this key.
+    /// The claim to store for this key.
     pub fn claim(&self, key: RequestKey, now: Timestamp) -> IdempotencyClaim {
         IdempotencyClaim {
             key_hash: key.hash(),
@@ -80,7 +82,7 @@ impl RequestIdentity<'_> {
     }
 }
 
-/// Seals an answer so that it can be given again.
+/// Seals a response so that it can be replayed.
 pub fn seal(
     place: &ResponseSeal<'_>,
     random: &Random,
@@ -96,13 +98,13 @@ pub fn seal(
     Some(StoredAnswer { status: status.as_u16(), sealed })
 }
 
-/// Opens a stored answer.
+/// Opens a stored response.
 pub fn open(
     place: &ResponseSeal<'_>,
     stored: &StoredAnswer,
 ) -> Result<(StatusCode, HeaderMap, Bytes), ApiError> {
     let unreadable =
-        || ApiError::Failure(Failure::Internal("a stored answer does not open".to_owned()));
+        || ApiError::Failure(Failure::Internal("a stored response cannot be opened".to_owned()));
     let opened = place.data_key.open(&stored.sealed, &place.name);
     let plain = opened.map_err(|_| unreadable())?;
     let (length, rest) = plain.split_first_chunk::<4>().ok_or_else(unreadable)?;
@@ -120,12 +122,12 @@ pub fn open(
     Ok((status, headers, Bytes::copy_from_slice(body)))
 }
 
-/// Says that an answer was given before.
+/// Marks the response as a replay of an earlier one.
 pub fn mark_replayed(headers: &mut HeaderMap) {
     headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
 }
 
-/// Writes the receipt of what costs nothing: a refusal of ours, or a response that is given again.
+/// Writes the receipt of a response that costs nothing: a refusal of ours, or a replay.
 pub fn put_free(headers: &mut HeaderMap, balance: Option<Credits>) {
     headers.insert("x-credits-cost", HeaderValue::from_static("0"));
     if let Some(balance) = balance {

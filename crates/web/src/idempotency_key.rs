@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what a caller chose so that a repeated write takes effect once.
+//! `Idempotency-Key`: chosen by the caller, so that a repeated write takes effect once.
 
 use axum::extract::FromRequestParts;
 use domain::request_key::RequestKey;
@@ -7,7 +7,7 @@ use http::request::Parts;
 
 use crate::error::ApiError;
 
-/// The key of a request, where it has one.
+/// The key of a request, if it has one.
 pub struct OptionalRequestKey(pub Option<RequestKey>);
 
 /// Reads the header: absent, or one value of 1 to 255 visible characters.
@@ -48,13 +48,13 @@ mod tests {
     }
 
     #[test]
-    fn one_visible_key_is_taken_and_none_is_fine() {
+    fn a_visible_key_is_accepted_and_so_is_none() {
         assert!(matches!(check(&[]), Ok(false)));
         assert!(matches!(check(&["order-1"]), Ok(true)));
     }
 
     #[test]
-    fn two_keys_or_an_unusable_one_are_refused() {
+    fn several_keys_or_an_unusable_one_are_refused() {
         for values in [&["a", "b"][..], &[""], &["with space"]] {
             assert!(matches!(check(values), Err(ApiError::InvalidIdempotencyKey)), "{values:?}");
         }

@@ -1,5 +1,5 @@
-//! The HTTP edge that the control plane, the console and the data plane share: who is calling, what a request says, how
-//! much of it is taken, and how failures become responses.
+//! The HTTP edge that the control plane, the console and the data plane share: it identifies the
+//! caller, checks and limits the request, and turns failures into responses.
 //!
 //! This is the only place where a failure gets a status and a code.
 
@@ -40,71 +40,72 @@ use crate::middleware::budget::{BudgetRoom, MemoryBudget};
 use crate::middleware::real_ip::ClientAddress;
 pub use transport::network_of;
 
-/// What the HTTP edge uses. A clone is another handle to the same.
+/// The state of the HTTP edge. Clones share it.
 #[derive(Clone)]
 pub struct WebState(Arc<EdgeParts>);
 
-/// What only the start knows of [`WebState`].
+/// The parts of [`WebState`] that the start provides.
 pub struct WebParts {
-    /// Where keys, sessions and stored responses are.
+    /// Holds keys, sessions and stored responses.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Makes ids.
     pub random: Random,
-    /// Where look-ups run that a core does not do itself.
+    /// Runs lookups off the data plane's cores.
     pub tasks: Tasks,
     /// Seals stored responses.
     pub vault: Arc<Vault>,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// What fields of requests are checked against.
+    /// The catalogue that fields of requests are checked against.
     pub catalog: Arc<Catalog>,
-    /// Proxies that are believed.
+    /// Proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNetwork>,
 }
 
 /// The parts of [`WebState`].
 pub struct EdgeParts {
-    /// Where keys, sessions and stored responses are.
+    /// Holds keys, sessions and stored responses.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Makes ids.
     pub random: Random,
-    /// Where look-ups run that a core does not do itself.
+    /// Runs lookups off the data plane's cores.
     pub tasks: Tasks,
     /// Seals stored responses.
     pub vault: Arc<Vault>,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// What fields of requests are checked against.
+    /// The catalogue that fields of requests are checked against.
     pub catalog: Arc<Catalog>,
-    /// Requests of the control plane.
+    /// Rate limits of the control plane.
     pub control_limits: ControlLimits,
-    /// How sessions travel.
+    /// How sessions are carried.
     pub cookies: CookiePolicy,
-    /// Bytes of buffered request bodies of customers.
+    /// Memory for buffered request bodies of customers.
     pub bodies: MemoryBudget,
-    /// The same for requests without a known caller, on open routes.
+    /// The same for requests without an identified caller, on open routes.
     pub open_bodies: MemoryBudget,
-    /// Who holds buffered bodies.
+    /// How much each customer or network holds of that memory.
     body_holders: LoadMap<BodyHolder>,
 }
 
-/// Who holds buffered request bodies: an IPv4 address or an IPv6 /48 where no customer is known.
+/// Who holds buffered request bodies. Without an identified customer it is an IPv4 address or an
+/// IPv6 /48.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum BodyHolder {
     Customer(CustomerId),
     Network(IpAddr),
 }
 
-/// Whose the body of a request is, once its caller is known.
+/// The customer that a request's body counts against, once its caller is identified.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyOf(pub CustomerId);
 
 impl WebState {
-    /// The edge with these parts.
+    /// Builds the edge from its parts.
     pub fn new(parts: WebParts) -> Self {
         let WebParts { store, clock, random, tasks, vault, config, catalog, trusted_proxies } =
             parts;
@@ -132,7 +133,7 @@ impl WebState {
         Self(Arc::new(edge))
     }
 
-    /// What a customer holds of the room for request bodies.
+    /// The memory that a customer's request bodies use.
     pub fn bodies_of(&self, customer: CustomerId) -> Arc<LoadCounter> {
         self.body_holders.of(BodyHolder::Customer(customer))
     }
@@ -145,7 +146,7 @@ impl WebState {
         }
     }
 
-    /// What a request's body of at most so many bytes may be.
+    /// The limits for a body of at most `bytes_max` bytes.
     pub fn body_limits(&self, bytes_max: usize) -> BodyLimits {
         let timeouts = &self.config.http.timeouts;
         BodyLimits {
@@ -162,8 +163,8 @@ impl WebState {
         BodyLimits { total, kept: BodyPlace::OnDisk, ..self.body_limits(bytes_max) }
     }
 
-    /// Reads the body of a request of the control plane, in the room of its caller: of the customer if one is known, and
-    /// otherwise of its network.
+    /// Reads the body of a control-plane request. It counts against the customer if one is
+    /// identified, otherwise against the caller's network.
     pub async fn read_body(
         &self,
         extensions: &http::Extensions,

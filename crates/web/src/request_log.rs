@@ -1,7 +1,8 @@
-//! One log line for each request: `call ended` for a native call that was held, `request ended` for every other request.
+//! One log line for each request: `call ended` for a native call that held credits, `request ended`
+//! for all others.
 //!
-//! A line names the request by its id, so that whoever has a response with `X-Request-Id` finds it. It has the template
-//! of the route and never the path, so neither secrets in paths nor queries get into it.
+//! A line has the request's id, so that it can be found by a response's `X-Request-Id`. It has the
+//! template of the route and never the path, so it contains neither queries nor secrets in paths.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,19 +17,21 @@ use tokio::time::Instant;
 use crate::error::PendingFailure;
 use crate::middleware::request_id::RequestLabel;
 
-/// Requests of load balancers and of monitoring, which come every few seconds: their lines are at debug level.
+/// Routes that load balancers and monitoring call every few seconds; their lines are at debug
+/// level.
 const PROBES: &[&str] = &["/health", "/ready", "/metrics"];
 
-/// Who sent a request, once that is known. A response may carry it, where only its handler learns of it.
+/// The caller of a request, once identified. A response carries it in its extensions if only the
+/// handler can identify it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownCaller {
     /// The customer.
     pub customer: CustomerId,
-    /// The key that was used; none with a session.
+    /// The key that was used; `None` with a session.
     pub key: Option<KeyId>,
 }
 
-/// What the line of a request says.
+/// The contents of a request's line.
 pub struct RequestLine<'a> {
     /// Its id.
     pub id: &'a str,
@@ -38,22 +41,22 @@ pub struct RequestLine<'a> {
     pub route: Option<&'a str>,
     /// The address it comes from.
     pub client_ip: IpAddr,
-    /// Who sent it, if that is known.
+    /// The caller, if identified.
     pub caller: Option<KnownCaller>,
-    /// When it came.
+    /// When it arrived.
     pub started: Instant,
-    /// What was responded; none when its sender had left.
+    /// The status of the response; `None` if the client had disconnected.
     pub status: Option<StatusCode>,
-    /// The code of a failure.
+    /// The code of the failure, if it failed.
     pub code: Option<&'static str>,
-    /// Whether the response is the stored one of an earlier request with the same `Idempotency-Key`.
+    /// Whether the response was stored for an earlier request with the same `Idempotency-Key`.
     pub is_replay: bool,
 }
 
 impl RequestLine<'_> {
-    /// Writes it.
+    /// Writes the line.
     pub fn write(&self) {
-        // One call site for each level: a level is fixed where the line is written.
+        // tracing fixes the level at the call site, so each level has its own.
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
@@ -79,7 +82,7 @@ impl RequestLine<'_> {
     }
 }
 
-/// The method if HTTP has it: any other is a word of the caller's.
+/// The method if it is one of HTTP's; any other word comes from the caller.
 fn method_word(method: &Method) -> &str {
     let known = [
         Method::GET,
@@ -95,7 +98,8 @@ fn method_word(method: &Method) -> &str {
     if known.contains(method) { method.as_str() } else { "other" }
 }
 
-/// A request to the control plane on its way: what becomes known of it, for its line. It travels with the request.
+/// Collects what the line of a control-plane request says, while the request is processed. It is in
+/// the request's extensions.
 #[derive(Clone)]
 pub struct RequestRecord(Arc<Mutex<RequestFacts>>);
 
@@ -107,7 +111,7 @@ struct RequestFacts {
 }
 
 impl RequestRecord {
-    /// Its route was found.
+    /// Records the route.
     pub fn note_route(extensions: &Extensions) {
         let (record, route) = (extensions.get::<Self>(), extensions.get::<MatchedPath>());
         if let (Some(record), Some(route)) = (record, route) {
@@ -115,21 +119,21 @@ impl RequestRecord {
         }
     }
 
-    /// It is known who sent it.
+    /// Records the caller.
     pub fn note_caller(extensions: &Extensions, customer: CustomerId, key: Option<KeyId>) {
         if let Some(record) = extensions.get::<Self>() {
             record.0.lock().caller = Some(KnownCaller { customer, key });
         }
     }
 
-    /// It is a call, which writes its line itself.
+    /// Records that it is a call, which writes its own line.
     pub fn is_call(&self) {
         self.0.lock().is_call = true;
     }
 }
 
-/// Writes the line of a request to the control plane when it is dropped: with the response if there is one, or else
-/// because its sender has left.
+/// Writes the line of a control-plane request when it is dropped: after the response, or when the
+/// client disconnects.
 pub struct LineOnDrop {
     label: RequestLabel,
     method: Method,
@@ -139,7 +143,7 @@ pub struct LineOnDrop {
     responded: Option<ResponseFacts>,
 }
 
-/// What the line says of a response.
+/// The parts of a response that the line contains.
 struct ResponseFacts {
     status: StatusCode,
     code: Option<&'static str>,
@@ -148,7 +152,7 @@ struct ResponseFacts {
 }
 
 impl LineOnDrop {
-    /// For a request that has just come. What becomes known of it goes into the record among its extensions.
+    /// For a request that has just arrived. Its [`RequestRecord`] is added to its extensions.
     pub fn new(request: &mut Request, label: &RequestLabel, client_ip: IpAddr) -> Self {
         let record = RequestRecord(Arc::default());
         request.extensions_mut().insert(record.clone());
@@ -162,7 +166,7 @@ impl LineOnDrop {
         }
     }
 
-    /// Takes from the response what the line says of it; the response need not be rendered yet.
+    /// Takes from the response what the line contains; the response may still be unrendered.
     pub fn respond(&mut self, response: &Response) {
         let code = response
             .extensions()

@@ -1,4 +1,5 @@
-//! A customer without credits whose free trial waits for a confirmed email address, or who owes credits, is told so.
+//! Adds to a refusal for lack of credits whether the customer owes credits, or has a free trial
+//! that waits for a confirmed email address.
 
 use domain::credits::Credits;
 use domain::customer::TrialState;
@@ -8,8 +9,8 @@ use failures::Failure;
 use crate::WebState;
 use crate::error::ApiError;
 
-/// A refusal for want of credits with the trial that would help, or with the debt; any other as it is. Whatever keeps them
-/// from being looked up leaves the refusal as it is.
+/// Adds the debt or the pending trial to a refusal for lack of credits; returns any other refusal,
+/// and one whose lookup fails, unchanged.
 pub async fn explained(web: &WebState, customer: CustomerId, refusal: ApiError) -> ApiError {
     let ApiError::Failure(Failure::InsufficientCredits { balance, cost }) = refusal else {
         return refusal;
@@ -31,7 +32,7 @@ async fn owed(web: &WebState, customer: CustomerId) -> Option<Credits> {
     (debt > Credits::ZERO).then_some(debt)
 }
 
-/// The credits of a trial that waits.
+/// The credits of a pending trial, if there is one.
 async fn waiting(web: &WebState, customer: CustomerId) -> Option<Credits> {
     let trial = Credits::from_whole(web.config.credits.trial);
     let store = web.store.clone();
@@ -40,7 +41,7 @@ async fn waiting(web: &WebState, customer: CustomerId) -> Option<Credits> {
     (found.trial == TrialState::Pending && trial > Credits::ZERO).then_some(trial)
 }
 
-/// What a trial in this state brings, or brought.
+/// The credits that a trial in this state grants or has granted.
 pub fn credits(web: &WebState, state: TrialState) -> i64 {
     match state {
         TrialState::Pending | TrialState::Granted => web.config.credits.trial,

@@ -1,7 +1,7 @@
 //! How each operation can fail: every status with its codes, from one table for each kind of route.
 //!
-//! What an operation needs follows from the document itself (a caller, a body, a path parameter); only what a
-//! handler does beyond that is listed here, by the operation's id.
+//! What follows from the document itself (a caller, a body, a path parameter) is derived from it.
+//! The table lists, by operation id, only what a handler adds.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use web::auth::SESSION_PATHS;
 use web::error::documented::{self, DocumentedFailure};
 use web::own_requests::routes::takes_part;
 
-/// What every request can meet before or beside its work.
+/// Failures of any request.
 const ANY: &[&str] =
     &["invalid_request", "internal", "database_unavailable", "overloaded", "rate_limited"];
-/// A key, where one is needed or may be used.
+/// A key is needed or accepted.
 const KEY: &[&str] =
     &["missing_key", "invalid_key", "ambiguous_key", "conflicting_customers", "https_required"];
-/// A session, where one is needed or may be used.
+/// A session is needed or accepted.
 const SESSION: &[&str] =
     &["invalid_session", "https_required", "conflicting_customers", "invalid_key", "ambiguous_key"];
-/// A session that changes something.
+/// A session changes something.
 const SESSION_CHANGE: &[&str] = &["cross_site_request", "unsupported_media_type"];
-/// A body.
+/// A body is sent.
 const BODY: &[&str] = &[
     "unsupported_media_type",
     "body_too_large",
@@ -30,12 +30,12 @@ const BODY: &[&str] = &[
     "overloaded",
     "too_many_in_flight",
 ];
-/// A password that is asked for again.
+/// The current password is asked for.
 const PASSWORD: &[&str] = &["wrong_password", "too_many_logins", "overloaded"];
-/// The payment processor is asked.
+/// The payment processor is called.
 const PROCESSOR: &[&str] =
     &["payments_not_configured", "processor_unavailable", "processor_rate_limited", "internal"];
-/// Money may move.
+/// A payment may be made.
 const PAYMENT: &[&str] = &["payment_failed", "change_in_progress", "payment_outcome_unknown"];
 /// A subscription changes.
 const CHANGE: &[&str] = &[
@@ -59,7 +59,7 @@ const PREVIEW: &[&str] = &[
 const LINK: &[&str] = &["unknown_link", "link_used", "link_expired", "link_outdated"];
 /// Staff look at a customer.
 const STAFF: &[&str] = &["missing_permission", "support_access_closed"];
-/// An `Idempotency-Key` of a metered request.
+/// A metered request has an `Idempotency-Key`.
 const REPEATED: &[&str] = &[
     "idempotency_in_progress",
     "idempotency_mismatch",
@@ -67,7 +67,7 @@ const REPEATED: &[&str] = &[
     "answer_not_stored",
     "invalid_idempotency_key",
 ];
-/// An `Idempotency-Key` of the other operations that take one: a code and its status.
+/// Another operation has an `Idempotency-Key`: code and status.
 const REPEATED_HERE: &[(&str, u16)] = &[
     ("invalid_idempotency_key", 400),
     ("idempotency_in_progress", 409),
@@ -75,10 +75,10 @@ const REPEATED_HERE: &[(&str, u16)] = &[
     ("answer_not_stored", 409),
     ("idempotency_mismatch", 422),
 ];
-/// The same where the operation takes no body: one that comes with the key is read.
+/// The same, for operations without a body: a body sent with the key is read.
 const BODY_BESIDE_KEY: &[&str] =
     &["body_too_large", "body_timeout", "broken_body", "too_many_in_flight"];
-/// A metered request is admitted.
+/// A metered request is accepted.
 const METERED: &[&str] = &[
     "account_not_found",
     "account_inactive",
@@ -100,7 +100,7 @@ const PLATFORM: &[&str] = &[
     "outcome_unknown",
 ];
 
-/// What single operations meet beyond what the document says of them.
+/// The failures of single operations beyond those that follow from the document.
 const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("register_customer", &[&["email_taken", "too_many_registrations"]]),
     (
@@ -219,7 +219,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("upload_media", &[METERED, PLATFORM, REPEATED, &["unsupported_platform"]]),
 ];
 
-/// Codes of one operation.
+/// The codes of one operation.
 fn codes(method: &str, path: &str, operation: &Value, is_open: bool) -> Vec<&'static str> {
     let mut codes: Vec<&str> = ANY.to_vec();
     let changes = method != "get";
@@ -263,7 +263,7 @@ fn codes(method: &str, path: &str, operation: &Value, is_open: bool) -> Vec<&'st
     codes
 }
 
-/// The failures of one operation: status to response.
+/// The failures of one operation: its responses by status.
 pub(super) fn of(method: &str, path: &str, operation: &Value, is_open: bool) -> Map<String, Value> {
     let mut by_status: BTreeMap<u16, Vec<DocumentedFailure>> = BTreeMap::new();
     let heads = documented::head_failures();
@@ -322,7 +322,8 @@ fn example(failure: Option<&DocumentedFailure>) -> Value {
     })
 }
 
-/// Moves equal failures of all operations into one component each, which the operations refer to.
+/// Moves equal failures of several operations into shared components, which the operations refer
+/// to.
 pub(super) fn share(document: &mut Value) {
     let mut shared: BTreeMap<String, Value> = BTreeMap::new();
     for (_, _, operation) in super::operations(document) {
@@ -340,7 +341,7 @@ pub(super) fn share(document: &mut Value) {
     document["components"]["responses"] = json!(shared);
 }
 
-/// The name of a component that is this response, or of none yet.
+/// The name of the component that equals this response, or an unused name.
 fn name_of(shared: &BTreeMap<String, Value>, status: &str, response: &Value) -> String {
     let code = response.pointer("/content").and_then(|content| {
         let schema = &content.as_object()?.values().next()?["schema"];
@@ -360,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_of_the_table_is_one_that_there_is() {
+    fn the_tables_contain_only_existing_codes() {
         let known: Vec<&str> = documented::failures().iter().map(|failure| failure.code).collect();
         let all = OPERATIONS.iter().flat_map(|(_, kinds)| kinds.concat());
         let always =
@@ -373,7 +374,7 @@ mod tests {
         }
     }
 
-    /// A route that is renamed must not silently change sides.
+    /// Renaming a route must not silently change how it is repeated.
     #[test]
     fn every_listed_operation_exists() {
         let (_, described) = api::router().split_for_parts();

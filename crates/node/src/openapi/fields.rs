@@ -1,21 +1,21 @@
-//! The fields of the document: what each means, how it is written, and an example of it.
+//! The fields of the document: their meaning, form and example.
 //!
-//! A field's own comment in its type comes first. `glossary.json` has the meaning and an example of names that mean the
-//! same everywhere (`customer_id`), and of single fields (`KeyIn.name`). Examples of whole bodies are put together from
-//! these, so that none of them can differ from its schema.
+//! A doc comment on a field takes precedence. `glossary.json` has the meaning and an example of
+//! names that mean the same everywhere (`customer_id`), and of single fields (`KeyIn.name`).
+//! Examples of whole bodies are built from these, so that they always match their schema.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-/// Meanings and examples by `Schema.field` or `field`.
+/// Meanings and examples, by `Schema.field` or `field`.
 static GLOSSARY: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("glossary.json")).unwrap_or_default());
 
-/// The longest chain of schemas that an example follows.
+/// The depth of references that an example follows.
 const DEPTH_MAX: usize = 12;
 
-/// How the values of our formats look.
+/// Patterns for the values of our formats.
 const PATTERNS: &[(&str, &str)] = &[
     ("creator-id", "^[0-9A-Za-z_.-]+$"),
     ("key-id", "^key_[0-9a-f]{32}$"),
@@ -27,13 +27,13 @@ const PATTERNS: &[(&str, &str)] = &[
     ("line", "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"),
 ];
 
-/// What the glossary says of a field.
+/// The glossary's entry for a field.
 fn entry<'g>(schema: &str, field: &str, member: &str) -> Option<&'g Value> {
     let of = |name: &str| GLOSSARY.get(name)?.get(member);
     of(&format!("{schema}.{field}")).or_else(|| of(field))
 }
 
-/// Describes every field of every schema that has no words of its own, and shows how ids are written.
+/// Describes every field that has no description, and adds the patterns of ids.
 pub(super) fn describe(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
     for (name, schema) in schemas {
@@ -74,7 +74,7 @@ fn describe_field(schema: &str, field: &str, property: &mut Value) {
     }
 }
 
-/// Says of a parameter what it is, and how an id in a path is written.
+/// Adds the description of a parameter, and the pattern of an id in a path.
 pub(super) fn describe_parameter(parameter: &mut Value) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();
     if parameter.get("description").is_none() {
@@ -97,7 +97,7 @@ pub(super) fn describe_parameter(parameter: &mut Value) {
     }
 }
 
-/// Writes a format of ours as a pattern too, which every tool understands.
+/// Adds the pattern for one of our formats, because every tool understands patterns.
 pub(super) fn add_pattern(schema: &mut Value) {
     let format = schema["format"].as_str();
     let known = PATTERNS.iter().find(|(name, _)| Some(*name) == format);
@@ -114,7 +114,7 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Gives every JSON body of a request and every JSON body of a success its example.
+/// Adds an example to each JSON request body and to each JSON body of a successful response.
 pub(super) fn add_examples(document: &mut Value) {
     let known = document.clone();
     for (_, _, operation) in super::operations(document) {
@@ -134,7 +134,7 @@ fn add_example(document: &Value, content: Option<&mut Value>) {
     }
 }
 
-/// A value of the schema, which is the field of another one.
+/// An example for the schema of the field `field` of `owner`.
 fn example(document: &Value, schema: &Value, (owner, field): (&str, &str), depth: usize) -> Value {
     if depth > DEPTH_MAX {
         return Value::Null;
@@ -173,7 +173,7 @@ fn example(document: &Value, schema: &Value, (owner, field): (&str, &str), depth
     plain(document, schema, (owner, field), depth)
 }
 
-/// Whether an example of a name that is used for several things is one of this.
+/// Whether an example fits this schema; a name may be used for several types.
 fn fits(schema: &Value, value: &Value) -> bool {
     let is_listed = schema["enum"].as_array().is_none_or(|words| words.contains(value));
     let kind = match value {

@@ -1,6 +1,7 @@
-//! The contract: the OpenAPI 3.1 document of every route, made from the handlers and the catalogue.
+//! The contract: the OpenAPI 3.1 document of all routes, generated from the handlers and the
+//! catalogue.
 //!
-//! `openapi.json` at the root of the repository is this document; a test keeps them equal.
+//! `openapi.json` at the root of the repository is a copy; a test keeps it equal.
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
 
 mod failures;
@@ -19,7 +20,7 @@ const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The whole document, as JSON with its keys in a fixed order.
+/// The whole document as JSON, with its keys in a fixed order.
 pub fn document(catalog: &Catalog, costs: &MeteringCosts) -> Value {
     let (_, described) = api::router().split_for_parts();
     let mut document = serde_json::to_value(described).unwrap_or_default();
@@ -32,7 +33,7 @@ pub fn document(catalog: &Catalog, costs: &MeteringCosts) -> Value {
         "bearer": { "type": "http", "scheme": "bearer" },
         "session": {
             "type": "apiKey", "in": "cookie", "name": "__Host-session",
-            "description": "Begun by `POST /v1/auth/login`. On a service whose public address is http on \
+            "description": "Created by `POST /v1/auth/login`. On a service whose public address is http on \
                 loopback the cookie is named `session`. Changes must come from a page of the service \
                 (`Sec-Fetch-Site` or `Origin`), as JSON.",
         },
@@ -68,7 +69,7 @@ fn info() -> Value {
     })
 }
 
-/// The groups of operations, in the order of a reader's first day.
+/// The groups of operations, in the order in which a new customer needs them.
 fn tags() -> Value {
     json!([
         { "name": "service", "description": "Whether the service runs." },
@@ -78,12 +79,12 @@ fn tags() -> Value {
         { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
         { "name": "exports", "description": "Whole lists of an account as one file." },
         { "name": "billing", "description": "The balance, and what changed it." },
-        { "name": "support", "description": "Letting staff look, and what staff look at." },
+        { "name": "support", "description": "Allowing staff to help, and what staff can then view." },
         { "name": "usage", "description": "What was called, when, and what it cost." },
     ])
 }
 
-/// The native route: one path for all platforms, with each platform's own routes listed beside it.
+/// The native route: one path for all platforms, with a list of each platform's own routes.
 fn native_path(catalog: &Catalog, costs: &MeteringCosts) -> Value {
     let mut item = Map::new();
     item.insert("parameters".to_owned(), json!([
@@ -113,7 +114,7 @@ fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
         "summary": format!("Calls a platform ({} credit{})", cost, if cost == 1 { "" } else { "s" }),
         "description": native_description(is_read),
         "responses": metered_answers(
-            "The platform's own status and body, as the platform gives them \
+            "The platform's own status and body, as the platform sends them \
              (platform_beta: the inner object of its envelope).",
         ),
     });
@@ -124,7 +125,7 @@ fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
     operation
 }
 
-/// What the platform responds, passed on.
+/// The response of the platform, passed through.
 fn metered_answers(description: &str) -> Value {
     json!({
         "default": {
@@ -146,7 +147,7 @@ fn idempotency_key() -> Value {
     })
 }
 
-/// The upload: a form, whose file is not JSON (specification 4.3).
+/// The upload: a multipart form, because a file is not JSON (specification 4.3).
 fn upload_path(costs: &MeteringCosts) -> Value {
     let answers = metered_answers("The platform's own status and body: the created post.");
     json!({
@@ -159,7 +160,7 @@ fn upload_path(costs: &MeteringCosts) -> Value {
             "operationId": "upload_media",
             "summary": format!("Creates a post from a file ({} credits)", costs.write.whole()),
             "description": "A write of platform_gamma: it needs a key of full scope, is charged like any write \
-                and never sent twice. The post is published at once, or at `to_be_posted_at`. A field that is \
+                and never sent twice. The post is published immediately, or at `to_be_posted_at`. A field that is \
                 sent empty counts as not sent; unknown and repeated ones are refused.",
             "parameters": [idempotency_key()],
             "requestBody": {
@@ -180,17 +181,17 @@ fn upload_schema() -> Value {
         "properties": {
             "file": { "type": "string", "format": "binary",
                 "description": "the picture or video, sent as a file with a name" },
-            "categories": text("words with commas between them; without it `media,image` or `media,video`, \
-                by the type of the file"),
+            "categories": text("comma-separated words; by default `media,image` or `media,video`, \
+                depending on the type of the file"),
             "description": text("the text of the post"),
             "price": { "type": "integer", "minimum": 0,
-                "description": "0, or at least 300, in minor units: what the post costs alone" },
+                "description": "the price of the single post in minor units: 0, or at least 300" },
             "is_subscription_item": { "type": "boolean",
-                "description": "whether subscribers get it; the price stays 0 then" },
-            "tag": text("words with commas between them"),
+                "description": "whether the post is part of the subscription; its price stays 0 then" },
+            "tag": text("comma-separated words"),
             "private": { "type": "boolean" },
             "to_be_posted_at": { "type": "string", "format": "date-time",
-                "description": "publishes then and not now" },
+                "description": "when to publish the post, instead of immediately" },
         },
     })
 }
@@ -202,9 +203,9 @@ fn native_description(is_read: bool) -> String {
         "A write. It needs a key of full scope and is never sent twice."
     };
     format!(
-        "{kind} Only what the platform answered is charged: 401, 429, 5xx, timeouts and broken answers are free. \
+        "{kind} Only calls that the platform answered are charged: 401, 429, 5xx, timeouts and broken responses are free. \
          `platform_alpha`: paths such as `users/me`. `platform_beta`: paths without `/api/v1`; requests are \
-         signed and answers unwrapped. `platform_gamma`: full paths under `user/{{id}}/…`, or the shorthands \
+         signed and responses unwrapped. `platform_gamma`: full paths under `user/{{id}}/…`, or the shorthands \
          (`me`, `subscribers`, `chats`, …), which fill in the creator's id and the paging the platform demands. \
          `platform_delta`: the official interface; the version header is added, the token's scopes are checked. \
          `x-native-routes` lists the catalogue; other paths of a platform are forwarded as well."
@@ -245,7 +246,7 @@ fn listed(route: &Route, costs: &MeteringCosts) -> Value {
     listed
 }
 
-/// What an account of each platform is connected with, from the catalogue.
+/// The credentials that connect an account of each platform, from the catalogue.
 fn auth_schema(catalog: &Catalog) -> Value {
     let of_platform = |platform: Platform| {
         let fields = catalog.platform(platform).auth_fields();
@@ -280,7 +281,7 @@ fn auth_field(field: &AuthField) -> Value {
     schema
 }
 
-/// The files of exports, as they are really typed.
+/// Sets the media types of export files.
 fn describe_downloads(document: &mut Value) {
     let file = json!({ "schema": { "type": "string", "format": "binary" } });
     let types =
@@ -292,7 +293,8 @@ fn describe_downloads(document: &mut Value) {
     }
 }
 
-/// Adds the header to every operation whose repetition is recognized by it, beside those whose handlers name it.
+/// Adds the header to every operation whose repetitions it identifies, besides those whose handlers
+/// declare it.
 fn add_idempotency_keys(document: &mut Value) {
     for (path, method, operation) in operations(document) {
         if takes_part(method, &path) {
@@ -304,7 +306,7 @@ fn add_idempotency_keys(document: &mut Value) {
     }
 }
 
-/// Says of every parameter what it is and how it is written.
+/// Adds the description and form of every parameter.
 fn describe_parameters(document: &mut Value) {
     for (_, _, operation) in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
@@ -317,7 +319,8 @@ fn describe_parameters(document: &mut Value) {
     }
 }
 
-/// Gives every success the words that the document demands: those of its body, where the handler has none.
+/// Gives every success the description that OpenAPI requires: that of its body, if the handler has
+/// none.
 fn describe_successes(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     for (_, _, operation) in operations(document) {
@@ -333,7 +336,7 @@ fn describe_successes(document: &mut Value) {
     }
 }
 
-/// Every operation with its path and method.
+/// All operations with path and method.
 fn operations(document: &mut Value) -> impl Iterator<Item = (String, &'static str, &mut Value)> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     paths.flat_map(|(path, item)| {
@@ -345,7 +348,8 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (String, &'static st
     })
 }
 
-/// Opens the routes that need no caller, and says of the others who may call them.
+/// Sets which credentials each operation accepts: none on open routes, a key or a session
+/// elsewhere.
 fn add_security(document: &mut Value) {
     for (path, method, operation) in operations(document) {
         if is_open(method, &path) {
@@ -358,7 +362,7 @@ fn add_security(document: &mut Value) {
     }
 }
 
-/// Adds every way in which each operation can fail.
+/// Adds all failures of each operation.
 fn add_failures(document: &mut Value) {
     for (path, method, operation) in operations(document) {
         let failures = failures::of(method, &path, operation, is_open(method, &path));
@@ -374,12 +378,12 @@ fn is_open(method: &str, path: &str) -> bool {
     OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && *at == path)
 }
 
-/// Whether a session counts for nothing here.
+/// Whether the operation accepts a key only.
 fn needs_key(method: &str, path: &str) -> bool {
     KEY_PATHS.contains(&path) || KEY_OPERATIONS.contains(&(method, path))
 }
 
-/// Members of every failure.
+/// The members of every failure.
 fn problem_members(detail: &Value) -> Value {
     json!({
         "type": { "type": "string", "description": "Where the code is explained, relative to the service." },
@@ -410,12 +414,12 @@ fn problem_schema() -> Value {
         (
             "trial_credits",
             "integer",
-            "Credits of the free trial that confirming the email address brings (`insufficient_credits`).",
+            "Credits of the free trial, granted when the email address is confirmed (`insufficient_credits`).",
         ),
         (
             "debt",
             "integer",
-            "Credits that are owed, and that the next purchase pays first (`insufficient_credits`).",
+            "Credits that are owed; the next purchase pays them first (`insufficient_credits`).",
         ),
         ("key_id", "string", "The key whose budget is used up (`key_budget_exhausted`)."),
         (
@@ -433,10 +437,10 @@ fn problem_schema() -> Value {
         ("decline_code", "string", "The bank's reason (`payment_failed`)."),
         ("order_id", "string", "The order of the charge under way (`change_in_progress`)."),
         ("pi_id", "string", "Its payment, for `confirm-charge` (`change_in_progress`)."),
-        ("expires_at", "string", "When it is cancelled (`change_in_progress`)."),
-        ("platform", "string", "Where the slots are (`slots_in_use`, `no_free_slot`)."),
-        ("must_free", "integer", "Accounts that must go from their slots (`slots_in_use`)."),
-        ("limit", "integer", "Accounts of the platform that may be active (`no_free_slot`)."),
+        ("expires_at", "string", "When the charge is cancelled (`change_in_progress`)."),
+        ("platform", "string", "The platform of the slots (`slots_in_use`, `no_free_slot`)."),
+        ("must_free", "integer", "Number of accounts that must free a slot (`slots_in_use`)."),
+        ("limit", "integer", "The platform's limit of active accounts (`no_free_slot`)."),
         ("inactive_reason", "string", "`no_free_slot` or `switched_off` (`account_inactive`)."),
         ("call_id", "string", "The call in the call log (`outcome_unknown`, `answer_not_stored`)."),
     ] {
@@ -453,7 +457,7 @@ fn problem_schema() -> Value {
     json!({
         "type": "object",
         "description": "A failure (RFC 9457). Match `code`; titles and details may change. Members beyond the \
-            required ones come with single codes.",
+            required ones occur with some codes only.",
         "required": PROBLEM_MEMBERS,
         "properties": properties,
     })

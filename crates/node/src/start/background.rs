@@ -1,4 +1,4 @@
-//! Work that goes on beside requests: each on its own timer, idempotent, and stopped with the service.
+//! Work beside requests: each task has its own timer, is idempotent, and stops with the service.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,15 +20,16 @@ use crate::state::NodeState;
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
-/// How long events of the payment processor are remembered, in seconds.
+/// The retention of the payment processor's events, in seconds.
 const EVENT_KEPT_S: i64 = 90 * 86_400;
 const EVERY_HOUR: Duration = Duration::from_hours(1);
-/// How long an expired link is kept, in seconds, so that its holder can be told why it no longer works.
+/// The retention of expired links, in seconds, so that we can tell their holders why they no longer
+/// work.
 const LINK_KEPT_S: i64 = 7 * 86_400;
-/// Stored answers, and sessions, that one round forgets.
+/// The most stored responses, or sessions, deleted in one step.
 const FORGET_MAX: i64 = 1_000;
 
-/// Starts all of it.
+/// Starts all background work.
 pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &CancellationToken) {
     let node = opened.node;
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { sweep(&state).await });
@@ -76,10 +77,11 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_MINUTE, |state| async move { lost::settle_old(&state.billing).await });
 }
 
-/// How long after a failure changes of other nodes are listened for again.
+/// The pause after a failure before listening for notices of other nodes again.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Hears what other nodes changed, and forgets it here. A lost connection forgets everything.
+/// Listens for notices of other nodes and drops the cached entries that they name. A lost
+/// connection empties the cache.
 fn listen(state: &NodeState, stop: &CancellationToken) {
     let (hearing, stop) = (state.clone(), stop.clone());
     state.tasks.spawn_control(async move {
@@ -88,7 +90,7 @@ fn listen(state: &NodeState, stop: &CancellationToken) {
                 () = stop.cancelled() => return,
                 heard = hear(&hearing) => match heard {
                     Ok(()) => return,
-                    Err(error) => tracing::warn!(%error, "changes of other nodes are not heard"),
+                    Err(error) => tracing::warn!(%error, "notices of other nodes cannot be received"),
                 },
             }
             hearing.cache.forget_all();
@@ -100,10 +102,10 @@ fn listen(state: &NodeState, stop: &CancellationToken) {
     });
 }
 
-/// Returns immediately where there can be no other node.
+/// Receives notices until an error. Returns immediately if there can be no other node.
 async fn hear(state: &NodeState) -> Result<(), store::StoreError> {
     let Some(mut listener) = notices::listen(&state.store).await? else { return Ok(()) };
-    // What was told before that was not heard.
+    // Notices sent before this were not received.
     state.cache.forget_all();
     loop {
         match listener.next().await? {
@@ -121,7 +123,8 @@ async fn hear(state: &NodeState) -> Result<(), store::StoreError> {
     }
 }
 
-/// Runs `work` again and again until the service stops. A round that fails is tried again at the next.
+/// Runs `work` at this interval until the service stops. A failed round is retried at the next
+/// tick.
 fn every<W, F>(state: &NodeState, stop: &CancellationToken, pause: Duration, work: W)
 where
     W: Fn(NodeState) -> F + Send + 'static,
@@ -141,44 +144,48 @@ where
     });
 }
 
-/// Gives back the holds that nobody ended or renewed in time.
+/// Refunds the holds that were neither settled nor renewed in time.
 async fn sweep(state: &NodeState) {
     match metering::sweep(&state.store, state.clock.now()).await {
         Ok(0) => {}
         Ok(expired) => {
-            tracing::warn!(holds = expired, "holds that nobody ended were given back");
+            tracing::warn!(holds = expired, "expired holds were refunded");
             metrics::holds_expired(expired);
         }
-        Err(error) => tracing::error!(%error, "expired holds could not be given back"),
+        Err(error) => tracing::error!(%error, "expired holds could not be refunded"),
     }
 }
 
-/// Keeps room on the disk for the end of calls. Until there is some, no calls are taken.
+/// Reserves disk space in which running calls can settle. No calls are accepted without it.
 pub(super) async fn lay_reserve_in(state: &NodeState) {
     if state.store.has_room() {
         return;
     }
     let store = state.store.clone();
     match tokio::task::spawn_blocking(move || store.lay_reserve_in()).await {
-        Ok(Ok(())) => tracing::info!("the disk has room: calls are taken"),
+        Ok(Ok(())) => tracing::info!("the disk has room: calls are accepted"),
         Ok(Err(error)) => {
             let bytes = state.config.database.reserve_bytes;
-            tracing::error!(%error, bytes, "the disk has no room for database.reserve_bytes: no calls are taken");
+            tracing::error!(%error, bytes, "the disk has no room for database.reserve_bytes: no calls are accepted");
         }
-        Err(error) => tracing::error!(%error, "laying in the reserve ended early"),
+        Err(error) => tracing::error!(%error, "writing the reserve file ended early"),
     }
 }
 
-/// Removes from the storage what belongs to nothing any more.
+/// Removes objects from the storage that belong to no export.
 async fn remove_orphans(state: &NodeState) {
     match cleanup::remove_orphans(&state.exports).await {
         Ok(0) => {}
-        Ok(objects) => tracing::info!(objects, "what workers left in the storage was removed"),
-        Err(error) => tracing::warn!(%error, "the storage could not be looked through"),
+        Ok(objects) => {
+            tracing::info!(objects, "objects that workers left in the storage were removed")
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the storage could not be searched for leftover objects")
+        }
     }
 }
 
-/// Nodes that share a database share its clock.
+/// Keeps the clock in step with the database's, which all nodes of a database share.
 async fn follow_clock(state: &NodeState) {
     match state.store.database_time().await {
         Ok(Some(time)) => state.clock.follow(time),
@@ -187,7 +194,7 @@ async fn follow_clock(state: &NodeState) {
     }
 }
 
-/// Shows in the metrics whether a standby of the database could take its place.
+/// Reports in the metrics whether a standby of the database could replace it.
 async fn look_at_standbys(state: &NodeState) {
     match store::standbys::read(&state.store).await {
         Ok(Some(standbys)) => metrics::standbys_seen(&standbys),
@@ -198,25 +205,30 @@ async fn look_at_standbys(state: &NodeState) {
 
 async fn heartbeat(state: &NodeState, node: domain::id::NodeId) {
     if let Err(error) = store::nodes::heartbeat(&state.store, node, state.clock.now()).await {
-        tracing::warn!(%error, "this node could not say that it runs");
+        tracing::warn!(%error, "this node could not record its heartbeat");
     }
 }
 
-/// Asks the cheap invariants of the books; anything but silence is an alarm.
+/// Checks the cheap rules of the ledger; every violation is logged as an error.
 async fn check_books(state: &NodeState) {
     match store::verify::check_balances(&state.store, state.clock.now()).await {
         Ok(violations) => {
             metrics::ledger_checked(violations.len());
             for violation in violations {
                 let (rule, subject) = (violation.rule, violation.subject);
-                tracing::error!(rule, subject, details = violation.details, "the books are wrong");
+                tracing::error!(
+                    rule,
+                    subject,
+                    details = violation.details,
+                    "the ledger breaks a rule"
+                );
             }
         }
-        Err(error) => tracing::warn!(%error, "the books could not be checked"),
+        Err(error) => tracing::warn!(%error, "the ledger could not be checked"),
     }
     match metering::count_set_aside(&state.store).await {
         Ok(rows) => metrics::usage_set_aside(rows),
-        Err(error) => tracing::warn!(%error, "the rows of usage set aside could not be counted"),
+        Err(error) => tracing::warn!(%error, "the usage rows set aside could not be counted"),
     }
 }
 
@@ -228,7 +240,7 @@ async fn forget_links(state: &NodeState, now: Timestamp) -> Result<(), store::St
     Ok(())
 }
 
-/// Forgets answers whose time is over: of calls and exports, and of the service's own routes.
+/// Deletes expired stored responses: of calls and exports, and of the service's own routes.
 async fn forget_answers(state: &NodeState) {
     let now = state.clock.now();
     let store = &state.store;
@@ -236,8 +248,9 @@ async fn forget_answers(state: &NodeState) {
     in_steps(|| store::own_requests::delete_expired(store, now, FORGET_MAX)).await;
 }
 
-/// Deletes in steps of [`FORGET_MAX`] until nothing is left, so that it keeps up with any rate at which rows are made. After
-/// each step the database is left to others for as long as the step took.
+/// Deletes in steps of [`FORGET_MAX`] until nothing is left, so that it keeps up with any rate of
+/// new rows. After each step it pauses for as long as the step took, so that others can use the
+/// database.
 async fn in_steps<F>(delete: impl Fn() -> F)
 where
     F: Future<Output = Result<u64, store::StoreError>>,
@@ -248,14 +261,14 @@ where
             Ok(deleted) if deleted < FORGET_MAX.unsigned_abs() => return,
             Ok(_) => tokio::time::sleep(began.elapsed()).await,
             Err(error) => {
-                tracing::warn!(%error, "expired answers could not be forgotten");
+                tracing::warn!(%error, "expired stored responses could not be deleted");
                 return;
             }
         }
     }
 }
 
-/// Forgets what has had its time: sessions, idle limits, links and counts of trials.
+/// Deletes what has expired: sessions, links, events, counts of trials, and idle limits.
 async fn keep_house(state: &NodeState) {
     let now = state.clock.now();
     state.gateway.rate_limiter.forget_idle(now);
@@ -265,17 +278,17 @@ async fn keep_house(state: &NodeState) {
     state.cache.forget_old(now);
     state.identity.mail_limits.forget_idle(now);
     if let Err(error) = forget_links(state, now).await {
-        tracing::warn!(%error, "old links could not be forgotten");
+        tracing::warn!(%error, "old links could not be deleted");
     }
     let before = now.plus_seconds(-EVENT_KEPT_S);
     if let Err(error) = store::processor_events::delete_old(&state.store, before).await {
-        tracing::warn!(%error, "old events could not be forgotten");
+        tracing::warn!(%error, "old events could not be deleted");
     }
     let window_start = now.plus_seconds(-state.config.platform_refusals.window_s);
     if let Err(error) =
         store::platform_health::delete_old_refusals(&state.store, window_start).await
     {
-        tracing::warn!(%error, "old refusals of credentials could not be forgotten");
+        tracing::warn!(%error, "old refusals of credentials could not be deleted");
     }
     match store::jobs::count(&state.store).await {
         Ok(counts) => metrics::jobs_counted(counts),
@@ -285,6 +298,6 @@ async fn keep_house(state: &NodeState) {
     if let Err(error) =
         store::sessions::delete_expired(&state.store, now, lifetime, FORGET_MAX).await
     {
-        tracing::warn!(%error, "sessions that are over could not be removed");
+        tracing::warn!(%error, "expired sessions could not be deleted");
     }
 }

@@ -1,4 +1,4 @@
-//! The certificate of the public listener: its files are looked at every few seconds, and whenever an operator asks.
+//! Reloads the certificate of the public listener: every few seconds, and when the operator asks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use transport::{CertificateRenewal, CertificateSource};
 
 use crate::state::NodeState;
 
-/// Looks after the certificate in use.
+/// Watches the files of the certificate in use.
 pub(super) struct CertificateWatch {
     certificates: Arc<CertificateSource>,
-    /// Why the files could not be used at the last look; a problem is logged when it is new.
+    /// Why the files could not be used at the last check; a problem is logged only when it is new.
     problem: Mutex<Option<String>>,
 }
 
-/// What a look at the files of the certificate led to.
+/// The result of a check of the certificate's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateReload {
     /// The listener speaks plain HTTP.
     NoTls,
-    /// The files are as they were.
+    /// The files have not changed.
     Unchanged,
-    /// New connections are shown another certificate from now on.
+    /// New connections now get another certificate.
     Renewed,
-    /// The files cannot be used; the certificate in use stays. The log says why.
+    /// The files cannot be used, so the certificate in use stays. The log says why.
     Kept,
 }
 
 impl CertificateReload {
-    /// As a word for the log.
+    /// The word for the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoTls => "none",
@@ -44,8 +44,8 @@ impl CertificateReload {
 }
 
 impl CertificateWatch {
-    /// Begins to look after it, until the service stops. A certificate that is not valid is served all the same: there is
-    /// no better one.
+    /// Starts watching until the service stops. A certificate that is not valid is served
+    /// nevertheless, because there is no better one.
     pub(super) fn start(
         state: &NodeState,
         certificates: Arc<CertificateSource>,
@@ -55,7 +55,7 @@ impl CertificateWatch {
         metrics::certificate_in_use(ours(validity.ends));
         if !validity.holds_at(theirs(state.clock.now())) {
             let (begins, ends) = (validity.begins, validity.ends);
-            tracing::error!(%begins, %ends, "the certificate of the public listener is not valid now");
+            tracing::error!(%begins, %ends, "the certificate of the public listener is not currently valid");
         }
         let watch = Arc::new(Self { certificates, problem: Mutex::new(None) });
         let every = Duration::from_secs(state.config.http.tls.check_every_s);
@@ -86,9 +86,9 @@ impl CertificateWatch {
         });
     }
 
-    /// Reads the files, and shows what is in them to new connections if it can be used.
+    /// Reads the files, and uses their certificate for new connections if it is valid.
     pub(super) async fn look(&self, state: &NodeState) -> CertificateReload {
-        // One look at a time, so that a problem is told once.
+        // One check at a time, so that a problem is logged once.
         let mut known = self.problem.lock().await;
         let (certificates, now) = (Arc::clone(&self.certificates), state.clock.now());
         let read = tokio::task::spawn_blocking(move || certificates.renew(theirs(now))).await;
@@ -102,7 +102,7 @@ impl CertificateWatch {
                 }
                 let ends = self.certificates.validity().ends;
                 metrics::certificate_in_use(ours(ends));
-                tracing::info!(%ends, "new connections are shown the renewed certificate");
+                tracing::info!(%ends, "new connections get the renewed certificate");
                 CertificateReload::Renewed
             }
             Err(error) => {
@@ -120,7 +120,7 @@ impl CertificateWatch {
     }
 }
 
-/// A moment as the transport has it, which knows none of our types.
+/// Converts a time to the transport's type; the transport knows none of ours.
 fn theirs(moment: Timestamp) -> jiff::Timestamp {
     let ours = jiff::Timestamp::from_microsecond(moment.unix_micros());
     ours.unwrap_or(jiff::Timestamp::MAX)

@@ -1,4 +1,5 @@
-//! Starting and stopping: everything is opened, recovered and checked before the first request is taken.
+//! Start and stop. Everything is opened, recovered and checked before the first request is
+//! accepted.
 
 mod background;
 mod certificates;
@@ -39,13 +40,13 @@ use settings::{Config, ConfigProblem};
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration has problems; all of them are told.
+    /// The configuration has problems; all of them are listed.
     #[error("the configuration has problems:\n{}", settings::listed(.0))]
     Configuration(Vec<ConfigProblem>),
     /// The database cannot be used.
     #[error("the database cannot be used")]
     Store(#[from] StoreError),
-    /// The schema is older than this version, and may not be brought up to date.
+    /// The schema is older than this version, and the configuration forbids migrating it at start.
     #[error(
         "the database's schema is not up to date: {applied} of {all} steps were applied, and \
         database.migrate_at_start is false; run `creator-gateway migrate` with the same configuration first"
@@ -67,10 +68,10 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// The system gives no thread, or nothing to drive it with.
+    /// The system cannot provide a thread or its event loop.
     #[error("a thread cannot be started")]
     Thread(#[source] std::io::Error),
     /// The folder of uploads cannot be used.
@@ -78,7 +79,7 @@ pub enum StartError {
     Uploads {
         /// The folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The admin token's file cannot be written.
@@ -86,7 +87,7 @@ pub enum StartError {
     Token {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 }
@@ -98,31 +99,32 @@ pub struct RunningService {
     admin_address: SocketAddr,
     probe_address: Option<SocketAddr>,
     stop: CancellationToken,
-    /// None where the listener speaks plain HTTP.
+    /// `None` if the listener speaks plain HTTP.
     certificate: Option<Arc<CertificateWatch>>,
     drain: Duration,
     writer: oneshot::Receiver<()>,
     node: NodeId,
 }
 
-/// The file beside an embedded database in which a running server leaves its admin address and token.
+/// The file beside an embedded database in which a running server writes its admin address and
+/// token.
 pub fn admin_file(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".admin");
     PathBuf::from(name)
 }
 
-/// Opens the store as the configuration says. With the embedded database only one server may.
+/// Opens the store as configured. Only one server may open an embedded database.
 pub async fn open_store(config: &Config) -> Result<Store, StoreError> {
     open::store(config, store::StoreAccess::ReadWrite).await
 }
 
-/// Opens the store for reading, also beside a running server.
+/// Opens the store for reading, even while a server runs.
 pub async fn open_store_for_reading(config: &Config) -> Result<Store, StoreError> {
     open::store(config, store::StoreAccess::ReadOnly).await
 }
 
-/// Carries out a staff command on the opened database: only where no server holds it.
+/// Runs a staff command on the database, which must not be held by a server.
 pub async fn run_staff_command(
     config: &Config,
     command: staff::StaffCommand,
@@ -146,12 +148,13 @@ pub async fn run_staff_command(
     Ok(done?)
 }
 
-/// Compares the payment processor's last hours with the books without serving anybody; what was paid is granted.
+/// Compares the payment processor's last hours with the ledger without serving requests; payments
+/// that were missed are granted.
 pub async fn reconcile(
     mut config: Config,
     hours: i64,
 ) -> Result<ReconciliationReport, ReconcileError> {
-    // Never in the name of a node that may be running: what that one holds is its own.
+    // Never under the id of a node that may be running: holds of that id belong to it.
     config.metering.node.clear();
     let opened = Box::pin(open::service(config, Clock::system(), Random::System)).await?;
     let state = opened.state.clone();
@@ -166,25 +169,25 @@ pub async fn reconcile(
     reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
 }
 
-/// Why the processor was not reconciled with.
+/// Why reconciling with the payment processor failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The service's parts could not be opened.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// No processor is configured, or the database does not answer.
+    /// No payment processor is configured, or the database does not respond.
     #[error("{0}")]
     Refused(String),
 }
 
 impl ReconcileError {
-    /// Whether a running server holds the embedded database: then that server must be asked.
+    /// Whether a running server holds the embedded database; then send the command to that server.
     pub const fn is_held_by_a_server(&self) -> bool {
         matches!(self, Self::Start(StartError::Store(StoreError::InUse { .. })))
     }
 }
 
-/// Why a staff command was not carried out.
+/// Why a staff command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StaffFailure {
     /// The service's parts could not be opened.
@@ -196,20 +199,20 @@ pub enum StaffFailure {
 }
 
 impl StaffFailure {
-    /// Whether a running server holds the embedded database: then that server must be asked.
+    /// Whether a running server holds the embedded database; then send the command to that server.
     pub const fn is_held_by_a_server(&self) -> bool {
         matches!(self, Self::Start(StartError::Store(StoreError::InUse { .. })))
     }
 }
 
-/// Starts the service: opens, migrates, recovers, checks, listens. The runtime this is called on becomes the
-/// control runtime; the listener has threads of its own. On the heap: the configuration grows with every part of the
-/// service.
+/// Starts the service: opens, migrates, recovers, checks, listens. The calling runtime becomes the
+/// control runtime; the listener has its own threads. Boxed, because the future contains the
+/// configuration, which grows with every part of the service.
 pub fn start(config: Config, clock: Clock, random: Random) -> ServiceStart {
     Box::pin(begin(config, clock, random))
 }
 
-/// A start under way.
+/// A start in progress.
 pub type ServiceStart = Pin<Box<dyn Future<Output = Result<RunningService, StartError>>>>;
 
 async fn begin(
@@ -233,7 +236,8 @@ async fn begin(
     let state = opened.state.clone();
 
     open::leave_admin_file(&state, admin_address)?;
-    // Before the first call is taken: a new database's reserve takes as long as the disk does.
+    // Before the first call is accepted, because writing a new database's reserve file takes as
+    // long as the disk needs.
     background::lay_reserve_in(&state).await;
     let recorded = metrics::install();
     accounts::platform_health::read(&state.accounts).await;
@@ -266,7 +270,7 @@ async fn begin(
     })
 }
 
-/// Says so when no native call can be made.
+/// Warns if no native call is possible.
 fn warn_without_platforms(config: &Config) {
     if config.platforms.offered().next().is_none() {
         tracing::warn!(
@@ -277,29 +281,31 @@ fn warn_without_platforms(config: &Config) {
     }
 }
 
-/// Gives back what calls that had to be cut off at the stop still held; nobody knows how they ended.
+/// Refunds the holds of calls that were cut off by the stop, because their outcome is unknown.
 async fn give_back(store: &Store, node: NodeId, now: Timestamp) {
     match store::metering::recover(store, node, now).await {
         Ok(recovery) if recovery.refunded == 0 => {}
         Ok(recovery) => {
-            tracing::warn!(calls = recovery.refunded, "calls were cut off and given back");
+            tracing::warn!(calls = recovery.refunded, "calls were cut off and refunded");
         }
-        Err(error) => tracing::error!(%error, "calls that were cut off wait for the next start"),
+        Err(error) => {
+            tracing::error!(%error, "calls that were cut off will be refunded at the next start")
+        }
     }
 }
 
 impl RunningService {
-    /// Where the public listener is.
+    /// The address of the public listener.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Where the admin listener is.
+    /// The address of the admin listener.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
 
-    /// Where the listener for probes alone is, if there is one.
+    /// The address of the listener for probes, if there is one.
     pub fn probe_address(&self) -> Option<SocketAddr> {
         self.probe_address
     }
@@ -313,30 +319,30 @@ impl RunningService {
         &self.state
     }
 
-    /// Password hashes computed since the start, checks included; for tests of equal work.
+    /// The number of passwords hashed since the start, including checks; for tests that compare
+    /// work.
     pub fn password_hashes(&self) -> u64 {
         self.state.identity.hashing.computed()
     }
 
-    /// Takes every free turn to hash a password until what is returned is dropped, so that whoever comes must wait; for
-    /// tests.
+    /// Takes all permits for hashing passwords until the returned value is dropped, so that new
+    /// requests must wait; for tests.
     #[must_use]
     pub fn occupy_password_turns(&self) -> impl Sized + use<> {
         self.state.identity.hashing.occupy()
     }
 
-    /// Passwords that wait to be hashed; for tests.
+    /// The number of passwords waiting to be hashed; for tests.
     pub fn passwords_waiting(&self) -> usize {
         self.state.identity.hashing.waiting()
     }
 
-    /// Carries out every job that is due, and gives how many attempts that took: for tests, and where no
-    /// worker runs.
+    /// Runs all due jobs and returns the number of attempts; for tests, and where no worker runs.
     pub async fn run_due_jobs(&self) -> Result<usize, StoreError> {
         runner(&self.state, self.node).run_due().await
     }
 
-    /// Reads the pages of a list as an export does: for tests of what becomes of them.
+    /// Reads the pages of a list as an export does; for tests.
     pub async fn read_pages(
         &self,
         wanted: pages::WantedList,
@@ -344,50 +350,53 @@ impl RunningService {
         pages::PageReader::new(&self.state.exports, wanted).await
     }
 
-    /// Works on every export that waits, and gives how many claims that took: for tests, and where no worker runs.
+    /// Works on all waiting exports and returns the number of claims; for tests, and where no
+    /// worker runs.
     pub async fn run_exports(&self) -> Result<usize, StoreError> {
         exports::worker::run_all(&self.state.exports, self.node).await
     }
 
-    /// One round of ending and removing what exports left: for tests.
+    /// Runs one round of ending exports and removing what they left; for tests.
     pub async fn clean_up_exports(&self) {
         exports::cleanup::round(&self.state.exports).await;
     }
 
-    /// Removes what has been in the storage for a day and belongs to nothing; gives how many: for tests.
+    /// Removes objects that have been in the storage for a day and belong to no export, and returns
+    /// their number; for tests.
     pub async fn remove_orphans(&self) -> Option<u64> {
         exports::cleanup::remove_orphans(&self.state.exports).await.ok()
     }
 
-    /// Looks after orders that have been pending for more than a day, once: for tests.
+    /// Runs one check of orders that have been pending for more than a day; for tests.
     pub async fn settle_old_orders(&self) {
         billing::lost::settle_old(&self.state.billing).await;
     }
 
-    /// What calls are metered with: for tests that let a customer spend.
+    /// Meters calls; for tests that let a customer spend credits.
     pub fn meter(&self) -> &store::metering::Meter {
         &self.state.meter
     }
 
-    /// Ends credits whose time is over, once: for tests.
+    /// Runs one round of expiring credits; for tests.
     pub async fn expire_credits(&self) {
         billing::lots::expire_due(&self.state.billing).await;
     }
 
-    /// Goes on with changes of subscriptions that nobody carries out, reads what lowered slots credited, and voids what is
-    /// open of subscriptions that have ended, once: for tests.
+    /// Runs one round of subscription work: resumes abandoned changes, reads credits for lowered
+    /// slots, and voids open invoices of subscriptions that have ended; for tests.
     pub async fn look_after_subscriptions(&self) {
         billing::changes::resume_left(&self.state.billing).await;
         billing::slot_credits::resume_left(&self.state.billing).await;
         billing::give_up::resume_left(&self.state.billing).await;
     }
 
-    /// Looks after automatic top-up once, for everybody, and gives how many charges were begun or taken up: for tests.
+    /// Runs one round of automatic top-up for all customers, and returns the number of charges
+    /// started or resumed; for tests.
     pub async fn look_after_top_ups(&self) -> usize {
         billing::top_up_worker::look_once(&self.state.billing).await
     }
 
-    /// Looks at the files of the certificate now: what an operator asks for with SIGHUP.
+    /// Checks the certificate's files now, as the operator asks with SIGHUP.
     pub async fn reload_certificate(&self) -> CertificateReload {
         match &self.certificate {
             Some(watch) => watch.look(&self.state).await,
@@ -395,37 +404,40 @@ impl RunningService {
         }
     }
 
-    /// Compares the payment processor's last hours with the books, and grants what was paid.
+    /// Compares the payment processor's last hours with the ledger, and grants payments that were
+    /// missed.
     pub async fn reconcile(&self, hours: i64) -> Result<ReconciliationReport, ReconcileError> {
         let reconciled = billing::reconcile::run(&self.state.billing, hours).await;
         reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
-    /// Compares a day's payments on the books with the processor's; gives how many differ.
+    /// Compares a day's payments in the ledger with the processor's, and returns the number that
+    /// differ.
     pub async fn compare_day(&self, day: UtcDay) -> Result<u64, ReconcileError> {
         let compared = billing::reconcile::compare(&self.state.billing, day).await;
         compared.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
-    /// Waits until the embedded database's disk could not keep what it was asked to keep. Then nothing can be stopped
-    /// in order: end the process, and start it again.
+    /// Waits until the embedded database's disk fails to store data. An orderly stop is then
+    /// impossible: end the process and start it again.
     pub async fn disk_failure(&self) {
         self.state.store.disk_failure().await;
     }
 
-    /// The store, for tests that look into it.
+    /// The store, for tests that inspect it.
     pub fn store(&self) -> &Store {
         &self.state.store
     }
 
-    /// Says from now on that the node is not ready, while it serves as before. Gives for how long it should serve on, so
-    /// that load balancers see that before they would meet refused connections.
+    /// Reports the node as not ready from now on, while it continues to serve. Returns how long it
+    /// should continue, so that load balancers notice before connections are refused.
     pub fn announce_stop(&self) -> Duration {
         self.state.begin_stop();
         self.state.config.http.announce_timeout()
     }
 
-    /// Stops: takes nothing new, lets running calls end, puts what is left on the books, closes the database.
+    /// Stops: accepts nothing new, lets running calls end, commits the rest, and closes the
+    /// database.
     pub async fn stop(mut self) {
         self.state.begin_stop();
         self.listener.drain().await;
@@ -450,7 +462,7 @@ impl RunningService {
     }
 }
 
-/// Carries out the jobs of this node.
+/// The runner of this node's jobs.
 fn runner(state: &NodeState, node: NodeId) -> Runner {
     Runner {
         store: state.store.clone(),

@@ -1,4 +1,5 @@
-//! Opening: the store, the vault, the catalogue and the books, each checked before anything is served.
+//! Opens the store, the vault, the catalogue and the ledger, and checks each before the service
+//! starts.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
@@ -38,7 +39,7 @@ use tokio::sync::oneshot;
 use super::{StartError, admin_file};
 use crate::state::{NodeState, OpenedParts};
 
-/// What starting leaves for the background work.
+/// What the start passes on to the background work.
 pub(super) struct OpenedService {
     pub(super) state: NodeState,
     pub(super) node: NodeId,
@@ -54,7 +55,7 @@ pub(super) async fn store(config: &Config, access: StoreAccess) -> Result<Store,
     Store::open(&options).await
 }
 
-/// Where the embedded default keeps its master keys; none when they are configured.
+/// The file of the embedded database's master keys; `None` if they are configured.
 pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
     if !config.secrets.master_keys.is_empty() {
         return None;
@@ -64,7 +65,8 @@ pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
     Some(folder.join(&config.secrets.key_file))
 }
 
-/// The master keys. A key file is made with the database; one that is missing beside sealed data is an error.
+/// The master keys. The key file is created with the database; if the database has sealed data and
+/// the file is missing, that is an error.
 pub(super) async fn keyring(
     config: &Config,
     store: &Store,
@@ -84,17 +86,14 @@ pub(super) async fn keyring(
     keys.ok().and_then(Keyring::new).ok_or_else(|| StartError::Configuration(config.problems()))
 }
 
-/// Says what the metering found of an earlier run.
+/// Logs what metering recovered from an earlier run.
 fn report(recovery: &EpochRecovery) {
     if recovery.refunded > 0 {
-        tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
+        tracing::warn!(calls = recovery.refunded, "calls of an earlier run were refunded");
     }
     if recovery.set_aside > 0 {
         let rows = recovery.set_aside;
-        tracing::error!(
-            rows,
-            "rows of counted usage are set aside; `verify` shows what is missing"
-        );
+        tracing::error!(rows, "usage rows are set aside; `verify` shows what is missing");
     }
 }
 
@@ -131,11 +130,11 @@ pub(super) async fn service(
     store::lost_leases::end(&store).await?;
     let freed = store::jobs::release_left(&store, node).await?;
     if freed > 0 {
-        tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");
+        tracing::info!(jobs = freed, "jobs of an earlier run will be continued");
     }
     let exports_freed = store::exports::release_left(&store, node, clock.now()).await?;
     if exports_freed > 0 {
-        tracing::info!(exports = exports_freed, "exports of an earlier run are taken up again");
+        tracing::info!(exports = exports_freed, "exports of an earlier run will be continued");
     }
     let low_balances = Arc::new(LowBalances::new());
     let mut options = meter_options(&config, node, recovery.epoch);
@@ -173,13 +172,13 @@ pub(super) async fn service(
     Ok(OpenedService { state: NodeState::new(opened), node, writer })
 }
 
-/// Refuses a database that has to be migrated, where that is not for the server to do.
+/// Refuses a database that needs migrations, if the server may not run them.
 async fn check_schema(store: &Store) -> Result<(), StartError> {
     let SchemaSteps { applied, all } = store.schema_steps().await?;
     if applied < all { Err(StartError::Schema { applied, all }) } else { Ok(()) }
 }
 
-/// Refuses plans that contradict what was sold, and subscriptions to what nothing is known of.
+/// Refuses plans that contradict what was sold, and subscriptions to unknown plans.
 async fn check_plans(
     config: &Config,
     store: &Store,
@@ -190,8 +189,9 @@ async fn check_plans(
     if problems.is_empty() { Ok(()) } else { Err(StartError::Configuration(problems)) }
 }
 
-/// Starts the writer, which outlives every tracked task: it is waited for last. Where it waits for its
-/// database as a file, it has a thread to itself. What is returned fails if the writer ends by a panic.
+/// Starts the writer. It outlives every tracked task, so the stop waits for it last. If it blocks
+/// its thread (with an embedded database), it gets a thread of its own. The returned receiver fails
+/// if the writer panics.
 fn spawn_writer(writer: metering::MeterWriter) -> Result<oneshot::Receiver<()>, StartError> {
     let (end, ended) = oneshot::channel();
     if writer.blocks_its_thread() {
@@ -199,7 +199,7 @@ fn spawn_writer(writer: metering::MeterWriter) -> Result<oneshot::Receiver<()>, 
         let runtime = runtime.map_err(StartError::Thread)?;
         let body = move || {
             runtime.block_on(writer.run());
-            // Nobody waits if the start failed after this.
+            // If the start fails after this, nothing waits for the message.
             end.send(()).ok();
         };
         let thread = std::thread::Builder::new().name("metering".to_owned()).spawn(body);
@@ -213,7 +213,7 @@ fn spawn_writer(writer: metering::MeterWriter) -> Result<oneshot::Receiver<()>, 
     Ok(ended)
 }
 
-/// Where finished exports lie.
+/// The storage of finished exports.
 fn storage(config: &Config) -> Result<Storage, StartError> {
     let refused = |problem| StartError::Configuration(vec![problem]);
     let settings = config.storage.settings(&base_folder(config)).map_err(refused)?;
@@ -221,7 +221,7 @@ fn storage(config: &Config) -> Result<Storage, StartError> {
         .map_err(|error| refused(ConfigProblem::new("storage.url", error.to_string())))
 }
 
-/// The folder of uploads; made where a platform that takes them is offered.
+/// The folder of uploads, created if a configured platform accepts uploads.
 fn spool(
     config: &Config,
     catalog: &Catalog,
@@ -241,7 +241,7 @@ fn spool(
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the writer is waited for by what it sends at its end"
+    reason = "the stop waits for the message that the writer sends when it ends"
 )]
 fn spawn(writer: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(writer));
@@ -257,13 +257,13 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options
 }
 
-/// What mails are handed over with. A folder is told, since nobody gets mail from it.
+/// The sender of emails. A folder is logged as a warning, because emails in it reach nobody.
 fn mailer(config: &Config) -> Result<Mailer, StartError> {
     let refused = |problem| StartError::Configuration(vec![problem]);
     let settings = config.mail.settings(&base_folder(config)).map_err(refused)?;
     if let MailDestination::Folder(folder) = &settings.destination {
         let folder = folder.display();
-        tracing::warn!(%folder, "mails are written into a folder and sent to nobody; see mail.url");
+        tracing::warn!(%folder, "emails are written to a folder and not sent; see mail.url");
     }
     let unusable =
         |error: InvalidMailSettings| refused(ConfigProblem::new("mail", error.to_string()));
@@ -277,7 +277,8 @@ fn admin_token(config: &Config, random: &Random) -> SecretString {
     SecretString::from(hex::encode(random.bytes::<32>()))
 }
 
-/// Leaves the admin address and token beside an embedded database, for this machine's own staff commands.
+/// Writes the admin address and token beside an embedded database, for staff commands on this
+/// machine.
 pub(super) fn leave_admin_file(state: &NodeState, address: SocketAddr) -> Result<(), StartError> {
     let Some(path) = state.config.embedded_database().map(|path| admin_file(&path)) else {
         return Ok(());
@@ -295,7 +296,7 @@ pub(super) fn leave_admin_file(state: &NodeState, address: SocketAddr) -> Result
 
 pub(super) fn remove_admin_file(state: &NodeState) {
     if let Some(path) = state.config.embedded_database().map(|path| admin_file(&path)) {
-        // A file that stays behind is overwritten at the next start.
+        // A file that remains is overwritten at the next start.
         drop(std::fs::remove_file(path));
     }
 }

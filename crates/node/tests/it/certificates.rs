@@ -1,5 +1,6 @@
-//! A renewed certificate: shown to new connections once it can be used as a whole, while open connections go on.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "all of this is a test")]
+//! A renewed certificate: used for new connections once the pair is valid, while open connections
+//! continue.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "this file contains only tests")]
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::support::{Client, TestApp};
 
-/// An authority, of which clients think well.
+/// An authority that clients trust.
 struct Authority(rcgen::CertifiedIssuer<'static, rcgen::KeyPair>);
 
 /// A certificate and its key, as PEM.
@@ -33,7 +34,7 @@ impl Authority {
         Self(rcgen::CertifiedIssuer::self_signed(parameters, key).unwrap())
     }
 
-    /// A certificate for this name that is valid until the beginning of this year.
+    /// A certificate for this name, valid until the first day of the year `until`.
     fn issue(&self, name: &str, until: i32) -> Pair {
         let mut parameters = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
         parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
@@ -44,7 +45,7 @@ impl Authority {
         Pair { certificate: pem("CERTIFICATE", certificate.der()), key }
     }
 
-    /// Connects and shakes hands; fails where the certificate is not for this name.
+    /// Connects over TLS; fails if the certificate is not for this name.
     async fn connect(
         &self,
         address: SocketAddr,
@@ -76,7 +77,7 @@ impl Pair {
     }
 }
 
-/// The service with the pair in this folder. It looks at the files when a test says so.
+/// The service with the pair in this folder. It checks the files only when a test asks for it.
 async fn start(folder: &Path) -> TestApp {
     let overrides = format!(
         "[http.tls]\ncertificate_file = '{0}/own.pem'\nkey_file = '{0}/own.key.pem'\ncheck_every_s = 0",
@@ -93,7 +94,7 @@ async fn health(stream: &mut TlsStream<TcpStream>) {
     assert_eq!(&head, b"HTTP/1.1 200 OK");
 }
 
-/// The value of a gauge, as it is written.
+/// The value of a gauge, as text.
 async fn gauge(app: &TestApp, name: &str) -> String {
     let text = Client::new(app.running().admin_address()).get("/metrics").await.text();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
@@ -101,7 +102,7 @@ async fn gauge(app: &TestApp, name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_connections_are_shown_the_renewed_certificate_and_open_ones_go_on() {
+async fn new_connections_get_the_renewed_certificate_and_open_ones_continue() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new();
     authority.issue("old.example.com", 2030).put(folder.path());
@@ -123,9 +124,10 @@ async fn new_connections_are_shown_the_renewed_certificate_and_open_ones_go_on()
     app.end().await;
 }
 
-/// Half of a pair, nonsense, a certificate that has expired, no file: the last good pair stays, until a good one comes.
+/// Half of a pair, nonsense, an expired certificate, a missing file: the last valid pair stays
+/// until there is a valid new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_that_cannot_be_used_keep_the_last_good_pair_in_use() {
+async fn unusable_files_keep_the_last_valid_pair_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let authority = Authority::new();
@@ -151,7 +153,7 @@ async fn files_that_cannot_be_used_keep_the_last_good_pair_in_use() {
     }
     std::fs::remove_file(folder.join("own.key.pem")).unwrap();
     assert_eq!(running.reload_certificate().await, CertificateReload::Kept);
-    // A pipe, which nobody writes to, and a file without an end.
+    // A pipe that has no writer, and a file without an end.
     let pipe = folder.join("own.key.pem");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert_eq!(running.reload_certificate().await, CertificateReload::Kept);
@@ -170,7 +172,7 @@ async fn files_that_cannot_be_used_keep_the_last_good_pair_in_use() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_tls_there_is_nothing_to_renew() {
+async fn without_tls_there_is_no_certificate_to_reload() {
     let app = TestApp::on_sqlite("").await;
 
     assert_eq!(app.running().reload_certificate().await, CertificateReload::NoTls);

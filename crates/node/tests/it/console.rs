@@ -1,11 +1,12 @@
-//! The pages that mails lead to: a look changes nothing, a form of ours does, and each end of a link is told.
+//! The pages that emails link to: opening one changes nothing, submitting our form does, and every
+//! state of a link has its message.
 
 use crate::support::{Client, Reply, TestApp, on_both};
 
 const ADA: &str = "ada@example.com";
 const NEW: &str = "another long password";
 
-/// Sends a form as a browser does from one of our pages.
+/// Submits a form as a browser does from one of our pages.
 async fn submit(app: &TestApp, path: &str, fields: &[(&str, &str)]) -> Reply {
     post(&app.anonymous().with("sec-fetch-site", "same-origin"), path, fields).await
 }
@@ -26,16 +27,17 @@ async fn reset_page(app: &TestApp, token: &str) -> Reply {
     app.anonymous().get(&format!("/console/reset?token={token}")).await
 }
 
-/// A token that was mailed for a new password.
+/// The token of an emailed link for a new password.
 async fn reset_token(app: &TestApp) -> String {
-    // What registration mails goes first.
+    // The email of the registration is sent first.
     app.run_jobs().await;
     let asked = submit(app, "/console/reset/ask", &[("email", ADA)]).await;
     assert_eq!(asked.status, 202, "{}", asked.text());
     app.mailed_token(ADA).await
 }
 
-/// A page of ours: it says what, and nothing on it runs or is loaded from elsewhere.
+/// Asserts that a page of ours contains this text, runs no scripts and loads nothing from
+/// elsewhere.
 #[track_caller]
 fn assert_page(reply: &Reply, status: u16, says: &str) {
     let text = reply.text();
@@ -56,7 +58,7 @@ fn assert_page(reply: &Reply, status: u16, says: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_of_a_mail_confirms_the_address_when_its_button_is_pressed() {
+async fn the_emailed_page_confirms_the_address_when_its_button_is_pressed() {
     on_both(async |app| {
         let member = app.member(ADA).await;
         let token = app.mailed_token(ADA).await;
@@ -82,7 +84,7 @@ async fn the_page_of_a_mail_confirms_the_address_when_its_button_is_pressed() {
     .await;
 }
 
-/// Browsers on pages of others, and one that does not say where it is.
+/// Browsers on pages of other sites, and one that sends no origin.
 fn foreign(nobody: &Client) -> Vec<Client> {
     vec![
         nobody.clone(),
@@ -94,7 +96,7 @@ fn foreign(nobody: &Client) -> Vec<Client> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_counts_only_when_it_comes_from_a_page_of_ours() {
+async fn a_form_is_accepted_only_from_one_of_our_pages() {
     on_both(async |app| {
         app.member(ADA).await;
         let token = app.mailed_token(ADA).await;
@@ -120,7 +122,7 @@ async fn a_form_counts_only_when_it_comes_from_a_page_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_that_does_not_work_says_why_and_offers_a_new_one() {
+async fn an_unusable_link_says_why_and_offers_a_new_one() {
     on_both(async |app| {
         app.member(ADA).await;
         let late = app.mailed_token(ADA).await;
@@ -138,7 +140,7 @@ async fn a_link_that_does_not_work_says_why_and_offers_a_new_one() {
         assert_page(&asked, 202, "Check your email");
         let unknown = submit(&app, "/console/confirm/again", &[("email", "x@example.com")]).await;
 
-        assert_eq!(asked.body, unknown.body, "it tells nobody who is a customer");
+        assert_eq!(asked.body, unknown.body, "the page must not reveal who is a customer");
         let fresh = app.mailed_token(ADA).await;
         assert_page(&confirm_page(&app, &fresh).await, 200, ADA);
         app
@@ -147,7 +149,7 @@ async fn a_link_that_does_not_work_says_why_and_offers_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_stands_in_an_address_never_becomes_part_of_a_page() {
+async fn text_from_an_address_is_never_part_of_a_page() {
     let app = TestApp::on_sqlite("").await;
     let evil = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
 
@@ -165,7 +167,7 @@ async fn what_stands_in_an_address_never_becomes_part_of_a_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_of_a_mail_sets_a_password() {
+async fn the_emailed_page_sets_a_password() {
     on_both(async |app| {
         let member = app.member(ADA).await;
         let browser = app.signed_in(&member).await;
@@ -190,7 +192,7 @@ async fn the_page_of_a_mail_sets_a_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_asks_too_often_is_told_to_wait() {
+async fn too_many_requests_for_emails_are_told_to_wait() {
     let settings =
         "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n[rate_limits]\nmails_per_network_per_hour = 3";
     let app = TestApp::on_sqlite(settings).await;
@@ -210,7 +212,7 @@ async fn who_asks_too_often_is_told_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_back_from_the_processor_is_told_what_happened() {
+async fn a_customer_that_returns_from_the_processor_sees_what_happened() {
     let app = TestApp::on_sqlite("").await;
     let evil = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
     let page = async |rest: &str| app.anonymous().get(&format!("/console/billing{rest}")).await;
@@ -228,7 +230,7 @@ async fn who_comes_back_from_the_processor_is_told_what_happened() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_style_of_the_pages_is_served() {
+async fn the_stylesheet_of_the_pages_is_served() {
     let app = TestApp::on_sqlite("").await;
 
     let style = app.anonymous().get("/console/style.css").await;

@@ -1,10 +1,10 @@
-//! Jobs: woken by a signal, tried again after failures, taken over from the dead, never lost.
+//! Jobs: started by a signal, retried after failures, taken over from dead nodes, never lost.
 #![expect(
     clippy::shadow_unrelated,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 use domain::id::{JobId, NodeId};
@@ -21,13 +21,13 @@ async fn counts(app: &TestApp) -> JobCounts {
     jobs::count(app.store()).await.unwrap()
 }
 
-/// How long the next job that waits will still wait, in seconds.
+/// The seconds until the next waiting job is due.
 async fn wait_s(app: &TestApp) -> i64 {
     let due: Timestamp = jobs::next_due(app.store()).await.unwrap().unwrap();
     due.micros_since(app.clock.now()) / 1_000_000
 }
 
-/// Claims the only job as a node that then dies.
+/// Claims the only job for a node that then dies.
 async fn claim_and_die(app: &TestApp, node: NodeId) {
     let now = app.clock.now();
     let claimant = JobClaimant { node, now, leased_until: now.plus_seconds(120) };
@@ -35,7 +35,7 @@ async fn claim_and_die(app: &TestApp, node: NodeId) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mail_that_is_refused_for_now_comes_later_and_is_not_lost() {
+async fn a_temporarily_refused_email_is_sent_later_and_not_lost() {
     on_both(async |app| {
         app.member(ADA).await;
         app.refuse_mails(3, 451).await;
@@ -43,7 +43,7 @@ async fn a_mail_that_is_refused_for_now_comes_later_and_is_not_lost() {
         let mut waits = Vec::new();
         for _ in 0..3 {
             assert_eq!(app.run_jobs().await, 1);
-            assert_eq!(app.run_jobs().await, 0, "not before its time");
+            assert_eq!(app.run_jobs().await, 0, "the job must not run before it is due");
             waits.push(wait_s(&app).await);
             app.advance_seconds(waits.last().unwrap() + 1);
         }
@@ -63,7 +63,7 @@ async fn a_mail_that_is_refused_for_now_comes_later_and_is_not_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mails_wait_for_a_mail_server_that_is_away_also_over_a_restart() {
+async fn emails_wait_for_an_unavailable_mail_server_even_across_a_restart() {
     for database in store::testing::stores().await {
         let mut app = TestApp::start(database, "[mail]\nurl = \"smtp://127.0.0.1:1\"").await;
         app.member(ADA).await;
@@ -81,7 +81,7 @@ async fn mails_wait_for_a_mail_server_that_is_away_also_over_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mail_that_is_refused_for_good_is_set_aside_until_somebody_looks() {
+async fn a_permanently_refused_email_is_set_aside_for_the_operator() {
     on_both(async |app| {
         app.member(ADA).await;
         app.refuse_mails(1, 550).await;
@@ -108,7 +108,7 @@ async fn a_job_that_keeps_failing_is_given_up_after_three_days() {
     let mut attempts = 0;
     while counts(&app).await.given_up == 0 {
         attempts += app.run_jobs().await;
-        assert!(attempts < 200, "it is tried for ever");
+        assert!(attempts < 200, "the job must not be retried forever");
         app.advance_seconds(3_600 + 720);
     }
 
@@ -119,9 +119,10 @@ async fn a_job_that_keeps_failing_is_given_up_after_three_days() {
     app.end().await;
 }
 
-/// The node that was about to send the mail is killed: another one sends it when the lease is over.
+/// The node that was about to send the email is killed; another one sends it after the lease has
+/// expired.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mail_of_a_node_that_died_is_sent_after_its_lease() {
+async fn the_email_of_a_dead_node_is_sent_after_its_lease() {
     on_both(async |app| {
         app.member(ADA).await;
         claim_and_die(&app, NodeId::new(app.clock.now(), [5; 10])).await;
@@ -138,7 +139,7 @@ async fn a_mail_of_a_node_that_died_is_sent_after_its_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_starts_again_takes_up_what_it_left() {
+async fn a_restarted_node_resumes_its_jobs() {
     let node = NodeId::new(Timestamp::from_unix_micros(1), [6; 10]);
     for database in store::testing::stores().await {
         let app = TestApp::start(database, &format!("[metering]\nnode = \"{node}\"")).await;
@@ -153,9 +154,9 @@ async fn a_node_that_starts_again_takes_up_what_it_left() {
     }
 }
 
-/// The timer would come in an hour: it is the signal that wakes the workers.
+/// The timer would fire only in an hour, so the signal must wake the workers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_send_a_mail_as_soon_as_it_is_asked_for() {
+async fn workers_send_an_email_as_soon_as_it_is_requested() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[jobs]\nworkers = 2\npoll_ms = 3600000").await;
         app.member(ADA).await;
@@ -168,9 +169,9 @@ async fn workers_send_a_mail_as_soon_as_it_is_asked_for() {
     }
 }
 
-/// Nobody gives a signal: it is the timer that finds the job.
+/// Without a signal the timer finds the job.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_find_a_job_that_nobody_told_of() {
+async fn workers_find_a_job_without_a_signal() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[jobs]\nworkers = 1\npoll_ms = 100").await;
         app.refuse_mails(1, 451).await;
@@ -185,14 +186,14 @@ async fn workers_find_a_job_that_nobody_told_of() {
 }
 
 impl TestApp {
-    /// Whether the only job has not been tried yet.
+    /// Whether the only job has not been attempted yet.
     async fn store_waits(&self) -> bool {
         let due = jobs::next_due(self.store()).await.unwrap().unwrap();
         due <= self.clock.now() || due >= self.clock.now().plus_seconds(60)
     }
 }
 
-/// Waits until so many mails have come, without running a job.
+/// Waits until `wanted` emails have arrived, without running a job.
 async fn arrived(app: &TestApp, wanted: usize) {
     let control = Client::new(app.world.address());
     for _ in 0..20_000 {
@@ -201,12 +202,12 @@ async fn arrived(app: &TestApp, wanted: usize) {
             return;
         }
     }
-    panic!("the mails do not come");
+    panic!("the emails did not arrive");
 }
 
-/// A row of another version must not stop the runner, and a node that can read it may come.
+/// A job of another version must not stop the runner, and a node that can read it may start later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_cannot_be_read_is_kept_and_others_go_on() {
+async fn an_unreadable_job_is_kept_and_others_run() {
     on_both(async |app| {
         let job = |number, kind, payload: &str| NewJob {
             id: JobId::new(app.clock.now(), [number; 10]),
@@ -222,7 +223,7 @@ async fn a_job_that_cannot_be_read_is_kept_and_others_go_on() {
         for job in &unreadable {
             jobs::enqueue(app.store(), job).await.unwrap();
         }
-        // As the version before wrote it, and with a member that a newer one adds.
+        // As the previous version wrote it, and with a member that a newer one adds.
         for (number, payload) in [
             (4, r#"{"letter":"password_reset","email":"ada@example.com"}"#),
             (5, r#"{"letter":"password_reset","email":"ada@example.com","language":"en"}"#),

@@ -1,4 +1,4 @@
-//! The service, tested through its real sockets, over simulated platforms, on both databases.
+//! Tests of the service through real sockets, with simulated platforms, on both databases.
 
 mod access;
 mod api;

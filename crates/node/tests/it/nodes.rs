@@ -1,10 +1,11 @@
-//! Three nodes on one PostgreSQL: they agree on keys, accounts and credits, and any of them may die.
+//! Three nodes on one PostgreSQL: they agree on keys, accounts and credits, and any of them may
+//! die.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::large_futures,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 use std::sync::Arc;
@@ -22,10 +23,10 @@ use crate::support::nodes::{
 use crate::support::platform::{RawPlatform, Script, Seen, answer};
 use crate::support::stage::{CREDITS, auth};
 
-/// Tests of many calls are not about the rate of one key.
+/// For tests of many calls, which must not reach the rate limit of one key.
 const FAST: &str = "[rate_limits]\nper_key_per_second = 1000000\nper_key_burst = 1000000";
 
-/// An id for a node that comes back with it.
+/// An id for a node that is restarted with it.
 const NODE: &str = "node_019ab3c4d5e67f8091a2b3c4d5e6f708";
 
 fn ok(_: &Seen, _: usize) -> Script {
@@ -33,7 +34,7 @@ fn ok(_: &Seen, _: usize) -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_node_knows_the_same_keys_accounts_and_credits() {
+async fn all_nodes_share_keys_accounts_and_credits() {
     on_three_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
         let body = json!({"name": "made on the second", "scope": "full"});
@@ -64,9 +65,10 @@ async fn every_node_knows_the_same_keys_accounts_and_credits() {
     .await;
 }
 
-/// A thousand calls at once, on three nodes, on a balance of one: one of them reaches the platform.
+/// A thousand concurrent calls on three nodes, on a balance of one: one of them reaches the
+/// platform.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_credit_pays_for_one_call_on_all_nodes_together() {
+async fn one_credit_pays_for_one_call_across_all_nodes() {
     on_three_nodes(FAST, ok, async |nodes| {
         let poor = nodes.stage.app.customer(1).await;
         let clients = nodes.clients(&poor.key);
@@ -95,16 +97,16 @@ async fn one_credit_pays_for_one_call_on_all_nodes_together() {
     .await;
 }
 
-/// What callers saw who called all nodes while their key died.
+/// What callers of all nodes saw while their key was revoked.
 struct Seeing {
     accepted: usize,
-    /// Calls that began after the answer that the key is dead, and were accepted all the same.
+    /// Calls accepted although they began after the response to the revocation.
     accepted_too_late: usize,
     refused_after: usize,
 }
 
-/// Calls every node without a pause with the stage's key while `end` ends that key. Every caller calls on after
-/// the answer of `end`, which comes before those calls by what it writes and they read.
+/// Calls every node continuously with the stage's key while `end` revokes the key. Each caller
+/// continues after the response to `end`; an atomic flag orders those calls after it.
 async fn calls_around(nodes: &Nodes, end: impl AsyncFnOnce()) -> Seeing {
     const CALLERS: usize = 4;
     const AFTER: usize = 25;
@@ -132,7 +134,7 @@ async fn calls_around(nodes: &Nodes, end: impl AsyncFnOnce()) -> Seeing {
         }
     }
     while counts.iter().any(|count| count.load(Ordering::SeqCst) < 20) {
-        assert!(!callers.is_empty(), "no caller is left");
+        assert!(!callers.is_empty(), "at least one caller must be left");
         tokio::task::yield_now().await;
     }
     end().await;
@@ -148,12 +150,12 @@ async fn calls_around(nodes: &Nodes, end: impl AsyncFnOnce()) -> Seeing {
 fn assert_dead_everywhere(nodes: &Nodes, seeing: &Seeing) {
     assert_eq!(seeing.accepted_too_late, 0, "of {} accepted calls", seeing.accepted);
     assert_eq!(seeing.refused_after, 3 * 4 * 25);
-    // Whoever was refused cost nothing and reached nobody.
+    // Refused calls cost nothing and reached no platform.
     assert_eq!(nodes.stage.platform.calls().len(), seeing.accepted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotated_key_is_dead_on_every_node_once_the_rotation_is_answered() {
+async fn a_rotated_key_is_refused_on_every_node_after_the_response() {
     on_hearing_and_deaf_nodes(FAST, ok, async |mut nodes| {
         nodes.stage.grant(1_000_000).await;
         let mut fresh = String::new();
@@ -178,7 +180,7 @@ async fn a_rotated_key_is_dead_on_every_node_once_the_rotation_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_key_is_dead_on_every_node_once_the_deletion_is_answered() {
+async fn a_deleted_key_is_refused_on_every_node_after_the_response() {
     on_hearing_and_deaf_nodes(FAST, ok, async |nodes| {
         nodes.stage.grant(1_000_000).await;
         let body = json!({"name": "other", "scope": "full"});
@@ -200,7 +202,7 @@ async fn a_deleted_key_is_dead_on_every_node_once_the_deletion_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotated_key_with_a_grace_ends_on_every_node_at_the_same_moment() {
+async fn the_grace_of_a_rotated_key_ends_on_every_node_at_the_same_time() {
     on_three_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
         let statuses = async || {
@@ -225,9 +227,9 @@ async fn a_rotated_key_with_a_grace_ends_on_every_node_at_the_same_moment() {
     .await;
 }
 
-/// Every node has the account in memory when it is deleted on one of them.
+/// Every node has the account cached when it is deleted on one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_account_is_gone_on_every_node_with_the_next_call() {
+async fn a_deleted_account_is_gone_on_every_node_for_the_next_call() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
         for client in &clients {
@@ -248,9 +250,9 @@ async fn a_deleted_account_is_gone_on_every_node_with_the_next_call() {
     .await;
 }
 
-/// Every node has the old credentials in memory when they are changed on one of them, again and again.
+/// Every node has the old credentials cached when they are changed on one of them, repeatedly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changed_credentials_are_used_by_every_node_with_the_next_call() {
+async fn changed_credentials_are_used_by_every_node_for_the_next_call() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let clients = nodes.own_clients();
         for round in 0..6 {
@@ -278,9 +280,10 @@ async fn changed_credentials_are_used_by_every_node_with_the_next_call() {
     .await;
 }
 
-/// The same write sent sixty times to three nodes with one Idempotency-Key is sent and charged once.
+/// The same write sent sixty times to three nodes with one `Idempotency-Key` is sent and charged
+/// once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_idempotency_key_is_one_write_on_all_nodes_together() {
+async fn one_idempotency_key_is_one_write_across_all_nodes() {
     let body = r#"{"id":"made once"}"#;
     let script = move |_: &Seen, _| Script::json(201, body);
     on_three_nodes("", script, async |nodes| {
@@ -313,9 +316,10 @@ async fn one_idempotency_key_is_one_write_on_all_nodes_together() {
     .await;
 }
 
-/// The same request to one of the service's own routes, sent thirty times to three nodes with one Idempotency-Key.
+/// The same request to one of the service's own routes, sent thirty times to three nodes with one
+/// `Idempotency-Key`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_idempotency_key_makes_one_key_on_all_nodes_together() {
+async fn one_idempotency_key_creates_one_key_across_all_nodes() {
     on_three_nodes("", ok, async |nodes| {
         let keyed = |client: &Client| client.with("idempotency-key", "key-1");
         let clients: Vec<_> = nodes.own_clients().iter().map(keyed).collect();
@@ -342,7 +346,7 @@ async fn one_idempotency_key_makes_one_key_on_all_nodes_together() {
     .await;
 }
 
-/// Writes wait at the platform for a permit; reads are answered.
+/// Writes wait at the platform for a permit; reads get a response immediately.
 fn gated(gate: &Arc<Semaphore>) -> impl Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static {
     let script = Script::Gated(Arc::clone(gate), vec![answer(200, "", "{}")]);
     move |request, _| if request.method() == "POST" { script.clone() } else { ok(request, 0) }
@@ -362,7 +366,7 @@ async fn begin_write(
     call
 }
 
-/// The outcomes of the call log, as the first node shows it.
+/// The outcomes in the call log of the first node.
 async fn outcomes(nodes: &Nodes) -> Vec<(String, i64)> {
     let log = nodes.stage.client.get("/v1/billing/usage/recent").await.json();
     let end = |call: &serde_json::Value| {
@@ -379,9 +383,10 @@ async fn held_and_balance(client: &Client) -> (i64, i64) {
     (billing["held"].as_i64().unwrap(), billing["balance"].as_i64().unwrap())
 }
 
-/// A node dies with a write at the platform. Its hold stands until it expires, then any other node gives it back.
+/// A node dies with a write at the platform. Its hold remains until it expires, then any other node
+/// refunds it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_node_held_is_given_back_by_the_others_when_it_expires() {
+async fn the_holds_of_a_killed_node_are_refunded_by_others_when_they_expire() {
     let gate = Arc::new(Semaphore::new(0));
     on_three_nodes("", gated(&gate), async |mut nodes| {
         let clients = nodes.own_clients();
@@ -412,9 +417,10 @@ async fn what_a_killed_node_held_is_given_back_by_the_others_when_it_expires() {
     .await;
 }
 
-/// A node is so late with the end of a call that another node has given the call back: the late end changes nothing.
+/// A node settles a call only after another node has refunded its expired hold: the late settlement
+/// changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_that_comes_after_the_hold_expired_changes_nothing() {
+async fn a_settlement_after_the_hold_expired_changes_nothing() {
     let gate = Arc::new(Semaphore::new(0));
     on_three_nodes("", gated(&gate), async |nodes| {
         let clients = nodes.own_clients();
@@ -424,7 +430,7 @@ async fn an_end_that_comes_after_the_hold_expired_changes_nothing() {
         metering::sweep(nodes.stage.app.store(), now).await.unwrap();
         assert_eq!(held_and_balance(&clients[0]).await, (0, CREDITS));
 
-        // The answer of a call with an Idempotency-Key comes after its end was written.
+        // The response to a call with an `Idempotency-Key` follows the commit of its end.
         gate.add_permits(1);
         let late = call.join_next().await.unwrap().unwrap().unwrap();
 
@@ -436,9 +442,10 @@ async fn an_end_that_comes_after_the_hold_expired_changes_nothing() {
     .await;
 }
 
-/// A node that keeps its id gives back at its start what its killed predecessor held, and nothing of the others.
+/// A node that keeps its id refunds at its start the holds of its killed predecessor, and none of
+/// the others'.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_comes_back_gives_back_its_own_calls_only() {
+async fn a_restarted_node_refunds_only_its_own_calls() {
     let gate = Arc::new(Semaphore::new(0));
     on_three_nodes("", gated(&gate), async |mut nodes| {
         nodes.start_with_id(NODE, 73).await;
@@ -470,18 +477,18 @@ async fn a_node_that_comes_back_gives_back_its_own_calls_only() {
     .await;
 }
 
-/// Waits until a node shows this state of the first platform.
+/// Waits until a node shows this state for the first platform.
 async fn platform_becomes(client: &Client, state: &str) {
     for _ in 0..10_000 {
         if client.get("/v1/platforms").await.json()["platforms"][0]["state"] == state {
             return;
         }
     }
-    panic!("the platform does not become {state}");
+    panic!("the platform did not become {state}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_that_refuses_everybody_is_known_to_all_nodes_and_so_is_its_recovery() {
+async fn all_nodes_know_when_a_platform_refuses_everyone_and_when_it_recovers() {
     let is_refusing = Arc::new(AtomicBool::new(false));
     let refuses = Arc::clone(&is_refusing);
     let raw = RawPlatform::deciding(move |request, _| {
@@ -505,7 +512,7 @@ async fn a_platform_that_refuses_everybody_is_known_to_all_nodes_and_so_is_its_r
         nodes.stage.app.advance_seconds(1);
         is_refusing.store(true, Ordering::SeqCst);
 
-        // Each account is refused at another node: none of them sees three refusals itself.
+        // Each account is refused on a different node, so none of them sees three refusals itself.
         for client in &at_nodes {
             let reply = read(&nodes.stage, client).await;
             assert_eq!((reply.status, reply.receipt()), (401, (0, CREDITS)));

@@ -1,7 +1,7 @@
-//! Every request is one line of the log, which has its id and never a secret.
+//! Every request has one log line, which has its id and never a secret.
 #![expect(
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Map, Value, json};
@@ -12,27 +12,27 @@ use crate::support::raw::RawConnection;
 use crate::support::stage::{CANARY, on_stage};
 use crate::support::{Client, Reply, TestApp, on_both};
 
-/// The only line of a request.
+/// The line of a request, which must be the only one.
 fn line_of(id: &str) -> Map<String, Value> {
     let lines = lines_of(id);
     assert_eq!(lines.len(), 1, "{id}: {lines:?}");
     lines.into_iter().next().unwrap()
 }
 
-/// Fields of a line as JSON; those that it does not have are null.
+/// Fields of a line as JSON; missing ones are null.
 fn fields(line: &Map<String, Value>, names: &[&str]) -> Value {
     names.iter().map(|name| line.get(*name).cloned().unwrap_or_default()).collect()
 }
 
 const ENDED: &str = "request ended";
 
-/// The ids of requests are told apart by database, so that a line of the other one is never taken for its own.
+/// Request ids have a prefix for each database, so that the tests' lines cannot be confused.
 fn prefix(app: &TestApp) -> &'static str {
     if app.database_url().starts_with("sqlite") { "lite" } else { "post" }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_to_the_control_plane_is_one_line() {
+async fn every_request_to_the_control_plane_has_one_line() {
     catch();
     on_both(async |app| {
         let customer = app.customer(10).await;
@@ -107,7 +107,7 @@ async fn every_request_to_the_control_plane_is_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_and_a_registration_name_their_customer_and_no_secret() {
+async fn the_lines_of_logins_and_registrations_have_the_customer_and_no_secret() {
     catch();
     let app = TestApp::on_sqlite("").await;
     let form = json!({"email": "ada@example.com", "password": "correct horse battery"});
@@ -152,9 +152,9 @@ async fn a_login_and_a_registration_name_their_customer_and_no_secret() {
     app.end().await;
 }
 
-/// Probes come every few seconds, and their lines would be most of the log.
+/// Probes arrive every few seconds, and their lines would fill the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn probes_are_lines_at_debug_level_and_staff_work_at_info() {
+async fn probes_are_logged_at_debug_level_and_staff_commands_at_info() {
     catch();
     let app = TestApp::on_sqlite("").await;
     let staff = app.admin().bearer("wrong");
@@ -185,7 +185,7 @@ async fn call(id: &str, client: &Client, method: &str, path: &str) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_native_call_is_one_line_whether_it_is_held_refused_or_repeated() {
+async fn every_native_call_has_one_line_whether_held_refused_or_replayed() {
     catch();
     let script = |_: &Seen, _: usize| Script::Answer(answer(200, "", "{}"));
     on_stage("platform_alpha", "[http]\nunlisted_routes = \"refuse\"", script, async |stage| {
@@ -231,7 +231,7 @@ async fn every_native_call_is_one_line_whether_it_is_held_refused_or_repeated() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_fails_at_the_platform_has_our_code_in_its_line() {
+async fn the_line_of_a_call_that_fails_at_the_platform_has_our_code() {
     catch();
     let script = |_: &Seen, _: usize| Script::Answer(b"nonsense".to_vec());
     on_stage("platform_alpha", "", script, async |stage| {
@@ -249,7 +249,7 @@ async fn a_call_that_fails_at_the_platform_has_our_code_in_its_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_head_that_is_refused_is_a_line() {
+async fn a_refused_head_has_a_line() {
     catch();
     let app = TestApp::on_sqlite("").await;
     let mut raw = RawConnection::open(app.running().address()).await;
@@ -265,9 +265,9 @@ async fn a_head_that_is_refused_is_a_line() {
     app.end().await;
 }
 
-/// The caller behind a proxy that is believed, not the proxy.
+/// The client behind a trusted proxy, not the proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_address_in_a_line_is_that_of_the_caller_behind_the_proxy() {
+async fn the_address_in_a_line_is_that_of_the_client_behind_the_proxy() {
     catch();
     let app = TestApp::on_sqlite("[http]\ntrusted_proxies = [\"127.0.0.1\"]").await;
     let caller = app.anonymous().with("x-forwarded-for", "203.0.113.7");

@@ -1,13 +1,13 @@
-"""Sequences of events with the model's answers, one JSON line each, for a service that is driven side by side.
+"""Sequences of events with the model's responses, as JSON lines, to compare with a service that runs the same events.
 
     python3 side.py random SEED COUNT     random sequences
-    python3 side.py attacks SEED COUNT    a year each of somebody who wants cheap credits
-    python3 side.py play                  the events of a sequence that is read: {"retries": [...], "events": [...]}
+    python3 side.py attacks SEED COUNT    a year each of an attacker that wants cheap credits
+    python3 side.py play                  the events of a sequence read from stdin: {"retries": [...], "events": [...]}
 
-A line with `name` begins a sequence; each line after it is an event with its `answer` and the state after it (`expect`),
-as in vectors.json. The same seed gives the same lines.
+A line with `name` begins a sequence; each line after it is an event with the response (`answer`) and the state after it
+(`expect`), as in vectors.json. The same seed generates the same lines.
 
-Not every sequence of the model's can be played by a service and a processor: `playable` says which cannot, and why.
+Not every sequence of the model can be run on a service and a processor: `playable` says which cannot, and why.
 """
 import copy
 import json
@@ -18,28 +18,28 @@ import explore
 from explore import BEST, CATALOGUE, LONG_TRIES, T0, World, cost, hold, some_event, usable, view
 from model import DAY
 
-# While payments are not heard of, what a customer does would make the service ask for itself.
+# While events are held back, a customer's other actions would make the service read the payments itself.
 WHILE_DEAF = ("wait", "card", "refund", "dispute", "undo", "deliver")
 CLOCK = (0, 1, 30, 3600)
 
 
 def playable(event, w):
-    """Whether a service and a processor can play this event now."""
+    """Whether a service and a processor can run this event now."""
     do = event["do"]
     if w.deaf and do not in WHILE_DEAF:
         return False
     if do == "hold_events":
         return bool(w.invoices)                                 # the processor knows the customer
     if do == "switch_slot":
-        return event["source"] != event["target"]               # refused as a wrong field
-    if do == "auto_topup":                                      # one charge has no tax, and the day's sum is kept
+        return event["source"] != event["target"]               # a wrong field for the service
+    if do == "auto_topup":                                      # such a charge has no tax, and counts toward the daily cap
         today = [i for i in w.invoices if i["reason"] == "pack" and i["at"] // DAY == event["t"] // DAY]
         return w.card_ok and not w.tax and not today and any(i["charged"] for i in w.invoices)
-    if do == "dispute":                                         # a charge is disputed once
+    if do == "dispute":                                         # a charge can be disputed once
         return not any(k.startswith("d") and r["invoice"] == event["id"] for k, r in w.reversals.items())
     if do == "undo":
         return event["ref"] in w.reversals and w.reversals[event["ref"]]["stands"]
-    if do == "pay_open":                                        # a new card pays all that is open
+    if do == "pay_open":                                        # a new card pays all open invoices
         return sum(i["status"] == "open" for i in w.invoices) < 2 and any(i["id"] == event["id"] for i in w.invoices)
     if do == "refund":
         return any(i["id"] == event["id"] and i["charged"] for i in w.invoices)
@@ -47,7 +47,7 @@ def playable(event, w):
 
 
 def with_top_ups(r, event):
-    """Automatic top-up is on for a while in which nothing else happens: the service looks more often than the model."""
+    """Turns automatic top-up on for some calls only: the service checks the balance more often than the model."""
     if event["do"] != "auto_topup":
         return [event]
     spends = [dict(t=event["t"] + n, do="spend", n=r.choice([1, 500, 5000, 12000])) for n in range(r.randrange(3))]
@@ -60,7 +60,7 @@ class Side(World):
 
 
 class Sequence:
-    """A sequence that grows by one event at a time."""
+    """A sequence, built one event at a time."""
     def __init__(self, name, retries):
         self.world, self.known = Side({**CATALOGUE, "retries": tuple(retries)}), {}
         self.lines = [{"name": name, "retries": list(retries)}]
@@ -81,7 +81,7 @@ def randomly(seed, number):
     one, t = Sequence(f"random {seed} {number}", r.choice([CATALOGUE, LONG_TRIES])["retries"]), T0 + r.randrange(60 * DAY)
     for _ in range(r.randrange(4, 22)):
         t += r.choice([*CLOCK, r.randrange(DAY), r.randrange(10 * DAY), r.randrange(40 * DAY)])
-        one.world.advance(max(t, one.world.now))                # so that what is asked fits what is there by then
+        one.world.advance(max(t, one.world.now))                # so that the event fits the state at its time
         t = one.world.now
         event = some_event(r, one.world, t)
         unpaid = [i["id"] for i in one.world.invoices if i["status"] == "open"]
@@ -98,7 +98,7 @@ def randomly(seed, number):
     return one
 
 
-# -- somebody who wants cheap credits ----------------------------------------------------------------------------------
+# -- an attacker that wants cheap credits ------------------------------------------------------------------------------
 HOLES = [World, explore.DowngradesAtOnce, explore.OwnPaymentOnly, explore.CreditsUnpaidTime, explore.MoneyReturnsTwice]
 
 
@@ -107,7 +107,7 @@ def gain(w):
 
 
 def attack(seed, number):
-    """A year of what would pay best if one of the rules were missing. Another number takes another way."""
+    """A year of the events that would pay off most if a rule were missing. The number selects the rule."""
     r, hole = random.Random(f"{seed} {number}"), HOLES[number % len(HOLES)]
     retries = r.choice([CATALOGUE, LONG_TRIES])["retries"]
     bank, beam = number % 2 == 1, [(hole({**CATALOGUE, "retries": tuple(retries)}), ())]
@@ -133,7 +133,7 @@ def attack(seed, number):
 
 
 def known_here(event, w):
-    """The other rules may have made other invoices."""
+    """Whether the event's invoice exists here: without a rule there may be other invoices."""
     return event.get("id") is None or any(
         i["id"] == event["id"] and i["status"] == "paid" and i["charged"] > i["reversed"] for i in w.invoices)
 

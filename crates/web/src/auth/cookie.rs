@@ -1,7 +1,7 @@
-//! The cookie that carries a session, and over what it may travel.
+//! The session cookie, and the connections that may carry it.
 //!
-//! Over https its name begins with `__Host-`, so that no other host and no plain connection can set it.
-//! Plain HTTP is for one machine only: the public address is on loopback, and so is the caller.
+//! Over https its name begins with `__Host-`, so that no other host and no plain connection can set
+//! it. Plain HTTP is for one machine only: the public address and the caller are both on loopback.
 
 use domain::token::SecretToken;
 use http::{HeaderValue, Uri};
@@ -49,12 +49,12 @@ impl CookiePolicy {
         if allowed { Ok(()) } else { Err(ApiError::HttpsRequired) }
     }
 
-    /// `Set-Cookie` that hands a token to the browser for so many seconds.
+    /// `Set-Cookie` that gives the browser a token for `age_max_s` seconds.
     pub fn hand_over(self, token: &SecretToken, age_max_s: i64) -> HeaderValue {
         self.written(token.expose(), age_max_s)
     }
 
-    /// `Set-Cookie` that takes it away.
+    /// `Set-Cookie` that removes the cookie.
     pub fn take_away(self) -> HeaderValue {
         self.written("", 0)
     }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_address_decides_how_sessions_travel() {
+    fn the_public_address_decides_the_cookie_policy() {
         for (url, transport) in [
             ("https://api.example.com", CookiePolicy::Https),
             ("https://127.0.0.1:8443", CookiePolicy::Https),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_carries_sessions_on_this_machine_only() {
+    fn plain_http_carries_sessions_on_loopback_only() {
         for (transport, ip, https, allowed) in [
             (CookiePolicy::Https, "203.0.113.5", true, true),
             (CookiePolicy::Https, "203.0.113.5", false, false),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_for_one_host_and_no_script() {
+    fn a_session_cookie_is_host_only_and_hidden_from_scripts() {
         let token = SecretToken::new([3; 32]);
         let text = token.expose();
 

@@ -1,8 +1,9 @@
-//! Whose page sent a request: what a browser adds by itself (a session's cookie) counts for changes only when
-//! the request comes from a page of this service.
+//! CSRF protection: the session cookie, which browsers add by themselves, authorizes a change only
+//! when the request comes from a page of this service.
 //!
-//! Browsers say where a request comes from in `Sec-Fetch-Site`, which no page can forge; older ones in `Origin`
-//! or `Referer`. A request that says nothing is refused. Reads change nothing and are not looked at.
+//! Browsers say where a request comes from in `Sec-Fetch-Site`, which no page can forge; older ones
+//! in `Origin` or `Referer`. A change with none of these headers is refused. Reads change nothing
+//! and are not checked.
 
 use http::header::{HOST, ORIGIN, REFERER};
 use http::uri::Authority;
@@ -13,10 +14,10 @@ use crate::error::ApiError;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The pages that are ours.
+/// The origins that count as this service's own.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnPages<'a> {
-    /// How customers reach the service.
+    /// The address at which customers reach the service.
     pub public_base_url: &'a str,
     /// Hosts that requests may be addressed to.
     pub allowed_hosts: &'a [String],
@@ -28,8 +29,8 @@ pub fn is_change(method: &Method) -> bool {
 }
 
 impl OwnPages<'_> {
-    /// Refuses a request that a browser may have been made to send by somebody else's page: for changes by
-    /// a session.
+    /// For changes with a session: refuses a request that another site's page may have made a
+    /// browser send.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         match self.says_foreign(headers) {
             Some(false) => Ok(()),
@@ -37,8 +38,8 @@ impl OwnPages<'_> {
         }
     }
 
-    /// Refuses a request that says itself that it comes from somebody else's page: for logins, which need no
-    /// session and are made by programs as well.
+    /// For logins, which need no session and also come from programs: refuses a request whose
+    /// headers say that it comes from another site's page.
     pub fn check_if_said(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         match self.says_foreign(headers) {
             Some(true) => Err(ApiError::CrossSite),
@@ -46,7 +47,7 @@ impl OwnPages<'_> {
         }
     }
 
-    /// Whether the request comes from somebody else's page, as far as it says so.
+    /// Whether the request comes from another site's page; `None` if its headers do not say.
     fn says_foreign(&self, headers: &HeaderMap) -> Option<bool> {
         let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
         if let Some(site) = sites.next() {
@@ -61,8 +62,8 @@ impl OwnPages<'_> {
         Some(!ours)
     }
 
-    /// Whether an address is a page of ours: the public address, or, where that is on loopback, the very host
-    /// that the request is addressed to, if that is this machine or an allowed host.
+    /// Whether an address is a page of ours: the public address or, if that is on loopback, the
+    /// host that the request is addressed to, provided it is this machine or an allowed host.
     fn is_ours(&self, page: &HeaderValue, host: Option<&HeaderValue>) -> bool {
         let Some((scheme, page)) = origin_of(page.to_str().unwrap_or_default()) else {
             return false;
@@ -85,7 +86,7 @@ impl OwnPages<'_> {
     }
 }
 
-/// Scheme and authority of an address; a user in it makes it none of ours.
+/// Scheme and authority of an address. An address with a user name is never ours.
 fn origin_of(address: &str) -> Option<(String, Authority)> {
     let parts = address.parse::<Uri>().ok()?.into_parts();
     let (scheme, authority) = (parts.scheme?, parts.authority?);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_that_says_where_a_request_comes_from_is_believed() {
+    fn sec_fetch_site_decides_before_the_origin() {
         for (site, ours) in [
             ("same-origin", true),
             ("none", true),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_origin_the_referring_page_counts() {
+    fn without_an_origin_the_referer_counts() {
         let ours = [("referer", "https://api.example.com/console/keys")];
         let foreign = [("referer", "https://evil.example/?https://api.example.com")];
         let both =
@@ -170,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_says_nothing_changes_nothing_by_a_session_but_may_log_in() {
+    fn without_origin_headers_a_session_changes_nothing_but_logging_in_works() {
         assert!(PUBLIC.check(&headers(&[])).is_err());
         assert!(PUBLIC.check_if_said(&headers(&[])).is_ok());
         assert!(PUBLIC.check_if_said(&headers(&[("origin", "null")])).is_err());
         assert!(PUBLIC.check_if_said(&headers(&[("sec-fetch-site", "cross-site")])).is_err());
     }
 
-    /// On one machine people use several names for it, and other programs listen beside us.
+    /// One machine has several names, and other programs may listen on it.
     #[test]
-    fn on_loopback_the_page_must_be_the_host_that_is_asked() {
+    fn on_loopback_the_page_must_match_the_requested_host() {
         for (host, origin, ours) in [
             ("127.0.0.1:8080", "http://127.0.0.1:8080", true),
             ("localhost:8080", "http://localhost:8080", true),

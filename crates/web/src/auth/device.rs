@@ -1,4 +1,5 @@
-//! The device that a session is handed to: what is remembered of it, and whether it may hold one at all.
+//! The device that receives a session: what we record about it, and whether its connection may
+//! carry a session at all.
 
 use std::net::IpAddr;
 
@@ -13,7 +14,7 @@ use crate::WebState;
 use crate::error::ApiError;
 use crate::middleware::real_ip::ClientAddress;
 
-/// Characters of a browser's name that are kept.
+/// Characters of the `User-Agent` that are stored.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
 /// A device whose connection may carry a session.
@@ -21,9 +22,9 @@ const USER_AGENT_CHARS_MAX: usize = 200;
 pub struct SessionDevice {
     /// Its address.
     pub ip: IpAddr,
-    /// What it calls itself, shortened.
+    /// Its `User-Agent`, shortened.
     pub user_agent: String,
-    /// The token that it holds already, be it good for anything or not.
+    /// The session token that it already sends, valid or not.
     pub held: Option<TokenHash>,
 }
 
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_browsers_name_is_kept_short_and_without_control_characters() {
+    fn a_user_agent_is_stored_short_and_without_control_characters() {
         assert_eq!(shortened("Browser/1.0\t(X)\u{7f}"), "Browser/1.0(X)");
         assert_eq!(shortened(&"é".repeat(500)).chars().count(), USER_AGENT_CHARS_MAX);
     }

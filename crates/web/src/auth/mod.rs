@@ -1,10 +1,12 @@
-//! Who is calling: as an argument of every handler that needs a caller.
+//! Authentication: each handler that needs a caller takes it as an argument.
 //!
-//! Everything is closed but the routes in `OPEN_ROUTES` and a signed link to a finished export. A handler takes `Caller`
-//! (a key or a session), `FullCaller` (the same, with full scope), `KeyCaller` (a key) or `SignedIn` (a session), and
-//! cannot run without one. A key that is sent counts before a session's cookie, which browsers add by themselves; a wrong key is never replaced by one.
-//! Whatever counts, a request with a key and a session of different customers is refused. The control plane looks
-//! keys and sessions up each time; the data plane may use a cached key, because the hold checks it again.
+//! Only the routes in `OPEN_ROUTES` and signed links to finished exports work without a caller. A
+//! handler takes `Caller` (a key or a session), `FullCaller` (the same, with full scope),
+//! `KeyCaller` (a key) or `SignedIn` (a session), and cannot run without one. If a key is sent, it
+//! decides, because browsers add the session cookie by themselves; a wrong key never falls back to
+//! the session. A request with a key and a session of different customers is always refused. The
+//! control plane looks up keys and sessions each time; the data plane may use a cached key, because
+//! the hold checks it again.
 
 pub mod cookie;
 pub mod csrf;
@@ -36,28 +38,28 @@ use crate::{BodyOf, WebState};
 
 /// Operations that need no caller: (method, path template, why).
 pub const OPEN_ROUTES: &[(&str, &str, &str)] = &[
-    ("get", "/health", "liveness, asked by load balancers"),
-    ("get", "/v1/platforms", "what a customer reads before registering"),
-    ("get", "/v1/platforms/{platform}/routes", "what a customer reads before registering"),
+    ("get", "/health", "load balancers check liveness"),
+    ("get", "/v1/platforms", "customers read it before they register"),
+    ("get", "/v1/platforms/{platform}/routes", "customers read it before they register"),
     ("post", "/v1/auth/register", "there is no key yet"),
     ("post", "/v1/auth/login", "there is no session yet"),
-    ("get", "/v1/auth/email/verify", "the token in the mailed link is what counts"),
-    ("post", "/v1/auth/email/verify", "the token in the mailed link is what counts"),
-    ("post", "/v1/auth/email/resend", "the mail was lost, and perhaps the key with it"),
-    ("post", "/v1/auth/password/forgot", "who asks cannot log in"),
-    ("post", "/v1/auth/password/reset", "the token in the mailed link is what counts"),
-    ("post", "/v1/billing/webhook", "the processor's signature is what counts"),
-    ("post", "/v1/signup", "retired: it makes nothing"),
+    ("get", "/v1/auth/email/verify", "the token in the emailed link is the proof"),
+    ("post", "/v1/auth/email/verify", "the token in the emailed link is the proof"),
+    ("post", "/v1/auth/email/resend", "the first email may be lost, and the key too"),
+    ("post", "/v1/auth/password/forgot", "the caller cannot log in"),
+    ("post", "/v1/auth/password/reset", "the token in the emailed link is the proof"),
+    ("post", "/v1/billing/webhook", "the processor's signature is the proof"),
+    ("post", "/v1/signup", "retired: it creates nothing"),
 ];
 
-/// Paths that take a key and no session: what is metered.
+/// Paths that accept a key and no session, because their calls are metered.
 pub const KEY_PATHS: [&str; 2] =
     ["/v1/{account}/native/{native_path}", "/v1/{account}/media/upload"];
 
-/// Single operations that take a key and no session, on paths that take either for others.
+/// Operations that accept a key and no session, on paths whose other operations accept both.
 pub const KEY_OPERATIONS: &[(&str, &str)] = &[("post", "/v1/{account}/exports")];
 
-/// Paths that take a session and no key: what belongs to a person and not to a program.
+/// Paths that accept a session and no key: they belong to a person, not to a program.
 pub const SESSION_PATHS: &[&str] = &[
     "/v1/auth/logout",
     "/v1/auth/me",
@@ -66,7 +68,7 @@ pub const SESSION_PATHS: &[&str] = &[
     "/v1/auth/sessions/{session_id}",
 ];
 
-/// A last use is written down at most so often.
+/// The last use of a key or session is stored at most this often.
 const TOUCH_EVERY_MICROS: i64 = 60 * MICROS_PER_SECOND;
 
 /// A key that was used.
@@ -80,11 +82,11 @@ pub struct UsedKey {
     pub shown_prefix: String,
     /// The accounts it is limited to; empty: all.
     pub allowed_accounts: Vec<CreatorId>,
-    /// Whether it is limited in any way beside its scope: to accounts, to a budget, in time.
+    /// Whether it has limits besides its scope: accounts, a budget, or an expiry.
     pub is_limited: bool,
 }
 
-/// A customer by key. Anything but a read needs a key of full scope.
+/// A customer identified by a key. Anything but a read needs a key with full scope.
 #[derive(Debug, Clone)]
 pub struct KeyCaller {
     /// Who pays.
@@ -95,11 +97,12 @@ pub struct KeyCaller {
     pub is_email_verified: bool,
 }
 
-/// Who calls, once a key said so, also where the request is then refused; kept with the head of the request.
+/// The customer that a key identified, kept in the request's extensions even if the request is then
+/// refused.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthenticatedCustomer(pub CustomerId);
 
-/// A customer by session.
+/// A customer identified by a session.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
     /// Who is signed in.
@@ -110,7 +113,7 @@ pub struct SignedIn {
     pub is_email_verified: bool,
 }
 
-/// How a customer showed who it is.
+/// How a customer authenticated.
 #[derive(Debug, Clone)]
 pub enum Credential {
     /// By a key, with that key's limits.
@@ -119,22 +122,23 @@ pub enum Credential {
     Session(SessionId),
 }
 
-/// A customer by key or session. Anything but a read needs full scope, which a session has.
+/// A customer identified by a key or a session. Anything but a read needs full scope, which a
+/// session has.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// Who pays.
     pub customer: CustomerId,
-    /// How it showed that.
+    /// The key or session.
     pub by: Credential,
     /// Whether the customer's address is confirmed.
     pub is_email_verified: bool,
 }
 
-/// A caller with full scope whatever the method: what every write needs (specification 5.2).
+/// A caller with full scope whatever the method, as every write needs (specification 5.2).
 #[derive(Debug, Clone)]
 pub struct FullCaller(pub Caller);
 
-/// A caller with full scope and without any limit: who decides what others may do.
+/// A caller with full scope and no limits: it may decide what other keys may do.
 #[derive(Debug, Clone)]
 pub struct UnrestrictedCaller(pub Caller);
 
@@ -147,12 +151,12 @@ impl Caller {
         }
     }
 
-    /// From whose quota its requests take.
+    /// Whose quota its requests count against.
     pub fn share(&self) -> Share {
         share_of(self.customer, self.key())
     }
 
-    /// Who acts, for the audit: the id of the key or of the session.
+    /// Who acts, for the audit list: the id of the key or of the session.
     pub fn actor(&self) -> String {
         match &self.by {
             Credential::Key(key) => key.id.to_string(),
@@ -160,7 +164,7 @@ impl Caller {
         }
     }
 
-    /// By what it acts, for changes that look at it again where they are made.
+    /// The credential it acts with, for changes that check it again in their transaction.
     pub const fn authority(&self) -> ChangeAuthority {
         match &self.by {
             Credential::Key(key) => ChangeAuthority::Key(key.id),
@@ -186,12 +190,13 @@ impl Caller {
 }
 
 impl Caller {
-    /// Refuses a limited key: what is asked for tells of others, or could widen the limits.
+    /// Refuses a limited key: the response would show data beyond its limits, or the request could
+    /// widen them.
     pub fn refuse_limited(&self) -> Result<(), Failure> {
         if self.key().is_some_and(|key| key.is_limited) { Err(Failure::LimitedKey) } else { Ok(()) }
     }
 
-    /// Refuses a limited key that asks for another key than itself.
+    /// Refuses a limited key that asks for a key other than itself.
     pub fn refuse_other_keys(&self, wanted: KeyId) -> Result<(), Failure> {
         if self.key().is_some_and(|key| key.id == wanted) { Ok(()) } else { self.refuse_limited() }
     }
@@ -218,7 +223,7 @@ impl From<SignedIn> for Caller {
 }
 
 impl KeyCaller {
-    /// Who sends a request with a key; a session of another customer beside it is refused.
+    /// Identifies the caller by its key, and refuses a session of another customer beside it.
     async fn find(web: &WebState, parts: &Parts) -> Result<Self, ApiError> {
         let caller = caller_of(web, &parts.headers).await?;
         RequestRecord::note_caller(&parts.extensions, caller.customer, Some(caller.key.id));
@@ -228,7 +233,7 @@ impl KeyCaller {
 }
 
 impl SignedIn {
-    /// Who sends a request with a session; a key of another customer beside it is refused.
+    /// Identifies the caller by its session, and refuses a key of another customer beside it.
     async fn find(web: &WebState, parts: &Parts) -> Result<Self, ApiError> {
         let signed_in = signed_in(web, parts).await?;
         if carries_key(&parts.headers) {
@@ -241,8 +246,8 @@ impl SignedIn {
     }
 }
 
-/// Who sends a request that needs a caller, without what single routes ask of it besides (a scope, no limits) and without
-/// counting the request.
+/// Identifies the caller of a request, without counting the request and without checking what some
+/// routes require in addition (a scope, no limits).
 pub async fn identify(
     web: &WebState,
     parts: &Parts,
@@ -344,7 +349,8 @@ where
     }
 }
 
-/// Counts the request among those of its customer, and takes the room for its body from what the customer has.
+/// Counts the request against its customer's limits, and lets its body use the customer's share of
+/// memory.
 fn admit(web: &WebState, parts: &mut Parts, share: Share) -> Result<(), ApiError> {
     web.control_limits.admit_work(parts, share, web.clock.now())?;
     parts.extensions.insert(BodyOf(share.customer));
@@ -355,8 +361,8 @@ fn share_of(customer: CustomerId, key: Option<&UsedKey>) -> Share {
     Share { customer, limited_key: key.filter(|key| key.is_limited).map(|key| key.id) }
 }
 
-/// Refuses a request whose cookie belongs to another customer than its key. A cookie that opens nothing is
-/// no contradiction: browsers send it for as long as they have it.
+/// Refuses a request whose cookie belongs to a customer other than its key's. A cookie that is no
+/// longer valid is ignored: browsers keep sending it until it expires.
 pub async fn refuse_other_session(
     web: &WebState,
     parts: &Parts,
@@ -374,7 +380,7 @@ pub async fn refuse_other_session(
     }
 }
 
-/// The customer that a key stands for.
+/// The customer that a key belongs to.
 async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, ApiError> {
     let hash: KeyHash = presented_key(headers)?.hash();
     let found = store::keys::find_by_hash(&web.store, &hash).await?;
@@ -395,7 +401,7 @@ async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, Api
     })
 }
 
-/// The customer that a session stands for. For changes the request must come from a page of ours, as JSON.
+/// The customer that a session belongs to. A change must come from a page of ours, as JSON.
 async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> {
     let token = presented::presented_token(&parts.headers, web.cookies.cookie());
     let hash = token.ok_or(ApiError::MissingSession)??.hash();
@@ -412,9 +418,9 @@ async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> 
     Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
 }
 
-/// What a form can send is refused: JSON needs a script, and a script of another site needs our permission. A form
-/// always describes its body; a request that does not has none that is read (a handler that reads one wants it
-/// described as JSON).
+/// Refuses what an HTML form can send. Sending JSON needs a script, and a script of another site
+/// needs our permission. A form always sets `Content-Type`; without one the body is not read,
+/// because handlers that read a body require JSON.
 fn refuse_forms(parts: &Parts) -> Result<(), ApiError> {
     let is_described = parts.headers.contains_key(http::header::CONTENT_TYPE);
     if !is_described || extract::is_json(&parts.headers) {
@@ -424,7 +430,7 @@ fn refuse_forms(parts: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// The session of a token if it still opens anything, and whether its customer's address is confirmed.
+/// The session of a token if it is still valid, and whether its customer's address is confirmed.
 async fn usable_session(
     web: &WebState,
     hash: &domain::token::TokenHash,
@@ -435,7 +441,8 @@ async fn usable_session(
     Ok(usable.map(|presented| (presented.session, presented.email_verified_at.is_some())))
 }
 
-/// Writes the last use of a key down, to the minute. Native calls are in the call log and are not noted here.
+/// Stores a key's last use, to the minute. Native calls are in the call log and are not recorded
+/// here.
 async fn note_key_use(web: &WebState, presented: &PresentedKey) -> Result<(), ApiError> {
     let now = web.clock.now();
     let is_noted =
@@ -446,7 +453,7 @@ async fn note_key_use(web: &WebState, presented: &PresentedKey) -> Result<(), Ap
     Ok(())
 }
 
-/// Writes the last use down, to the minute.
+/// Stores a session's last use, to the minute.
 async fn note_use(web: &WebState, session: &Session) -> Result<(), ApiError> {
     let now = web.clock.now();
     if now.micros_since(session.last_used_at) >= TOUCH_EVERY_MICROS {

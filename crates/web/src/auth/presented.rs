@@ -1,6 +1,6 @@
-//! What the head of a request carries: a key, a session's token, or both.
+//! The credentials in a request's headers: a key, a session's token, or both.
 //!
-//! Forms and checksums are looked at here, before anything is looked up.
+//! Form and checksum are checked here, before any lookup.
 
 use domain::key::{KeyHash, KeySecret};
 use domain::token::{SecretToken, TokenHash};
@@ -10,12 +10,12 @@ use http::header::{AUTHORIZATION, COOKIE};
 
 use crate::error::ApiError;
 
-/// Whether the request carries something in the place of a key, be it valid or not.
+/// Whether the request has a header for a key, valid or not.
 pub fn carries_key(headers: &HeaderMap) -> bool {
     headers.contains_key("x-api-key") || headers.contains_key(AUTHORIZATION)
 }
 
-/// What a request carries to say who it is from, as the hash that it would be looked up by.
+/// The credential that a request carries, as the hash by which it is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PresentedCredential {
     /// A key.
@@ -25,8 +25,8 @@ pub enum PresentedCredential {
 }
 
 impl PresentedCredential {
-    /// The one that counts; none where there is none, or none of the right form: that opens nothing and is looked up
-    /// nowhere.
+    /// The credential that counts. `None` if there is none or its form is wrong: such a credential
+    /// is never looked up.
     pub fn of(headers: &HeaderMap, cookie: &str) -> Option<Self> {
         if carries_key(headers) {
             return presented_key(headers).ok().map(|key| Self::Key(key.hash()));
@@ -58,9 +58,10 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// Reads the session's token from the cookie of that name; nothing when there is no such cookie.
+/// Reads the session's token from the cookie of that name; `None` if there is no such cookie.
 ///
-/// Two cookies of one name mean that somebody else could set one of them: then none is believed.
+/// Two cookies of one name mean that another host could have set one of them, so neither is
+/// trusted.
 pub(super) fn presented_token(
     headers: &HeaderMap,
     cookie: &str,
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_from_either_header_or_from_both_if_equal() {
+    fn a_key_is_read_from_either_header_or_from_both_if_equal() {
         let (one, other) = (key(1), key(2));
 
         assert_eq!(code(Some(&one), None), "accepted");
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_key() {
+    fn any_other_credential_is_refused() {
         let one = key(1);
 
         assert_eq!(code(None, None), "missing_key");
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_taken_from_its_own_cookie_alone() {
+    fn a_session_is_read_from_its_own_cookie_only() {
         let text = SecretToken::new([5; 32]).expose().to_owned();
         let cookie = format!("__Host-session={text}");
 
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_that_is_malformed_or_given_twice_opens_nothing() {
+    fn a_malformed_or_repeated_cookie_is_invalid() {
         let text = SecretToken::new([5; 32]).expose().to_owned();
         let cookie = format!("__Host-session={text}");
 
@@ -167,9 +168,9 @@ mod tests {
         }
     }
 
-    /// Guesses are turned away by a function that has no store to ask.
+    /// `presented_key` has no store to ask, so the checksum alone refuses the guesses.
     #[test]
-    fn guesses_are_refused_by_their_checksum_without_any_look_up() {
+    fn guessed_keys_are_refused_by_their_checksum_without_a_lookup() {
         let mut state: u64 = 1;
         let mut draw = |bound: u8| {
             state = state
@@ -187,7 +188,7 @@ mod tests {
             passed += usize::from(presented_key(&headers).is_ok());
         }
 
-        // Six digits of checksum let one in 2^32 through.
+        // The six checksum digits let one guess in 2^32 through.
         assert_eq!(passed, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with connected accounts, and its rows of the table.
+//! Failures of connected accounts, and their rows of the table.
 
 use domain::account::InactiveReason;
 use failures::AccountProblem;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::table::FailureRow;
 
-/// The row of the table that this failure has.
+/// The row of the table for this failure.
 pub(super) const fn row(problem: &AccountProblem) -> FailureRow {
     match problem {
         AccountProblem::Inactive(_) | AccountProblem::SwitchedOff(_) => ACCOUNT_INACTIVE,
@@ -16,7 +16,7 @@ pub(super) const fn row(problem: &AccountProblem) -> FailureRow {
     }
 }
 
-/// What a program may want to read besides the code.
+/// Members of the problem besides the code, for programs.
 pub(super) fn members(problem: &AccountProblem) -> Vec<(&'static str, Value)> {
     match problem {
         AccountProblem::Inactive(_) => vec![("inactive_reason", json!(InactiveReason::NoFreeSlot))],

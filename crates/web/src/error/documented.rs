@@ -1,4 +1,4 @@
-//! The failures of heads and bodies, and all failures as the OpenAPI document lists them.
+//! The failures of request heads and bodies, and all failures as the OpenAPI document lists them.
 
 use failures::Failure;
 
@@ -9,7 +9,7 @@ use crate::middleware::framing::FrameProblem;
 /// A failure as the contract lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentedFailure {
-    /// What clients match.
+    /// The code that clients match.
     pub code: &'static str,
     /// The HTTP status.
     pub status: u16,
@@ -31,12 +31,12 @@ pub fn failures() -> Vec<DocumentedFailure> {
     table::ALL.iter().map(DocumentedFailure::from).collect()
 }
 
-/// What the head of any request can be refused for.
+/// The failures for which the head of any request can be refused.
 pub fn head_failures() -> impl Iterator<Item = DocumentedFailure> {
     reference::HEAD_PROBLEMS.iter().map(|problem| DocumentedFailure::from(&frame_row(*problem)))
 }
 
-/// The rules of a request's head keep their own codes.
+/// Problems of a request's head have codes of their own.
 pub(super) fn frame_row(problem: FrameProblem) -> FailureRow {
     FailureRow {
         code: problem.code(),

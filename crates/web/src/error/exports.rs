@@ -1,4 +1,4 @@
-//! What can go wrong with exports, and its rows of the table.
+//! Failures of exports, and their rows of the table.
 
 use domain::export::ExportState;
 use domain::field_error::FieldErrorKind;
@@ -7,17 +7,18 @@ use http::StatusCode;
 
 use super::table::FailureRow;
 
-/// How long a customer with too many exports is told to wait, in milliseconds: about as long as a short one takes.
+/// `Retry-After` for a customer with too many exports, in milliseconds: about as long as a short
+/// export takes.
 const TOO_MANY_WAIT_MS: i64 = 30_000;
 
-/// The row of the table.
+/// The row of the table for this failure.
 pub(super) const fn row(problem: &ExportProblem) -> FailureRow {
     match problem {
         ExportProblem::MediaArchive { .. } => MEDIA_ARCHIVE_UNAVAILABLE,
         ExportProblem::TooMany(_) => TOO_MANY_EXPORTS,
         ExportProblem::Over(_) => EXPORT_OVER,
         ExportProblem::NotOver => EXPORT_NOT_OVER,
-        // Another try helps only while there may still be a file.
+        // A retry helps only while the export may still produce a file.
         ExportProblem::NotReady(state) => {
             let may_come = matches!(state, ExportState::Pending | ExportState::Running);
             FailureRow { retryable: may_come, ..EXPORT_NOT_READY }
@@ -30,7 +31,7 @@ pub(super) const fn row(problem: &ExportProblem) -> FailureRow {
     }
 }
 
-/// The wrong field of a problem that is one of a field.
+/// The field error of a failure that concerns one field.
 pub(super) fn field_problem(problem: &ExportProblem) -> Option<FieldProblem> {
     match problem {
         ExportProblem::MediaArchive { field, .. } => {
@@ -41,7 +42,7 @@ pub(super) fn field_problem(problem: &ExportProblem) -> Option<FieldProblem> {
     }
 }
 
-/// When to try again, in milliseconds.
+/// The milliseconds after which to try again.
 pub(super) const fn retry_after_ms(problem: &ExportProblem) -> Option<i64> {
     match problem {
         ExportProblem::TooMany(_) => Some(TOO_MANY_WAIT_MS),

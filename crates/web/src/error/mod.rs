@@ -1,6 +1,7 @@
-//! Every way a request can fail, and the only place that turns a failure into HTTP (RFC 9457).
-//! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
-//! The body is written by `render`, called by the outermost layer, which knows the request's id.
+//! Every way a request can fail, and the only place that turns a failure into HTTP (RFC 9457). A
+//! handler returns an `ApiError`; its row in the table has the stable code, the status and the
+//! title. `render` writes the body; the outermost layer calls it, because it knows the request's
+//! id.
 
 pub mod accounts;
 pub mod documented;
@@ -21,7 +22,7 @@ use crate::middleware::framing::FrameProblem;
 /// Every way a request can fail. `Display` is the `detail` that the caller reads.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The head of the request breaks a rule of HTTP or of ours.
+    /// The head of the request breaks a rule of HTTP or of this service.
     #[error("{0}")]
     Frame(#[from] FrameProblem),
     /// No key was sent.
@@ -32,25 +33,27 @@ pub enum ApiError {
     /// Two headers carry two different keys.
     #[error("`X-API-Key` and `Authorization` carry different keys; send one")]
     AmbiguousKey,
-    /// A session's cookie and a key of different customers came together.
+    /// The session cookie and the key belong to different customers.
     #[error("the session's cookie and the key belong to different customers; send one of them")]
     ConflictingCustomers,
-    /// No session was sent to a route that takes nothing else.
+    /// No session was sent to a route that accepts nothing else.
     #[error("this route needs a session; log in with `POST /v1/auth/login`")]
     MissingSession,
-    /// A browser may have been made to send the request by another site's page.
+    /// Another site's page may have made a browser send the request.
     #[error("the request does not come from a page of this service (`Sec-Fetch-Site`, `Origin`)")]
     CrossSite,
-    /// Sessions do not travel unencrypted, nor do keys through a proxy where the public address is https.
+    /// Sessions need an encrypted connection; so do keys sent through a proxy if the public address
+    /// is https.
     #[error(
         "sessions and keys need https; a proxy in front of the service must say with `X-Forwarded-Proto: https` that \
          its caller's connection is encrypted"
     )]
     HttpsRequired,
-    /// The path exists, the method does not.
+    /// The path exists, but not with this method.
     #[error("this path does not support that method; see the `Allow` header")]
     MethodNotAllowed,
-    /// A method that no platform is called with. The router names the methods of its other paths itself.
+    /// A method that no platform accepts. For other paths the router lists the allowed methods
+    /// itself.
     #[error("native calls are made with GET, POST, PUT, PATCH or DELETE")]
     NativeMethod,
     /// The Idempotency-Key header has no usable form.
@@ -62,31 +65,31 @@ pub enum ApiError {
     /// An upload or a part of it is larger than allowed.
     #[error("{0} is larger than {1} bytes")]
     UploadTooLarge(&'static str, u64),
-    /// The body came too slowly.
+    /// The body arrived too slowly.
     #[error("the body did not arrive in time")]
     BodyTimeout,
-    /// The body's framing is broken or the caller hung up.
+    /// The body's framing is broken, or the caller disconnected.
     #[error("the body could not be read completely")]
     BrokenBody,
-    /// The path or the query has a form that is never forwarded.
+    /// The path or the query has a form that is never forwarded to a platform.
     #[error("the path or query cannot be forwarded: {0}")]
     InvalidPath(String),
-    /// The body is not what the route takes.
+    /// The route does not accept a body of this type.
     #[error("send the body as `Content-Type: application/json`")]
     UnsupportedMediaType,
-    /// More than one range was asked for.
+    /// The request asks for more than one range.
     #[error("request one range at a time")]
     SeveralRanges,
     /// The body is not a form.
     #[error("send the file as `Content-Type: multipart/form-data` with a boundary")]
     NotAForm,
-    /// The work that was asked for failed.
+    /// A service failed to do the work.
     #[error(transparent)]
     Failure(Failure),
 }
 
 impl ApiError {
-    /// The row of the table that this failure has.
+    /// The row of the table for this failure.
     pub fn row(&self) -> FailureRow {
         match self {
             Self::Frame(problem) => documented::frame_row(*problem),
@@ -108,8 +111,8 @@ impl ApiError {
         }
     }
 
-    /// The row for a request that changes nothing or certainly changed nothing (`is_harmless`), or for one that
-    /// may have been carried out before it failed.
+    /// The row for a request that changes nothing or certainly changed nothing (`is_harmless`), or
+    /// for one that may have taken effect before it failed.
     pub fn row_of(&self, is_harmless: bool) -> FailureRow {
         match self {
             Self::Failure(Failure::Store(error)) if !is_harmless && error.is_outage() => {
@@ -122,7 +125,7 @@ impl ApiError {
         }
     }
 
-    /// The wrong fields of a failure that is a 422: each of those has them.
+    /// The wrong fields, if the failure is a 422; every 422 has at least one.
     pub fn field_problems(&self) -> Option<Vec<FieldProblem>> {
         match self {
             Self::Failure(Failure::Invalid(problems)) => Some(problems.clone()),
@@ -143,7 +146,7 @@ impl ApiError {
 }
 
 impl ApiError {
-    /// What a program may want to read besides the code.
+    /// Members of the problem besides the code, for programs.
     fn members(&self) -> serde_json::Map<String, serde_json::Value> {
         match self {
             Self::Failure(failure) => of_failure::members(failure),
@@ -151,7 +154,7 @@ impl ApiError {
         }
     }
 
-    /// Milliseconds after which the same request may succeed, where that is known.
+    /// Milliseconds after which the same request may succeed, if known.
     fn retry_after_ms(&self) -> Option<i64> {
         match self {
             Self::Failure(failure) => of_failure::retry_after_ms(failure),
@@ -160,19 +163,19 @@ impl ApiError {
     }
 }
 
-/// Whatever is a failure of the services is one of a request.
+/// Every failure of a service is also a failure of the request.
 impl<E: Into<Failure>> From<E> for ApiError {
     fn from(error: E) -> Self {
         Self::Failure(error.into())
     }
 }
 
-/// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
-/// anything, or its `Idempotency-Key` keeps it from taking effect twice.
+/// Marks the response to a request that failed on our side and is safe to repeat: it was refused
+/// before it did anything, or its `Idempotency-Key` keeps it from taking effect twice.
 #[derive(Clone, Copy)]
 pub struct HarmlessFailure;
 
-/// A failure on its way out: rendered into the body by the outermost layer.
+/// A failure on its way out; the outermost layer renders it as the body.
 #[derive(Clone)]
 pub struct PendingFailure(pub std::sync::Arc<ApiError>);
 

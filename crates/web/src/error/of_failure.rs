@@ -1,4 +1,4 @@
-//! What the table says of failures of the services, and what of them a program may want to read besides the code.
+//! Maps the services' failures to rows of the table and to members of the problem.
 
 use failures::{Failure, NotStored, UnknownOutcome, UnknownReason};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::table::{self, FailureRow, callers};
 use super::{accounts, exports, payments};
 
-/// The row of the table that a failure has.
+/// The row of the table for a failure.
 pub(super) fn row(failure: &Failure) -> FailureRow {
     match failure {
         Failure::InvalidKey => callers::INVALID_KEY,
@@ -71,7 +71,7 @@ const fn row_of_unknown(unknown: &UnknownOutcome) -> FailureRow {
     }
 }
 
-/// Milliseconds after which the same request may succeed, where that is known.
+/// Milliseconds after which the same request may succeed, if known.
 pub(super) fn retry_after_ms(failure: &Failure) -> Option<i64> {
     match failure {
         Failure::PlatformUnavailable { retry_after_ms }
@@ -92,7 +92,7 @@ pub(super) fn retry_after_ms(failure: &Failure) -> Option<i64> {
     }
 }
 
-/// What a program may want to read besides the code.
+/// Members of the problem besides the code, for programs.
 pub(super) fn members(failure: &Failure) -> Map<String, Value> {
     let members: Vec<(&'static str, Value)> = match failure {
         Failure::InsufficientCredits { balance, cost } => {

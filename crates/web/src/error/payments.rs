@@ -1,4 +1,4 @@
-//! What can go wrong where money moves, and its rows of the table.
+//! Failures of payments, and their rows of the table.
 
 use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 use http::StatusCode;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::table::FailureRow;
 
-/// The row of the table that this failure has.
+/// The row of the table for this failure.
 pub(super) const fn row(problem: &PaymentProblem) -> FailureRow {
     match problem {
         PaymentProblem::NotConfigured => PAYMENTS_NOT_CONFIGURED,
@@ -17,9 +17,9 @@ pub(super) const fn row(problem: &PaymentProblem) -> FailureRow {
         PaymentProblem::AlreadySubscribed => ALREADY_SUBSCRIBED,
         PaymentProblem::SlotsInUse(_) => SLOTS_IN_USE,
         PaymentProblem::ChangeInProgress => CHANGE_IN_PROGRESS,
-        // Asking again would close the page that the other choice got.
+        // A retry would close the page that was opened for the other choice.
         PaymentProblem::OtherChoice => FailureRow { retryable: false, ..CHANGE_IN_PROGRESS },
-        // Only its customer ends it, so a loop need not wait for that.
+        // Only the customer can end it, so a retry loop would wait in vain.
         PaymentProblem::ChargeUnderWay(ChargeUnderWay { phase, .. }) => {
             let may_end = matches!(phase, ChargePhase::Running);
             FailureRow { retryable: may_end, ..CHANGE_IN_PROGRESS }
@@ -39,7 +39,7 @@ pub(super) const fn row(problem: &PaymentProblem) -> FailureRow {
     }
 }
 
-/// What a program may want to read besides the code.
+/// Members of the problem besides the code, for programs.
 pub(super) fn members(problem: &PaymentProblem) -> Vec<(&'static str, serde_json::Value)> {
     match problem {
         PaymentProblem::Failed { decline_code } => vec![("decline_code", json!(decline_code))],
@@ -58,7 +58,7 @@ pub(super) fn members(problem: &PaymentProblem) -> Vec<(&'static str, serde_json
     }
 }
 
-/// Milliseconds after which the same request may succeed, where that is known.
+/// Milliseconds after which the same request may succeed, if known.
 pub(super) fn retry_after_ms(problem: &PaymentProblem) -> Option<i64> {
     match problem {
         PaymentProblem::RateLimited { retry_after_s } => {
@@ -176,7 +176,7 @@ pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: FailureRow = FailureRow {
     retryable: true,
     meaning: "The payment processor was asked to change the subscription and did not respond. We repeat the same request until the outcome is known, so nothing is paid twice; then `change` in `GET /v1/billing/slots` becomes null. Repeating the request waits for that outcome.",
 };
-/// `change_outcome_unknown` of a change that must not be asked for twice
+/// `change_outcome_unknown` of a change that must not be requested twice
 pub(in crate::error) const RELATIVE_CHANGE_OUTCOME_UNKNOWN: FailureRow = FailureRow {
     code: "change_outcome_unknown",
     status: StatusCode::GATEWAY_TIMEOUT,

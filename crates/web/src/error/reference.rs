@@ -1,4 +1,5 @@
-//! The reference of every error code, written from the table: `docs/errors.md` and `GET /docs/errors`.
+//! The reference of all error codes, generated from the table: `docs/errors.md` and
+//! `GET /docs/errors`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ use domain::field_error::FieldErrorKind;
 use super::table;
 use crate::middleware::framing::FrameProblem;
 
-/// One of each, for their codes.
+/// One problem of each kind, for their codes.
 pub(super) const HEAD_PROBLEMS: &[FrameProblem] = &[
     FrameProblem::TransferEncoding,
     FrameProblem::ContentLength,
@@ -49,11 +50,13 @@ pub fn markdown() -> String {
         let (status, title, meaning) = (row.status.as_u16(), row.title, row.meaning);
         let _written = write!(text, "\n{status}, {title}{again}. {meaning}\n");
     }
-    text.push_str("\n# Wrong fields\n\nEach entry of a 422 has `loc` (the way down to the field), `msg` (what to send instead) and `type`:\n\n");
+    text.push_str("\n# Wrong fields\n\nEach entry of a 422 has `loc` (the path to the field), `msg` (what to send instead) and `type`:\n\n");
     for kind in FieldErrorKind::ALL {
         let _written = writeln!(text, "* `{kind}`: {}", kind.meaning());
     }
-    text.push_str("\n# Heads that are refused\n\nBefore a request is looked at, its head must keep these rules.\n");
+    text.push_str(
+        "\n# Refused request heads\n\nThe head of every request must follow these rules.\n",
+    );
     for problem in HEAD_PROBLEMS {
         let (code, status, title) = (problem.code(), problem.status().as_u16(), problem.title());
         let _written = write!(text, "\n## {code}\n\n{status}, {title}: {problem}.\n");

@@ -1,6 +1,8 @@
-//! Writes a failure as the response: RFC 9457, or for every 422 the same members with a list of wrong fields as `detail`.
+//! Writes a failure as the response: RFC 9457, or for every 422 the same members with a list of
+//! wrong fields as `detail`.
 //!
-//! Failures of our own are logged here, once, with their whole chain, and answered with a fixed sentence.
+//! Failures on our side are logged here, once, with their whole chain; the caller gets a fixed
+//! sentence.
 
 use axum::response::{IntoResponse, Response};
 use failures::{Failure, FieldProblem};
@@ -24,8 +26,9 @@ struct ProblemBody<'a> {
     retryable: bool,
 }
 
-/// Writes the failure as the response to the request `request_id`, which changes nothing or certainly changed nothing
-/// (`is_harmless`), or may have been carried out. Server errors are logged here, once.
+/// Writes the failure as the response to the request `request_id`. `is_harmless`: the request
+/// changes nothing or certainly changed nothing; otherwise it may have taken effect. Server errors
+/// are logged here, once.
 pub fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> Response {
     let (status, headers, text) = written(error, request_id, is_harmless);
     (status, headers, text).into_response()
@@ -43,7 +46,7 @@ pub fn written(
         tracing::error!(request.id = request_id, error = %chain(error), "request failed on our side");
     }
     let fields = error.field_problems();
-    // RFC 9457 has a text as `detail`, so a list must not travel under its media type.
+    // In RFC 9457 `detail` is a text, so a list must not use its media type.
     let media_type = if fields.is_some() { "application/json" } else { "application/problem+json" };
     let body = ProblemBody {
         r#type: format!("/docs/errors#{}", row.code),
@@ -75,13 +78,13 @@ pub fn written(
     (row.status, headers, text)
 }
 
-/// Writes the hint for loops that read no bodies: whether the same request may be sent again.
+/// Writes the hint for clients that read no bodies: whether the same request may be sent again.
 pub fn put_hint(headers: &mut HeaderMap, should_retry: bool) {
     let hint = HeaderValue::from_static(if should_retry { "true" } else { "false" });
     headers.insert("x-should-retry", hint);
 }
 
-/// What would have been accepted: a key, or a session's cookie.
+/// The credential that the route accepts: a key, or a session cookie.
 const fn challenge(error: &ApiError) -> &'static str {
     match error {
         ApiError::MissingSession

@@ -1,6 +1,7 @@
-//! A value against its shape: what is good goes on, and everything that is wrong is named with what to send instead.
+//! Checks a value against its shape: keeps the good fields, and lists every wrong one with what to
+//! send instead.
 //!
-//! Messages never repeat the value: it may be a secret that was put into the wrong field.
+//! Messages never repeat the value: it may be a secret in the wrong field.
 
 use domain::field_error::FieldErrorKind;
 use failures::FieldProblem;
@@ -10,10 +11,10 @@ use super::formats::ValueFormat;
 use super::shape::{Kind, Object, Text, ValueShape};
 use super::{FieldProblems, numbers};
 
-/// The most characters of a name that the caller chose, as it is repeated to it.
+/// The most characters of a field name chosen by the caller that a message repeats.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Where in the request a value is, and what is wrong so far.
+/// The location of a value in the request, and the problems found so far.
 pub(super) struct Place<'p> {
     steps: Vec<String>,
     problems: &'p mut FieldProblems,
@@ -29,7 +30,7 @@ impl<'p> Place<'p> {
         self.problems.add(FieldProblem { loc: self.steps.clone(), msg, kind });
     }
 
-    /// Does something one step further in.
+    /// Runs `work` with the location one step deeper.
     fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         self.steps.push(step.to_owned());
         let done = work(self);
@@ -42,7 +43,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// A name as it may be repeated to the caller.
+/// Shortens a field name so that a message may repeat it.
 pub fn short(name: &str) -> String {
     match name.char_indices().nth(NAME_CHARS_MAX) {
         None => name.to_owned(),
@@ -50,7 +51,7 @@ pub fn short(name: &str) -> String {
     }
 }
 
-/// The good fields of a request; the others are noted.
+/// The good fields of a request; the others are recorded as problems.
 pub(super) fn object(
     shape: &ValueShape,
     given: Map<String, Value>,
@@ -92,7 +93,7 @@ fn members(
     good
 }
 
-/// What to send instead of a field that there is not.
+/// The message for an unknown field.
 fn unknown(object: &Object, is_query: bool) -> String {
     match (is_query, object.fields.is_empty()) {
         (true, true) => "this route takes no query parameters".to_owned(),
@@ -104,7 +105,7 @@ fn unknown(object: &Object, is_query: bool) -> String {
     }
 }
 
-/// The value if it is good, with whole numbers written as such.
+/// The value if it is good, with whole numbers in integer form.
 fn one(shape: &ValueShape, value: Value, place: &mut Place<'_>) -> Option<Value> {
     let kind = match (&shape.kind, value) {
         (Kind::Any, value) => return Some(value),
@@ -193,7 +194,7 @@ fn problem_of_text(rules: &Text, text: &str) -> Option<FieldErrorKind> {
     rules.format.and_then(|format| (format.problem)(text))
 }
 
-/// What to send, in words.
+/// Describes what to send.
 fn described(shape: &ValueShape) -> String {
     let words = match &shape.kind {
         Kind::Any => "any JSON value".to_owned(),
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_field_is_named_with_what_to_send_instead() {
+    fn every_wrong_field_is_reported_with_what_to_send_instead() {
         let body =
             json!({"count": 10, "scope": "all", "names": ["abc", 7, "x"], "on": 1, "more": 2});
 
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_good_is_taken_with_whole_numbers_written_as_such() {
+    fn good_fields_are_kept_with_whole_numbers_as_integers() {
         let body =
             json!({"count": 5.0, "email": "ada@example.com", "scope": null, "names": ["ab"]});
 
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_junk_gets_a_short_response() {
+    fn a_body_of_junk_gets_a_short_response_with_fifty_problems() {
         let body: Map<String, Value> =
             (0..5_000).map(|index| (format!("{index}{}", "x".repeat(500)), json!(1))).collect();
 

@@ -1,4 +1,5 @@
-//! How texts and numbers are written: the `format` words of the contract, each with its check and its description.
+//! The `format` words of the contract, which say how texts and numbers are written, each with its
+//! check and its description.
 
 use domain::account::{CREATOR_ID_BYTES_MAX, CreatorId, InvalidCreatorId};
 use domain::customer::Email;
@@ -9,23 +10,23 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use domain::window::DateWindow;
 
-/// A way of writing a value.
+/// A format of a value.
 #[derive(Debug)]
 pub(crate) struct ValueFormat {
     /// The word in the contract.
     pub(super) name: &'static str,
-    /// What to send, for people: what follows "must be".
+    /// What to send, for people; it follows "must be".
     pub(super) words: &'static str,
-    /// What is wrong with a value that is written otherwise.
+    /// The kind of problem with a value in another form.
     pub(super) problem: fn(&str) -> Option<FieldErrorKind>,
 }
 
-/// The format of this name. Others, such as `password`, are for readers alone.
+/// The format of this name. Other formats, such as `password`, are documentation only.
 pub(super) fn find(name: &str) -> Option<&'static ValueFormat> {
     ALL.iter().find(|format| format.name == name)
 }
 
-/// What an id of ours is, for people.
+/// Describes the ids of one kind, for people.
 macro_rules! id {
     ($of:literal, $prefix:literal) => {
         concat!("the id of ", $of, ": ", $prefix, " and 32 lower-case hexadecimal digits")
@@ -49,7 +50,7 @@ const ALL: &[ValueFormat] = &[
     },
     ValueFormat {
         name: "creator-id",
-        words: "a name of letters, digits, `_`, `.` or `-` that is no word of this service's own paths,",
+        words: "a name of letters, digits, `_`, `.` or `-` that is not a word in this service's own paths,",
         problem: problem_of_creator_id,
     },
     ValueFormat {
@@ -80,7 +81,7 @@ const ALL: &[ValueFormat] = &[
     },
 ];
 
-/// The way in which a type of ours is written.
+/// A format that is checked by parsing it into one of our types.
 const fn parsed<T: std::str::FromStr>(name: &'static str, words: &'static str) -> ValueFormat {
     ValueFormat { name, words, problem: bad_unless::<T> }
 }
@@ -103,7 +104,7 @@ fn problem_of_creator_id(text: &str) -> Option<FieldErrorKind> {
     })
 }
 
-/// Digits behind the point; more than any format allows where the number has an exponent.
+/// The number of digits after the decimal point; `usize::MAX` if the number has an exponent.
 fn decimals(digits: &str) -> usize {
     if digits.contains(['e', 'E']) {
         return usize::MAX;
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creator_id_that_cannot_be_used_says_how() {
+    fn an_unusable_creator_id_has_a_kind_of_problem() {
         assert_eq!(problem("creator-id", "demo_alpha"), None);
         assert_eq!(problem("creator-id", ""), Some(FieldErrorKind::TooShort));
         assert_eq!(problem("creator-id", &"k".repeat(65)), Some(FieldErrorKind::TooLong));
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_counted_as_they_are_written() {
+    fn decimals_are_counted_as_written() {
         assert_eq!(problem("usd", "19.99"), None);
         assert_eq!(problem("usd", "19.999"), Some(FieldErrorKind::BadFormat));
         assert_eq!(problem("usd", "1e-7"), Some(FieldErrorKind::BadFormat));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_for_readers_alone_is_not_checked() {
+    fn documentation_only_formats_are_not_checked() {
         assert!(find("password").is_none());
     }
 }

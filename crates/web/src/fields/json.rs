@@ -1,4 +1,4 @@
-//! A JSON body as a value, with every name that is given twice: a map would keep the last one silently.
+//! Reads a JSON body and reports every repeated name, of which a map would silently keep the last.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,8 @@ use serde_json::{Map, Number, Value};
 
 use super::{FieldProblems, check};
 
-/// The object that the bytes are. Names given twice are problems; what is no JSON object is one and gives nothing.
+/// Reads the bytes as a JSON object. Repeated names are problems; a body that is not a JSON object
+/// is a problem too and returns `None`.
 pub(super) fn object(bytes: &[u8], problems: &mut FieldProblems) -> Option<Map<String, Value>> {
     let whole =
         |kind, message: String| FieldProblem { loc: vec!["body".to_owned()], msg: message, kind };
@@ -34,7 +35,7 @@ pub(super) fn object(bytes: &[u8], problems: &mut FieldProblems) -> Option<Map<S
     }
 }
 
-/// Where the reader is, and the names that were given twice so far.
+/// Where the reader is, and the problems found so far.
 struct JsonPosition<'p> {
     steps: Vec<String>,
     problems: &'p mut FieldProblems,
@@ -44,7 +45,7 @@ struct JsonPosition<'p> {
 struct Reading<'f, 'p>(&'f RefCell<JsonPosition<'p>>);
 
 impl Reading<'_, '_> {
-    /// Notes a name that was there before.
+    /// Records a repeated name.
     fn note(self, name: &str) {
         let mut found = self.0.borrow_mut();
         let mut loc = vec!["body".to_owned()];
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_that_is_given_twice_is_named_wherever_it_stands() {
+    fn every_repeated_name_is_reported_at_any_depth() {
         let (members, problems) = read(r#"{"a": 1, "a": 2, "b": [{"c": 1, "c": 1}], "b": 3}"#);
 
         assert_eq!(members.unwrap()["a"], 1);
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_object_is_refused_whole() {
+    fn a_body_that_is_not_a_json_object_is_refused() {
         for text in ["", "{", r#"{"a": 1} x"#, "{\"a\": NaN}", "{'a': 1}", "{\"a\": 1e400}"] {
             assert_eq!(
                 read(text),

@@ -1,8 +1,9 @@
-//! Fields of requests: every one is checked against what the contract says of it, and every wrong one is named.
+//! Fields of requests: each one is checked against the contract, and each wrong one is reported.
 //!
-//! A request's type declares its schema; that schema is what `openapi.json` shows and what a request is checked
-//! against, so the two cannot differ. Rules that a schema cannot say are in `check` of the type, which sees the
-//! fields that are good so far. Only a request without any problem is read into its type.
+//! A request's type declares its schema. `openapi.json` shows that schema and requests are checked
+//! against it, so the two cannot differ. Rules that a schema cannot express are in the type's
+//! `check`, which sees the fields that are good so far. A request is read into its type only if it
+//! has no problems.
 
 mod check;
 mod formats;
@@ -33,44 +34,46 @@ pub use new_password::problem_of_new;
 pub use numbers::DecimalNumber;
 pub use shape::ValueShape;
 
-/// The most problems that one response names: enough for any form, and no gift to a body of junk.
+/// The most problems that one response names: enough for any form, and a limit to what a body of
+/// junk can cause.
 const PROBLEMS_MAX: usize = 50;
 
-/// What a JSON body is read into.
+/// A type that JSON bodies are read into.
 pub trait RequestBody: DeserializeOwned + ToSchema + 'static {
-    /// Adds the problems that no schema can describe. Fields that are wrong already are absent here.
+    /// Adds the problems that no schema can describe. Fields with a problem are absent from
+    /// `_fields`.
     fn check(_fields: &GoodFields<'_>, _web: &WebState, _problems: &mut FieldProblems) {}
 }
 
-/// What a query is read into.
+/// A type that queries are read into.
 pub trait RequestQuery: DeserializeOwned + IntoParams + 'static {
-    /// Adds the problems that no schema can describe. Parameters that are wrong already are absent here.
+    /// Adds the problems that no schema can describe. Parameters with a problem are absent.
     fn check(_fields: &GoodFields<'_>, _web: &WebState, _problems: &mut FieldProblems) {}
 }
 
-/// What is wrong with a request so far.
+/// The problems of a request so far.
 #[derive(Debug, Default)]
 pub struct FieldProblems(Vec<FieldProblem>);
 
 impl FieldProblems {
-    /// Adds one; beyond the most that a response names it is dropped.
+    /// Adds a problem, or drops it if there are already as many as a response names.
     pub fn add(&mut self, problem: FieldProblem) {
         if self.0.len() < PROBLEMS_MAX {
             self.0.push(problem);
         }
     }
 
-    /// Adds one of a field of the body.
+    /// Adds a problem of a body field.
     pub fn body(&mut self, field: &str, kind: FieldErrorKind, message: impl Into<String>) {
         self.add(FieldProblem::new("body", field, kind, message));
     }
 
-    /// Adds one of a query parameter.
+    /// Adds a problem of a query parameter.
     pub fn query(&mut self, name: &str, kind: FieldErrorKind, message: impl Into<String>) {
         self.add(FieldProblem::new("query", name, kind, message));
     }
 
-    /// Adds what keeps a field from being a new password.
+    /// Adds the problem of a field that cannot be a new password.
     pub fn new_password(&mut self, fields: &GoodFields<'_>, field: &str) {
         let problem = fields.text(field).and_then(|text| problem_of_new(field, text));
         if let Some(problem) = problem {
@@ -78,13 +81,13 @@ impl FieldProblems {
         }
     }
 
-    /// Nothing is wrong, or the 422 that names all that is.
+    /// Ok if there are no problems, otherwise the 422 that lists them.
     pub fn finish(self) -> Result<(), ApiError> {
         if self.0.is_empty() { Ok(()) } else { Err(ApiError::Failure(Failure::Invalid(self.0))) }
     }
 }
 
-/// The fields that are good by themselves, for rules between fields and rules of the deployment.
+/// The fields that are good by themselves, for rules that span fields and rules of the deployment.
 #[derive(Debug)]
 pub struct GoodFields<'a> {
     good: &'a Map<String, Value>,
@@ -92,7 +95,7 @@ pub struct GoodFields<'a> {
 }
 
 impl GoodFields<'_> {
-    /// The value of a field; nothing where it is absent, null or wrong.
+    /// The value of a field; `None` if it is absent, null or wrong.
     pub fn value(&self, field: &str) -> Option<&Value> {
         self.good.get(field).filter(|value| !value.is_null())
     }
@@ -102,17 +105,17 @@ impl GoodFields<'_> {
         self.sent.get(field).is_none_or(Value::is_null)
     }
 
-    /// The text of a field as it was sent, be it wrong or not.
+    /// The text of a field as it was sent, even if it is wrong.
     pub fn sent_text(&self, field: &str) -> Option<&str> {
         self.sent.get(field)?.as_str()
     }
 
-    /// The same, of a text.
+    /// The value of a field, if it is a text.
     pub fn text(&self, field: &str) -> Option<&str> {
         self.value(field)?.as_str()
     }
 
-    /// The same, read into one of our types.
+    /// The text of a field, parsed into one of our types.
     pub fn parsed<T: std::str::FromStr>(&self, field: &str) -> Option<T> {
         self.text(field)?.parse().ok()
     }
@@ -127,7 +130,7 @@ pub fn read_body<T: RequestBody>(
     read_body_with(web, query, bytes, |_, _| Ok(()))
 }
 
-/// The same with rules that only the handler knows.
+/// The same, with rules that only the handler knows.
 pub fn read_body_with<T: RequestBody>(
     web: &WebState,
     query: Option<&str>,
@@ -160,20 +163,20 @@ pub fn read_query<T: RequestQuery>(web: &WebState, query: Option<&str>) -> Resul
     into_type(Value::Object(good))
 }
 
-/// Refuses every query parameter: the route takes none.
+/// Refuses every query parameter, for routes that take none.
 pub fn refuse_query(query: Option<&str>) -> Result<(), ApiError> {
     refuse_query_beside(query, &[])
 }
 
-/// Refuses every query parameter but these, which the route reads by itself.
+/// Refuses every query parameter except these, which the route reads itself.
 pub fn refuse_query_beside(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
     let mut problems = FieldProblems::default();
     query::refuse_beside(query, known, &mut problems);
     problems.finish()
 }
 
-/// A value that has the shape of its type is one of its values. `scripts/contract-test` looks for one that is not, with
-/// values made from the schemas: it would be an internal error.
+/// Reads a checked value into its type. A value that fits the schema but not the type would be an
+/// internal error; `scripts/contract-test` searches for one with values generated from the schemas.
 fn into_type<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
     serde_json::from_value(value).map_err(|error| {
         ApiError::Failure(Failure::Internal(format!("a checked request cannot be read: {error}")))
@@ -182,7 +185,7 @@ fn into_type<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
 
 static SHAPES: LazyLock<RwLock<HashMap<TypeId, Arc<ValueShape>>>> = LazyLock::new(RwLock::default);
 
-/// The shape of a type, made once.
+/// The shape of a type, computed once.
 fn shape_of(id: TypeId, make: impl FnOnce() -> ValueShape) -> Arc<ValueShape> {
     if let Some(known) = SHAPES.read().get(&id) {
         return Arc::clone(known);

@@ -1,10 +1,10 @@
-//! What a new password must be.
+//! The rules for a new password.
 
 use domain::common_passwords;
 use domain::field_error::FieldErrorKind;
 use failures::FieldProblem;
 
-/// What keeps a text from being a new password; `field` is its name in the body.
+/// The problem with a new password, if any; `field` is its name in the body.
 pub fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
     if !domain::customer::password_length_fits(password) {
         let is_short = password.chars().count() < *domain::customer::PASSWORD_CHARS.start();
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_that_are_guessed_first_are_refused_in_any_letter_case() {
+    fn short_long_and_common_passwords_are_refused() {
         let kind = |text: &str| problem_of_new("password", text).map(|problem| problem.kind);
 
         assert_eq!(kind("password"), Some(FieldErrorKind::TooCommon));

@@ -1,11 +1,13 @@
-//! Numbers of requests: what counts as a whole one, and amounts that keep the digits they were written with.
+//! Numbers in requests: which ones are whole, and amounts that keep the digits they were written
+//! with.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 
 use super::shape::WHOLE_MAX;
 
-/// The whole number that a JSON number is, also where it is written as `548.0` or `1e2`, as JSON Schema has it.
+/// The number as an integer if it is whole, even if written as `548.0` or `1e2`, as JSON Schema
+/// defines it.
 pub(super) fn whole(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| whole_of(number.as_f64()?))
 }
@@ -16,7 +18,7 @@ fn whole_of(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() <= WHOLE_MAX as f64).then_some(value as i64)
 }
 
-/// A number of a query, written as JSON writes numbers.
+/// Parses a number in a query, which is written as in JSON.
 pub(super) fn written(text: &str) -> Option<Number> {
     text.parse().ok()
 }
@@ -31,12 +33,12 @@ impl<'de> Deserialize<'de> for DecimalNumber {
     }
 }
 
-/// The digits of a number without an exponent where it is whole, such as `100` for `1e2`.
+/// The digits of a number. A whole number has no exponent: `100` for `1e2`.
 pub(super) fn digits(number: &Number) -> String {
     whole(number).map_or_else(|| number.to_string(), |whole| whole.to_string())
 }
 
-/// A whole number in place of one that is written with a fraction of zero.
+/// The number, as an integer if its fraction is zero.
 pub(super) fn normal(number: &Number) -> Value {
     whole(number).map_or_else(|| Value::Number(number.clone()), Value::from)
 }
@@ -50,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_is_one_however_it_is_written() {
+    fn a_whole_number_is_recognized_however_it_is_written() {
         for text in ["548", "548.0", "5.48e2", "548.000"] {
             assert_eq!(read(text), Some(548), "{text}");
         }
@@ -60,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_number_is_none() {
+    fn other_texts_are_not_whole_numbers() {
         for text in ["548.5", "1e-2", "", "05", "+5", " 5", "0x5", "NaN", "1e400", "five", "1e20"] {
             assert_eq!(read(text), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! The parameters of a query as the values that their schemas ask for.
+//! Reads query parameters into the types of their schemas.
 
 use domain::field_error::FieldErrorKind;
 use serde_json::{Map, Value};
@@ -7,8 +7,8 @@ use super::numbers;
 use super::shape::{Kind, ValueShape};
 use super::{FieldProblems, check};
 
-/// The given parameters. One that is given twice is a problem; a text where a number belongs stays a text, and is
-/// refused as one.
+/// The parameters that were sent. A repeated one is a problem. Text where the schema has a number
+/// stays text, so the shape check refuses it.
 pub(super) fn values(
     shape: &ValueShape,
     query: Option<&str>,
@@ -47,7 +47,7 @@ fn value(kind: Option<&Kind>, text: &str) -> Value {
     read.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Refuses every parameter but these.
+/// Refuses every parameter except `known`.
 pub(super) fn refuse_beside(query: Option<&str>, known: &[&str], problems: &mut FieldProblems) {
     if query.is_none_or(str::is_empty) {
         return;

@@ -1,4 +1,4 @@
-//! What a request may look like: the part of JSON Schema that our requests use, taken from their schemas.
+//! The shape of requests: the part of JSON Schema that our requests use, read from their schemas.
 
 use serde_json::{Map, Value};
 
@@ -9,14 +9,14 @@ use super::formats::{self, ValueFormat};
 pub struct ValueShape {
     /// The kind of value.
     pub(super) kind: Kind,
-    /// Whether null stands for "not given".
+    /// Whether null is allowed, meaning "not given".
     pub(super) is_nullable: bool,
 }
 
 /// The kinds of values.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Whatever JSON there is.
+    /// Any JSON value.
     Any,
     /// True or false.
     Flag,
@@ -40,11 +40,11 @@ pub(super) enum Kind {
     Text(Text),
     /// A list.
     List {
-        /// What each item is.
+        /// The shape of each item.
         items: Box<ValueShape>,
-        /// How many there are at least.
+        /// The fewest items.
         min: usize,
-        /// How many there are at most.
+        /// The most items.
         max: usize,
     },
     /// An object.
@@ -54,11 +54,11 @@ pub(super) enum Kind {
 /// What a text must be.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// Its fewest characters.
+    /// The fewest characters.
     pub(super) min: usize,
-    /// Its most characters.
+    /// The most characters.
     pub(super) max: usize,
-    /// The words it is one of; empty: any text.
+    /// The allowed words; any text if empty.
     pub(super) words: Vec<String>,
     /// How it must be written.
     pub(super) format: Option<&'static ValueFormat>,
@@ -69,7 +69,7 @@ pub(super) struct Text {
 pub(super) struct Object {
     /// The declared fields.
     pub(super) fields: Vec<ShapeField>,
-    /// What other fields hold; nothing: there are no others.
+    /// The shape of undeclared fields; `None` if they are not allowed.
     pub(super) others: Option<Box<ValueShape>>,
 }
 
@@ -135,7 +135,7 @@ impl ValueShape {
         Self { kind: Kind::Object(Object { fields, others: None }), is_nullable: false }
     }
 
-    /// An object of these fields, whatever they hold.
+    /// An object with these fields, of any value.
     pub(super) fn of_any(names: &[&str]) -> Self {
         let field = |name: &&str| ShapeField {
             name: (*name).to_owned(),
@@ -146,13 +146,13 @@ impl ValueShape {
         Self { kind: Kind::Object(Object { fields, others: None }), is_nullable: false }
     }
 
-    /// The object that it is, which every request is.
+    /// The object, if it is one; every request is.
     pub(super) fn as_object(&self) -> Option<&Object> {
         if let Kind::Object(object) = &self.kind { Some(object) } else { None }
     }
 }
 
-/// The largest whole number that every JSON library keeps (RFC 8259, section 6).
+/// The largest integer that all JSON libraries represent exactly (RFC 8259, section 6).
 pub(super) const WHOLE_MAX: i64 = 9_007_199_254_740_991;
 
 fn size(schema: &Value, keyword: &str) -> Option<usize> {

@@ -1,5 +1,4 @@
-//! Reading request bodies: never more than allowed, never slower than allowed, never more of all together
-//! than there is memory for.
+//! Reads request bodies within limits on size, time and the memory of all bodies together.
 
 use std::time::Duration;
 
@@ -10,21 +9,22 @@ use tokio::time::Instant;
 
 use super::budget::{BudgetRoom, Share};
 
-/// The lowest rate at which bytes must come, once the grace is over: up to so many bytes, so many for each second. Who
-/// holds much must be fast.
+/// Minimum rates at which a body must arrive after the grace period: (up to this many bytes, bytes
+/// per second). The more memory a body holds, the faster it must arrive.
 type LowestRates = &'static [(u64, u64)];
-/// Of what is kept in memory.
+/// For bodies kept in memory.
 const MEMORY: LowestRates = &[(16 * KIB, KIB), (128 * KIB, 8 * KIB), (u64::MAX, 64 * KIB)];
-/// Of what goes to disk.
+/// For bodies written to disk.
 const DISK: LowestRates = &[(16 * KIB, KIB), (u64::MAX, 8 * KIB)];
 const KIB: u64 = 1024;
 
-/// The most memory that is reserved beyond what has arrived, for a body whose length is only claimed: so many times that.
+/// The first reservation for a body whose length is only announced: at most this multiple of what
+/// has arrived.
 const AHEAD: usize = 4;
-/// The same in bytes.
+/// And at most this many bytes more than what has arrived.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Where a body goes.
+/// Where a body is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyPlace {
     /// Into memory.
@@ -33,16 +33,16 @@ pub enum BodyPlace {
     OnDisk,
 }
 
-/// What a body may be.
+/// The limits for a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
     /// The most bytes.
     pub bytes_max: usize,
-    /// How long it may take to come into its stride.
+    /// Extra time at the start, before the minimum rate counts.
     pub grace: Duration,
-    /// When all of it must be there.
+    /// The time within which the whole body must arrive.
     pub total: Duration,
-    /// Where it goes: how fast it must come depends on that.
+    /// Where it is kept, which decides the minimum rates.
     pub kept: BodyPlace,
 }
 
@@ -52,30 +52,30 @@ pub enum BodyProblem {
     /// It is larger than this many bytes: 413.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// It came too slowly, not whole within its time, or so slowly that others needed its room: 408.
+    /// It did not arrive within its time, or was so slow that other bodies needed its memory: 408.
     #[error("the body did not arrive in time")]
     TooSlow,
-    /// Its framing is broken, or the caller hung up: 400.
+    /// Its framing is broken, or the caller disconnected: 400.
     #[error("the body could not be read to its end")]
     Broken,
-    /// All bodies together take as much room as they may: 503.
+    /// All bodies together use all the memory they may: 503.
     #[error("too many request bodies are being read; try again")]
     NoRoom,
-    /// Those of this caller take as much as they may: 429.
+    /// The bodies of this caller use all the memory they may: 429.
     #[error("too many request bodies of this caller are being read; wait for some to end")]
     ShareFull,
 }
 
-/// A whole body. Its share of the budget is given back with it.
+/// A whole body. Dropping it returns its share of the budget.
 #[derive(Debug, Default)]
 pub struct BufferedRequestBody {
     /// The bytes.
     pub bytes: Bytes,
-    /// Their place in memory; none for an empty body.
+    /// Its share of the budget; none for an empty body.
     _share: Option<Share>,
 }
 
-/// Reads a body part by part within its limits; for what is not kept in memory.
+/// Reads a body part by part within its limits, for bodies that are not kept in memory.
 #[derive(Debug)]
 pub struct BodyReader<B> {
     body: B,
@@ -88,7 +88,7 @@ impl<B> BodyReader<B>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    /// Starts the clock. A body that announces more than it may have is refused unread.
+    /// Starts the clock. A body that announces more than the limit is refused unread.
     pub fn new(body: B, limits: &BodyLimits) -> Result<Self, BodyProblem> {
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         if announced > limits.bytes_max {
@@ -97,7 +97,7 @@ where
         Ok(Self { body, limits: *limits, began: Instant::now(), bytes: 0 })
     }
 
-    /// The next part, or none at the end. Trailers are dropped.
+    /// The next part, or `None` at the end. Trailers are dropped.
     pub async fn next(&mut self) -> Result<Option<Bytes>, BodyProblem> {
         loop {
             let frame = match tokio::time::timeout_at(self.deadline(), self.body.frame()).await {
@@ -117,7 +117,8 @@ where
         }
     }
 
-    /// When the next part must be there: what has come buys time at the lowest rate.
+    /// The time by which the next part must arrive: each byte that has arrived extends it at the
+    /// minimum rate.
     fn deadline(&self) -> Instant {
         let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
         let rates = match self.limits.kept {
@@ -128,7 +129,7 @@ where
     }
 }
 
-/// What so many bytes may take at the lowest rates.
+/// The time that this many bytes may take at the minimum rates.
 fn time_for(bytes: u64, rates: LowestRates) -> Duration {
     let (mut from, mut millis) = (0, 0_u64);
     for (up_to, per_second) in rates {
@@ -139,7 +140,7 @@ fn time_for(bytes: u64, rates: LowestRates) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Reads a whole body into memory, as long as there is room for it.
+/// Reads a whole body into memory, if the budget allows.
 pub async fn read_body<B>(
     body: B,
     limits: &BodyLimits,
@@ -177,7 +178,7 @@ where
     Ok(BufferedRequestBody { bytes: whole.bytes.into(), _share: Some(share) })
 }
 
-/// The next part, unless others need the room before it comes.
+/// The next part, or an error if other bodies need the memory before it arrives.
 async fn next_part<B>(
     reader: &mut BodyReader<B>,
     share: &Share,
@@ -192,7 +193,8 @@ where
     }
 }
 
-/// A body that is put together. What is reserved for it is counted, not only what has come.
+/// A body that arrives in parts. The budget counts what is reserved for it, not only what has
+/// arrived.
 struct GrowingBody {
     bytes: Vec<u8>,
     announced: usize,
@@ -238,7 +240,7 @@ mod tests {
         kept: BodyPlace::InMemory,
     };
 
-    /// Reads a body for a holder of its own.
+    /// Reads a body for a separate holder.
     async fn read<B>(
         body: B,
         limits: &BodyLimits,
@@ -254,7 +256,7 @@ mod tests {
         MemoryBudget::new(bytes_max, bytes_max)
     }
 
-    /// A body that hands out parts with pauses before them.
+    /// A body that yields its parts after pauses.
     struct Scripted {
         steps: VecDeque<(Duration, Result<Frame<Bytes>, &'static str>)>,
         pause: Option<Pin<Box<Sleep>>>,
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_in_one_part_is_passed_on_without_a_copy() {
+    async fn a_body_in_one_part_is_not_copied() {
         let bytes = Bytes::from_static(b"{\"a\":1}");
         let budget = budget(100_000);
 
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_parts_of_a_body_are_put_together_and_its_trailers_dropped() {
+    async fn the_parts_of_a_body_are_joined_and_its_trailers_dropped() {
         let trailers = Ok(Frame::trailers(HeaderMap::from_iter([(
             http::header::CONTENT_LENGTH,
             http::HeaderValue::from_static("5"),
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_body_needs_no_room() {
+    async fn an_empty_body_needs_no_memory() {
         let full = budget(0);
 
         let buffered = read(Full::new(Bytes::new()), &LIMITS, &full).await.unwrap();
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_grows_too_large_is_refused_and_gives_its_room_back() {
+    async fn a_body_that_grows_too_large_is_refused_and_returns_its_memory() {
         let limits = BodyLimits { bytes_max: 10, ..LIMITS };
         let budget = budget(100_000);
         let body = scripted([(Duration::ZERO, part(6)), (SECOND, part(6)), (SECOND, part(6))]);
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_dripping_body_is_refused_when_the_grace_is_over() {
+    async fn a_dripping_body_is_refused_after_the_grace_period() {
         let began = Instant::now();
         let drip = (0..1_000).map(|_| (SECOND, part(1)));
 
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_more_a_body_holds_the_faster_it_must_come() {
+    async fn the_more_a_body_holds_the_faster_it_must_arrive() {
         let steady = |seconds: usize, bytes: usize| {
             scripted((0..seconds).map(move |_| (SECOND, part(bytes))))
         };
@@ -380,12 +382,12 @@ mod tests {
         assert_eq!(
             long.unwrap_err(),
             BodyProblem::TooSlow,
-            "nothing may take longer than the total"
+            "no body may take longer than the total"
         );
     }
 
     #[test]
-    fn what_so_many_bytes_may_take_at_the_lowest_rates() {
+    fn the_time_for_a_body_follows_from_the_minimum_rates() {
         let seconds = |bytes, rates| time_for(bytes, rates).as_secs();
 
         assert_eq!([0, 4, 16].map(|kib| seconds(kib * KIB, MEMORY)), [0, 4, 16]);
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_counted_and_not_only_what_has_come() {
+    fn the_budget_counts_reserved_bytes_not_only_received_ones() {
         let budget = budget(1_000_000);
         let mut share = BudgetRoom { budget: &budget, holder: &Arc::default() }.share();
         let mut whole = GrowingBody { bytes: Vec::new(), announced: 900_000 };
@@ -407,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_drip_make_room_for_whoever_comes_whole() {
+    async fn slow_bodies_give_way_to_one_that_arrives_whole() {
         let budget = budget(64 * 1_024);
         let drip = || scripted((0..1_000).map(|_| (SECOND, part(900))));
         let late = async {

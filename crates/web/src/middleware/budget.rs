@@ -1,8 +1,9 @@
-//! Room that many share: memory for request bodies and for responses, disk for uploads. Each holder (a customer, a network)
-//! has a share, so that none can take it all.
+//! A budget that many share: memory for request bodies and for responses, disk for uploads. Each
+//! holder (a customer, a network) has a maximum share, so that none can use it all.
 //!
-//! What is still being received while room runs short is given up, the slowest first: a few who drip do not keep others
-//! out. Whoever was given up learns it from [`Share::given_up`], and its room is free immediately.
+//! When the budget runs short, bodies that are still being received are given up, the slowest
+//! first, so that a few slow senders do not keep others out. The reader of a given-up body is
+//! notified by [`Share::given_up`]; its memory is free immediately.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use transport::LoadCounter;
 
 use super::body::BodyProblem;
 
-/// So long nobody is slow.
+/// No body counts as slow before this age.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Whoever is faster is not given up for others.
+/// Bodies that arrive at this rate or faster are not given up.
 const FAST_BYTES_PER_SECOND: u64 = 64 * 1024;
 
-/// Room that many share. Clones share it too.
+/// A budget that many share. Clones share it too.
 #[derive(Debug, Clone)]
 pub struct MemoryBudget(Arc<SharedBudget>);
 
@@ -34,7 +35,7 @@ struct SharedBudget {
     readings: Mutex<BodyReadings>,
 }
 
-/// What is being received in parts.
+/// The bodies that are being received in parts.
 #[derive(Debug, Default)]
 struct BodyReadings {
     by_number: HashMap<u64, Arc<Reading>>,
@@ -45,22 +46,22 @@ struct BodyReadings {
 struct Reading {
     number: u64,
     began: Instant,
-    /// What it holds; changed under the lock of the list only.
+    /// The bytes it holds; changed only under the lock of the list.
     bytes: AtomicUsize,
     given_up: AtomicBool,
     bell: Notify,
 }
 
-/// A budget, and who takes from it.
+/// A budget, and the holder that takes from it.
 #[derive(Debug, Clone, Copy)]
 pub struct BudgetRoom<'a> {
     /// The budget.
     pub budget: &'a MemoryBudget,
-    /// What the holder has of it.
+    /// The bytes that the holder has taken from it.
     pub holder: &'a Arc<LoadCounter>,
 }
 
-/// A part of a [`MemoryBudget`]; dropping it gives it back.
+/// A part of a [`MemoryBudget`]; dropping it returns the part.
 #[derive(Debug)]
 pub struct Share {
     budget: MemoryBudget,
@@ -70,7 +71,7 @@ pub struct Share {
 }
 
 impl MemoryBudget {
-    /// Room for `bytes_max`, of which one holder may have `holder_bytes_max`.
+    /// A budget of `bytes_max` bytes, of which one holder may have `holder_bytes_max`.
     pub fn new(bytes_max: usize, holder_bytes_max: usize) -> Self {
         Self(Arc::new(SharedBudget {
             bytes_max,
@@ -85,7 +86,7 @@ impl MemoryBudget {
         self.0.bytes_used.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes`, if there are so many left.
+    /// Takes `bytes`, if that many are left.
     fn take(&self, bytes: usize) -> bool {
         let taken = self.0.bytes_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|used| *used <= self.0.bytes_max)
@@ -93,7 +94,7 @@ impl MemoryBudget {
         taken.is_ok()
     }
 
-    /// The same; if need be the slowest of those who are still receiving give up. `own` is not among them.
+    /// The same, but if needed gives up the slowest bodies being received, except `own`.
     fn take_or_make_room(
         &self,
         readings: &mut BodyReadings,
@@ -118,7 +119,7 @@ impl MemoryBudget {
 }
 
 impl BodyReadings {
-    /// Those who are slow, the slowest first.
+    /// The slow readings, the slowest first.
     fn slowest_first(&self, own: Option<u64>, now: Instant) -> Vec<Arc<Reading>> {
         let slow = self.by_number.values().filter(|reading| Some(reading.number) != own);
         let mut slow: Vec<(u64, Arc<Reading>)> = slow
@@ -133,7 +134,7 @@ impl BodyReadings {
 }
 
 impl Reading {
-    /// Bytes for each second since it began; none while it is young.
+    /// Bytes per second since it began; `None` while it is young.
     fn rate(&self, now: Instant) -> Option<u64> {
         let age = now.saturating_duration_since(self.began);
         if age < YOUNG {
@@ -146,7 +147,7 @@ impl Reading {
 }
 
 impl BudgetRoom<'_> {
-    /// A share of nothing, which grows.
+    /// An empty share, which grows.
     pub fn share(&self) -> Share {
         let (budget, holder) = (self.budget.clone(), Arc::clone(self.holder));
         Share { budget, holder, reading: None, bytes: 0 }
@@ -154,7 +155,7 @@ impl BudgetRoom<'_> {
 }
 
 impl Share {
-    /// Takes `bytes` more, if the holder may have them and there is room.
+    /// Takes `bytes` more, if the holder and the budget allow.
     pub fn grow(&mut self, bytes: usize) -> Result<(), BodyProblem> {
         if !self.holder.take(bytes, self.budget.0.holder_bytes_max) {
             return Err(BodyProblem::ShareFull);
@@ -184,14 +185,14 @@ impl Share {
         Ok(())
     }
 
-    /// Holds `bytes` at least, besides what waiting takes.
+    /// Makes sure that the share holds at least `bytes`, besides the overhead of receiving.
     pub fn hold(&mut self, bytes: usize) -> Result<(), BodyProblem> {
         let waiting = if self.reading.is_some() { READING_BYTES } else { 0 };
         let missing = (bytes + waiting).saturating_sub(self.bytes);
         if missing == 0 { Ok(()) } else { self.grow(missing) }
     }
 
-    /// More will come, and may come too slowly: from now on this may be given up for others.
+    /// More parts will come, perhaps too slowly: from now on this body may be given up for others.
     pub fn begin_receiving(&mut self) -> Result<(), BodyProblem> {
         self.grow(READING_BYTES)?;
         let mut readings = self.budget.0.readings.lock();
@@ -209,7 +210,7 @@ impl Share {
         Ok(())
     }
 
-    /// All of it is there; it stays until it is dropped.
+    /// The whole body has arrived; its share stays until it is dropped.
     pub fn end_receiving(&mut self) -> Result<(), BodyProblem> {
         let Some(reading) = &self.reading else { return Ok(()) };
         let mut readings = self.budget.0.readings.lock();
@@ -222,7 +223,7 @@ impl Share {
         Ok(())
     }
 
-    /// Ends when this was given up for others.
+    /// Completes when this body is given up for others.
     pub async fn given_up(&self) {
         match &self.reading {
             Some(reading) => reading.bell.notified().await,
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_has_its_share_and_others_have_the_rest() {
+    fn a_holder_is_limited_to_its_share() {
         let budget = MemoryBudget::new(100, 40);
         let (one, other) = (holder(), holder());
         let mut shares: Vec<_> =
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_takes_nothing() {
+    fn a_refusal_takes_nothing() {
         let budget = MemoryBudget::new(50, 100);
         let own = holder();
         let mut share = BudgetRoom { budget: &budget, holder: &own }.share();
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_slowest_give_up_first_and_only_as_many_as_must() {
+    async fn only_as_many_slow_readings_as_needed_are_given_up_the_slowest_first() {
         let budget = MemoryBudget::new(64 * KIB, 64 * KIB);
         let slow = receiving(&budget, 4 * KIB);
         let slower = receiving(&budget, 2 * KIB);
@@ -317,13 +318,13 @@ mod tests {
         slower.given_up().await;
         assert_eq!(young.grow(1), Ok(()));
         let gone = tokio::time::timeout(Duration::from_secs(1), slow.given_up()).await;
-        assert!(gone.is_err(), "there was room without it");
+        assert!(gone.is_err(), "there was enough memory without it");
         drop((slow, slower, young, whole));
-        assert_eq!(budget.bytes_used(), 0, "what was given up is given back once");
+        assert_eq!(budget.bytes_used(), 0, "a given-up share is returned once");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_was_given_up_gets_no_more_and_cannot_end_well() {
+    async fn a_given_up_reading_gets_no_more_and_cannot_finish() {
         let budget = MemoryBudget::new(16 * KIB, 16 * KIB);
         let mut slow = receiving(&budget, 4 * KIB);
         tokio::time::advance(Duration::from_secs(2)).await;
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_gives_up_who_is_fast_or_has_all() {
+    async fn fast_and_finished_bodies_are_never_given_up() {
         let budget = MemoryBudget::new(200 * KIB, 200 * KIB);
         let fast = receiving(&budget, 150 * KIB);
         let mut all = receiving(&budget, 20 * KIB);

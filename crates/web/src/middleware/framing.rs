@@ -1,9 +1,9 @@
-//! The rules for a request's head that hyper leaves to us: one pass, before anything is routed.
+//! Rules for a request's head that hyper leaves to us, checked in one pass before routing.
 //!
-//! What hyper refuses itself (broken lines, two different lengths, codings it cannot end) never comes here,
-//! and what it resolves (a length beside `chunked`, bare line feeds) is safe because every request to a
-//! platform is framed anew. Here is refused what two parties could read in two ways, what nobody sends in
-//! good faith, and what is too large.
+//! Requests that hyper refuses itself (broken lines, two different lengths, codings it cannot
+//! decode) never arrive here. What hyper resolves (a length beside `chunked`, bare line feeds) is
+//! safe, because every request to a platform is framed anew. We refuse heads that two parties could
+//! read differently, that no honest client sends, or that are too large.
 
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TE,
@@ -16,16 +16,17 @@ use http_body::Body;
 /// Bytes of a host with its port; DNS allows 253 for the name.
 const HOST_BYTES_MAX: usize = 260;
 
-/// Bytes that a header line has beside its name and value.
+/// Bytes of a header line besides its name and value.
 const LINE_EXTRA_BYTES: usize = 4;
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// What a head may be.
+/// The limits of a head.
 #[derive(Debug, Clone)]
 pub struct FrameRules {
-    /// Hosts that requests may name, lower case, with the port where it must be that one; empty: any.
+    /// Hosts that requests may name, in lower case, with a port if only that port is allowed;
+    /// empty: any.
     allowed_hosts: Vec<String>,
     /// Bytes of the request line's target.
     uri_bytes_max: usize,
@@ -35,37 +36,37 @@ pub struct FrameRules {
     headers_max: usize,
 }
 
-/// Why a head is refused. `Display` is the sentence for the caller.
+/// Why a head is refused. `Display` is the `detail` for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameProblem {
-    /// `Transfer-Encoding` is something else than one `chunked`, or HTTP/1.1 did not send it.
+    /// `Transfer-Encoding` is not a single `chunked`, or the version is not HTTP/1.1.
     #[error("`Transfer-Encoding` must be given once, as `chunked`, on HTTP/1.1")]
     TransferEncoding,
-    /// The length has a leading zero or is given twice.
+    /// The length has a leading zero or is sent twice.
     #[error("`Content-Length` must be one number without leading zeros")]
     ContentLength,
-    /// No host, two hosts, two different hosts, or one that is no host.
+    /// There is no host, more than one, or an invalid one.
     #[error("the request must name one valid host")]
     Host,
-    /// The host is not one of this service.
-    #[error("this service does not answer for the host that the request names")]
+    /// The host does not belong to this service.
+    #[error("this service does not serve the host that the request names")]
     MisdirectedHost,
-    /// The target is not a path, or is an address at another host.
+    /// The target is not a path, or is an absolute address of another host.
     #[error("the request target must be a path that starts with `/`")]
     Target,
-    /// A method that is never served.
+    /// A method that no route serves.
     #[error("the method must be GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
     Method,
     /// An expectation that cannot be met.
     #[error("`Expect` may only be `100-continue`")]
     Expectation,
-    /// A request that only reads has a body.
+    /// A GET or HEAD request has a body.
     #[error("a GET or HEAD request must not have a body")]
     UnexpectedBody,
-    /// A header name that other software would read as another header's.
+    /// A header name with `_`, which other software may read as another header.
     #[error("header names must not contain `_`")]
     HeaderName,
-    /// A header that decides something is there twice.
+    /// A header whose value matters for security or framing is repeated.
     #[error("`{0}` must be given once")]
     RepeatedHeader(&'static str),
     /// The body is compressed.
@@ -80,7 +81,7 @@ pub enum FrameProblem {
     /// There are too many headers.
     #[error("the request has more than {0} headers")]
     TooManyHeaders(usize),
-    /// hyper found the head too large, or too many headers in it.
+    /// hyper refused the head as too large, or as having too many headers.
     #[error("the request's head is larger than {0} bytes or has more than {1} headers")]
     HeadNotRead(usize, usize),
     /// hyper could not read the request.
@@ -89,13 +90,13 @@ pub enum FrameProblem {
          be percent-encoded, and its header lines must be well formed"
     )]
     Malformed,
-    /// `TE` asks for what HTTP/2 does not have.
+    /// `TE` asks for transfer codings, which HTTP/2 does not have.
     #[error("`TE` may only be `trailers` on HTTP/2")]
     Te,
 }
 
 impl FrameProblem {
-    /// The status that it is answered with.
+    /// The status of the response.
     pub const fn status(self) -> StatusCode {
         match self {
             Self::TransferEncoding
@@ -140,7 +141,7 @@ impl FrameProblem {
         }
     }
 
-    /// A few words for people.
+    /// A short name for people.
     pub const fn title(self) -> &'static str {
         match self {
             Self::TransferEncoding => "Invalid transfer encoding",
@@ -174,7 +175,7 @@ impl FrameRules {
         }
     }
 
-    /// What is wrong with a head that hyper refused with this status.
+    /// The problem of a head that hyper refused with this status.
     pub const fn refused_unread(&self, status: StatusCode) -> Option<FrameProblem> {
         match status {
             StatusCode::BAD_REQUEST => Some(FrameProblem::Malformed),
@@ -186,7 +187,7 @@ impl FrameRules {
         }
     }
 
-    /// The same with other limits for the head; the target may take half of it.
+    /// The same rules with other limits for the head; the target may take half of it.
     #[must_use]
     pub fn with_head(mut self, head_bytes_max: usize, headers_max: usize) -> Self {
         self.head_bytes_max = head_bytes_max;
@@ -196,7 +197,7 @@ impl FrameRules {
     }
 }
 
-/// Admits a request whose head keeps every rule.
+/// Accepts a request whose head follows all rules.
 pub fn admit<B: Body>(request: &Request<B>, rules: &FrameRules) -> Result<(), FrameProblem> {
     check_method(request.method())?;
     let uri_bytes = check_target(request.uri(), rules)?;
@@ -217,11 +218,11 @@ fn check_target(uri: &Uri, rules: &FrameRules) -> Result<usize, FrameProblem> {
     if bytes > rules.uri_bytes_max {
         return Err(FrameProblem::UriTooLong(rules.uri_bytes_max));
     }
-    // `*`, `host:port` and words without a slash come out as a path that does not start with one.
+    // `*`, `host:port` and words without a slash become a path that does not start with `/`.
     if uri.path().starts_with('/') { Ok(bytes) } else { Err(FrameProblem::Target) }
 }
 
-/// The methods that are served somewhere, as `Allow` names them.
+/// The methods that some route serves, as listed in `Allow`.
 pub const METHODS: HeaderValue =
     HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 
@@ -238,12 +239,12 @@ fn check_method(method: &Method) -> Result<(), FrameProblem> {
     }
 }
 
-/// What the pass over the headers found.
+/// What the pass over the headers returns.
 struct SeenHeaders<'a> {
     host: Option<&'a HeaderValue>,
 }
 
-/// Looks at every header line once.
+/// Checks each header line once.
 fn scan<'a>(
     headers: &'a HeaderMap,
     version: Version,
@@ -290,7 +291,7 @@ fn scan<'a>(
     Ok(SeenHeaders { host })
 }
 
-/// Headers that decide something: each has a bit and an answer to its second line.
+/// Headers that must not repeat: each has a bit, and the problem reported for a second line.
 type RepeatedHeaders = (u8, FrameProblem);
 const HOST_TWICE: RepeatedHeaders = (1, FrameProblem::Host);
 const CONTENT_LENGTH_TWICE: RepeatedHeaders = (1 << 1, FrameProblem::ContentLength);
@@ -302,7 +303,7 @@ const X_API_KEY_TWICE: RepeatedHeaders = (1 << 5, FrameProblem::RepeatedHeader("
 const IDEMPOTENCY_KEY_TWICE: RepeatedHeaders =
     (1 << 6, FrameProblem::RepeatedHeader("Idempotency-Key"));
 
-/// Which of them came by.
+/// The headers seen so far.
 #[derive(Default)]
 struct SeenOnce(u8);
 
@@ -320,7 +321,7 @@ impl SeenOnce {
     }
 }
 
-/// hyper has made sure that it is a number; a leading zero is octal to some.
+/// hyper has checked that it is a number; some software reads a leading zero as octal.
 fn check_content_length(value: &HeaderValue) -> Result<(), FrameProblem> {
     match value.as_bytes() {
         [b'0', _, ..] => Err(FrameProblem::ContentLength),
@@ -353,13 +354,14 @@ fn check_expect(value: &HeaderValue) -> Result<(), FrameProblem> {
     }
 }
 
-/// HTTP/1 may ask for codings of the transfer (and gets none); HTTP/2 has none to ask for.
+/// On HTTP/1 a client may ask for transfer codings (and gets none); HTTP/2 has none.
 fn check_te(value: &HeaderValue, version: Version) -> Result<(), FrameProblem> {
     let is_refused = version == Version::HTTP_2 && value.as_bytes() != b"trailers";
     if is_refused { Err(FrameProblem::Te) } else { Ok(()) }
 }
 
-/// Exactly one host is named, wherever it is named, and it is one of ours.
+/// Checks that the request names exactly one host, in the header or the target, and that it is
+/// ours.
 fn check_host<B>(
     request: &Request<B>,
     header: Option<&HeaderValue>,
@@ -383,7 +385,7 @@ fn check_host<B>(
     if is_allowed { Ok(()) } else { Err(FrameProblem::MisdirectedHost) }
 }
 
-/// The name of `name`, `name:port`, `[v6]` or `[v6]:port`; nothing if it is none of those.
+/// The name of `name`, `name:port`, `[v6]` or `[v6]:port`; `None` for any other form.
 fn host_name(host: &str) -> Option<&str> {
     if host.len() > HOST_BYTES_MAX {
         return None;
@@ -427,7 +429,7 @@ mod tests {
         request.body(Empty::new()).unwrap()
     }
 
-    /// The verdict on a GET with a good host and one line more.
+    /// Checks a GET with a valid host and one more header.
     fn with(name: &str, value: &str) -> Result<(), FrameProblem> {
         admit(&request("/", &[("host", "api.example.com"), (name, value)]), &rules())
     }
@@ -487,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_valid_host_is_named() {
+    fn a_request_must_name_exactly_one_valid_host() {
         let any = FrameRules::new(&[]);
         let host = |value: &str| admit(&request("/", &[("host", value)]), &any);
 
@@ -524,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_not_ours_is_misdirected() {
+    fn a_host_of_another_service_is_misdirected() {
         let host = |value: &str| admit(&request("/", &[("host", value)]), &rules());
 
         for ours in ["api.example.com", "api.EXAMPLE.com:8080", "other.example.com:8443"] {
@@ -536,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn the_target_is_a_path_or_an_address_at_the_same_host() {
+    fn the_target_is_a_path_or_an_address_of_the_same_host() {
         let host = [("host", "api.example.com")];
         let target = |target: &str| admit(&request(target, &host), &rules());
 
@@ -565,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_only_reads_has_no_body() {
+    fn get_and_head_requests_have_no_body() {
         for (method, expected) in [
             (Method::GET, Err(FrameProblem::UnexpectedBody)),
             (Method::HEAD, Err(FrameProblem::UnexpectedBody)),
@@ -580,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_that_breaks_a_rule_is_enough() {
+    fn one_header_that_breaks_a_rule_is_enough() {
         let cases = [
             ("expect", "200-ok", FrameProblem::Expectation),
             ("x_api_key", "a", FrameProblem::HeaderName),
@@ -594,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_decides_something_is_given_once() {
+    fn security_relevant_headers_must_not_repeat() {
         for name in ["Authorization", "Content-Type", "X-API-Key", "Idempotency-Key"] {
             let lines = [("host", "api.example.com"), (name, "a"), (name, "a")];
 
@@ -605,11 +607,12 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_of_the_head_are_kept_to_the_byte() {
+    fn the_limits_of_the_head_are_exact_to_the_byte() {
         let host = ("host", "a");
         let any = FrameRules::new(&[]).with_head(1_000, 3);
         let line = |length: usize| "v".repeat(length);
-        // `/` and two lines of which one is `host: a` take 1 + 4 + 1 + 4 + 1 + 4 bytes without the value.
+        // `/` and two lines, one of them `host: a`, take 1 + 4 + 1 + 4 + 1 + 4 bytes without the
+        // value.
         let fits = line(1_000 - 15);
         let exceeds = line(1_001 - 15);
         let long = format!("/{}", line(500));
@@ -627,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn http2_names_its_host_in_the_authority_and_a_host_header_agrees() {
+    fn http2_names_its_host_in_the_authority_and_a_host_header_must_match() {
         let target = "https://api.example.com/v1";
 
         assert_eq!(on_http2(request(target, &[])), Ok(()));
@@ -642,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn http2_has_no_transfer_codings_to_ask_for() {
+    fn http2_allows_only_te_trailers() {
         let target = "https://api.example.com/v1";
 
         assert_eq!(on_http2(request(target, &[("te", "trailers")])), Ok(()));

@@ -1,7 +1,7 @@
-//! What happens to every request before it is routed and to every answer before it leaves.
+//! Steps that every request passes before routing, and every response before it is sent.
 //!
-//! Plain functions and small types, put in order by the router. They know HTTP and limits; they know
-//! nothing of customers, credits or platforms.
+//! Plain functions and small types, which the router puts in order. They know HTTP and limits, but
+//! nothing about customers, credits or platforms.
 
 pub mod body;
 pub mod budget;

@@ -1,5 +1,5 @@
-//! How often one network may do something, on this node: an IPv4 address, an IPv6 /64, and more loosely an IPv6 /48,
-//! whose holder has 65,536 of the smaller ones. This machine itself is not limited.
+//! Rate limits for networks, on this node: an IPv4 address, an IPv6 /64, and more loosely an IPv6
+//! /48, which contains 65,536 of them. Loopback is not limited.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use transport::{network_of, site_of};
 
 use super::rate_limit::{RateDecision, RateLimiter, RateQuota};
 
-/// An IPv6 site may do so many times what one of its networks may.
+/// The quota of an IPv6 site, as a multiple of that of one of its networks.
 const SITE_FACTOR: u32 = 8;
 
 /// Limits every network, and every IPv6 site, to a quota.
@@ -28,7 +28,7 @@ impl NetworkLimiter {
         }
     }
 
-    /// Takes one unit of the address's network; nothing where it is this machine, which has no limit.
+    /// Counts one unit for the address's network; `None` for loopback, which has no limit.
     pub fn check(&self, ip: IpAddr, now: Timestamp) -> Option<RateDecision> {
         if ip.is_loopback() {
             return None;
@@ -46,12 +46,12 @@ impl NetworkLimiter {
         }
     }
 
-    /// What `RateLimit-Policy` says of one network.
+    /// The `RateLimit-Policy` of one network.
     pub fn policy(&self, name: &str) -> HeaderValue {
         self.networks.policy_named(name)
     }
 
-    /// Gives a unit back that turned out not to count.
+    /// Returns a unit that turned out not to count.
     pub fn give_back(&self, ip: IpAddr, now: Timestamp) {
         if ip.is_loopback() {
             return;
@@ -62,7 +62,7 @@ impl NetworkLimiter {
         }
     }
 
-    /// Forgets networks that have their whole quota back. Called by housekeeping.
+    /// Removes networks whose quota is full again. Called by housekeeping.
     pub fn forget_idle(&self, now: Timestamp) {
         self.networks.forget_idle(now);
         self.sites.forget_idle(now);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_its_quota_and_others_do_not_notice() {
+    fn each_network_has_its_own_quota() {
         let limiter = NetworkLimiter::new(RateQuota::per_hour(2), 100);
 
         let of_one = [(); 3].map(|()| is_allowed(&limiter, "203.0.113.7"));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again_and_what_is_refused_takes_nothing() {
+    fn returned_units_can_be_used_again_and_refusals_count_nothing() {
         let limiter = NetworkLimiter::new(RateQuota::per_hour(1), 100);
         let (one, now) = ("2001:db8:1:1::1", Timestamp::from_unix_micros(0));
         assert!(is_allowed(&limiter, one));

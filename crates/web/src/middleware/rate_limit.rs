@@ -1,9 +1,9 @@
-//! How often each key may do something, on this node.
+//! Rate limits for each key, on this node.
 //!
-//! The generic cell rate algorithm: a key's state is one moment, the time at which everything that it used
-//! will be paid off. Time is passed in. The number of keys that are remembered has a limit; when it is
-//! reached, keys that are not known share one state, so that a flood of new keys neither takes memory nor
-//! passes freely, and known keys do not notice.
+//! This is the generic cell rate algorithm: the state of a key is the time at which its whole quota
+//! is available again. The current time is passed in. The number of keys to remember is limited.
+//! When it is reached, new keys share one state, so that a flood of them neither takes memory nor
+//! passes freely, and known keys are not affected.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -15,47 +15,47 @@ use parking_lot::Mutex;
 
 use super::texts::HeaderTexts;
 
-/// Keys of different shards never wait for each other.
+/// Keys in different shards never wait for each other.
 const SHARDS: usize = 16;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// How often a full shard looks for keys that it may forget.
+/// How often a full shard looks for keys to remove.
 const FORGET_EVERY_MICROS: i64 = MICROS_PER_SECOND;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// How much is allowed.
+/// The amount that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateQuota {
-    /// Units at once.
+    /// Units that can be used in one burst.
     burst: u32,
-    /// Microseconds until one used unit is back.
+    /// Microseconds until one used unit is available again.
     unit_micros: i64,
 }
 
 impl RateQuota {
-    /// `rate` units for each second on average and `burst` at once; both count as at least 1, and the rate
-    /// as at most a million.
+    /// `rate` units a second on average, and bursts of `burst`. Both are at least 1, and the rate
+    /// is at most a million.
     pub fn per_second(rate: u32, burst: u32) -> Self {
         let unit_micros = (MICROS_PER_SECOND / i64::from(rate.max(1))).max(1);
         Self { burst: burst.max(1), unit_micros }
     }
 
-    /// `count` units for each hour, also at once; counts as at least 1.
+    /// `count` units an hour, which may be one burst; at least 1.
     pub fn per_hour(count: u32) -> Self {
         let count = count.max(1);
         Self { burst: count, unit_micros: (3_600 * MICROS_PER_SECOND / i64::from(count)).max(1) }
     }
 
-    /// `count` units for each minute, also at once; counts as at least 1.
+    /// `count` units a minute, which may be one burst; at least 1.
     pub fn per_minute(count: u32) -> Self {
         let count = count.max(1);
         Self { burst: count, unit_micros: (60 * MICROS_PER_SECOND / i64::from(count)).max(1) }
     }
 
-    /// The same, so many times.
+    /// The same, multiplied by `factor`.
     #[must_use]
     pub fn times(self, factor: u32) -> Self {
         Self {
@@ -64,18 +64,18 @@ impl RateQuota {
         }
     }
 
-    /// Microseconds until a key that used everything has everything back.
+    /// Microseconds until a key that used everything has its whole quota again.
     const fn window_micros(self) -> i64 {
         self.unit_micros.saturating_mul(self.burst as i64)
     }
 }
 
-/// A decision of a limit that has a name, and the policy of the limit.
+/// The decision of a limit, with the limit's name and policy.
 #[derive(Debug)]
 pub struct NamedDecision {
     /// The name.
     pub name: &'static str,
-    /// What `RateLimit-Policy` says of it.
+    /// Its `RateLimit-Policy`.
     pub policy: HeaderValue,
     /// The decision.
     pub decision: RateDecision,
@@ -102,36 +102,37 @@ pub struct RateLimiter<K> {
 }
 
 #[derive(Debug)]
-#[expect(clippy::struct_field_names, reason = "each of them is a moment")]
+#[expect(clippy::struct_field_names, reason = "each field is a time")]
 struct LimiterShard<K> {
-    /// When each key has its whole quota back, in microseconds.
+    /// When the whole quota of each key is available again, in microseconds.
     paid_off_at: HashMap<K, i64, RandomState>,
-    /// The same for all keys that there was no room for.
+    /// The same for all keys that did not fit.
     others_paid_off_at: i64,
     forget_at: i64,
 }
 
-/// Whether something may be done, and what to tell the caller about it.
+/// Whether a request is allowed, and what the response says about the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateDecision {
-    /// Units at once.
+    /// Units that can be used in one burst.
     pub limit: u32,
     /// Units that are left.
     pub remaining: u32,
-    /// Seconds until all units are back.
+    /// Seconds until all units are available again.
     pub reset_s: i64,
-    /// Milliseconds until the refused attempt would be allowed; none if it was allowed.
+    /// Milliseconds until a refused attempt would be allowed; `None` if it was allowed.
     pub retry_after_ms: Option<i64>,
 }
 
 impl RateDecision {
-    /// Whether it may be done; if not, nothing was taken.
+    /// Whether it is allowed; a refusal uses no units.
     #[cfg(test)]
     pub const fn is_allowed(&self) -> bool {
         self.retry_after_ms.is_none()
     }
 
-    /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
+    /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft defines them, with relative
+    /// times only.
     pub fn put_headers(
         &self,
         policy: HeaderValue,
@@ -157,19 +158,20 @@ impl<K: Eq + Hash> RateLimiter<K> {
         }
     }
 
-    /// What `RateLimit-Policy` says of it, in memory of its own.
+    /// The `RateLimit-Policy`, newly allocated.
     pub fn policy(&self) -> HeaderValue {
         self.policy_named("default")
     }
 
-    /// The same of a limit with another name.
+    /// The same under another name.
     pub fn policy_named(&self, name: &str) -> HeaderValue {
         let window_s = ceil_div(self.quota.window_micros(), MICROS_PER_SECOND);
         let policy = format!("\"{name}\";q={};w={window_s}", self.quota.burst);
         HeaderValue::try_from(policy).unwrap_or_else(|_| HeaderValue::from_static("\"default\""))
     }
 
-    /// Takes `cost` units of `key` if it has them. A cost above the burst counts as the burst.
+    /// Takes `cost` units from `key`'s quota, if it has them. A cost above the burst counts as the
+    /// burst.
     pub fn check(&self, key: K, cost: u32, now: Timestamp) -> RateDecision {
         let now = now.unix_micros();
         let mut shard = self.shard(&key).lock();
@@ -179,7 +181,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
         decision
     }
 
-    /// Gives units back that turned out not to count.
+    /// Returns units that turned out not to count.
     pub fn give_back(&self, key: K, cost: u32, now: Timestamp) {
         let now = now.unix_micros();
         let mut shard = self.shard(&key).lock();
@@ -188,7 +190,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
         *paid_off_at = paid_off_at.saturating_sub(price);
     }
 
-    /// Forgets keys that have their whole quota back, and gives their memory back. Called by housekeeping.
+    /// Removes keys whose quota is full again, and frees their memory. Called by housekeeping.
     pub fn forget_idle(&self, now: Timestamp) {
         for shard in self.shards.iter() {
             let mut shard = shard.lock();
@@ -197,7 +199,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
         }
     }
 
-    /// Keys that are remembered; for metrics.
+    /// The number of remembered keys, for metrics.
     pub fn keys(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().paid_off_at.len()).sum()
     }
@@ -206,7 +208,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
     fn judge(&self, paid_off_at: i64, cost: u32, now: i64) -> (RateDecision, i64) {
         let RateQuota { burst, unit_micros } = self.quota;
         let window = self.quota.window_micros();
-        // A clock that was set back must not lock anybody out for longer than the window.
+        // After the clock was set back, no key may be locked out for longer than the window.
         let owed_until = paid_off_at.clamp(now, now.saturating_add(window));
         let price = unit_micros.saturating_mul(i64::from(cost.min(burst)));
         let after = owed_until.saturating_add(price);
@@ -235,7 +237,7 @@ impl<K: Eq + Hash> LimiterShard<K> {
         Self { paid_off_at: HashMap::default(), others_paid_off_at: 0, forget_at: 0 }
     }
 
-    /// The state of a key, or of all others if there is no room for a new key.
+    /// The state of a key, or the shared state if there is no room for a new key.
     fn state_of(&mut self, key: K, now: i64, keys_max: usize) -> &mut i64 {
         if self.paid_off_at.len() >= keys_max && !self.paid_off_at.contains_key(&key) {
             if now >= self.forget_at {
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_burst_is_allowed_at_once_and_not_one_more() {
+    fn the_whole_burst_is_allowed_immediately_and_no_more() {
         let limiter = ten_per_second_five_at_once();
 
         let decisions: Vec<_> = (0..7).map(|_| limiter.check(1, 1, at_ms(0))).collect();
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_attempt_is_allowed_exactly_when_it_was_told_to_come_back() {
+    fn a_refused_attempt_is_allowed_after_the_reported_wait() {
         let limiter = ten_per_second_five_at_once();
         (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
 
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_does_not_use_what_is_anothers() {
+    fn one_key_does_not_use_another_keys_quota() {
         let limiter = ten_per_second_five_at_once();
         for _ in 0..9 {
             let _decision = limiter.check(1, 1, at_ms(0));
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_above_the_burst_takes_all_of_it_and_is_not_refused_for_ever() {
+    fn a_cost_above_the_burst_takes_all_of_it() {
         let limiter = ten_per_second_five_at_once();
 
         let decision = limiter.check(1, 1_000, at_ms(0));
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_name_the_policy_and_what_is_left_in_relative_time() {
+    fn the_headers_have_the_policy_and_the_rest_in_relative_time() {
         let limiter = RateLimiter::new(RateQuota::per_second(200, 1_000), 10);
         let mut headers = HeaderMap::new();
 
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hourly_quota_comes_back_over_the_hour() {
+    fn an_hourly_quota_refills_over_the_hour() {
         const MINUTE_MS: i64 = 60_000;
         let limiter = RateLimiter::new(RateQuota::per_hour(5), 10);
         (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again_and_no_more() {
+    fn returned_units_can_be_used_again_but_do_not_add_to_the_burst() {
         let limiter = ten_per_second_five_at_once();
         for _ in 0..5 {
             let _decision = limiter.check(1, 1, at_ms(0));
@@ -350,11 +352,11 @@ mod tests {
         let burst = (0..9).filter(|_| limiter.check(2, 1, at_ms(0)).is_allowed()).count();
 
         assert_eq!(again.map(|decision| decision.is_allowed()), [true, false]);
-        assert_eq!(burst, 5, "nothing is saved up");
+        assert_eq!(burst, 5, "returned units must not exceed the burst");
     }
 
     #[test]
-    fn a_clock_set_back_locks_nobody_out_for_longer_than_the_window() {
+    fn a_clock_set_back_locks_no_key_out_for_longer_than_the_window() {
         const HOUR_MS: i64 = 3_600_000;
         let limiter = ten_per_second_five_at_once();
         for _ in 0..5 {
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_with_their_whole_quota_are_forgotten() {
+    fn keys_with_a_full_quota_are_removed() {
         let limiter = ten_per_second_five_at_once();
         for key in 0..100 {
             let _decision = limiter.check(key, 1, at_ms(0));
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_new_keys_shares_one_quota_for_each_shard_and_takes_no_memory() {
+    fn a_flood_of_new_keys_shares_one_quota_per_shard_and_takes_no_memory() {
         const KEYS_MAX: usize = 64;
         let limiter = RateLimiter::new(RateQuota::per_second(10, 5), KEYS_MAX);
 
@@ -390,11 +392,11 @@ mod tests {
 
         assert_eq!(limiter.keys(), KEYS_MAX);
         assert_eq!(allowed, KEYS_MAX + 5 * SHARDS);
-        assert_eq!(limiter.check(0, 1, at_ms(0)).remaining, 3, "a known key keeps its own");
+        assert_eq!(limiter.check(0, 1, at_ms(0)).remaining, 3, "a known key keeps its own quota");
     }
 
     proptest! {
-        /// Over any time, no more than the burst and what came back is allowed.
+        /// Over any time, no more is allowed than the burst plus what was refilled.
         #[test]
         fn never_more_than_the_quota_is_allowed(
             steps in prop::collection::vec((0_i64..400, 1_u32..4), 1..200),

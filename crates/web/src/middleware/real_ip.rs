@@ -1,26 +1,27 @@
-//! Who is really calling, and over what, when a trusted proxy stands in between.
+//! Finds the client's real address and protocol behind a trusted proxy.
 
 use std::net::IpAddr;
 
 use http::HeaderMap;
 use transport::{IpNetwork, is_trusted};
 
-/// Who calls, as far as can be believed.
+/// The client, as far as its address can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// The caller's address.
+    /// The client's address.
     pub ip: IpAddr,
-    /// Whether the caller's connection is encrypted up to us or up to a trusted proxy.
+    /// Whether the client's connection is encrypted up to us or up to a trusted proxy.
     pub https: bool,
     /// Whether the connection comes from a trusted proxy.
     pub by_proxy: bool,
 }
 
-/// Finds the caller. `peer` is the other end of the connection, `tls` whether that is encrypted.
+/// Finds the client. `peer` is the other end of the connection, `tls` whether that is encrypted.
 ///
-/// Headers that name another address count only if a trusted proxy sent them. Of `X-Forwarded-For` the
-/// right-most address counts that is no trusted proxy itself: those to its left came from the caller. An entry
-/// that is no address ends the search at the last proxy that is known. `X-Forwarded-Proto` must be one `https`.
+/// Headers with another address count only if a trusted proxy sent them. In `X-Forwarded-For` the
+/// right-most address that is not a trusted proxy counts, because the client may have written those
+/// to its left. An entry that is not an address ends the search at the last known proxy.
+/// `X-Forwarded-Proto` must be a single `https`.
 pub fn client(
     peer: IpAddr,
     tls: bool,
@@ -35,7 +36,8 @@ pub fn client(
     ClientAddress { ip: forwarded_for(peer, headers, trusted), https, by_proxy: true }
 }
 
-/// Whether a trusted proxy passed the request on unencrypted without saying that its caller came by https.
+/// Whether a trusted proxy forwarded the request unencrypted without saying that its client used
+/// https.
 pub fn came_in_the_clear(
     peer: IpAddr,
     tls: bool,
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_a_trusted_proxy_can_speak_for_another_address() {
+    fn only_a_trusted_proxy_can_name_another_address() {
         let spoofed = headers(&[
             ("x-forwarded-for", "198.51.100.1"),
             ("x-forwarded-proto", "https"),
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_most_address_that_is_no_proxy_is_the_caller() {
+    fn the_right_most_address_that_is_not_a_proxy_is_the_client() {
         let cases: [(&[(&str, &str)], &str); 9] = [
             (&[], "10.0.0.1"),
             (&[("x-forwarded-for", "203.0.113.5")], "203.0.113.5"),
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn https_is_believed_from_a_trusted_proxy_that_says_it_once() {
+    fn https_is_accepted_from_a_trusted_proxy_that_says_it_once() {
         let once = headers(&[("x-forwarded-proto", "https")]);
         let twice = headers(&[("x-forwarded-proto", "https"), ("x-forwarded-proto", "http")]);
         let list = headers(&[("x-forwarded-proto", "https, http")]);

@@ -1,20 +1,20 @@
-//! The id of a request: the caller's own, if it is harmless, or a new one.
+//! The id of a request: the caller's own if it is harmless, otherwise a new one.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Where the id is, in requests and answers.
+/// The header with the id, in requests and responses.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Characters of an id that a caller brings.
+/// The most characters of an id that a caller sends.
 const LENGTH_MAX: usize = 64;
 
-/// The id of one request, in answers, logs and problems. Cheap to clone.
+/// The id of one request, for responses, logs and problems. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLabel(HeaderValue);
 
 impl RequestLabel {
-    /// Takes the caller's id if there is exactly one and it is made of 1 to 64 letters, digits, `-` and `_`;
-    /// otherwise the one that `make` writes, which must be of the same kind.
+    /// The caller's id if there is exactly one, of 1 to 64 letters, digits, `-` and `_`; otherwise
+    /// the one that `make` returns, which must have the same form.
     pub fn of<T: std::fmt::Display>(headers: &HeaderMap, make: impl FnOnce() -> T) -> Self {
         let mut given = headers.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
@@ -28,7 +28,7 @@ impl RequestLabel {
         self.0.to_str().unwrap_or_default()
     }
 
-    /// Puts it on an answer.
+    /// Adds it to a response.
     pub fn put(&self, headers: &mut HeaderMap) {
         headers.insert(X_REQUEST_ID, self.0.clone());
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_carries_the_id_once() {
+    fn the_response_has_the_id_once() {
         let mut headers = HeaderMap::new();
         headers.insert(X_REQUEST_ID, HeaderValue::from_static("from-a-platform"));
 

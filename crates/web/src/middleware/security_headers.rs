@@ -1,4 +1,4 @@
-//! Headers that every answer carries, so that no browser or cache does with it what it should not.
+//! Headers that every response carries, so that browsers and caches handle it safely.
 
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, Entry, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// How many headers [`put`] adds at most.
+/// The most headers that [`put`] adds.
 const COUNT: usize = 6;
 
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
@@ -16,8 +16,9 @@ const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const WHO_ASKS: HeaderValue = HeaderValue::from_static("Authorization, X-API-Key, Cookie");
 const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
 
-/// Adds them. A page that must be cached or may run scripts says so itself: its own `Cache-Control`,
-/// `Content-Security-Policy` and `Referrer-Policy` stay. `https` is whether the public address is https.
+/// Adds the headers. Where a handler has set `Cache-Control`, `Content-Security-Policy` or
+/// `Referrer-Policy` (a page that may be cached or run scripts), its value stays. `https`: the
+/// public address is https.
 pub fn put(headers: &mut HeaderMap, https: bool) {
     headers.reserve(COUNT);
     put_missing(headers, CACHE_CONTROL, PRIVATE);
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_over_http_carries_everything_but_the_https_rule() {
+    fn a_response_over_http_has_all_headers_but_hsts() {
         let mut headers = HeaderMap::new();
 
         put(&mut headers, false);
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_over_https_tells_browsers_to_stay_there() {
+    fn a_response_over_https_has_hsts() {
         let mut headers = HeaderMap::new();
 
         put(&mut headers, true);
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_keeps_its_own_policy_and_what_it_varies_by() {
+    fn a_page_keeps_its_own_policies_and_vary() {
         let mut headers = HeaderMap::new();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'self'"));

@@ -1,12 +1,12 @@
-//! Values of headers that are written for one answer, one after the other in the same memory.
+//! Writes header values for one response, one after another into the same buffer.
 
 use bytes::BytesMut;
 use http::HeaderValue;
 
-/// Room for the values that are written here; more is made where it is needed.
+/// Initial capacity; it grows if needed.
 const ROOM_BYTES: usize = 128;
 
-/// Where a value is written, part by part. All values share the memory.
+/// A buffer that values are written into, part by part.
 #[derive(Debug)]
 pub struct HeaderTexts(BytesMut);
 
@@ -17,7 +17,7 @@ impl Default for HeaderTexts {
 }
 
 impl HeaderTexts {
-    /// With nothing written yet.
+    /// An empty buffer.
     pub fn new() -> Self {
         Self(BytesMut::with_capacity(ROOM_BYTES))
     }
@@ -33,8 +33,8 @@ impl HeaderTexts {
         self.word(itoa::Buffer::new().format(number))
     }
 
-    /// The value that was written; the next one begins empty. What cannot stand in a header becomes an empty value; no
-    /// number can do that.
+    /// The value written so far; the next one begins empty. Text that is not allowed in a header
+    /// becomes an empty value; numbers are always allowed.
     pub fn value(&mut self) -> HeaderValue {
         let value = HeaderValue::from_maybe_shared(self.0.split().freeze());
         value.unwrap_or_else(|_| HeaderValue::from_static(""))
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_made_of_what_was_written_since_the_last_one() {
+    fn a_value_is_what_was_written_since_the_last_one() {
         let mut texts = HeaderTexts::new();
 
         let first = texts.word("r=").number(7_u32).word(";t=").number(-3_i64).value();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stand_in_a_header_is_left_out() {
+    fn text_that_is_not_allowed_in_a_header_is_left_out() {
         let mut texts = HeaderTexts::new();
 
         assert_eq!(texts.word("a\nb").value(), "");

@@ -1,4 +1,5 @@
-//! One attempt at a request: run while its lease is renewed, and ended with what a repetition is to get.
+//! One attempt at a request: it renews its lease while it runs, and records at the end what a
+//! repetition gets.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,11 +21,11 @@ use crate::WebState;
 use crate::error::{ApiError, HarmlessFailure};
 use crate::idempotency::{self, ResponseSeal};
 
-/// An attempt that has not renewed its lease for so long has ended with its node.
+/// An attempt that has not renewed its lease for this many seconds has ended with its node.
 const LEASE_S: i64 = 60;
 const RENEWED_EVERY: Duration = Duration::from_secs(20);
 
-/// What a repetition gets of the head of a response. All else is about the request that it was sent to.
+/// The headers of a response that a repetition gets. All others concern the original request.
 const KEPT_HEADERS: [HeaderName; 4] =
     [header::CONTENT_TYPE, header::LOCATION, header::ETAG, header::LINK];
 
@@ -36,22 +37,22 @@ pub(super) struct RequestAttempt {
     pub(super) run: RunId,
     /// The id of the change that the request makes.
     pub(super) change: ChangeId,
-    /// What seals its response.
+    /// The key that seals its response.
     pub(super) data_key: DataKey,
     /// Who sent it.
     pub(super) identity: RequestSender,
-    /// Whether it may run again when nobody knows how it ended.
+    /// Whether it may run again if its outcome is unknown.
     pub(super) may_run_again: bool,
 }
 
-/// When an attempt that begins or goes on now has lost its lease.
+/// When the lease of an attempt that starts or renews now expires.
 pub(super) const fn leased_until(now: Timestamp) -> Timestamp {
     now.plus_seconds(LEASE_S)
 }
 
 impl RequestAttempt {
-    /// Waits for the response and writes down how the attempt ended, before anybody gets the response: whoever has it may
-    /// repeat the request immediately.
+    /// Waits for the response and records how the attempt ended before it returns the response,
+    /// because the caller may then repeat the request immediately.
     pub(super) async fn carry_out(
         self,
         web: &WebState,
@@ -77,24 +78,26 @@ impl RequestAttempt {
         Ok(response)
     }
 
-    /// Renews the lease for as long as it is waited for. Beside the work, never between its steps: both may want the same
-    /// turn to write.
+    /// Renews the lease until the future is dropped. It runs beside the work, not between its
+    /// steps, because both may wait for the same write lock.
     async fn keep_lease(&self, web: &WebState) -> Infallible {
         loop {
             tokio::time::sleep(RENEWED_EVERY).await;
             let until = leased_until(web.clock.now());
             match own_requests::renew(&web.store, &self.name, self.run, until).await {
                 Ok(true) => {}
-                Ok(false) => tracing::warn!("a request of ours ran longer than its lease"),
+                Ok(false) => tracing::warn!(
+                    "a request to one of the service's own routes ran longer than its lease"
+                ),
                 Err(error) => tracing::warn!(%error, "the lease of a request was not renewed"),
             }
         }
     }
 
-    /// Keeps the response of a request that was carried out.
+    /// Stores the response of a request that was carried out.
     async fn store(&self, web: &WebState, response: Response) -> Result<Response, ApiError> {
         let (parts, body) = response.into_parts();
-        // Responses of these routes are in memory already.
+        // Responses of these routes are already in memory.
         let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|error| {
             ApiError::Failure(Failure::Internal(format!(
                 "a response could not be written: {error}"
@@ -127,10 +130,11 @@ impl RequestAttempt {
         idempotency::seal(&place, &web.random, (status, headers, body))
     }
 
-    /// A row that is not ended here has lost its lease a minute later, and then says the same or less.
+    /// If recording fails, the lease expires within a minute, and repetitions are treated as after
+    /// a crash.
     async fn end(&self, web: &WebState, end: RequestEnd<'_>) {
         if let Err(error) = own_requests::end(&web.store, &self.name, self.run, end).await {
-            tracing::error!(%error, run.id = %self.run, "the end of a request was not written down");
+            tracing::error!(%error, run.id = %self.run, "the end of a request was not recorded");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the response to an attempt says about the request: whether it was carried out, and what a repetition gets.
+//! What a response says about its request: whether it was carried out, and what a repetition gets.
 
 use axum::response::Response;
 use failures::Failure;
@@ -6,8 +6,8 @@ use http::header;
 
 use crate::error::{ApiError, PendingFailure};
 
-/// Marks a response that shows how something stands at this moment, or holds what must not be stored: a repetition asks
-/// again.
+/// Marks a response that describes a momentary state, or contains what must not be stored. A
+/// repetition runs the request again.
 #[derive(Debug, Clone, Copy)]
 pub struct NotKept;
 
@@ -16,18 +16,18 @@ pub struct NotKept;
 pub(super) enum AttemptEnding {
     /// The request was carried out, and a repetition gets this response.
     Done,
-    /// It was carried out, and its response must not be stored: it sets a cookie.
+    /// It was carried out, but its response must not be stored because it sets a cookie.
     Unstorable,
-    /// A repetition asks again and continues what was begun.
+    /// A repetition runs the request again and continues what was begun.
     Open,
     /// Nothing was carried out.
     Refused,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
 impl AttemptEnding {
-    /// Reads it off the response.
+    /// Derives it from the response.
     pub(super) fn of(response: &Response) -> Self {
         let extensions = response.extensions();
         if let Some(PendingFailure(error)) = extensions.get::<PendingFailure>() {
@@ -47,7 +47,8 @@ impl AttemptEnding {
         }
     }
 
-    /// A refusal did nothing; where something of ours or the payment processor did not respond, nobody knows.
+    /// A refusal did nothing. If this service failed or the payment processor did not respond, the
+    /// outcome is unknown.
     fn of_failure(error: &ApiError) -> Self {
         match error {
             ApiError::Failure(Failure::Store(_) | Failure::Internal(_)) => Self::Unknown,
@@ -68,7 +69,7 @@ mod tests {
     use failures::PaymentProblem;
 
     #[test]
-    fn refusals_did_nothing_and_failures_of_ours_leave_it_open() {
+    fn refusals_did_nothing_and_our_failures_have_an_unknown_outcome() {
         for refusal in [
             ApiError::Failure(Failure::InvalidKey),
             ApiError::Failure(Failure::LimitedKey),
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_is_stored_unless_it_must_not_be() {
+    fn a_success_is_stored_unless_it_is_marked_or_sets_a_cookie() {
         let mut response = StatusCode::NO_CONTENT.into_response();
         assert_eq!(AttemptEnding::of(&response), AttemptEnding::Done);
         response.headers_mut().insert(header::SET_COOKIE, HeaderValue::from_static("a=b"));

@@ -1,4 +1,4 @@
-//! Who sends a request, and what makes it the same one.
+//! The sender of a request, and what makes two requests the same.
 
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
@@ -17,17 +17,18 @@ use crate::error::ApiError;
 
 const FINGERPRINTS: &str = "own_requests";
 
-/// Who sends a request, and what it can do.
+/// The sender of a request, and its permissions.
 #[derive(Debug, Clone)]
 pub(super) struct RequestSender {
     pub(super) customer: CustomerId,
     key: Option<KeyId>,
-    /// A hash of what the caller can do. Whoever can do something else does not get what the request returned.
+    /// A hash of the caller's permissions. A caller with other permissions does not get the stored
+    /// response.
     pub(super) permissions: [u8; 32],
 }
 
 impl RequestSender {
-    /// Of a caller.
+    /// The sender that this caller is.
     pub(super) fn of(caller: &Caller) -> Self {
         let permissions = match &caller.by {
             Credential::Session(_) => of_session(),
@@ -36,20 +37,20 @@ impl RequestSender {
         Self { customer: caller.customer, key: caller.key().map(|key| key.id), permissions }
     }
 
-    /// The request that this caller names so.
+    /// The name of the request that the caller identifies with this key.
     pub(super) fn request(&self, key: RequestKey) -> RequestName {
         let caller = self.key.map_or(RequestCaller::Session, RequestCaller::Key);
         RequestName { customer: self.customer, caller, key_hash: key.hash() }
     }
 
-    /// What the caller can do now: its own request may have changed that.
+    /// The caller's current permissions: its own request may have changed them.
     pub(super) async fn permissions_now(&self, web: &WebState) -> [u8; 32] {
         let Some(key) = self.key else { return self.permissions };
         match store::keys::find(&web.store, self.customer, key).await {
             Ok(Some(key)) => permissions(key.scope, key.is_limited(), &key.accounts),
             Ok(None) => self.permissions,
             Err(error) => {
-                tracing::warn!(%error, "a key could not be read again");
+                tracing::warn!(%error, "a key's current permissions could not be read");
                 self.permissions
             }
         }
@@ -67,7 +68,7 @@ fn permissions(scope: KeyScope, is_limited: bool, accounts: &[CreatorId]) -> [u8
     Sha256::digest(format!("{} {limits} {}", scope.as_str(), names.join(" "))).into()
 }
 
-/// What a request asks for. Bodies hold passwords, so it is a keyed hash.
+/// A keyed hash of the request, because bodies contain passwords.
 pub(super) fn fingerprint(
     data_key: &DataKey,
     parts: &Parts,
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissions_are_the_scope_and_the_limits_whatever_their_order() {
+    fn permissions_cover_scope_and_limits_in_any_order() {
         let accounts = |names: &[&str]| -> Vec<CreatorId> {
             names.iter().map(|name| name.parse().unwrap()).collect()
         };

@@ -1,9 +1,10 @@
-//! `Idempotency-Key` on the service's own routes: a request that is repeated is carried out once, and every repetition gets
-//! its first response.
+//! `Idempotency-Key` on the service's own routes: a repeated request is carried out once, and each
+//! repetition gets the first response.
 //!
-//! A layer around all operations that change something (`routes`), so that a new one takes part by itself. The first of
-//! those who send a request claims a row, runs it and stores the response, sealed; the others find the row. What was refused
-//! frees the key. Native calls, uploads and the creation of exports do the same in the transactions that hold their credits.
+//! This is a layer around all operations that change something (`routes`), so new ones are covered
+//! automatically. The first request claims a row, runs, and stores its response, sealed;
+//! repetitions find the row. A refusal frees the key. Native calls, uploads and the creation of
+//! exports do the same in the transactions that hold their credits.
 
 mod attempt;
 mod ending;
@@ -33,8 +34,8 @@ use crate::{BodyOf, WebState};
 pub use ending::NotKept;
 use identity::{RequestSender, fingerprint};
 use routes::RepeatableOperation;
-/// The id that a change of slots or of the plan gets, where the request came with an `Idempotency-Key`: every attempt at the
-/// request has the same, so that the change of an earlier one is found.
+/// The id for a change of slots or of the plan, if the request has an `Idempotency-Key`. All
+/// attempts at the request share it, so that a later attempt finds the change of an earlier one.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeOfRequest(pub Option<ChangeId>);
 
@@ -46,7 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ChangeOfRequest {
     }
 }
 
-/// A request with its body, and who sent it.
+/// A request with its body and its sender.
 struct KeyedRequest {
     operation: RepeatableOperation,
     key: RequestKey,
@@ -55,15 +56,15 @@ struct KeyedRequest {
     body: Bytes,
 }
 
-/// What becomes of a request.
+/// How a request proceeds.
 enum RequestTurn {
     /// It is carried out.
     Run(RequestAttempt),
-    /// It was carried out before, with this response.
+    /// It was carried out before and gets the stored response.
     Replay(Response),
 }
 
-/// Carries a request with an `Idempotency-Key` out once; every other request passes.
+/// Carries out a request with an `Idempotency-Key` once. All other requests pass.
 pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> Response {
     let Some(operation) = RepeatableOperation::of(&request) else { return next.run(request).await };
     let key = match crate::idempotency_key::read(request.headers()) {
@@ -73,7 +74,8 @@ pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> 
     };
     Box::pin(once_with(&web, (operation, key), request, next)).await.unwrap_or_else(|refused| {
         let mut response = refused.into_response();
-        // It failed before anything was carried out, or the key keeps a repetition from taking effect twice.
+        // Either it failed before anything was carried out, or the key keeps a repetition from
+        // taking effect twice.
         response.extensions_mut().insert(HarmlessFailure);
         response
     })
@@ -88,7 +90,7 @@ async fn once_with(
     let (mut parts, incoming) = request.into_parts();
     let caller = auth::identify(web, &parts, operation.is_for_sessions()).await?;
     if caller.scope() != KeyScope::Full {
-        // Whatever the request is, it changes something.
+        // Every operation here changes something.
         return Err(ApiError::Failure(Failure::ReadOnlyKey));
     }
     web.control_limits.admit_keyed(&parts, caller.share(), web.clock.now())?;
@@ -106,7 +108,7 @@ async fn once_with(
     }
 }
 
-/// Claims the request, or finds what became of it.
+/// Claims the request, or determines what its repetition gets.
 async fn take_turn(web: &WebState, asked: &KeyedRequest) -> Result<RequestTurn, ApiError> {
     let (data_key_id, data_key) = web.vault.current(asked.identity.customer).await?;
     let now = web.clock.now();
@@ -140,7 +142,7 @@ fn attempt(asked: &KeyedRequest, new: &NewRequest<'_>, data_key: DataKey) -> Req
     }
 }
 
-/// What a repetition gets.
+/// Determines what a repetition gets.
 async fn repeat(
     web: &WebState,
     asked: &KeyedRequest,
@@ -187,11 +189,11 @@ async fn repeat(
     }
 }
 
-/// The data key of an earlier request, which is not the current one any more.
+/// The data key of an earlier request, if that is no longer the current one.
 async fn data_key_of(web: &WebState, id: DataKeyId) -> Result<DataKey, ApiError> {
     web.vault.find(id).await.map_err(|error| match error {
         runtime::VaultError::NoDataKey => ApiError::Failure(Failure::Internal(format!(
-            "the data key {id} of a stored response does not open"
+            "the data key {id} of a stored response cannot be opened"
         ))),
         other => ApiError::from(other),
     })

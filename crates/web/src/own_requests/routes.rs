@@ -1,18 +1,19 @@
-//! Which operations take an `Idempotency-Key` here, and which of them may run again when nobody knows how they ended.
+//! Which operations take an `Idempotency-Key` here, and which of them may run again if their
+//! outcome is unknown.
 
 use axum::extract::{MatchedPath, Request};
 
 use crate::auth::{KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
 
-/// Operations with a caller that are not repeated from here: (method, path template, why).
+/// Operations with a caller that this layer leaves out: (method, path template, why).
 pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("post", "/v1/auth/logout", "it ends the session and its cookie, which are never stored"),
     ("post", "/v1/auth/password", "it begins a session, whose cookie is never stored"),
     ("post", "/v1/{account}/exports", "it is kept in the transaction that holds its credits"),
 ];
 
-/// Operations that may run again after an attempt whose outcome is unknown: (method, path template, why once is as good as
-/// twice). Of every other one a repetition is told that the outcome is unknown.
+/// Operations that may run again after an attempt whose outcome is unknown: (method, path template,
+/// why running twice is harmless). For every other operation a repetition gets `outcome_unknown`.
 pub const RUN_AGAIN: &[(&str, &str, &str)] = &[
     ("patch", "/v1/auth/me", "it sets what it names"),
     ("patch", "/v1/auth/keys/{key_id}", "it sets what it names"),
@@ -20,7 +21,7 @@ pub const RUN_AGAIN: &[(&str, &str, &str)] = &[
     ("delete", "/v1/auth/sessions/{session_id}", "an id is used once"),
     ("post", "/v1/connect/import", "it sets the credentials of one account"),
     ("patch", "/v1/accounts/{account}", "it sets what it names"),
-    ("delete", "/v1/accounts/{account}", "it leaves no account of that name"),
+    ("delete", "/v1/accounts/{account}", "it leaves no account with that id"),
     ("post", "/v1/billing/subscribe", "a customer has one open offer"),
     ("post", "/v1/billing/subscription/plan", "its change is found by its id"),
     ("post", "/v1/billing/slots", "its change is found by its id"),
@@ -45,7 +46,7 @@ pub(super) struct RepeatableOperation {
 }
 
 impl RepeatableOperation {
-    /// The operation that a request asks for, if it takes part.
+    /// The operation of a request, if it takes a key here.
     pub(super) fn of(request: &Request) -> Option<Self> {
         let path = request.extensions().get::<MatchedPath>()?;
         let method = request.method().as_str().to_ascii_lowercase();
@@ -57,18 +58,18 @@ impl RepeatableOperation {
         format!("{} {}", self.method.to_ascii_uppercase(), self.path.as_str())
     }
 
-    /// Whether it takes a session and no key.
+    /// Whether it accepts a session and no key.
     pub(super) fn is_for_sessions(&self) -> bool {
         SESSION_PATHS.contains(&self.path.as_str())
     }
 
-    /// Whether it may run again when nobody knows how it ended.
+    /// Whether it may run again if its outcome is unknown.
     pub(super) fn may_run_again(&self) -> bool {
         is_listed(RUN_AGAIN, &self.method, self.path.as_str())
     }
 }
 
-/// Whether an operation of the contract takes an `Idempotency-Key` here. The method is in lower case.
+/// Whether an operation of the contract takes an `Idempotency-Key` here. `method` is in lower case.
 pub fn takes_part(method: &str, path: &str) -> bool {
     ["post", "put", "patch", "delete"].contains(&method)
         && !KEY_PATHS.contains(&path)
@@ -85,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_something_new_never_runs_twice() {
+    fn operations_that_create_something_never_run_twice() {
         for (method, path) in [("post", "/v1/auth/keys"), ("post", "/v1/auth/keys/rotate")] {
             assert!(takes_part(method, path) && !is_listed(RUN_AGAIN, method, path), "{path}");
         }
     }
 
     #[test]
-    fn reads_open_routes_and_native_calls_do_not_take_part() {
+    fn reads_open_routes_and_native_calls_take_no_key_here() {
         for (method, path) in [
             ("get", "/v1/auth/keys"),
             ("post", "/v1/auth/login"),

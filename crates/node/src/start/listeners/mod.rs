@@ -1,4 +1,4 @@
-//! The listeners: the public one's settings, and those for staff and probes.
+//! The settings of the public listener, and the admin and probe listeners.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use transport::ListenerSettings;
 use super::StartError;
 use crate::state::NodeState;
 
-/// The listener for probes alone, if there is to be one.
+/// Binds the listener for probes, if one is configured.
 pub(super) async fn probe_listener(
     wanted: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, StartError> {
@@ -40,7 +40,7 @@ pub(super) fn serve_admin(
     });
 }
 
-/// What the configuration says about the public listener.
+/// The settings of the public listener, from the configuration.
 pub(super) fn listener_settings(config: &Config) -> ListenerSettings {
     let (limits, timeouts) = (&config.http.limits, &config.http.timeouts);
     ListenerSettings {

@@ -1,4 +1,5 @@
-//! The listener over real sockets. Timers are short here, and what is awaited is always an event.
+//! Tests of the listener over real sockets. Its timeouts are short here, and tests wait for events,
+//! never for a time.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -27,9 +28,9 @@ use web::middleware::body::{self, BodyLimits, BodyPlace};
 use web::middleware::budget::{BudgetRoom, MemoryBudget};
 use web::middleware::framing::{self, FrameRules};
 
-/// Short enough for a test to wait for.
+/// A timeout that a test can wait for.
 const SHORT: Duration = Duration::from_millis(50);
-/// Long enough never to be reached.
+/// A timeout that no test reaches.
 const LONG: Duration = Duration::from_mins(10);
 
 const GET_OK: &str = "GET /ok HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -38,11 +39,12 @@ const GET_ENDLESS: &str = "GET /endless HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// The first bytes of an HTTP/2 connection: the preface and empty settings.
 const HTTP2_START: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// The same with settings that leave no room for any answer's body (`INITIAL_WINDOW_SIZE` 0).
+/// The same with settings that leave no window for the body of a response (`INITIAL_WINDOW_SIZE`
+/// 0).
 const HTTP2_START_WITHOUT_ROOM: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
-/// `GET /endless` on stream 1, without compression: method and scheme from the static table, then path and
-/// authority as literals.
+/// `GET /endless` on stream 1, without compression: method and scheme from the static table, then
+/// path and authority as literals.
 const HTTP2_GET_ENDLESS: &[u8] = b"\0\0\x0f\x01\x05\0\0\0\x01\x82\x86\x04\x08/endless\x01\x01a";
 const HTTP2_PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0pingpong";
 
@@ -62,18 +64,18 @@ fn settings() -> ListenerSettings {
     }
 }
 
-/// What handlers and test tell each other.
+/// Signals between handlers and the test.
 #[derive(Clone, Default)]
 struct Words {
     /// A request to `/held` has begun.
     held: Arc<Notify>,
     /// Lets one request to `/held` end.
     release: Arc<Notify>,
-    /// The body of an endless answer was dropped.
+    /// The body of an endless response was dropped.
     dropped: Arc<Notify>,
 }
 
-/// An answer that never ends and tells when it is dropped.
+/// A response body that never ends and signals when it is dropped.
 struct Endless(Arc<Notify>);
 
 impl Drop for Endless {
@@ -108,7 +110,7 @@ fn router(words: Words) -> Router {
         .with_state(words)
 }
 
-/// A router whose requests say who sent them.
+/// A router whose requests carry the address of their peer.
 fn answers(router: Router) -> impl RequestHandler {
     move |ArrivedRequest { peer, request }: ArrivedRequest| {
         let mut request = request.map(Body::new);
@@ -132,7 +134,7 @@ async fn endless(State(words): State<Words>) -> Response {
     Body::new(Endless(words.dropped)).into_response()
 }
 
-/// Does what the service does first with every request: checks the head, reads the body.
+/// Does what the service does first with every request: checks the head and reads the body.
 async fn checked(request: Request<Body>) -> Response {
     if let Err(problem) = framing::admit(&request, &FrameRules::new(&[])) {
         return problem.status().into_response();
@@ -159,14 +161,14 @@ async fn connect(address: SocketAddr) -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-/// Connects and sends.
+/// Connects and sends the bytes.
 async fn sending(address: SocketAddr, bytes: impl AsRef<[u8]>) -> TcpStream {
     let mut stream = connect(address).await;
     stream.write_all(bytes.as_ref()).await.unwrap();
     stream
 }
 
-/// Reads until `end` has come.
+/// Reads until the text ends with `end`.
 async fn read_to<T: AsyncRead + Unpin>(stream: &mut T, end: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end.as_bytes()) {
@@ -177,13 +179,13 @@ async fn read_to<T: AsyncRead + Unpin>(stream: &mut T, end: &str) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// Waits until the other side has closed the connection, by an end or a reset.
+/// Waits until the other side has closed or reset the connection.
 async fn closed<T: AsyncRead + Unpin>(stream: &mut T) {
     let mut space = [0; 4096];
     while !matches!(stream.read(&mut space).await, Ok(0) | Err(_)) {}
 }
 
-/// Sends the same bytes again and again until the other side has closed the connection.
+/// Sends the same bytes repeatedly until the other side has closed the connection.
 async fn closed_while_dripping(stream: TcpStream, drip: &[u8]) {
     let (mut reader, mut writer) = stream.into_split();
     let mut ticks = tokio::time::interval(SHORT / 10);
@@ -195,7 +197,7 @@ async fn closed_while_dripping(stream: TcpStream, drip: &[u8]) {
     tokio::join!(closed(&mut reader), drips);
 }
 
-/// The counts after every connection is gone.
+/// The counts after all connections have ended.
 async fn final_counts(mut running: RunningListener) -> ConnectionCounts {
     running.drain().await;
     let counts = running.limits().counts();
@@ -204,7 +206,7 @@ async fn final_counts(mut running: RunningListener) -> ConnectionCounts {
 }
 
 #[tokio::test]
-async fn every_core_answers_on_the_one_port_that_was_found() {
+async fn every_core_serves_the_shared_port() {
     let (running, _) = start(&ListenerSettings { cores: 3, ..settings() });
     let request = "GET /core HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
@@ -220,7 +222,7 @@ async fn every_core_answers_on_the_one_port_that_was_found() {
     running.stop().await;
 }
 
-/// Which core serves a connection.
+/// The core that serves a connection.
 async fn core_of(stream: &mut TcpStream) -> String {
     stream.write_all(b"GET /core HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     let before = read_to(stream, "core-").await;
@@ -228,9 +230,10 @@ async fn core_of(stream: &mut TcpStream) -> String {
     char::from(stream.read_u8().await.unwrap()).into()
 }
 
-/// By the kernel's hash alone, one of four cores would have 32 of 128 connections, give or take ten.
+/// With the kernel's hash alone, each of four cores would have 32 of 128 connections, plus or minus
+/// ten.
 #[tokio::test]
-async fn connections_that_last_are_spread_evenly_over_the_cores() {
+async fn lasting_connections_are_spread_evenly_over_the_cores() {
     let (running, _) = start(&ListenerSettings { cores: 4, ..settings() });
 
     let mut streams = Vec::new();
@@ -250,7 +253,7 @@ async fn connections_that_last_are_spread_evenly_over_the_cores() {
 }
 
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_their_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let (running, _) = start(&settings());
     let requests: Vec<String> =
         (0..500).map(|n| format!("GET /count/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
@@ -288,7 +291,7 @@ async fn a_connection_that_sends_nothing_is_closed() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_is_closed_although_bytes_keep_coming() {
+async fn a_dripping_head_is_closed_although_bytes_keep_coming() {
     let (running, _) = start(&ListenerSettings { head_timeout: SHORT, ..settings() });
 
     let in_first_line = sending(running.address(), "G").await;
@@ -300,7 +303,7 @@ async fn a_head_that_drips_is_closed_although_bytes_keep_coming() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_closed_after_its_answer() {
+async fn an_idle_connection_is_closed_after_its_response() {
     let (running, _) = start(&ListenerSettings { head_timeout: SHORT, ..settings() });
 
     let mut stream = sending(running.address(), GET_OK).await;
@@ -316,7 +319,7 @@ async fn a_running_request_is_not_idle_however_long_it_takes() {
     let mut stream = sending(running.address(), GET_HELD).await;
     words.held.notified().await;
 
-    // A later connection that is closed for its idleness shows that the time is over for both.
+    // A later connection that is closed as idle shows that the timeout has passed for both.
     closed(&mut connect(running.address()).await).await;
     words.release.notify_one();
 
@@ -325,7 +328,7 @@ async fn a_running_request_is_not_idle_however_long_it_takes() {
 }
 
 #[tokio::test]
-async fn an_idle_http2_connection_is_closed_although_it_pings() {
+async fn an_idle_http2_connection_is_closed_even_if_it_sends_pings() {
     let (running, _) = start(&ListenerSettings { head_timeout: SHORT, ..settings() });
 
     closed_while_dripping(sending(running.address(), HTTP2_START).await, HTTP2_PING).await;
@@ -334,7 +337,7 @@ async fn an_idle_http2_connection_is_closed_although_it_pings() {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_read_its_answer_is_closed_and_the_answer_dropped() {
+async fn a_peer_that_does_not_read_its_response_is_closed_and_the_response_dropped() {
     let (running, words) = start(&ListenerSettings { write_stall_timeout: SHORT, ..settings() });
 
     let stream = sending(running.address(), GET_ENDLESS).await;
@@ -345,7 +348,7 @@ async fn a_peer_that_does_not_read_its_answer_is_closed_and_the_answer_dropped()
 }
 
 #[tokio::test]
-async fn an_http2_peer_that_leaves_no_room_for_its_answer_is_closed() {
+async fn an_http2_peer_without_window_for_its_response_is_closed() {
     let (running, words) = start(&ListenerSettings { write_stall_timeout: SHORT, ..settings() });
 
     let request = [HTTP2_START_WITHOUT_ROOM, HTTP2_GET_ENDLESS].concat();
@@ -357,7 +360,7 @@ async fn an_http2_peer_that_leaves_no_room_for_its_answer_is_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_beyond_the_limit_is_closed_at_once_and_the_others_live_on() {
+async fn a_connection_beyond_the_limit_is_closed_immediately_and_the_others_continue() {
     let (running, _) = start(&ListenerSettings { connections_max: 1, ..settings() });
     let mut first = sending(running.address(), GET_OK).await;
     read_to(&mut first, "ok").await;
@@ -371,7 +374,7 @@ async fn a_connection_beyond_the_limit_is_closed_at_once_and_the_others_live_on(
 }
 
 #[tokio::test]
-async fn a_stopping_listener_finishes_what_runs_and_takes_nothing_new() {
+async fn a_stopping_listener_finishes_running_requests_and_accepts_no_new_ones() {
     let (mut running, words) = start(&settings());
     let address = running.address();
     let mut idle = sending(address, GET_OK).await;
@@ -381,7 +384,7 @@ async fn a_stopping_listener_finishes_what_runs_and_takes_nothing_new() {
 
     let meanwhile = async {
         closed(&mut idle).await;
-        // What still slips into the kernel's queue is closed with it.
+        // A connection that still gets into the kernel's queue is closed.
         let refused = loop {
             match TcpStream::connect(address).await {
                 Ok(mut late) => closed(&mut late).await,
@@ -414,7 +417,7 @@ async fn a_stopping_listener_does_not_wait_longer_than_its_drain_time() {
 }
 
 #[tokio::test]
-async fn what_was_started_on_a_core_runs_on_after_the_drain_and_ends_with_the_stop() {
+async fn tasks_of_a_core_outlive_the_drain_and_end_with_the_stop() {
     let (word, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (for_core, of_core) = (Arc::clone(&word), Endless(Arc::clone(&dropped)));
     let of_core = Arc::new(parking_lot::Mutex::new(Some(of_core)));
@@ -460,11 +463,12 @@ async fn an_early_refusal_reaches_a_client_that_is_still_sending() {
     running.stop().await;
 }
 
-/// What a raw request is answered with: the statuses of all answers on the connection, which the client ends
-/// by sending nothing more.
+/// The statuses of all responses on a connection that sends the raw request and then one that asks
+/// to close.
 async fn statuses(address: SocketAddr, raw: &str) -> Vec<u16> {
     let mut stream = connect(address).await;
-    // The last request asks to close, so the answers end there if nobody closes before.
+    // The last request asks to close, so the responses end there if the server has not closed
+    // before.
     let end = "GET /ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     stream.write_all(raw.as_bytes()).await.unwrap();
     stream.write_all(end.as_bytes()).await.ok();
@@ -475,15 +479,15 @@ async fn statuses(address: SocketAddr, raw: &str) -> Vec<u16> {
     lines.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// The name of a case, what is sent, and the statuses of the answers to it and to the request behind it. One
-/// status: the connection was closed before the second request.
+/// The name of a case, the bytes sent, and the statuses of the responses to them and to the next
+/// request. With one status, the connection was closed before the second request.
 type Framed = (&'static str, String, &'static [u16]);
 
 fn post(lines: &str, body: &str) -> String {
     format!("POST /checked HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n{body}")
 }
 
-/// Where the body ends.
+/// Cases about the end of the body.
 fn bodies() -> Vec<Framed> {
     let chunked = "Transfer-Encoding: chunked";
     let chunks = |body: &str| post(chunked, body);
@@ -524,7 +528,7 @@ fn bodies() -> Vec<Framed> {
     ]
 }
 
-/// Where a line ends, and what the request line says.
+/// Cases about line ends and the request line.
 fn lines() -> Vec<Framed> {
     vec![
         ("A14", "GET /checked HTTP/1.1\nHost: a\n\n".into(), &[200, 200]),
@@ -563,7 +567,7 @@ fn lines() -> Vec<Framed> {
 }
 
 #[tokio::test]
-async fn a_request_that_can_be_read_in_two_ways_is_refused_or_read_in_one() {
+async fn an_ambiguous_request_is_refused_or_read_in_one_way() {
     let (running, _) = start(&settings());
 
     let mut wrong = Vec::new();
@@ -622,7 +626,7 @@ fn tls_files() -> TlsFiles {
     }
 }
 
-/// A client that trusts the test's certificate alone and offers one protocol.
+/// A client that trusts only the test's certificate and offers one protocol.
 async fn tls_client(address: SocketAddr, protocol: &[u8]) -> impl AsyncRead + AsyncWrite + Unpin {
     use rustls::pki_types::pem::PemObject;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -644,7 +648,7 @@ async fn tls_client(address: SocketAddr, protocol: &[u8]) -> impl AsyncRead + As
 }
 
 #[tokio::test]
-async fn both_protocols_are_spoken_over_tls() {
+async fn http1_and_http2_work_over_tls() {
     let (running, _) = start(&ListenerSettings { tls: Some(tls_files()), ..settings() });
 
     let mut http1 = tls_client(running.address(), b"http/1.1").await;
@@ -660,7 +664,7 @@ async fn both_protocols_are_spoken_over_tls() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_shake_hands_is_closed() {
+async fn a_client_that_sends_no_tls_handshake_is_closed() {
     let settings = ListenerSettings { tls: Some(tls_files()), head_timeout: SHORT, ..settings() };
     let (running, _) = start(&settings);
 
@@ -670,7 +674,7 @@ async fn a_client_that_does_not_shake_hands_is_closed() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_is_named() {
+fn an_unusable_certificate_is_named_in_the_error() {
     let files = TlsFiles { certificate_file: "/nowhere.pem".into(), ..tls_files() };
 
     let error =

@@ -1,12 +1,13 @@
-//! A key limited to one account as a caller of every operation: tried with everything of its customer that is not its
-//! own, it learns and changes nothing.
+//! A key limited to one account, as a caller of every operation: with anything of its customer
+//! beyond its limits, it reveals and changes nothing.
 //!
-//! A new operation is put into `EXPECTED` before it can be shipped; what it takes beside its path goes into `further`.
+//! A new operation must be added to `EXPECTED` before it can be shipped; parameters beside its path
+//! go into `further`.
 #![expect(
     clippy::enum_variant_names,
     clippy::panic,
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::collections::BTreeMap;
@@ -16,14 +17,14 @@ use serde_json::{Value, json};
 use super::{Case, Takes, Victim, cases, victim};
 use crate::support::{Client, Reply, TestApp, on_both};
 
-/// What a limited key gets where something of another account is asked for.
+/// The response to a limited key that asks for something of another account.
 #[derive(Debug, Clone, Copy)]
 enum Gets {
-    /// A response that shows its own things alone.
+    /// A response that shows only what the key may see.
     OwnView,
     /// This failure.
     Failure(u16, &'static str),
-    /// The operation is open to everybody, and looks at no key.
+    /// The operation is open to everyone and checks no key.
     WhatAnybodyGets,
 }
 
@@ -34,7 +35,7 @@ const NO_ACCOUNT: Gets = Failure(404, "account_not_found");
 const NOTHING_THERE: Gets = Failure(404, "not_found");
 const NO_SESSION: Gets = Failure(401, "missing_session");
 
-/// Every operation, and what a key limited to another account gets.
+/// Every operation, and the response to a key limited to another account.
 const EXPECTED: &[(&str, Gets)] = &[
     ("get /health", WhatAnybodyGets),
     ("get /v1/platforms", WhatAnybodyGets),
@@ -113,13 +114,14 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("delete /v1/{account}/native/{native_path}", NO_ACCOUNT),
 ];
 
-/// A customer with several accounts, and a key that is limited to one of them.
+/// A customer with several accounts, and a key limited to one of them.
 struct Scene {
-    /// The customer: its first key, the account that is foreign to the limited key, an export of that, a session.
+    /// The customer, with its first key, an account that the limited key may not use, an export of
+    /// it, and a session.
     victim: Victim,
     /// The account that the key is limited to.
     own_account: String,
-    /// An account that was deleted; an export of it is still there.
+    /// A deleted account whose export still exists.
     deleted_account: String,
     deleted_export: String,
     order_id: String,
@@ -129,7 +131,7 @@ struct Scene {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 async fn scene(app: &TestApp) -> Scene {
@@ -165,7 +167,7 @@ async fn scene(app: &TestApp) -> Scene {
     }
 }
 
-/// A request beside those of the table, and what it gets.
+/// A request in addition to those of the table, and its response.
 struct Further {
     method: &'static str,
     path: String,
@@ -173,7 +175,8 @@ struct Further {
     gets: Gets,
 }
 
-/// Foreign things in queries and bodies, where an operation takes them.
+/// Requests with something of another account in the query or the body, where an operation accepts
+/// them.
 fn further(app: &TestApp, scene: &Scene) -> Vec<Further> {
     let (foreign, own) = (&scene.victim.account, &scene.own_account);
     let owner_key = &scene.victim.member.customer.key_id;
@@ -220,7 +223,7 @@ fn further(app: &TestApp, scene: &Scene) -> Vec<Further> {
     ]
 }
 
-/// All that the customer can see of its things, but for what every request of a key moves.
+/// Everything that the customer can see, except what every request with a key changes.
 async fn seen_by_owner(app: &TestApp, scene: &Scene) -> BTreeMap<String, Value> {
     let mut seen = BTreeMap::new();
     for path in [
@@ -256,7 +259,7 @@ async fn seen_by_owner(app: &TestApp, scene: &Scene) -> BTreeMap<String, Value> 
     seen
 }
 
-/// What must not be in any response to the limited key, unless it said so itself.
+/// Texts that no response to the limited key may contain, unless its request did.
 fn secrets(scene: &Scene) -> Vec<String> {
     let member = &scene.victim.member;
     vec![
@@ -272,7 +275,7 @@ fn secrets(scene: &Scene) -> Vec<String> {
     ]
 }
 
-/// The response is what the table says, and shows nothing that the request did not.
+/// Asserts that the response is as in the table and shows nothing that was not in the request.
 fn assert_nothing_learned(scene: &Scene, (name, asked): (&str, &str), gets: Gets, reply: &Reply) {
     match gets {
         Failure(status, code) => {
@@ -295,9 +298,9 @@ fn expected(case: &Case) -> Gets {
     *gets
 }
 
-/// A new operation cannot be shipped without saying what a limited key gets.
+/// A new operation cannot be shipped without an entry for limited keys.
 #[test]
-fn every_operation_says_what_a_limited_key_gets() {
+fn every_operation_has_an_expected_response_to_a_limited_key() {
     for case in cases() {
         let gets = expected(&case);
         assert_eq!(
@@ -311,14 +314,14 @@ fn every_operation_says_what_a_limited_key_gets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_learns_and_changes_nothing_of_another_account() {
+async fn a_limited_key_cannot_read_or_change_another_account() {
     on_both(async |app| {
         let scene = scene(&app).await;
         let before = seen_by_owner(&app, &scene).await;
 
         for case in super::closed_cases() {
             let asked = match case.template {
-                // The name to be connected is in the body.
+                // The name of the account to connect is in the body.
                 "/v1/connect/import" => continue,
                 template => format!("{template} {}", case.asked_for(&scene.victim)),
             };
@@ -343,7 +346,8 @@ async fn a_limited_key_learns_and_changes_nothing_of_another_account() {
     .await;
 }
 
-/// The response to somebody else's request under an `Idempotency-Key` is for who may use the account alone.
+/// The stored response for an `Idempotency-Key` is returned only to a caller that may use the
+/// account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_gets_no_stored_response_of_another_account() {
     on_both(async |app| {
@@ -370,9 +374,9 @@ async fn a_limited_key_gets_no_stored_response_of_another_account() {
     .await;
 }
 
-/// A key that was narrowed sees what it did for the accounts that are left, and nothing else.
+/// A narrowed key sees its own calls for the accounts that are left, and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_limited_later_no_longer_sees_the_calls_of_other_accounts() {
+async fn a_narrowed_key_no_longer_sees_calls_of_other_accounts() {
     on_both(async |app| {
         let customer = app.customer(100).await;
         let owner = app.with_key(&customer.key);
@@ -407,9 +411,9 @@ async fn a_key_that_is_limited_later_no_longer_sees_the_calls_of_other_accounts(
     .await;
 }
 
-/// What the customer spends elsewhere is not told to a key that is limited.
+/// A limited key does not see what the customer spends otherwise.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_sees_what_it_spent_itself() {
+async fn a_limited_key_sees_only_its_own_spending() {
     on_both(async |app| {
         let scene = scene(&app).await;
         let path = format!("/v1/{}/native/account/me", scene.own_account);
@@ -422,7 +426,7 @@ async fn a_limited_key_sees_what_it_spent_itself() {
 
         assert_eq!(shown["spend"]["today"], 2, "{shown}");
         assert_eq!(shown["spend"]["last_30_days"], 2, "{shown}");
-        // Of the ledger what it was charged itself: nothing that came in, and nothing of others.
+        // Of the ledger it sees only its own charges: no grants, and nothing of other keys.
         let lines = shown["ledger"].as_array().unwrap();
         assert_eq!(lines.len(), 1, "{shown}");
         assert_eq!((&lines[0]["kind"], &lines[0]["amount"]), (&json!("usage"), &json!(-2)));

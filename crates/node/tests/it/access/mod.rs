@@ -1,8 +1,8 @@
-//! Who may do what: every operation of the contract, asked by everybody who must not.
+//! Access control: every operation of the contract, called by everyone who must not use it.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 mod limited;
@@ -15,43 +15,43 @@ use crate::contract::{document, operations};
 use crate::support::member::{Member, PASSWORD};
 use crate::support::{Client, Reply, TestApp, on_both};
 
-/// One operation of the contract as a caller would use it on somebody else's things.
+/// One operation of the contract, as a caller would use it on another customer's data.
 struct Case {
     method: &'static str,
     /// The path in the contract.
     template: &'static str,
-    /// A body that the operation would take.
+    /// A body that the operation would accept.
     body: fn(&Victim) -> Value,
-    /// Who is let in.
+    /// The accepted credentials.
     takes: Takes,
-    /// What another customer gets who is let in.
+    /// The response to another customer with accepted credentials.
     stranger: Stranger,
 }
 
-/// Who is let in.
+/// The accepted credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Takes {
-    /// Everybody.
+    /// None are needed.
     Anybody,
-    /// A key; a session counts for nothing.
+    /// A key; a session is ignored.
     Key,
-    /// A session; a key counts for nothing.
+    /// A session; a key is ignored.
     Session,
     /// Both.
     Either,
 }
 
-/// What another customer gets.
+/// The response to another customer.
 enum Stranger {
-    /// An answer that shows nothing of the victim's.
+    /// A response that shows nothing of the victim.
     OwnView,
     /// Not found, with this code.
     NotFound(&'static str),
-    /// It is for staff, and says nothing else.
+    /// It is for staff, and reveals nothing else.
     StaffOnly,
 }
 
-/// Whose things are asked for.
+/// The customer whose data is asked for.
 struct Victim {
     member: Member,
     account: String,
@@ -244,7 +244,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The cases that are closed to whoever brings nothing.
+/// The cases that need credentials.
 fn closed_cases() -> impl Iterator<Item = Case> {
     cases().into_iter().filter(|case| case.takes != Takes::Anybody)
 }
@@ -258,7 +258,7 @@ impl Case {
         matches!(self.takes, Takes::Session | Takes::Either)
     }
 
-    /// What is said to whoever brings nothing that counts.
+    /// The failure without accepted credentials.
     fn missing(&self) -> (u16, String) {
         let code = if self.takes == Takes::Session { "missing_session" } else { "missing_key" };
         (401, code.to_owned())
@@ -268,7 +268,7 @@ impl Case {
         format!("{} {}", self.method, self.template)
     }
 
-    /// The path and the body that the victim's things are asked for with.
+    /// The path and body that ask for the victim's data.
     fn asked_for(&self, victim: &Victim) -> String {
         format!("{} {}", self.path(victim), (self.body)(victim))
     }
@@ -319,7 +319,8 @@ async fn victim(app: &TestApp) -> Victim {
     Victim { member, account, session_id, export_id }
 }
 
-/// The victim's things are as they were: key and password work, account and session are there, nothing was spent.
+/// Asserts that nothing of the victim has changed: key and password work, account and session
+/// exist, nothing was spent.
 async fn assert_unharmed(app: &TestApp, victim: &Victim) {
     let client = app.with_key(&victim.member.customer.key);
     assert_eq!(client.get("/v1/billing").await.json()["balance"], 100);
@@ -336,7 +337,7 @@ async fn assert_unharmed(app: &TestApp, victim: &Victim) {
     assert!(sessions.contains(&victim.session_id), "{sessions}");
 }
 
-/// A new operation must be put into the table before it can be shipped.
+/// A new operation must be added to the table before it can be shipped.
 #[test]
 fn the_table_has_every_operation_of_the_contract() {
     let named = |(method, path, _): &(String, String, Value)| format!("{method} {path}");
@@ -347,7 +348,7 @@ fn the_table_has_every_operation_of_the_contract() {
 }
 
 #[test]
-fn the_contract_says_who_is_let_in() {
+fn the_contract_declares_the_accepted_credentials() {
     let document = document();
     let said = |operation: &Value| {
         let security = operation.get("security").unwrap_or(&document["security"]);
@@ -377,7 +378,7 @@ fn the_contract_says_who_is_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
+async fn without_credentials_only_open_routes_work() {
     on_both(async |app| {
         let victim = victim(&app).await;
 
@@ -387,8 +388,8 @@ async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
             if case.template == "/v1/signup" {
                 assert_eq!(reply.failure(), (410, "gone".to_owned()));
             } else if case.takes == Takes::Anybody {
-                // Where a mailed link's token is what counts, an unknown one is not found; where the processor's
-                // signature is, there is none here.
+                // Where the token of an emailed link is the proof, an unknown one is not found; the
+                // webhook needs the processor's signature, and there is none here.
                 let unproven = ["unknown_link", "payments_not_configured", "unsigned_event"];
                 let let_in = reply.status < 300 || unproven.contains(&reply.code().as_str());
                 assert!(let_in, "{}: {}", case.name(), reply.text());
@@ -405,7 +406,7 @@ async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_valid_key_opens_nothing() {
+async fn an_invalid_key_is_refused_everywhere() {
     on_both(async |app| {
         Box::pin(async move {
             let victim = Box::pin(victim(&app)).await;
@@ -448,9 +449,10 @@ async fn what_is_no_valid_key_opens_nothing() {
     .await;
 }
 
-/// Malformed, made up or revoked: the answer is the same but for the id of the request.
+/// Whether the key is malformed, invented or revoked, the response differs only in the request's
+/// id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_key_is_not_told_what_is_wrong_with_it() {
+async fn the_response_to_a_wrong_key_does_not_say_why() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let owner = app.with_key(&customer.key);
@@ -477,7 +479,7 @@ async fn a_wrong_key_is_not_told_what_is_wrong_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_running_session_opens_nothing() {
+async fn an_invalid_session_is_refused_everywhere() {
     on_both(async |app| {
         let victim = victim(&app).await;
         let cookie = app.session(&victim.member).await;
@@ -500,7 +502,7 @@ async fn what_is_no_running_session_opens_nothing() {
                 let place = format!("{} with {wrong}", case.name());
                 assert_eq!(reply.failure(), (401, "invalid_session".to_owned()), "{place}");
             }
-            // The cookie of a deployment with https means nothing to one without.
+            // The cookie name of a deployment with https is unknown to one without.
             let other = app.anonymous().with_session(&format!("__Host-{cookie}"));
             assert_eq!(case.call(&other, &victim).await.failure(), case.missing());
         }
@@ -510,9 +512,9 @@ async fn what_is_no_running_session_opens_nothing() {
     .await;
 }
 
-/// What is metered takes keys alone, what belongs to a person takes sessions alone.
+/// Metered operations accept keys only; personal ones accept sessions only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_is_no_key_and_a_key_is_no_session() {
+async fn a_session_does_not_replace_a_key_nor_a_key_a_session() {
     on_both(async |app| {
         let victim = victim(&app).await;
         let browser = app.signed_in(&victim.member).await;
@@ -540,9 +542,10 @@ async fn a_session_is_no_key_and_a_key_is_no_session() {
     .await;
 }
 
-/// A browser sends its cookie with whatever any page makes it send; only our own pages may change something.
+/// A browser adds its cookie to requests from any page; only pages of this service may change
+/// something.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_other_page_changes_anything_by_a_session() {
+async fn pages_of_other_sites_cannot_change_anything_with_a_session() {
     on_both(async |app| {
         let victim = victim(&app).await;
         let cookie = app.session(&victim.member).await;
@@ -596,7 +599,7 @@ async fn a_key_and_a_session_of_different_customers_are_refused_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_taken_from_headers_alone() {
+async fn a_key_is_read_from_headers_only() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let key = &customer.key;
@@ -621,7 +624,7 @@ async fn a_key_is_taken_from_headers_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_only_key_writes_nothing() {
+async fn a_read_only_key_cannot_write() {
     on_both(async |app| {
         let victim = victim(&app).await;
         let full = app.with_key(&victim.member.customer.key);
@@ -647,7 +650,7 @@ async fn a_read_only_key_writes_nothing() {
             }
         }
 
-        // The one native read reached the platform, and no write did.
+        // The only native read reached the platform; no write did.
         assert_eq!(app.seen("platform_alpha").await.len() - before, 1);
         app.settled_beside(&full, 10).await;
         assert_eq!(full.get("/v1/billing").await.json()["balance"], 99);
@@ -657,7 +660,7 @@ async fn a_read_only_key_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_elses_things_do_not_exist() {
+async fn data_of_another_customer_does_not_exist_for_a_stranger() {
     on_both(async |app| {
         let victim = victim(&app).await;
         let stranger = app.member("stranger@example.com").await;
@@ -683,7 +686,7 @@ async fn somebody_elses_things_do_not_exist() {
             }
         }
 
-        // The stranger's own imports asked the platform; nothing else did.
+        // Only the stranger's own imports called the platform.
         assert_eq!(app.seen("platform_alpha").await.len() - before, 2);
         assert_unharmed(&app, &victim).await;
         assert_eq!(program.get("/v1/billing").await.json()["balance"], 100);
@@ -692,7 +695,7 @@ async fn somebody_elses_things_do_not_exist() {
     .await;
 }
 
-/// The stranger's own password is what it was, so that the next case can log in.
+/// Restores the stranger's password, so that the next case can log in.
 async fn put_back(app: &TestApp, stranger: &Member, changed: &Reply) {
     assert_eq!(changed.status, 200, "{}: {}", stranger.email, changed.text());
     let browser = app.anonymous().with_session(&changed.cookie());
@@ -700,7 +703,7 @@ async fn put_back(app: &TestApp, stranger: &Member, changed: &Reply) {
     assert_eq!(browser.post("/v1/auth/password", &change).await.status, 200);
 }
 
-/// The answer to another customer shows nothing of the victim's.
+/// Asserts that the response to another customer shows nothing of the victim.
 fn assert_foreign(case: &Case, reply: &Reply, victim: &Victim) {
     match case.stranger {
         Stranger::StaffOnly => {

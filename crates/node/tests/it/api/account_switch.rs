@@ -1,5 +1,5 @@
-//! Switching accounts off and on: calls are refused with what to do, slots are free for others, and nothing comes back by
-//! itself.
+//! Switching accounts off and on: refused calls say what to do, slots become free for other
+//! accounts, and an account stays off until it is switched on.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn call(client: &Client, creator: &str) -> Reply {
     client.get(&format!("/v1/{creator}/native/users/me")).await
 }
 
-/// The entries of the audit list whose action begins so: action, actor and details.
+/// The audit entries whose action has this prefix: actor and details.
 async fn noted(client: &Client, action: &str) -> Vec<(String, Value)> {
     let list = client.get(&format!("/v1/audit?action={action}")).await.json();
     let of =
@@ -25,7 +25,7 @@ async fn noted(client: &Client, action: &str) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_that_is_switched_off_is_refused_until_it_is_switched_on() {
+async fn an_account_that_is_switched_off_is_refused_until_switched_on() {
     on_both(async |app| {
         let customer = app.customer(100).await;
         let client = app.with_key(&customer.key);
@@ -53,7 +53,7 @@ async fn an_account_that_is_switched_off_is_refused_until_it_is_switched_on() {
         let without = slots_on(&client.get("/v1/billing/slots").await.json(), ALPHA);
         assert_eq!((&without["active"], &without["connected"]), (&json!(0), &json!(1)));
 
-        // Its credentials are here still.
+        // Its credentials were kept.
         let on = switch(&client, "ada", "active").await;
         assert_eq!((on.status, &on.json()["inactive_reason"]), (200, &Value::Null));
         assert_eq!(call(&client, "ada").await.status, 200);
@@ -71,7 +71,7 @@ async fn an_account_that_is_switched_off_is_refused_until_it_is_switched_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn switching_on_needs_a_slot_and_the_slot_of_what_is_switched_off_goes_to_who_waits() {
+async fn switching_on_needs_a_slot_and_a_freed_slot_goes_to_a_waiting_account() {
     selling(async |app| {
         let customer = app.customer(100).await;
         let client = app.with_key(&customer.key);
@@ -98,7 +98,7 @@ async fn switching_on_needs_a_slot_and_the_slot_of_what_is_switched_off_goes_to_
         );
         assert!(full.text().contains("POST /v1/billing/slots"), "{}", full.text());
 
-        // Another import does not switch it on, nor does a free slot.
+        // Neither another import nor a free slot switches it on.
         assert_eq!(app.import(&client, ALPHA, "ada").await, "inactive");
         assert_eq!(client.delete("/v1/accounts/bob").await.status, 204);
         assert_eq!(active(&client).await, [""; 0]);
@@ -110,7 +110,7 @@ async fn switching_on_needs_a_slot_and_the_slot_of_what_is_switched_off_goes_to_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_that_gets_the_slot_of_a_deleted_one_is_in_the_audit_list() {
+async fn the_audit_list_shows_an_account_that_gets_the_slot_of_a_deleted_one() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -130,7 +130,7 @@ async fn an_account_that_gets_the_slot_of_a_deleted_one_is_in_the_audit_list() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_switches_its_own_accounts_and_learns_no_others() {
+async fn a_limited_key_switches_its_own_accounts_and_sees_no_others() {
     selling(async |app| {
         let owner = app.with_key(&app.customer(100).await.key);
         for creator in ["ada", "bob", "cyd"] {
@@ -148,7 +148,7 @@ async fn a_limited_key_switches_its_own_accounts_and_learns_no_others() {
         assert_eq!(full.failure(), (409, "no_free_slot".to_owned()));
         assert_eq!(full.json()["accounts"], json!([]), "{}", full.text());
         assert!(!full.text().contains("ada"), "{}", full.text());
-        // What it cannot do is left to whoever can.
+        // The response leaves what the key cannot do to callers that can.
         let detail = |reply: &Reply| reply.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail(&full).contains("a key without limits or a login can"), "{}", full.text());
         assert!(!detail(&full).contains("/v1/billing/slots"), "{}", full.text());
@@ -161,7 +161,7 @@ async fn a_limited_key_switches_its_own_accounts_and_learns_no_others() {
         let refused = switch(&reads, "bob", "inactive").await;
         assert_eq!(refused.failure(), (403, "read_only_key".to_owned()));
         assert_eq!(switch(&limited, "bob", "inactive").await.status, 200);
-        // It waits no more, so the next one gets the slot.
+        // It no longer waits, so the next account gets the slot.
         assert_eq!(switch(&owner, "ada", "inactive").await.status, 200);
         assert_eq!(active(&owner).await, ["cyd"]);
         app
@@ -170,7 +170,7 @@ async fn a_limited_key_switches_its_own_accounts_and_learns_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_state_is_named_and_changes_nothing() {
+async fn a_wrong_state_is_reported_and_changes_nothing() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     app.import(&client, ALPHA, "ada").await;

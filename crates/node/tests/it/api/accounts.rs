@@ -1,4 +1,5 @@
-//! Accounts: connected once the platform has confirmed the credentials, listed without them, and forgotten.
+//! Accounts: connected after the platform has confirmed the credentials, listed without them, and
+//! deleted.
 
 use serde_json::{Value, json};
 
@@ -76,9 +77,9 @@ async fn credentials_that_the_platform_refuses_are_not_connected() {
     .await;
 }
 
-/// The platform says whose credentials these are; a wrong id beside right credentials is not believed.
+/// The platform says to whom credentials belong; a wrong id beside valid credentials is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_elses_id_is_not_believed() {
+async fn an_id_that_does_not_match_the_credentials_is_refused() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let mut wrong = import(&app, "platform_alpha", "ada");
@@ -93,7 +94,7 @@ async fn somebody_elses_id_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn auth_fields_that_a_platform_does_not_name_are_refused() {
+async fn undeclared_auth_fields_are_refused() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     let before = app.seen("platform_gamma").await.len();
@@ -121,7 +122,7 @@ async fn auth_fields_that_a_platform_does_not_name_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_id_that_is_a_word_of_our_paths_is_refused() {
+async fn a_creator_id_that_is_a_word_of_our_paths_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     let long = "x".repeat(65);
@@ -140,7 +141,7 @@ async fn an_id_that_is_a_word_of_our_paths_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_id_that_is_taken_on_another_platform_is_refused() {
+async fn a_creator_id_in_use_on_another_platform_is_refused() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         assert_eq!(connect(&app, &client, "platform_alpha", "ada").await.status, 201);
@@ -156,7 +157,7 @@ async fn an_id_that_is_taken_on_another_platform_is_refused() {
     .await;
 }
 
-/// A second import is an update: what it brings is used from the next call on.
+/// A second import is an update: its credentials are used from the next call on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_import_replaces_the_credentials() {
     for database in store::testing::stores().await {
@@ -199,7 +200,7 @@ async fn an_account_over_the_limit_is_connected_but_inactive() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_that_cannot_be_reached_or_is_not_offered_says_so() {
+async fn an_unreachable_or_unoffered_platform_has_its_own_failure() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let overrides = format!(
         "[platforms.platform_alpha]\nbase_url = \"http://{gone}\"\n[platforms.platform_gamma]\nbase_url = \"\""
@@ -218,9 +219,9 @@ async fn a_platform_that_cannot_be_reached_or_is_not_offered_says_so() {
     app.end().await;
 }
 
-/// A platform that is merely out of order has not refused anybody's credentials.
+/// A failing platform has not refused the credentials.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_that_fails_confirms_nothing() {
+async fn a_failing_platform_confirms_nothing() {
     let raw = RawPlatform::start(|_| Script::json(500, "{}")).await;
     let app = TestApp::on_sqlite(&raw.as_platform("platform_alpha")).await;
     let client = app.with_key(&app.customer(0).await.key);
@@ -234,7 +235,7 @@ async fn a_platform_that_fails_confirms_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_account_is_forgotten_and_its_calls_stay_in_the_log() {
+async fn a_deleted_account_is_gone_and_its_calls_stay_in_the_log() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 10).await;
         let native = format!("/v1/{account}/native/users/me");

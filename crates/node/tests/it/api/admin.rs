@@ -1,4 +1,4 @@
-//! The admin listener: readiness and metrics for whoever reaches it, staff work for whoever has the token.
+//! The admin listener: readiness and metrics without a token, staff commands with the token.
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn command(app: &TestApp, command: &Value) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_and_metrics_are_told_to_the_operators_tools() {
+async fn readiness_and_metrics_are_served_without_secrets() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 5).await;
         assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
@@ -40,9 +40,9 @@ async fn readiness_and_metrics_are_told_to_the_operators_tools() {
     .await;
 }
 
-/// Load balancers and monitoring need not reach staff commands.
+/// Load balancers and monitoring need no access to staff commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_for_probes_offers_nothing_else() {
+async fn the_probe_listener_serves_only_probes() {
     let app = TestApp::on_sqlite("[admin]\nprobe_listen = \"127.0.0.1:0\"").await;
     let token = app.running().admin_token().expose_secret().to_owned();
     let probes = Client::new(app.running().probe_address().unwrap()).bearer(&token);
@@ -59,7 +59,7 @@ async fn a_listener_for_probes_offers_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn staff_work_needs_the_token_and_changes_nothing_without_it() {
+async fn staff_commands_need_the_token() {
     let app = TestApp::on_sqlite("").await;
     let customer = app.customer(5).await;
     let grant = json!({
@@ -81,9 +81,9 @@ async fn staff_work_needs_the_token_and_changes_nothing_without_it() {
     app.end().await;
 }
 
-/// Who has no token does not even learn what a command looks like.
+/// Without the token a caller does not learn the format of commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_token_is_asked_for_before_the_command_is_read() {
+async fn the_token_is_checked_before_the_command_is_read() {
     let app = TestApp::on_sqlite("").await;
 
     let reply = app.admin().post("/commands", &json!({"command": "no_such_command"})).await;
@@ -93,7 +93,7 @@ async fn the_token_is_asked_for_before_the_command_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_public_listener_knows_nothing_of_the_admin_listener() {
+async fn the_public_listener_serves_no_admin_routes() {
     let app = TestApp::on_sqlite("").await;
     let token = app.running().admin_token().expose_secret().to_owned();
     let public: Client = app.anonymous().bearer(&token);
@@ -107,7 +107,7 @@ async fn the_public_listener_knows_nothing_of_the_admin_listener() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gift_may_have_an_end_at_which_what_is_left_expires() {
+async fn a_gift_may_expire() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -155,7 +155,7 @@ async fn staff_see_the_debt_beside_the_balance() {
             (done["balance"].as_i64().unwrap(), done["debt"].as_i64().unwrap())
         };
 
-        // One credit was spent, so that two are left to be taken.
+        // One credit was spent, so only two are left to take.
         assert_eq!(grant(-3, "one").await, (0, 1));
         assert_eq!(grant(5, "two").await, (4, 0));
         app
@@ -191,9 +191,10 @@ async fn staff_give_and_take_credits_once_for_each_reference() {
     .await;
 }
 
-/// The same reference says the same once. Said of something else, nothing is booked, and both are named.
+/// Repeating a reference with the same grant changes nothing. With another grant nothing is
+/// recorded, and the error shows both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reference_that_was_booked_with_another_amount_is_refused_by_name() {
+async fn a_reference_used_for_another_grant_is_refused_with_both_amounts() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let end = "2026-12-01T00:00:00.000000Z";
@@ -203,7 +204,7 @@ async fn a_reference_that_was_booked_with_another_amount_is_refused_by_name() {
                 "expires_at": expires_at,
             })
         };
-        // What is taken comes out of two lots: two lines of the ledger, one amount.
+        // The removal takes from two lots: two ledger entries, one amount.
         for (credits, reference, expires_at) in
             [(10, "one", None), (10, "two", Some(end)), (-15, "three", None)]
         {
@@ -233,7 +234,7 @@ async fn a_reference_that_was_booked_with_another_amount_is_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grants_that_make_no_sense_name_the_flag_and_book_nothing() {
+async fn invalid_grants_name_the_flag_and_record_nothing() {
     on_both(async |app| {
         let customer = app.customer(5).await;
         let grant = |credits: i64, reference: &str, expires_at: Option<&str>| {
@@ -278,7 +279,7 @@ async fn grants_that_make_no_sense_name_the_flag_and_book_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn staff_refusals_say_why() {
+async fn staff_refusals_give_the_reason() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let nobody = "cus_019ab3c4d5e67f8091a2b3c4d5e6f708";

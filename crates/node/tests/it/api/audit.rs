@@ -1,4 +1,4 @@
-//! The audit list: entries with ids of their own, and fields instead of prose.
+//! The audit list: entries with ids of their own, and structured details.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ async fn entries(client: &Client, query: &str) -> Vec<Value> {
     reply.json()["entries"].as_array().unwrap().clone()
 }
 
-/// An entry as versions before this one wrote it.
+/// An entry in the format of earlier versions.
 async fn written_before(app: &TestApp, customer: &str, number: u8) -> String {
     let id = format!("ent_0199{number:028}");
     let entry = store::audit::AuditEntry {
@@ -26,7 +26,7 @@ async fn written_before(app: &TestApp, customer: &str, number: u8) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_done_is_told_in_fields() {
+async fn entries_have_structured_details() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
         app.advance_seconds(1);
@@ -67,9 +67,9 @@ async fn what_was_done_is_told_in_fields() {
     .await;
 }
 
-/// Ids of the audit list are not those of the ledger, and pages go on from either spelling.
+/// Ids of the audit list differ from those of the ledger, and paging accepts both spellings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn audit_ids_have_a_prefix_of_their_own_and_old_entries_stay_readable() {
+async fn audit_ids_have_their_own_prefix_and_old_entries_stay_readable() {
     on_both(async |app| {
         let (customer, client, _) = app.ready("platform_alpha", 5).await;
         let mut old = Vec::new();

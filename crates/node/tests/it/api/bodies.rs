@@ -1,4 +1,4 @@
-//! C9: JSON that is none, or that two readers could read in two ways, on every route that takes JSON.
+//! C9: invalid or ambiguous JSON, on every route that accepts JSON.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{TestApp, on_both};
 const ROUTES: [&str; 4] =
     ["/v1/auth/register", "/v1/auth/keys", "/v1/auth/keys/rotate", "/v1/connect/import"];
 
-/// What is wrong with a body, and the body.
+/// Bodies, each with what is wrong with it.
 fn bodies() -> Vec<(&'static str, Vec<u8>)> {
     let deep = |open: &str, close: &str| {
         let (open, close) = (open.repeat(10_000), close.repeat(10_000));
@@ -46,7 +46,7 @@ async fn view(app: &TestApp, key: &str) -> [Value; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn json_that_can_be_read_in_two_ways_or_in_none_changes_nothing() {
+async fn invalid_or_ambiguous_json_changes_nothing() {
     on_both(async |app| {
         let customer = app.customer(10).await;
         let client = app.with_key(&customer.key);
@@ -108,7 +108,7 @@ async fn json_in_another_charset_or_under_another_type_is_415() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_that_is_given_twice_is_named_wherever_it_is() {
+async fn a_repeated_name_is_reported_at_any_depth() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key).with("content-type", "application/json");
     let body = r#"{"creator_id":"a","platform":"platform_alpha","auth":{"user_id":"7","session_token":"s","extra":{"x":"1","x":"2"}}}"#;

@@ -1,10 +1,11 @@
-//! The configuration: the default file is complete, every key can be overridden, and no secret is ever shown.
+//! The configuration: the default file is complete, every key can be overridden, and no secret is
+//! shown.
 
 use std::collections::BTreeSet;
 
 use settings::{Config, DEFAULT_TOML};
 
-/// Secrets by their dotted names, each with a value that must never be seen.
+/// Secrets by their dotted names, whose values must never be shown.
 const SECRETS: [&str; 9] = [
     "processor.secret_key",
     "processor.webhook_secrets",
@@ -17,7 +18,7 @@ const SECRETS: [&str; 9] = [
     "platforms.platform_alpha.signing.key",
 ];
 
-/// The dotted names of all keys of a table, with their values; tables in lists are values.
+/// All keys of a table by their dotted names, with their values; tables in lists count as values.
 fn leaves(prefix: &str, table: &toml::Table) -> Vec<(String, toml::Value)> {
     let mut found = Vec::new();
     for (key, value) in table {
@@ -53,9 +54,10 @@ fn without(name: &str) -> String {
     table.to_string()
 }
 
-/// Each key of the file is a field and each field is in the file: leave one out, and it is missed by name.
+/// Each key of the file is a field and each field is in the file: without one of them, the error
+/// names it.
 #[test]
-fn the_default_file_and_the_fields_are_the_same() {
+fn the_default_file_has_exactly_the_fields_of_the_configuration() {
     let all = defaults();
     assert!(all.len() > 100, "{}", all.len());
 
@@ -68,7 +70,7 @@ fn the_default_file_and_the_fields_are_the_same() {
     }
 }
 
-/// The text of a value that is surely another than the default, for its field.
+/// A value for this field that differs from the default.
 fn another(name: &str, value: &toml::Value) -> String {
     match (name, value) {
         ("http.listen" | "admin.listen" | "admin.probe_listen", _) => "127.0.0.9:9".to_owned(),
@@ -86,7 +88,7 @@ fn another(name: &str, value: &toml::Value) -> String {
     }
 }
 
-/// What a configuration is, secrets too.
+/// The configuration as text, including secrets.
 fn written(config: &Config, name: &str) -> String {
     use secrecy::ExposeSecret as _;
     let all: Vec<_> = config.platforms.iter().map(|(_, section)| section).collect();
@@ -116,7 +118,7 @@ fn written(config: &Config, name: &str) -> String {
     }
 }
 
-/// Each variable changes its own key: what the configuration then shows is what a file with that value gives.
+/// Each variable changes its own key: the result equals that of a file with the same value.
 #[test]
 fn every_key_is_overridden_by_its_environment_variable() {
     let default = Config::from_toml("").unwrap();
@@ -139,9 +141,9 @@ fn every_key_is_overridden_by_its_environment_variable() {
     }
 }
 
-/// A value that looks like a number is still the text that was set.
+/// A secret that looks like a number is kept as text.
 #[test]
-fn a_secret_that_looks_like_a_number_stays_as_it_is() {
+fn a_secret_that_looks_like_a_number_stays_text() {
     use secrecy::ExposeSecret as _;
     for text in ["0012", "1e5", "true", "+1", "0x10", " a "] {
         let variable = "CREATOR_GATEWAY__PLATFORMS__PLATFORM_BETA__SIGNING__KEY".to_owned();
@@ -160,7 +162,7 @@ fn a_secret_that_looks_like_a_number_stays_as_it_is() {
 }
 
 #[test]
-fn the_environment_goes_over_the_file_and_the_file_over_the_defaults() {
+fn the_environment_overrides_the_file_and_the_file_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     std::fs::write(&file, "[credits]\nread = 3\nwrite = 4\n").unwrap();
@@ -177,7 +179,7 @@ fn the_environment_goes_over_the_file_and_the_file_over_the_defaults() {
 }
 
 #[test]
-fn a_variable_that_names_no_key_or_holds_no_value_is_refused_without_showing_it() {
+fn a_wrong_variable_is_refused_without_showing_its_value() {
     for (variable, text) in [
         ("CREATOR_GATEWAY__HTTP__LISTN", "hunter2"),
         ("CREATOR_GATEWAY__HTTP", "hunter2"),
@@ -193,7 +195,7 @@ fn a_variable_that_names_no_key_or_holds_no_value_is_refused_without_showing_it(
 }
 
 #[test]
-fn an_unknown_key_is_refused_wherever_it_stands() {
+fn an_unknown_key_is_refused_in_any_table() {
     let tables: BTreeSet<String> = defaults()
         .into_iter()
         .filter_map(|(name, _)| Some(name.rsplit_once('.')?.0.to_owned()))
@@ -207,7 +209,7 @@ fn an_unknown_key_is_refused_wherever_it_stands() {
     assert!(Config::from_toml("[no_such_section]\na = 1").is_err());
 }
 
-/// What is written in the default file is explained there: no key stands without a comment above its group.
+/// The default file explains what it contains: each group of keys has a comment above it.
 #[test]
 fn every_section_of_the_default_file_is_explained() {
     let mut commented = false;
@@ -234,7 +236,7 @@ fn in_platform_after_alpha(line: &str) -> bool {
 }
 
 #[test]
-fn no_secret_is_printed_with_the_configuration() {
+fn printing_the_configuration_shows_no_secret() {
     let hidden = "hunter2hunter2";
     let mut toml = String::new();
     for (index, name) in SECRETS.iter().enumerate() {
@@ -253,12 +255,12 @@ fn no_secret_is_printed_with_the_configuration() {
     assert!(!shown.contains(hidden), "{shown}");
     let problems = format!("{:?}", config.problems());
     assert!(!problems.contains(hidden), "{problems}");
-    assert!(shown.contains("public_base_url"), "what is no secret is shown");
+    assert!(shown.contains("public_base_url"), "values that are not secret must be shown");
 }
 
-/// Whatever looks like a secret by its name is hidden, also one that somebody adds later.
+/// Keys named like secrets are hidden, including ones added later.
 #[test]
-fn every_key_that_sounds_like_a_secret_is_hidden() {
+fn every_key_named_like_a_secret_is_hidden() {
     for (name, value) in defaults() {
         let key = name.rsplit('.').next().unwrap();
         let sounds_secret =
@@ -273,7 +275,7 @@ fn every_key_that_sounds_like_a_secret_is_hidden() {
 }
 
 #[test]
-fn postgresql_without_master_keys_is_a_problem_and_sqlite_without_is_none() {
+fn postgresql_needs_master_keys_and_sqlite_does_not() {
     let postgres = Config::from_toml("[database]\nurl = \"postgres://db/x\"").unwrap();
     let sqlite = Config::from_toml("[database]\nurl = \"sqlite:x.db\"").unwrap();
 
@@ -284,12 +286,15 @@ fn postgresql_without_master_keys_is_a_problem_and_sqlite_without_is_none() {
         problems[0].starts_with("secrets.master_keys: is required with PostgreSQL"),
         "{problems:?}"
     );
-    assert!(problems[0].contains("openssl rand -base64 32"), "it says what to do: {problems:?}");
+    assert!(
+        problems[0].contains("openssl rand -base64 32"),
+        "the problem must say what to do: {problems:?}"
+    );
     assert_eq!(sqlite.problems(), []);
 }
 
 #[test]
-fn all_problems_of_all_sections_are_told_at_once() {
+fn all_problems_of_all_sections_are_reported_together() {
     let toml = "
         [http]
         public_base_url = \"https://api.example.com/\"
@@ -348,13 +353,13 @@ fn all_problems_of_all_sections_are_told_at_once() {
         "platforms.platform_beta.timeouts.stream_idle_ms",
         "platforms.platform_beta.response_headers[1]",
     ] {
-        assert!(keys.contains(key), "{key} is not told: {keys:?}");
+        assert!(keys.contains(key), "{key} is not reported: {keys:?}");
     }
 }
 
-/// Otherwise its header is left out of every call, and the platform refuses them all.
+/// Otherwise the header would be missing from every call, and the platform would refuse them all.
 #[test]
-fn a_template_that_names_an_unknown_credential_is_refused_with_the_known_ones() {
+fn a_template_with_an_unknown_credential_is_refused_with_the_known_ones() {
     let toml = "
         [platforms.platform_alpha]
         base_url = \"http://127.0.0.1:1\"
@@ -381,9 +386,9 @@ fn a_template_that_names_an_unknown_credential_is_refused_with_the_known_ones() 
     );
 }
 
-/// A service that cannot work as configured does not start.
+/// A service with an invalid configuration does not start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_configuration_with_problems_does_not_start() {
+async fn an_invalid_configuration_prevents_the_start() {
     let mut app = crate::support::TestApp::on_sqlite("").await;
     app.stop_service().await;
 

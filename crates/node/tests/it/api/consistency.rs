@@ -1,7 +1,8 @@
-//! One thing has one name, and a word means one thing, wherever the service's own routes use it.
+//! Consistent names on the service's own routes: one name for one thing, and one meaning for each
+//! word.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ async fn made(client: &Client, limits: Value) -> Value {
     reply.json()
 }
 
-/// `null` means "no restriction", a list means "these", on keys and for who asks about itself alike.
+/// `null` means "no restriction" and a list means "these", on keys and in `whoami`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_restriction_to_accounts_is_null_everywhere() {
     on_both(async |app| {
@@ -60,9 +61,9 @@ async fn an_empty_list_of_accounts_is_refused() {
     app.end().await;
 }
 
-/// The end of a session however much it is used, and its end when it is not used, have two names.
+/// The end of a session by age and its end without use have different names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_tells_both_of_its_ends_by_the_same_names_everywhere() {
+async fn both_ends_of_a_session_have_the_same_names_everywhere() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let login = app.try_log_in(&member.email, PASSWORD).await;
@@ -94,9 +95,10 @@ async fn a_session_tells_both_of_its_ends_by_the_same_names_everywhere() {
     .await;
 }
 
-/// A browser's `fetch` without a body describes none; a page of another site still cannot log anybody out.
+/// A browser's `fetch` without a body sends no `Content-Type`; a page of another site still cannot
+/// log the customer out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_logout_needs_no_content_type_and_still_a_page_of_ours() {
+async fn a_logout_needs_no_content_type_but_one_of_our_pages() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let cookie = app.session(&member).await;
@@ -118,7 +120,7 @@ async fn a_logout_needs_no_content_type_and_still_a_page_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_says_until_when_the_old_secret_works_and_so_does_the_list() {
+async fn a_rotation_and_the_list_say_until_when_the_old_secret_works() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let key = made(&client, json!({})).await;
@@ -149,9 +151,9 @@ async fn a_rotation_says_until_when_the_old_secret_works_and_so_does_the_list() 
     .await;
 }
 
-/// What was created can be found where the response says.
+/// A created resource is at the `Location` of its response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_created_is_at_its_location() {
+async fn a_created_resource_is_at_its_location() {
     on_both(async |app| {
         let form = json!({"email": "ada@example.com", "password": PASSWORD});
         let registered = app.anonymous().post("/v1/auth/register", &form).await;
@@ -182,7 +184,7 @@ async fn what_was_created_is_at_its_location() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_key_is_shown_to_its_customer_and_a_limited_key_sees_itself_alone() {
+async fn one_key_is_shown_to_its_customer_and_a_limited_key_sees_only_itself() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let limited = made(&client, json!({"monthly_budget_credits": 1})).await;
@@ -203,7 +205,7 @@ async fn one_key_is_shown_to_its_customer_and_a_limited_key_sees_itself_alone() 
     .await;
 }
 
-/// Whoever may not ask learns nothing of ids, not even which are well formed.
+/// Without a valid key the response says nothing about ids, not even whether they are well formed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_key_is_401_at_every_route_of_exports() {
     let app = TestApp::on_sqlite("").await;
@@ -221,9 +223,9 @@ async fn a_bad_key_is_401_at_every_route_of_exports() {
     app.end().await;
 }
 
-/// One account of a platform under two names takes two slots, which is said and not refused.
+/// One account of a platform under two names takes two slots: a warning, not a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_account_under_a_second_name_is_connected_with_a_warning() {
+async fn connecting_an_account_under_a_second_name_returns_a_warning() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
         let accounts = simulators::demo_accounts(&app.settings);
@@ -243,7 +245,7 @@ async fn the_same_account_under_a_second_name_is_connected_with_a_warning() {
         assert_eq!(warning["creator_ids"], json!([account]));
         let repeated = import(&client, &account).await.json();
         assert_eq!(repeated["warnings"][0]["creator_ids"], json!(["second"]));
-        // A limited key learns that there is another name, and not which.
+        // A limited key learns that there is another name, but not which.
         let limited = made(&client, json!({"accounts": ["second"]})).await;
         let limited = app.with_key(limited["api_key"].as_str().unwrap());
         let seen = import(&limited, "second").await;
@@ -254,9 +256,9 @@ async fn the_same_account_under_a_second_name_is_connected_with_a_warning() {
     .await;
 }
 
-/// A customer without credits whose trial waits is told how to get it; others are not.
+/// A customer without credits whose trial is pending is told how to get it; others are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_for_want_of_credits_names_a_trial_that_waits() {
+async fn a_refusal_for_lack_of_credits_names_a_pending_trial() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let account = app.connect(&member.customer, "platform_alpha").await;
@@ -293,7 +295,8 @@ async fn a_refusal_for_want_of_credits_names_a_trial_that_waits() {
     .await;
 }
 
-/// Every sum of money is whole cents in a member that says so, with its currency beside it.
+/// Every amount of money is in whole cents, in a member named accordingly, with its currency beside
+/// it.
 #[test]
 fn every_amount_of_money_has_one_shape() {
     let document = document();
@@ -305,7 +308,7 @@ fn every_amount_of_money_has_one_shape() {
                 seen += 1;
                 assert!(members.contains_key("currency"), "{name}.{member} has no currency");
             }
-            // A request may take dollars; what is shown in dollars is shown in cents too.
+            // A request may use dollars; an amount shown in dollars is also shown in cents.
             if let Some(sum) = member.strip_suffix("_usd").filter(|_| !name.ends_with("In")) {
                 assert!(members.contains_key(&format!("{sum}_cents")), "{name}.{member}");
             }
@@ -321,7 +324,7 @@ fn every_amount_of_money_has_one_shape() {
 }
 
 #[test]
-fn every_creation_says_where_what_it_created_is() {
+fn every_creation_documents_its_location() {
     let mut seen = 0;
     for (method, path, operation) in operations(&document()) {
         let Some(created) = operation["responses"].get("201") else { continue };

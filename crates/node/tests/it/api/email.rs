@@ -1,5 +1,5 @@
-//! Confirmation of addresses: a mailed link works once, looking at it uses nothing, and nobody learns who is a
-//! customer.
+//! Confirmation of email addresses: an emailed link works once, checking it does not consume it,
+//! and responses do not reveal who is a customer.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ async fn resend(client: &Client, email: &str) -> Reply {
     client.post("/v1/auth/email/resend", &json!({"email": email})).await
 }
 
-/// What the member has, and whether its address counts.
+/// The member's balance, and whether its address is confirmed.
 async fn standing(app: &TestApp, member: &Member) -> (i64, bool) {
     let client = app.with_key(&member.customer.key);
     let balance = client.get("/v1/billing").await.json()["balance"].as_i64().unwrap();
@@ -31,7 +31,7 @@ async fn standing(app: &TestApp, member: &Member) -> (i64, bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registration_mails_a_link_that_confirms_the_address_and_grants_the_trial() {
+async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_trial() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let mails = app.mails_to("ada@example.com").await;
@@ -57,9 +57,9 @@ async fn a_registration_mails_a_link_that_confirms_the_address_and_grants_the_tr
     .await;
 }
 
-/// Scanners of mail follow links, some of them several times.
+/// Email scanners follow links, some of them several times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn looking_at_a_link_five_times_confirms_nothing() {
+async fn checking_a_link_five_times_confirms_nothing() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
@@ -86,7 +86,7 @@ async fn looking_at_a_link_five_times_confirms_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_confirmations_at_once_are_one() {
+async fn fifty_concurrent_confirmations_count_once() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
@@ -108,7 +108,7 @@ async fn fifty_confirmations_at_once_are_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_ends_after_24_hours_and_another_one_can_be_asked_for() {
+async fn a_link_expires_after_24_hours_and_another_one_can_be_requested() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let late = app.mailed_token("ada@example.com").await;
@@ -128,9 +128,9 @@ async fn a_link_ends_after_24_hours_and_another_one_can_be_asked_for() {
     .await;
 }
 
-/// Who has the first mail may use it although a second one was sent; whichever is used, the other is used up.
+/// The first emailed link still works after a second one was sent; using one uses up the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_links_for_one_address_one_works() {
+async fn of_two_links_for_one_address_only_one_works() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let first = app.mailed_token("ada@example.com").await;
@@ -148,7 +148,7 @@ async fn of_two_links_for_one_address_one_works() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_link_of_this_kind_confirms_nothing() {
+async fn an_invalid_link_confirms_nothing() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let own = app.mailed_token("ada@example.com").await;
@@ -173,9 +173,9 @@ async fn what_is_no_link_of_this_kind_confirms_nothing() {
     .await;
 }
 
-/// A link belongs to its customer, whoever presents it with whatever key.
+/// A link belongs to its customer, whichever key is sent with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_confirms_its_own_customer_and_nobody_else() {
+async fn a_link_confirms_its_own_customer_only() {
     on_both(async |app| {
         let (ada, eve) = (app.member("ada@example.com").await, app.member("eve@example.com").await);
         let token = app.mailed_token("ada@example.com").await;
@@ -190,10 +190,10 @@ async fn a_link_confirms_its_own_customer_and_nobody_else() {
     .await;
 }
 
-/// An unknown address, one that waits and one that is confirmed: the same answer to the last byte, and a mail to
-/// the one that waits only.
+/// For an unknown address, a pending one and a confirmed one the response is the same to the last
+/// byte; only the pending one gets an email.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asking_for_a_mail_tells_nothing_about_an_address() {
+async fn asking_for_an_email_reveals_nothing_about_an_address() {
     on_both(async |app| {
         app.member("waits@example.com").await;
         app.member("done@example.com").await;
@@ -226,9 +226,10 @@ async fn asking_for_a_mail_tells_nothing_about_an_address() {
     .await;
 }
 
-/// How many emails an address is sent is limited without a word: the response does not tell whether it is known.
+/// The number of emails to an address is limited silently: the response does not reveal whether the
+/// address is known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_gets_three_mails_in_an_hour_and_whoever_asks_learns_nothing() {
+async fn an_address_gets_three_emails_an_hour_and_the_response_reveals_nothing() {
     let app = TestApp::on_sqlite("").await;
     app.member("ada@example.com").await;
 
@@ -238,7 +239,7 @@ async fn an_address_gets_three_mails_in_an_hour_and_whoever_asks_learns_nothing(
         }
     }
 
-    // The first followed the registration, which nobody else can cause.
+    // The first followed the registration, which only the customer can cause.
     assert_eq!(app.mails_to("ada@example.com").await.len(), 1 + 3);
     app.advance_seconds(1_200);
     assert_eq!(resend(&app.anonymous(), "ada@example.com").await.status, 202);
@@ -246,9 +247,9 @@ async fn an_address_gets_three_mails_in_an_hour_and_whoever_asks_learns_nothing(
     app.end().await;
 }
 
-/// What is asked for and not sent counts nothing, and no purpose uses up another's.
+/// An email that was requested but not sent does not count, and each purpose has its own limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asking_again_for_a_confirmed_address_does_not_block_its_password_reset() {
+async fn asking_again_for_a_confirmed_address_does_not_block_its_password_reset_emails() {
     on_both(async |app| {
         app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
@@ -269,7 +270,7 @@ async fn asking_again_for_a_confirmed_address_does_not_block_its_password_reset(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_asks_for_so_many_mails_in_an_hour() {
+async fn the_emails_that_a_network_requests_in_an_hour_are_limited() {
     let limit = "[rate_limits]\nmails_per_network_per_hour = 4";
     let app = TestApp::on_sqlite(&format!("{BEHIND_A_PROXY}\n{limit}")).await;
     let from = async |address: &str, number: usize| {
@@ -287,7 +288,7 @@ async fn a_network_asks_for_so_many_mails_in_an_hour() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_begins_so_many_trials_on_a_day() {
+async fn the_trials_that_a_network_starts_in_a_day_are_limited() {
     on_both_with(
         "[rate_limits]\nregistrations_per_hour = 100\ntrials_per_network_per_day = 2",
         async |app| {
@@ -308,7 +309,7 @@ async fn a_network_begins_so_many_trials_on_a_day() {
             let (email, third) = from("203.0.113.7", 3).await;
             assert_eq!(third, none);
             assert_eq!(from("203.0.113.8", 4).await.1, pending);
-            // Its address is confirmed like any other.
+            // Its address can be confirmed like any other.
             let token = app.mailed_token(&email).await;
             let confirmed = confirm(&app.anonymous(), &token).await.json();
             assert_eq!(confirmed["credits_granted"], 0);
@@ -331,9 +332,9 @@ where
     }
 }
 
-/// One mailbox under two addresses is two customers, and one trial.
+/// One mailbox under two addresses is two customers, but gets one trial.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tag_in_an_address_makes_no_second_trial() {
+async fn a_tagged_address_gets_no_second_trial() {
     on_both(async |app| {
         let mut granted = Vec::new();
         for email in ["ada@example.com", "ada+2@example.com"] {
@@ -349,9 +350,9 @@ async fn a_tag_in_an_address_makes_no_second_trial() {
     .await;
 }
 
-/// Whoever registers chooses the address and nothing else of the mail that goes there.
+/// A registration determines the address of the email and nothing else in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mail_says_nothing_that_whoever_registers_has_chosen() {
+async fn an_email_contains_no_text_chosen_at_registration() {
     let app = TestApp::on_sqlite("").await;
     let form = json!({
         "email": "ada@example.com", "password": "correct horse battery",

@@ -1,11 +1,12 @@
-//! Wrong fields of requests: every one is named, in one shape and one vocabulary, in words a customer understands.
+//! Wrong fields of requests: each one is reported, in one shape and one vocabulary, in words that a
+//! customer understands.
 
 use serde_json::{Map, Value, json};
 
 use crate::contract::{document, operations};
 use crate::support::{Client, Reply, TestApp};
 
-/// Words of the implementation: none of them helps who reads them.
+/// Words of the implementation, which do not help customers.
 const FORBIDDEN: [&str; 22] = [
     "serde",
     "invalid type",
@@ -31,7 +32,7 @@ const FORBIDDEN: [&str; 22] = [
     "missing field",
 ];
 
-/// Something for each kind of value that JSON has.
+/// One value for each kind of JSON value.
 fn kinds() -> Vec<Value> {
     vec![
         Value::Null,
@@ -51,7 +52,7 @@ fn kinds() -> Vec<Value> {
     ]
 }
 
-/// Path of an operation with something in each place.
+/// The path of an operation with a value for each parameter.
 fn filled(app_account: &str, path: &str) -> String {
     let id = "0".repeat(32);
     path.replace("{account}", app_account)
@@ -62,20 +63,20 @@ fn filled(app_account: &str, path: &str) -> String {
         .replace("{platform}", "platform_alpha")
 }
 
-/// Operations of the service's own, with what they declare.
+/// The service's own operations, with their declarations.
 fn own_operations(document: &Value) -> Vec<(String, String, Value)> {
     let is_own = |path: &str| !path.contains("/native/") && !path.ends_with("/media/upload");
     operations(document).into_iter().filter(|(_, path, _)| is_own(path)).collect()
 }
 
-/// Names and schemas of the fields of an operation's JSON body; nothing where it takes none.
+/// Names and schemas of the fields of an operation's JSON body; `None` if it takes no body.
 fn body_fields(document: &Value, operation: &Value) -> Option<Map<String, Value>> {
     let schema = operation.pointer("/requestBody/content/application~1json/schema")?;
     let reference = schema["$ref"].as_str().or_else(|| schema["oneOf"][0]["$ref"].as_str())?;
     document.pointer(reference.strip_prefix('#')?)?["properties"].as_object().cloned()
 }
 
-/// Asserts the shape that every 422 has, and that no message speaks of the implementation.
+/// Asserts the shape of a 422, and that no message mentions the implementation.
 fn assert_fields(reply: &Reply, place: &str) {
     assert_eq!(reply.status, 422, "{place}: {}", reply.text());
     assert_eq!(reply.header("content-type"), "application/json", "{place}");
@@ -104,7 +105,7 @@ async fn session(app: &TestApp) -> (Client, Client, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_wrong_field_of_a_body_is_named_not_only_the_first() {
+async fn every_wrong_field_of_a_body_is_reported() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     let body = json!({
@@ -133,7 +134,7 @@ async fn every_wrong_field_of_a_body_is_named_not_only_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_wrong_query_parameter_is_named_with_those_there_are() {
+async fn every_wrong_query_parameter_is_reported_with_the_known_ones() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
 
@@ -171,7 +172,7 @@ async fn no_route_ignores_an_unknown_query_parameter() {
     let mut tried = 0;
 
     for (method, path, operation) in own_operations(&document) {
-        // It is retired whatever comes.
+        // It is retired and responds the same to any request.
         if path == "/v1/signup" {
             continue;
         }
@@ -196,13 +197,13 @@ async fn no_route_ignores_an_unknown_query_parameter() {
         tried += 1;
     }
     assert!(tried > 40, "{tried}");
-    // What tools and people read is asked for in one way, too.
+    // The documents for tools and people are strict, too.
     for path in ["/openapi.json", "/docs/errors"] {
         let reply = app.anonymous().get(&format!("{path}?surprise=1")).await;
         assert_eq!(reply.failure(), (422, "invalid_request".to_owned()), "{path}");
         assert_eq!(app.anonymous().get(path).await.status, 200, "{path}");
     }
-    // Links to pages get longer on their way.
+    // Links to pages may get additional parameters when they are shared.
     for path in ["/console/billing", "/console/confirm", "/console/pay", "/console/reset"] {
         let plain = app.anonymous().get(path).await;
         let longer = app.anonymous().get(&format!("{path}?utm_source=mail")).await;
@@ -213,7 +214,7 @@ async fn no_route_ignores_an_unknown_query_parameter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_message_about_a_field_speaks_of_the_implementation() {
+async fn no_field_message_mentions_the_implementation() {
     let app = TestApp::on_sqlite("").await;
     let (client, browser, account) = session(&app).await;
     let document = document();
@@ -226,7 +227,7 @@ async fn no_message_about_a_field_speaks_of_the_implementation() {
         for field in body_fields(&document, &operation).into_iter().flatten().map(|(name, _)| name)
         {
             for value in kinds() {
-                // Something unknown beside it, so that nothing is ever done.
+                // With an unknown field beside it, so that nothing is ever done.
                 let body = json!({ field.as_str(): value, "surprise": 1 });
                 let reply = caller.json(&method.to_uppercase(), &target, &body).await;
                 assert_fields(&reply, &format!("{method} {path} {body}"));
@@ -252,7 +253,7 @@ async fn no_message_about_a_field_speaks_of_the_implementation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_whole_number_counts_as_one_however_it_is_written() {
+async fn a_whole_number_is_accepted_however_it_is_written() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     let json = client.with("content-type", "application/json");

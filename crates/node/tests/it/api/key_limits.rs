@@ -1,4 +1,5 @@
-//! Limited keys: to some accounts, to a budget of the month, in time; and that a limited key widens nothing.
+//! Limited keys: limited to some accounts, by a monthly budget, by an expiry; and a limited key
+//! cannot widen its limits.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ const KEYS: &str = "/v1/auth/keys";
 const NEXT_MONTH: &str = "2026-12-01T00:00:00.000000Z";
 /// From the clock's noon of 2026-11-21 to the first of December.
 const SECONDS_TO_NEXT_MONTH: i64 = 9 * 86_400 + 12 * 3_600;
-/// Tests of many calls are not about the rate of one key.
+/// For tests of many calls, which must not reach the rate limit of one key.
 const FAST: &str = "[rate_limits]\nper_key_per_second = 1000000\nper_key_burst = 1000000";
 
 fn ok(_: &Seen, _: usize) -> Script {
@@ -19,10 +20,10 @@ fn ok(_: &Seen, _: usize) -> Script {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
-/// Makes a key with these limits.
+/// Creates a key with these limits.
 async fn make(client: &Client, limits: Value) -> Value {
     let mut body = json!({"name": "made", "scope": "full"});
     body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
@@ -31,7 +32,7 @@ async fn make(client: &Client, limits: Value) -> Value {
     reply.json()
 }
 
-/// The same, as somebody who calls with it.
+/// The same, with a client that uses the key.
 async fn limited(app: &TestApp, client: &Client, limits: Value) -> (String, Client) {
     let made = make(client, limits).await;
     (text(&made["key_id"]), app.with_key(&text(&made["api_key"])))
@@ -55,7 +56,7 @@ async fn second_account(stage: &Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_listed_with_its_limits_and_its_use() {
+async fn the_list_shows_a_keys_limits_and_its_use() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let limits = json!({
             "accounts": ["ada"], "monthly_budget_credits": 7, "expires_at": "2026-12-24T18:00:00+01:00",
@@ -79,7 +80,7 @@ async fn a_key_is_listed_with_its_limits_and_its_use() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_use_that_is_no_call_is_noted_and_outlives_a_restart() {
+async fn the_last_use_other_than_calls_is_recorded_and_survives_a_restart() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let owner = app.with_key(&customer.key);
@@ -100,7 +101,7 @@ async fn a_use_that_is_no_call_is_noted_and_outlives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_limits_are_named_and_make_no_key() {
+async fn wrong_limits_are_reported_and_create_no_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let many: Vec<String> = (0..101).map(|number| format!("a{number}")).collect();
         let cases = [
@@ -131,9 +132,9 @@ async fn wrong_limits_are_named_and_make_no_key() {
     .await;
 }
 
-/// A thousand calls at once on a budget of ten: ten of them reach the platform.
+/// A thousand concurrent calls on a budget of ten: ten of them reach the platform.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_is_not_exceeded_however_many_calls_race() {
+async fn a_budget_is_not_exceeded_by_concurrent_calls() {
     on_stage("platform_alpha", FAST, ok, async |stage| {
         stage.grant(10_000).await;
         let (key, reader) =
@@ -175,9 +176,9 @@ async fn a_budget_is_not_exceeded_however_many_calls_race() {
     .await;
 }
 
-/// The whole thousand on one key, on nodes that hear each other and on nodes that do not.
+/// All thousand calls with one key, on nodes that receive notices and on nodes that do not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_is_one_on_all_nodes() {
+async fn a_budget_is_shared_by_all_nodes() {
     on_hearing_and_deaf_nodes(FAST, ok, async |nodes| {
         nodes.stage.grant(10_000).await;
         let made = make(&nodes.stage.client, json!({"monthly_budget_credits": 10})).await;
@@ -198,7 +199,7 @@ async fn a_budget_is_one_on_all_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_platform_did_not_answer_does_not_count_against_the_budget() {
+async fn calls_that_the_platform_did_not_answer_do_not_count_against_the_budget() {
     let script = |_: &Seen, number| Script::json(if number < 3 { 500 } else { 404 }, "{}");
     on_stage("platform_alpha", "", script, async |stage| {
         let budget = json!({"monthly_budget_credits": 1});
@@ -209,7 +210,7 @@ async fn what_the_platform_did_not_answer_does_not_count_against_the_budget() {
             assert_eq!(caller.get(&path).await.status, 500);
             stage.app.settled(&stage.client).await;
         }
-        assert_eq!(caller.get(&path).await.status, 404, "the platform's own, which is charged");
+        assert_eq!(caller.get(&path).await.status, 404, "the platform's own 404 is charged");
         stage.app.settled(&stage.client).await;
 
         assert_eq!(caller.get(&path).await.code(), "key_budget_exhausted");
@@ -220,7 +221,7 @@ async fn what_the_platform_did_not_answer_does_not_count_against_the_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_is_whole_again_with_the_next_utc_month() {
+async fn a_budget_is_full_again_with_the_next_utc_month() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let budget = json!({"monthly_budget_credits": 2});
         let (key, caller) = limited(&stage.app, &stage.client, budget).await;
@@ -241,7 +242,7 @@ async fn a_budget_is_whole_again_with_the_next_utc_month() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_given_again_needs_no_budget() {
+async fn a_replayed_response_needs_no_budget() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let budget = json!({"monthly_budget_credits": 2});
         let (_, caller) = limited(&stage.app, &stage.client, budget).await;
@@ -259,7 +260,7 @@ async fn an_answer_that_is_given_again_needs_no_budget() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changed_limits_hold_for_the_next_call() {
+async fn changed_limits_apply_to_the_next_call() {
     on_stage("platform_alpha", "", ok, async |stage| {
         second_account(&stage).await;
         let (key, caller) =
@@ -291,9 +292,9 @@ async fn changed_limits_hold_for_the_next_call() {
     .await;
 }
 
-/// The limits that a node remembers are compared with those in force when the credits are held.
+/// The limits that a node has cached are compared with those in force when the credits are held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_changed_on_one_node_hold_on_the_others_also_if_they_hear_nothing() {
+async fn limits_changed_on_one_node_apply_on_the_others_even_without_notices() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let stage = &nodes.stage;
         second_account(stage).await;
@@ -321,7 +322,7 @@ async fn limits_changed_on_one_node_hold_on_the_others_also_if_they_hear_nothing
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_expired_key_opens_nothing_and_sends_nothing() {
+async fn an_expired_key_is_refused_and_sends_nothing() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let expiry = json!({"expires_at": "2026-11-21T12:00:30Z"});
         let (_, caller) = limited(&stage.app, &stage.client, expiry).await;
@@ -341,9 +342,9 @@ async fn an_expired_key_opens_nothing_and_sends_nothing() {
     .await;
 }
 
-/// Whatever its limit is: nothing that a limited key does may end in a key that may do more.
+/// With any limit: nothing that a limited key does may lead to a key that may do more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_sees_and_changes_no_other_key() {
+async fn a_limited_key_cannot_read_or_change_other_keys() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let own = &stage.customer.key_id;
         for limits in [
@@ -382,7 +383,7 @@ async fn a_limited_key_sees_and_changes_no_other_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_limited_key_connects_it_may_use_at_once() {
+async fn a_limited_key_may_immediately_use_what_it_connects() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let (key, caller) = limited(&stage.app, &stage.client, json!({"accounts": ["ada"]})).await;
         assert_eq!(caller.get(&stage.path("users/me")).await.status, 200);
@@ -398,10 +399,10 @@ async fn what_a_limited_key_connects_it_may_use_at_once() {
     .await;
 }
 
-/// Whatever an import ends with, only the account that it created joins the list, and the platform of a foreign name is
-/// not asked.
+/// However an import ends, only an account that it created joins the list, and for an account
+/// beyond the limits the platform is not called.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_import_leaves_the_list_of_a_limited_key_as_it_was() {
+async fn a_refused_import_does_not_change_the_list_of_a_limited_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         second_account(&stage).await;
         let (key, caller) = limited(&stage.app, &stage.client, json!({"accounts": ["ada"]})).await;
@@ -428,9 +429,9 @@ async fn a_refused_import_leaves_the_list_of_a_limited_key_as_it_was() {
     .await;
 }
 
-/// An import of the wrong credentials must not send the calls of a name to another account.
+/// An import of the wrong credentials must not redirect the calls of a name to another account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connected_account_becomes_another_one_only_if_that_is_asked_for() {
+async fn an_account_changes_its_identity_only_on_request() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 10).await;
         let known = simulators::demo_accounts(&app.settings);
@@ -458,7 +459,7 @@ async fn a_connected_account_becomes_another_one_only_if_that_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_has_no_more_keys_than_it_may_have() {
+async fn the_number_of_keys_of_a_customer_is_limited() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[keys]\ncount_max = 5").await;
         let client = app.with_key(&app.customer(0).await.key);
@@ -482,7 +483,7 @@ async fn a_customer_has_no_more_keys_than_it_may_have() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_done_to_accounts_is_in_the_audit_list() {
+async fn the_audit_list_has_changes_of_accounts() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 1).await;
         app.advance_seconds(1);
@@ -509,9 +510,9 @@ async fn what_is_done_to_accounts_is_in_the_audit_list() {
     .await;
 }
 
-/// Everything that is done to keys can be found again, with who did it.
+/// All changes of keys are recorded, with who made them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_done_to_keys_is_in_the_audit_list() {
+async fn the_audit_list_has_changes_of_keys() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -554,9 +555,9 @@ async fn what_is_done_to_keys_is_in_the_audit_list() {
     .await;
 }
 
-/// Reads that a platform takes by `POST` included: the method decides (specification 5.2).
+/// Including reads that a platform accepts by `POST`: the method decides (specification 5.2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_only_key_calls_no_native_write_of_any_platform() {
+async fn a_read_only_key_cannot_call_native_writes_of_any_platform() {
     on_both(async |app| {
         let customer = app.customer(100).await;
         let owner = app.with_key(&customer.key);

@@ -1,4 +1,5 @@
-//! Keys: made, listed, rotated and closed; a secret is shown once and dies when it is told to.
+//! Keys: created, listed, rotated and revoked. A secret is shown once and stops working when it
+//! should.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use crate::support::{Client, TestApp, at_once, on_both};
 const WHOAMI: &str = "/v1/whoami";
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 async fn make_key(client: &Client, scope: &str) -> Value {
@@ -32,7 +33,7 @@ async fn status(app: &TestApp, key: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoami_tells_what_the_key_is_and_may_do() {
+async fn whoami_describes_the_key_and_its_limits() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 5).await;
 
@@ -85,7 +86,7 @@ async fn a_secret_is_shown_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_fields_of_a_key_are_named() {
+async fn wrong_fields_of_a_key_are_reported() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     let cases = [
@@ -109,7 +110,7 @@ async fn wrong_fields_of_a_key_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_kills_the_old_secret_and_keeps_the_key() {
+async fn a_rotation_invalidates_the_old_secret_and_keeps_the_key() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -125,7 +126,7 @@ async fn a_rotation_kills_the_old_secret_and_keeps_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_with_grace_takes_both_secrets_until_it_ends() {
+async fn a_rotation_with_grace_accepts_both_secrets_until_it_ends() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -143,7 +144,7 @@ async fn a_rotation_with_grace_takes_both_secrets_until_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_may_change_the_scope_and_another_key() {
+async fn a_rotation_may_change_the_scope_or_another_key() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let other = make_key(&client, "full").await;
@@ -160,9 +161,9 @@ async fn a_rotation_may_change_the_scope_and_another_key() {
     .await;
 }
 
-/// Calls that begin after the rotation has answered are refused, however busy the old secret is.
+/// Calls that begin after the response to the rotation are refused, however busy the old secret is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_taken_with_the_old_secret_once_the_rotation_has_answered() {
+async fn the_old_secret_is_refused_after_the_response_to_the_rotation() {
     on_both(async |app| {
         let (customer, old, account) = app.ready("platform_alpha", 10_000).await;
         let path = format!("/v1/{account}/native/users/me");
@@ -186,9 +187,9 @@ async fn nothing_is_taken_with_the_old_secret_once_the_rotation_has_answered() {
     .await;
 }
 
-/// The same for a deletion; and a call that was on its way when its key died is answered and charged.
+/// The same for a deletion.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_taken_with_a_key_once_its_deletion_has_answered() {
+async fn a_key_is_refused_after_the_response_to_its_deletion() {
     on_both(async |app| {
         let (_, owner, account) = app.ready("platform_alpha", 10_000).await;
         let made = make_key(&owner, "full").await;
@@ -214,7 +215,7 @@ async fn nothing_is_taken_with_a_key_once_its_deletion_has_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_is_on_its_way_when_its_key_dies_is_answered_and_charged() {
+async fn a_running_call_of_a_deleted_key_completes_and_is_charged() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let waiting = Arc::clone(&gate);
     let script =
@@ -245,7 +246,8 @@ async fn a_call_that_is_on_its_way_when_its_key_dies_is_answered_and_charged() {
     .await;
 }
 
-/// Calls until a call has begun after the rotation's answer; tells how many such calls were taken.
+/// Calls until a call has begun after the response to the rotation; returns the number of such
+/// calls that succeeded.
 async fn call_until(rotated: Arc<AtomicBool>, client: Client, path: String) -> usize {
     loop {
         let is_late = rotated.load(Ordering::SeqCst);
@@ -258,7 +260,7 @@ async fn call_until(rotated: Arc<AtomicBool>, client: Client, path: String) -> u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_key_is_refused_for_good() {
+async fn a_revoked_key_is_refused_permanently() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
         let made = make_key(&client, "full").await;
@@ -286,7 +288,7 @@ async fn a_closed_key_is_refused_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_that_is_no_id_names_nothing() {
+async fn a_malformed_id_is_not_found() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
 

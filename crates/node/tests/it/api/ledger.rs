@@ -1,4 +1,4 @@
-//! The ledger page by page, and whose spending is shown to whom.
+//! The ledger page by page, and which spending each caller sees.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ async fn page(client: &Client, query: &str) -> Value {
     reply.json()
 }
 
-/// Walks through all pages of this size.
+/// Reads all pages of this size.
 async fn walked(client: &Client, limit: usize, kind: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let mut next = String::new();
@@ -36,7 +36,8 @@ async fn walked(client: &Client, limit: usize, kind: &str) -> Vec<Value> {
     }
 }
 
-/// A customer who got credits on three days, twice on the second, and called on the first two.
+/// A customer with grants on three days, two of them on the second, and calls on the first two
+/// days.
 async fn history(app: &TestApp) -> Client {
     let (customer, client, account) = app.ready("platform_alpha", 100).await;
     let call = async |times: usize| {
@@ -56,7 +57,7 @@ async fn history(app: &TestApp) -> Client {
     client
 }
 
-/// Gives a customer credits; so many of them once.
+/// Grants credits to a customer; each amount works once.
 async fn granted(app: &TestApp, customer: &Customer, credits: i64) {
     let grant = json!({
         "command": "grant_credits", "customer": customer.id, "credits": credits,
@@ -65,9 +66,9 @@ async fn granted(app: &TestApp, customer: &Customer, credits: i64) {
     app.staff(grant).await;
 }
 
-/// A day's usage stands where the day ends, after everything that came in on it.
+/// A day's usage is listed at the end of the day, after the day's grants.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_ledger_is_read_to_its_beginning_and_usage_stands_where_it_happened() {
+async fn the_whole_ledger_can_be_paged_with_usage_in_its_place() {
     on_both(async |app| {
         let client = history(&app).await;
 
@@ -103,9 +104,10 @@ async fn the_ledger_is_read_to_its_beginning_and_usage_stands_where_it_happened(
     .await;
 }
 
-/// What is charged on the day that runs stands above the credits that it was paid from, and never in the future.
+/// The current day's usage is listed above the grant it was paid from, and never with a time in the
+/// future.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn todays_usage_stands_above_the_grant_it_was_paid_from() {
+async fn todays_usage_is_listed_above_the_grant_it_was_paid_from() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
         granted(&app, &customer, 5).await;
@@ -125,7 +127,7 @@ async fn todays_usage_stands_above_the_grant_it_was_paid_from() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_ledger_is_filtered_by_kind_and_wrong_questions_are_named() {
+async fn the_ledger_is_filtered_by_kind_and_wrong_parameters_are_reported() {
     on_both(async |app| {
         let client = history(&app).await;
 
@@ -161,7 +163,8 @@ struct Keys {
     session: Client,
 }
 
-/// One customer, who called twice with a key without limits and three times with one of one account.
+/// A customer that called twice with a key without limits, and three times with a key limited to
+/// one account.
 async fn two_keys(app: &TestApp) -> Keys {
     let member = app.member("ada@example.com").await;
     app.grant(&member.customer, 100).await;
@@ -185,7 +188,7 @@ async fn two_keys(app: &TestApp) -> Keys {
     }
 }
 
-/// What an answer says of whose spending it shows: (scope, key, credits of today).
+/// Whose spending a response shows: (scope, key, today's credits).
 fn told(billing: &Value) -> (Value, Value, Value) {
     let today = if billing.get("spend").is_some() {
         billing["spend"]["today"].clone()
@@ -196,7 +199,7 @@ fn told(billing: &Value) -> (Value, Value, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_response_says_whose_spending_it_shows_and_who_may_see_all_can_choose() {
+async fn the_response_says_whose_spending_it_shows_and_unlimited_callers_can_choose() {
     on_both(async |app| {
         let keys = two_keys(&app).await;
         let all = (json!("customer"), Value::Null, json!(5));
@@ -211,12 +214,12 @@ async fn the_response_says_whose_spending_it_shows_and_who_may_see_all_can_choos
         let billing = |query: &str| format!("/v1/billing?{query}");
         let other = format!("&key_id={}", keys.limited_id);
 
-        // As before where nothing is chosen: the balance is the customer's, usage the key's.
+        // By default the balance is the customer's and usage is the key's.
         assert_eq!(shown(&keys.owner, "/v1/billing").await, all);
         assert_eq!(shown(&keys.session, "/v1/billing").await, all);
         assert_eq!(shown(&keys.owner, &daily("")).await, owners);
         assert_eq!(shown(&keys.session, &daily("")).await, all);
-        // Chosen.
+        // With parameters.
         assert_eq!(shown(&keys.owner, &billing("scope=key")).await, owners);
         assert_eq!(shown(&keys.owner, &daily("&scope=customer")).await, all);
         assert_eq!(shown(&keys.session, &daily(&other)).await, limiteds);
@@ -233,9 +236,9 @@ async fn the_response_says_whose_spending_it_shows_and_who_may_see_all_can_choos
     .await;
 }
 
-/// A key of another customer looks like one that does not exist; one that was deleted keeps its usage.
+/// A key of another customer looks like one that does not exist; a deleted key keeps its usage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_of_another_customer_and_an_unknown_one_do_not_exist() {
+async fn a_key_of_another_customer_and_an_unknown_one_are_not_found() {
     on_both(async |app| {
         let keys = two_keys(&app).await;
         let stranger = app.customer(9).await.key_id;
@@ -270,9 +273,9 @@ async fn a_key_of_another_customer_and_an_unknown_one_do_not_exist() {
     .await;
 }
 
-/// A key of one account learns what it spent itself and nothing of the others, however it asks.
+/// A key limited to one account sees its own spending and nothing else, whatever it asks for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_sees_its_own_spending_alone() {
+async fn a_limited_key_sees_only_its_own_spending() {
     on_both(async |app| {
         let keys = two_keys(&app).await;
         let own = (json!("key"), json!(keys.limited_id), json!(3));

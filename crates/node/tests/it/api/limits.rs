@@ -1,7 +1,8 @@
-//! How often the control plane may be asked, by whom, and what others notice of whoever asks too often: nothing.
+//! Rate limits of the control plane, for each kind of caller, and that others are not affected when
+//! one exceeds its limit.
 #![expect(
     clippy::too_many_lines,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Value, json};
@@ -23,13 +24,13 @@ fn refused() -> (u16, String) {
     (REFUSED.0, REFUSED.1.to_owned())
 }
 
-/// What the response says of the limit: its policy and what is left of it.
+/// What the response says about the limit: its policy, and what is left.
 fn limit(reply: &Reply) -> (&str, &str) {
     (reply.header("ratelimit-policy"), reply.header("ratelimit"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_or_a_session_that_asks_too_often_is_refused_and_others_do_not_notice() {
+async fn a_key_or_session_over_its_limit_is_refused_and_others_are_not_affected() {
     let settings = "[rate_limits]\ncontrol_per_key_per_second = 1\ncontrol_per_key_burst = 5";
     let app = TestApp::on_sqlite(settings).await;
     let (one, other) = (app.customer(10).await, app.customer(10).await);
@@ -51,7 +52,8 @@ async fn a_key_or_a_session_that_asks_too_often_is_refused_and_others_do_not_not
     }
 
     assert_eq!(app.with_key(&other.key).get("/v1/whoami").await.status, 200);
-    // Native calls have a limit of their own: this one gets as far as the account, which does not exist.
+    // Native calls have their own limit: this call gets as far as the account, which does not
+    // exist.
     let native = key.get("/v1/nobody/native/users/me").await;
     assert_eq!(native.failure(), (404, "account_not_found".to_owned()));
     app.advance_seconds(1);
@@ -59,9 +61,9 @@ async fn a_key_or_a_session_that_asks_too_often_is_refused_and_others_do_not_not
     app.end().await;
 }
 
-/// A credential that opens nothing is not looked up more often than one that does.
+/// An invalid credential is not looked up more often than a valid one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_opens_nothing_is_limited_as_well() {
+async fn an_invalid_key_is_limited_as_well() {
     let settings = "[rate_limits]\ncontrol_per_key_per_second = 1\ncontrol_per_key_burst = 5";
     let app = TestApp::on_sqlite(settings).await;
     let customer = app.customer(10).await;
@@ -77,7 +79,7 @@ async fn a_key_that_opens_nothing_is_limited_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_that_asks_too_often_is_refused_and_others_do_not_notice() {
+async fn a_network_over_its_limit_is_refused_and_others_are_not_affected() {
     let settings = format!(
         "{BEHIND_A_PROXY}[rate_limits]\ncontrol_per_network_per_second = 1\n\
          control_per_network_burst = 3"
@@ -93,7 +95,7 @@ async fn a_network_that_asks_too_often_is_refused_and_others_do_not_notice() {
     assert_eq!(failure(&fourth), refused());
     assert_eq!(limit(&fourth), ("\"network\";q=3;w=3", "\"network\";r=0;t=3"));
     assert_eq!(from("203.0.113.8").get("/v1/platforms").await.status, 200);
-    // Load balancers ask this, and a proxy that names no caller speaks for many.
+    // Load balancers call this, and a proxy that names no client stands for many.
     assert_eq!(from("203.0.113.7").get("/health").await.status, 200);
     for _ in 0..5 {
         assert_eq!(app.anonymous().get("/v1/platforms").await.status, 200);
@@ -101,9 +103,9 @@ async fn a_network_that_asks_too_often_is_refused_and_others_do_not_notice() {
     app.end().await;
 }
 
-/// Guessed tokens are requests at the platform, in its customers' name.
+/// Guessed tokens become requests to the platform in our name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_asks_a_platform_for_so_many_imports_and_another_is_not_affected() {
+async fn imports_are_limited_for_each_customer() {
     on_both_with("[rate_limits]\nimports_per_minute = 3", async |app| {
         let (one, other) = (app.customer(10).await, app.customer(10).await);
         let guess = json!({
@@ -121,7 +123,7 @@ async fn a_customer_asks_a_platform_for_so_many_imports_and_another_is_not_affec
 
         assert_eq!(failure(&fourth), refused());
         assert_eq!(limit(&fourth).0, "\"imports\";q=3;w=60");
-        assert_eq!(app.seen("platform_delta").await.len(), asked, "the platform was asked");
+        assert_eq!(app.seen("platform_delta").await.len(), asked, "the platform must not be called");
         assert_eq!(import(&other.key).await.code(), "verification_failed");
         app.advance_seconds(20);
         assert_eq!(import(&one.key).await.code(), "verification_failed");
@@ -131,7 +133,7 @@ async fn a_customer_asks_a_platform_for_so_many_imports_and_another_is_not_affec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_changes_its_keys_so_often_and_writes_no_more_into_its_audit_list() {
+async fn changes_of_keys_are_limited_for_each_customer_and_so_are_their_audit_entries() {
     on_both_with("[rate_limits]\nkey_changes_per_minute = 4", async |app| {
         let (one, other) = (app.customer(10).await, app.customer(10).await);
         let change = async |customer: &crate::support::app::Customer, name: &str| {
@@ -157,7 +159,7 @@ async fn a_customer_changes_its_keys_so_often_and_writes_no_more_into_its_audit_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_reaches_the_payment_processor_so_often() {
+async fn requests_to_the_payment_processor_are_limited_for_each_customer() {
     let app = TestApp::on_sqlite("[rate_limits]\npayment_requests_per_minute = 2").await;
     let (one, other) = (app.customer(10).await, app.customer(10).await);
     let buy = async |key: &str| {
@@ -176,9 +178,9 @@ async fn a_customer_reaches_the_payment_processor_so_often() {
     app.end().await;
 }
 
-/// Requests that a key is refused do not count against its owner.
+/// Requests that are refused to a key do not count against its owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
+async fn requests_that_a_key_may_not_make_do_not_count_against_its_owner() {
     let limits = "[rate_limits]\npayment_requests_per_minute = 2\nidempotency_keys_per_minute = 2\n\
                   key_changes_per_minute = 4";
     let app = TestApp::on_sqlite(limits).await;
@@ -224,7 +226,7 @@ async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_has_so_many_responses_kept() {
+async fn stored_responses_are_limited_for_each_customer() {
     let app = TestApp::on_sqlite("[rate_limits]\nidempotency_keys_per_minute = 2").await;
     let (one, other) = (app.customer(10).await, app.customer(10).await);
     let allow = async |key: &str, keyed: &str| {
@@ -245,9 +247,10 @@ async fn a_customer_has_so_many_responses_kept() {
     app.end().await;
 }
 
-/// A proxy that does not say how its caller came may have been reached without encryption.
+/// If a proxy does not report the client's protocol, the client may have connected without
+/// encryption.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_a_proxy_passes_on_without_saying_https_is_refused_where_the_address_is_https() {
+async fn with_an_https_address_a_key_from_a_proxy_needs_x_forwarded_proto() {
     let https = format!("{BEHIND_A_PROXY}public_base_url = 'https://api.example.com'");
     let app = TestApp::on_sqlite(&https).await;
     let customer = app.customer(10).await;
@@ -271,7 +274,7 @@ async fn a_key_that_a_proxy_passes_on_without_saying_https_is_refused_where_the_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ipv6_site_registers_eight_times_as_often_as_one_of_its_networks() {
+async fn an_ipv6_site_may_register_eight_times_as_often_as_one_of_its_networks() {
     let settings = format!("{BEHIND_A_PROXY}[rate_limits]\nregistrations_per_hour = 1");
     let app = TestApp::on_sqlite(&settings).await;
     let register = async |address: String, number: usize| {
@@ -292,7 +295,7 @@ async fn an_ipv6_site_registers_eight_times_as_often_as_one_of_its_networks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_contract_is_sent_once_to_those_who_keep_it() {
+async fn the_contract_is_not_sent_again_to_clients_that_have_it() {
     let app = TestApp::on_sqlite("").await;
     let client = app.anonymous();
 
@@ -311,7 +314,7 @@ async fn the_contract_is_sent_once_to_those_who_keep_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_method_that_is_never_served_is_told_which_are() {
+async fn an_unsupported_method_gets_the_list_of_supported_ones() {
     let app = TestApp::on_sqlite("").await;
     let mut connection = RawConnection::open(app.running().address()).await;
 
@@ -324,9 +327,9 @@ async fn a_method_that_is_never_served_is_told_which_are() {
     app.end().await;
 }
 
-/// What a caller sends may be a secret in the wrong place: a response that refuses it does not repeat it.
+/// A refused value may be a secret in the wrong field, so the response does not repeat it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_422_never_repeats_the_value_that_it_refuses() {
+async fn a_422_never_repeats_the_refused_value() {
     const SECRET: &str = "sk-canary-5b1f0c";
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
@@ -415,7 +418,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_keys_is_felt_by_the_next_native_call() {
+async fn a_rotation_applies_to_the_next_native_call() {
     on_both(async |app| {
         let (one, client, account) = app.ready("platform_alpha", 10).await;
         let native = format!("/v1/{account}/native/users/me");

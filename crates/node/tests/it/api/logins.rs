@@ -1,7 +1,8 @@
-//! Logging in: what a wrong password learns, what it costs, how often it may be tried, and what a right one begins.
+//! Logins: what a failed one reveals and costs, how often passwords may be tried, and the session
+//! that a successful one starts.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::sync::Arc;
@@ -21,14 +22,14 @@ fn form(email: &str, password: &str) -> Value {
     json!({"email": email, "password": password})
 }
 
-/// What a failure says, without the id of its request.
+/// The contents of a failure, without the request's id.
 fn said(reply: &Reply) -> (u16, Value) {
     let mut body = reply.json();
     body.as_object_mut().unwrap().remove("request_id");
     (reply.status, body)
 }
 
-/// Somebody at this address, who reaches the service over https through a proxy.
+/// A client at this address that reaches the service over https through a proxy.
 fn from(app: &TestApp, address: &str) -> Client {
     app.anonymous().with("x-forwarded-for", address).with("x-forwarded-proto", "https")
 }
@@ -39,7 +40,7 @@ async fn close(app: &TestApp, member: &Member) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_hands_over_a_session_and_says_whose() {
+async fn a_login_returns_a_session_and_its_customer() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
 
@@ -54,7 +55,7 @@ async fn a_login_hands_over_a_session_and_says_whose() {
         assert!(cookie.starts_with("session="), "{cookie}");
         assert_eq!(attributes, "Path=/; Max-Age=604800; HttpOnly; SameSite=Lax");
         let token = cookie.strip_prefix("session=").unwrap();
-        assert!(!reply.text().contains(token), "the token is in the body");
+        assert!(!reply.text().contains(token), "the token must not be in the body");
         let browser = app.anonymous().with_session(cookie);
         let me = browser.get("/v1/auth/me").await.json();
         assert_eq!(me["customer_id"], body["customer"]["customer_id"]);
@@ -63,10 +64,10 @@ async fn a_login_hands_over_a_session_and_says_whose() {
     .await;
 }
 
-/// An address that nobody has, a wrong password, a customer without one and a closed customer: the same answer for
-/// the same work. Work is counted, not timed: one hash each.
+/// An unknown address, a wrong password, a customer without a password and a closed customer get
+/// the same response for the same work. Work is counted, not timed: one hash each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_login_tells_nothing_and_costs_the_same() {
+async fn a_failed_login_reveals_nothing_and_always_costs_one_hash() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let closed = app.member("closed@example.com").await;
@@ -103,9 +104,10 @@ async fn a_failed_login_tells_nothing_and_costs_the_same() {
     .await;
 }
 
-/// Ten wrong passwords close the door of one network for a while, and of no other: nobody is locked out by others.
+/// After ten wrong passwords one network must wait. Others need not, so one caller cannot lock out
+/// another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guesses_are_limited_by_customer_and_network_and_lock_nobody_out() {
+async fn wrong_passwords_are_limited_by_customer_and_network_and_lock_no_one_else_out() {
     let app = TestApp::on_sqlite(BEHIND_A_PROXY).await;
     app.member("ada@example.com").await;
     app.member("bob@example.com").await;
@@ -120,10 +122,10 @@ async fn guesses_are_limited_by_customer_and_network_and_lock_nobody_out() {
     let refused = from(&app, "203.0.113.99").post(LOGIN, &right).await;
 
     assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
-    assert_eq!(app.running().password_hashes(), before, "what is refused is not hashed");
+    assert_eq!(app.running().password_hashes(), before, "a refused login must not be hashed");
     let wait_s: i64 = refused.header("retry-after").parse().unwrap();
     assert!((1..=360).contains(&wait_s), "{wait_s}");
-    // Elsewhere, and for others, nothing happened.
+    // From other networks, and for other customers, nothing has changed.
     assert_eq!(from(&app, "203.0.114.99").post(LOGIN, &right).await.status, 200);
     let other = form("bob@example.com", PASSWORD);
     assert_eq!(from(&app, "203.0.113.99").post(LOGIN, &other).await.status, 200);
@@ -133,7 +135,7 @@ async fn guesses_are_limited_by_customer_and_network_and_lock_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_nobody_has_is_limited_like_any_other() {
+async fn an_unknown_address_is_limited_like_any_other() {
     let app = TestApp::on_sqlite(BEHIND_A_PROXY).await;
     let form = form("nobody@example.com", "wrong password");
 
@@ -150,7 +152,7 @@ async fn an_address_that_nobody_has_is_limited_like_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_right_password_is_never_one_try_too_many() {
+async fn successful_logins_do_not_count_as_tries() {
     let app = TestApp::on_sqlite("").await;
     app.member("ada@example.com").await;
 
@@ -167,7 +169,7 @@ async fn the_right_password_is_never_one_try_too_many() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_password_that_is_too_long_to_be_one_is_refused_before_it_costs_anything() {
+async fn a_password_that_is_too_long_is_refused_without_hashing() {
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
     let browser = app.signed_in(&member).await;
@@ -194,9 +196,9 @@ async fn a_password_that_is_too_long_to_be_one_is_refused_before_it_costs_anythi
     app.end().await;
 }
 
-/// NUL, emoji, spaces at the ends: a password is the text that was given, no more and no less.
+/// NUL, emoji, spaces at the ends: a password is exactly the text that was sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_password_is_taken_exactly_as_it_was_given() {
+async fn a_password_is_compared_exactly() {
     let app = TestApp::on_sqlite("").await;
     let cases: [(&str, &[&str]); 4] = [
         (" spaces stay ", &["spaces stay", " spaces stay", "spaces stay "]),
@@ -218,7 +220,7 @@ async fn a_password_is_taken_exactly_as_it_was_given() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn passwords_that_are_guessed_first_are_refused_wherever_one_is_set() {
+async fn common_passwords_are_refused_wherever_one_is_set() {
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
     let browser = app.signed_in(&member).await;
@@ -234,9 +236,9 @@ async fn passwords_that_are_guessed_first_are_refused_wherever_one_is_set() {
     app.end().await;
 }
 
-/// Whoever puts a cookie of theirs into a browser before its owner logs in gains nothing.
+/// An attacker who sets a cookie in a browser before its user logs in gains nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_never_keeps_the_token_that_the_browser_held() {
+async fn a_login_never_keeps_the_token_that_the_browser_sent() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let mallory = app.member("mallory@example.com").await;
@@ -260,7 +262,7 @@ async fn a_login_never_keeps_the_token_that_the_browser_held() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_that_another_page_makes_is_refused() {
+async fn a_login_from_a_page_of_another_site_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
     let form = form(&member.email, PASSWORD);
@@ -282,8 +284,8 @@ async fn a_login_that_another_page_makes_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hash_that_is_out_of_date_is_made_anew_at_login() {
-    /// `PASSWORD` with one pass over 8 KiB, made by another implementation of argon2.
+async fn an_outdated_hash_is_renewed_at_login() {
+    /// `PASSWORD` hashed with one pass over 8 KiB by another implementation of argon2.
     const WEAK: &str = "$argon2id$v=19$m=8,t=1,p=1$MDEyMzQ1Njc4OWFiY2RlZg$gLHIkr1qgP4r3sH1P/NIg3+PMckaLQ3RkuIiytJhVlY";
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
@@ -300,15 +302,15 @@ async fn a_hash_that_is_out_of_date_is_made_anew_at_login() {
         let renewed = stored().await;
         assert!(renewed.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{renewed}");
         assert_eq!(app.try_log_in(&member.email, PASSWORD).await.status, 200);
-        assert_eq!(stored().await, renewed, "it is made anew once");
+        assert_eq!(stored().await, renewed, "it must be renewed only once");
         app
     })
     .await;
 }
 
-/// Many logins at once: those beyond the waiting places are told to come back, and cost nothing.
+/// Many concurrent logins: those that do not fit into the queue are refused and cost nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logins_beyond_the_waiting_places_are_refused_and_not_hashed() {
+async fn logins_beyond_the_queue_are_refused_and_not_hashed() {
     let app = TestApp::on_sqlite("[passwords]\nat_once = 1\nwaiting_max = 1").await;
     app.member("ada@example.com").await;
     let before = app.running().password_hashes();
@@ -329,10 +331,10 @@ async fn logins_beyond_the_waiting_places_are_refused_and_not_hashed() {
     app.end().await;
 }
 
-/// A network that fills the queue of passwords with made-up addresses, while the only turn is taken, and honest people
-/// elsewhere who log in, register, reset and change their passwords.
+/// One network fills the queue of passwords with invented addresses while the only hashing permit
+/// is taken, and honest callers elsewhere log in, register, reset and change their passwords.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_from_one_network_keeps_nobody_elsewhere_from_a_login_or_a_new_password() {
+async fn a_flood_from_one_network_blocks_no_logins_or_new_passwords_elsewhere() {
     const FLOOD: usize = 40;
     const WAITING: usize = 4;
     let settings = format!("{BEHIND_A_PROXY}\n[passwords]\nat_once = 1\nwaiting_max = {WAITING}");
@@ -374,7 +376,8 @@ async fn a_flood_from_one_network_keeps_nobody_elsewhere_from_a_login_or_a_new_p
         )
     };
     let release = async {
-        // Two of them are strangers as well, and take two places of those who have four.
+        // Two of the honest callers are strangers as well, and displace two of the flood's four
+        // waiting logins.
         until(&app, || refused.load(Ordering::SeqCst) == FLOOD - WAITING + 2).await;
         drop(turn);
     };
@@ -389,7 +392,7 @@ async fn a_flood_from_one_network_keeps_nobody_elsewhere_from_a_login_or_a_new_p
     app.end().await;
 }
 
-/// Asks the service for anything until `met`.
+/// Sends requests until `met` is true.
 async fn until(app: &TestApp, met: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if met() {
@@ -397,11 +400,11 @@ async fn until(app: &TestApp, met: impl Fn() -> bool) {
         }
         app.anonymous().get("/health").await;
     }
-    panic!("it does not come to that");
+    panic!("the condition was never met");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_whose_password_was_never_checked_is_no_wrong_password() {
+async fn a_login_whose_password_was_not_checked_does_not_count_as_wrong() {
     let app = TestApp::on_sqlite("[passwords]\nat_once = 1\nwaiting_max = 0").await;
     app.member("ada@example.com").await;
     let turn = app.running().occupy_password_turns();
@@ -417,7 +420,7 @@ async fn a_login_whose_password_was_never_checked_is_no_wrong_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_network_may_fail_at_so_many_logins_whatever_the_address() {
+async fn failed_logins_are_limited_for_each_network_whatever_the_address() {
     let settings =
         format!("{BEHIND_A_PROXY}\n[rate_limits]\nfailed_logins_per_network_per_hour = 5");
     let app = TestApp::on_sqlite(&settings).await;
@@ -425,7 +428,7 @@ async fn one_network_may_fail_at_so_many_logins_whatever_the_address() {
     app.member("bob@example.com").await;
     let right = form("ada@example.com", PASSWORD);
     let other = form("bob@example.com", PASSWORD);
-    // Ada's logins succeed here; Bob has never been here.
+    // Ada has logged in from here before; Bob never has.
     assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 200);
 
     for number in 0..5 {
@@ -436,10 +439,10 @@ async fn one_network_may_fail_at_so_many_logins_whatever_the_address() {
     let refused = from(&app, "203.0.113.7").post(LOGIN, &other).await;
 
     assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
-    assert_eq!(app.running().password_hashes(), before, "what is refused is not hashed");
+    assert_eq!(app.running().password_hashes(), before, "a refused login must not be hashed");
     assert_eq!(from(&app, "203.0.113.8").post(LOGIN, &other).await.status, 200);
     assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 200);
-    // The site of an IPv6 network may do more, and not without end.
+    // The site of an IPv6 network has a larger limit, but a limit.
     let mut answers = Vec::new();
     for number in 0..41 {
         let made_up = form(&format!("m{number}@example.com"), "wrong password");
@@ -450,9 +453,10 @@ async fn one_network_may_fail_at_so_many_logins_whatever_the_address() {
     app.end().await;
 }
 
-/// Many networks guess at one address: its customer goes on from where it has logged in before, and others notice nothing.
+/// Many networks guess the password of one address. Its customer can still log in from networks it
+/// has used, and other customers are not affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guesses_from_many_networks_do_not_lock_a_customer_out_of_its_own() {
+async fn guesses_from_many_networks_do_not_lock_a_customer_out_of_its_usual_networks() {
     let settings =
         format!("{BEHIND_A_PROXY}\n[rate_limits]\nfailed_logins_per_address_per_hour = 5");
     let app = TestApp::on_sqlite(&settings).await;
@@ -474,7 +478,7 @@ async fn guesses_from_many_networks_do_not_lock_a_customer_out_of_its_own() {
         from(&app, &format!("203.0.{host}.7")).post(LOGIN, &wrong).await;
     }
     assert_eq!(from(&app, "203.0.99.7").post(LOGIN, &right).await.status, 429);
-    // The same network, which is remembered over a restart.
+    // The same network, which survives a restart.
     assert_eq!(from(&app, "198.51.100.200").post(LOGIN, &right).await.status, 200);
     let other = form("bob@example.com", PASSWORD);
     assert_eq!(from(&app, "203.0.99.7").post(LOGIN, &other).await.status, 200);

@@ -1,4 +1,4 @@
-//! What a customer may change about itself, and what it may not.
+//! Changes that a customer may make to itself, and those it may not.
 
 use serde_json::{Value, json};
 
@@ -21,16 +21,16 @@ async fn a_customer_changes_its_name() {
         assert_eq!(shown, changed.json());
         assert_eq!(shown["customer_id"], member.customer.id.as_str());
         assert_eq!(shown["created_at"], "2026-11-21T12:00:00.000000Z");
-        // What is absent stays.
+        // Absent fields keep their values.
         assert_eq!(browser.json("PATCH", ME, &json!({})).await.json(), shown);
         app
     })
     .await;
 }
 
-/// The old address counts, and logs in, until the link in the mail to the new one is used.
+/// The old address stays valid for logins until the link in the email to the new one is used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_address_counts_once_its_link_is_used() {
+async fn a_new_address_is_valid_once_its_link_is_used() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
@@ -63,7 +63,7 @@ async fn a_new_address_counts_once_its_link_is_used() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_is_changed_by_who_knows_the_password_and_to_one_that_is_free() {
+async fn a_change_of_address_needs_the_password_and_a_free_address() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         app.member("bob@example.com").await;
@@ -91,9 +91,9 @@ async fn an_address_is_changed_by_who_knows_the_password_and_to_one_that_is_free
     .await;
 }
 
-/// Whatever else the customer's row has is not for the customer to write.
+/// A customer cannot write any other column of its row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_else_can_be_written_through_the_back_door() {
+async fn no_other_field_of_a_customer_can_be_written() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
@@ -130,7 +130,7 @@ async fn nothing_else_can_be_written_through_the_back_door() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_fields_are_named_and_nothing_is_changed() {
+async fn wrong_fields_are_reported_and_nothing_is_changed() {
     let app = TestApp::on_sqlite("").await;
     let browser = app.signed_in(&app.member("ada@example.com").await).await;
     let before = browser.get(ME).await.json();

@@ -4,7 +4,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::large_futures,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 mod account_switch;

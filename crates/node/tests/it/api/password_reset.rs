@@ -1,4 +1,5 @@
-//! Forgotten passwords: a mailed link sets one, once, ends every session, and tells nobody who is a customer.
+//! Forgotten passwords: an emailed link sets one, once, and ends every session; responses do not
+//! reveal who is a customer.
 
 use serde_json::json;
 
@@ -17,14 +18,14 @@ async fn reset(client: &Client, token: &str, password: &str) -> Reply {
 }
 
 async fn mailed(app: &TestApp, email: &str) -> String {
-    // What registration mails goes first.
+    // The email of the registration is sent first.
     app.run_jobs().await;
     assert_eq!(forgot(&app.anonymous(), email).await.status, 202);
     app.mailed_token(email).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mailed_link_sets_a_password_once_and_ends_every_session() {
+async fn an_emailed_link_sets_a_password_once_and_ends_every_session() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let sessions = [app.session(&member).await, app.session(&member).await];
@@ -42,7 +43,7 @@ async fn a_mailed_link_sets_a_password_once_and_ends_every_session() {
         assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 401);
         assert_eq!(app.try_log_in("ada@example.com", NEW).await.status, 200);
         let key = app.with_key(&member.customer.key);
-        assert_eq!(key.get("/v1/whoami").await.status, 200, "keys go on working");
+        assert_eq!(key.get("/v1/whoami").await.status, 200, "keys must keep working");
         let again = reset(&app.anonymous(), &token, PASSWORD).await;
         assert_eq!(again.failure(), (409, "link_used".to_owned()));
         assert_eq!(app.try_log_in("ada@example.com", NEW).await.status, 200);
@@ -54,14 +55,18 @@ async fn a_mailed_link_sets_a_password_once_and_ends_every_session() {
             (&entry["action"], &entry["actor"]),
             (&json!("password.reset"), &json!("mailed link"))
         );
-        assert_eq!(notice["links"], json!(["http://127.0.0.1:8080"]), "nothing to be clicked");
+        assert_eq!(
+            notice["links"],
+            json!(["http://127.0.0.1:8080"]),
+            "the notice must contain no action link"
+        );
         app
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_mailed_before_the_password_was_changed_opens_nothing() {
+async fn a_link_sent_before_a_change_of_password_is_invalid() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
@@ -81,7 +86,7 @@ async fn a_link_mailed_before_the_password_was_changed_opens_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_use_a_link_at_once_one_sets_the_password() {
+async fn of_concurrent_uses_of_a_link_one_sets_the_password() {
     on_both(async |app| {
         app.member("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
@@ -105,9 +110,9 @@ async fn of_many_who_use_a_link_at_once_one_sets_the_password() {
     .await;
 }
 
-/// A wrong form costs nothing: the link works afterwards.
+/// A refused password does not consume the link.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_password_that_is_refused_uses_no_link() {
+async fn a_refused_password_does_not_consume_the_link() {
     on_both(async |app| {
         app.member("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
@@ -127,7 +132,7 @@ async fn a_password_that_is_refused_uses_no_link() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_for_a_password_ends_after_an_hour_and_does_nothing_else() {
+async fn a_password_link_expires_after_an_hour_and_does_nothing_else() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let confirmation = app.mailed_token("ada@example.com").await;
@@ -150,7 +155,7 @@ async fn a_link_for_a_password_ends_after_an_hour_and_does_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asking_for_a_link_tells_nothing_about_an_address() {
+async fn asking_for_a_password_link_reveals_nothing_about_an_address() {
     on_both(async |app| {
         app.member("ada@example.com").await;
         app.run_jobs().await;
@@ -171,9 +176,9 @@ async fn asking_for_a_link_tells_nothing_about_an_address() {
     .await;
 }
 
-/// Staff make customers without a password; this is how they get one.
+/// Staff create customers without a password; the customer sets one this way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_made_by_staff_gets_a_first_password() {
+async fn a_customer_created_by_staff_gets_a_first_password() {
     let app = TestApp::on_sqlite("").await;
     let command = json!({
         "command": "create_customer", "email": "staff@example.com", "name": "", "credits": 0,
@@ -187,10 +192,10 @@ async fn a_customer_made_by_staff_gets_a_first_password() {
     app.end().await;
 }
 
-/// A stranger who asks for resets of somebody's address again and again. Its customer still gets one, and every link that
-/// was mailed before works until one is used.
+/// A stranger repeatedly requests resets for a customer's address. The customer can still get one,
+/// and every link that was sent before works until one is used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stranger_who_asks_for_resets_does_not_keep_a_customer_from_one() {
+async fn resets_requested_by_a_stranger_do_not_block_the_customers_own() {
     let proxy = "[http]\ntrusted_proxies = [\"127.0.0.1\"]";
     for own_link in [true, false] {
         let app = TestApp::on_sqlite(proxy).await;
@@ -207,7 +212,7 @@ async fn a_stranger_who_asks_for_resets_does_not_keep_a_customer_from_one() {
             ask("203.0.113.7").await;
         }
         let of_stranger = app.mails_to("ada@example.com").await.len() - 1;
-        assert_eq!(of_stranger, 3, "the address is not flooded");
+        assert_eq!(of_stranger, 3, "the address must not be flooded");
         let earlier = app.mailed_token("ada@example.com").await;
 
         ask("198.51.100.1").await;

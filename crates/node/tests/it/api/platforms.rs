@@ -1,11 +1,11 @@
-//! Platforms and their routes: what a customer reads before anything else.
+//! Platforms and their routes, which customers read first.
 
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, on_both};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_platform_names_its_auth_fields() {
+async fn every_platform_lists_its_auth_fields() {
     let app = TestApp::on_sqlite("").await;
 
     let platforms = app.anonymous().get("/v1/platforms").await.json();
@@ -26,7 +26,7 @@ async fn every_platform_names_its_auth_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_route_has_its_price_group_and_scopes() {
+async fn every_route_has_a_price_a_group_and_scopes() {
     let app = TestApp::on_sqlite("").await;
     let listed = async |platform: &str| {
         let path = format!("/v1/platforms/{platform}/routes");
@@ -64,7 +64,8 @@ async fn an_unknown_platform_has_no_routes() {
     app.end().await;
 }
 
-/// A route is verified by its first 200, for everybody and for good; a refusal verifies nothing.
+/// A route is verified by its first 2xx, permanently and for all customers; a refusal does not
+/// verify it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_success_verifies_a_route() {
     on_both(async |app| {
@@ -97,7 +98,7 @@ async fn the_first_success_verifies_a_route() {
     .await;
 }
 
-/// Asks until there is an answer: the mark is made beside the call.
+/// Reads until there is a value, because routes are marked in the background.
 async fn wait_for(ask: impl AsyncFn() -> Value) -> Value {
     for _ in 0..10_000 {
         let answer = ask().await;
@@ -105,5 +106,5 @@ async fn wait_for(ask: impl AsyncFn() -> Value) -> Value {
             return answer;
         }
     }
-    panic!("the route is never marked");
+    panic!("the route was never marked");
 }

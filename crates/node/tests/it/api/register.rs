@@ -1,4 +1,4 @@
-//! Registration: a customer, its first key and a pending trial, together or not at all.
+//! Registration: a customer, its first key and a pending trial, created together or not at all.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn register(app: &TestApp, form: &Value) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registration_gives_a_key_that_works_and_a_pending_trial() {
+async fn a_registration_returns_a_working_key_and_a_pending_trial() {
     on_both(async |app| {
         let form = json!({"email": "Ada@Example.com", "password": "correct horse", "name": "Ada"});
 
@@ -42,7 +42,7 @@ async fn a_registration_gives_a_key_that_works_and_a_pending_trial() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn letter_case_does_not_make_another_customer() {
+async fn letter_case_makes_no_second_customer() {
     on_both(async |app| {
         assert_eq!(register(&app, &form("ada@example.com")).await.status, 201);
 
@@ -55,9 +55,10 @@ async fn letter_case_does_not_make_another_customer() {
     .await;
 }
 
-/// Fifty at once with one address: one customer, one key, one mail, and no key that belongs to nobody.
+/// Fifty concurrent registrations of one address: one customer, one key, one email, and no orphaned
+/// key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_race_for_an_address_has_one_winner_and_leaves_no_orphan() {
+async fn concurrent_registrations_of_one_address_create_one_customer_and_no_orphans() {
     on_both(async |app| {
         let client = app.anonymous();
         let replies = at_once((0..50).map(|_| {
@@ -72,7 +73,8 @@ async fn a_race_for_an_address_has_one_winner_and_leaves_no_orphan() {
         let key = won[0].json()["api_key"].as_str().unwrap().to_owned();
         let keys = app.with_key(&key).get("/v1/auth/keys").await.json();
         assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
-        // Every row of these tables is touched once: there is one customer, one key and one secret.
+        // Each statement must change exactly one row: there is one customer, one key and one
+        // secret.
         let store = app.store();
         for sql in [
             "update customers set name = name",
@@ -89,7 +91,7 @@ async fn a_race_for_an_address_has_one_winner_and_leaves_no_orphan() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_wrong_field_is_named() {
+async fn every_wrong_field_is_reported() {
     let app = TestApp::on_sqlite("").await;
     let wrong = |field: &str, kind: &str| vec![(format!("body.{field}"), kind.to_owned())];
     let cases = [
@@ -122,7 +124,7 @@ async fn every_wrong_field_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_can_be_read_in_two_ways_is_refused() {
+async fn an_ambiguous_body_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let send = async |kind: &str, body: &str| {
         let client = app.anonymous().with("content-type", kind);
@@ -169,7 +171,7 @@ async fn a_password_has_8_to_128_characters_of_any_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_registers_five_times_in_an_hour() {
+async fn a_network_may_register_five_times_an_hour() {
     let app = TestApp::on_sqlite(BEHIND_A_PROXY).await;
     let from = async |address: &str, number: usize| {
         let client = app.anonymous().with("x-forwarded-for", address);
@@ -177,7 +179,7 @@ async fn a_network_registers_five_times_in_an_hour() {
     };
 
     for number in 0..5 {
-        // What stands to the left of the last address came from the caller and counts for nothing.
+        // Addresses to the left of the last one came from the caller and are ignored.
         let address = format!("198.51.100.{number}, 203.0.113.7");
         assert_eq!(from(&address, number).await.status, 201);
     }
@@ -210,11 +212,11 @@ async fn an_ipv6_network_of_64_bits_counts_as_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_trusted_proxy_nobody_chooses_an_address() {
+async fn without_a_trusted_proxy_callers_cannot_choose_their_address() {
     let app = TestApp::on_sqlite("").await;
     let client = app.anonymous().with("x-forwarded-for", "203.0.113.7");
 
-    // All come from this machine itself, which may register as often as it likes.
+    // All requests come from loopback, which has no limit.
     for number in 0..6 {
         let form = form(&format!("n{number}@example.com"));
         assert_eq!(client.post("/v1/auth/register", &form).await.status, 201);

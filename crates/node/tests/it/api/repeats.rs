@@ -1,4 +1,5 @@
-//! `Idempotency-Key` on the service's own routes: carried out once, the same response again, and nothing of it for others.
+//! `Idempotency-Key` on the service's own routes: a request is carried out once, repetitions get
+//! its response, and other callers do not.
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
@@ -7,7 +8,7 @@ use crate::support::app::Customer;
 use crate::support::{Client, Reply, TestApp, at_once, on_both};
 
 const KEYS: &str = "/v1/auth/keys";
-/// What a node leaves that dies before it has written down how a request ended.
+/// The state left by a node that stops before it has recorded how a request ended.
 const DIED: &str = "
     update own_requests set state = 'running', leased_until = 0, permissions = null, status = null, answer = null";
 
@@ -15,12 +16,12 @@ fn new_key(name: &str) -> Value {
     json!({"name": name, "scope": "full"})
 }
 
-/// Whether it is the first response, given again.
+/// Whether it is a replay of the first response.
 fn is_replay(reply: &Reply) -> bool {
     reply.header("idempotent-replayed") == "true"
 }
 
-/// The names of a customer's keys, besides the first.
+/// The names of a customer's keys, except the first.
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.get(KEYS).await.json();
     let keys = listed["keys"].as_array().unwrap().iter();
@@ -30,7 +31,7 @@ async fn names(client: &Client) -> Vec<String> {
     names
 }
 
-/// A customer and a client with its key, of full scope and without limits.
+/// A customer, and a client with its key of full scope and without limits.
 async fn caller(app: &TestApp) -> (Customer, Client) {
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);
@@ -41,7 +42,7 @@ fn keyed(client: &Client) -> Client {
     client.with("idempotency-key", "once")
 }
 
-/// Makes a key with these limits; gives a client that uses it.
+/// Creates a key with these limits, and returns a client that uses it.
 async fn with_new_key(app: &TestApp, client: &Client, wanted: &Value) -> (String, Client) {
     let made = client.post(KEYS, wanted).await;
     assert_eq!(made.status, 201, "{}", made.text());
@@ -51,7 +52,7 @@ async fn with_new_key(app: &TestApp, client: &Client, wanted: &Value) -> (String
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_asked_for_twice_is_made_once_and_both_get_its_secret() {
+async fn a_repeated_creation_makes_one_key_and_both_responses_have_its_secret() {
     on_both(async |app| {
         let (customer, client) = caller(&app).await;
 
@@ -76,7 +77,7 @@ async fn a_key_that_is_asked_for_twice_is_made_once_and_both_get_its_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_stored_response_holds_no_secret_in_the_clear() {
+async fn the_stored_response_is_sealed() {
     on_both(async |app| {
         let (_, client) = caller(&app).await;
         let made = keyed(&client).post(KEYS, &new_key("made")).await.json();
@@ -92,14 +93,18 @@ async fn the_stored_response_holds_no_secret_in_the_clear() {
         };
 
         assert_eq!(count(format!("{place} > 0")).await, 0);
-        assert_eq!(count(format!("{place} = 0")).await, 1, "there is a response to look into");
+        assert_eq!(
+            count(format!("{place} = 0")).await,
+            1,
+            "there must be a stored response to search"
+        );
         app
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_twenty_at_once_one_is_carried_out() {
+async fn of_twenty_concurrent_requests_one_is_carried_out() {
     on_both(async |app| {
         let (_, client) = caller(&app).await;
         let all = (0..20).map(|_| {
@@ -153,7 +158,7 @@ async fn another_request_under_the_same_key_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_key_and_every_customer_has_a_space_of_its_own() {
+async fn idempotency_keys_are_separate_for_each_key_and_customer() {
     on_both(async |app| {
         let (_, owner) = caller(&app).await;
         let (_, stranger) = caller(&app).await;
@@ -177,9 +182,9 @@ async fn every_key_and_every_customer_has_a_space_of_its_own() {
     .await;
 }
 
-/// What a key could do when a request ended decides who gets its response.
+/// The permissions of a key when its request ended decide who gets the response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_was_limited_meanwhile_does_not_get_the_secret_again() {
+async fn a_key_limited_since_then_does_not_get_the_secret_again() {
     on_both(async |app| {
         let (_, owner) = caller(&app).await;
         let (id, second) = with_new_key(&app, &owner, &new_key("second")).await;
@@ -198,7 +203,7 @@ async fn a_key_that_was_limited_meanwhile_does_not_get_the_secret_again() {
 
         assert_eq!(refused.failure(), (422, "idempotency_mismatch".to_owned()));
         assert_eq!((is_replay(&again), again.body), (true, first.body));
-        // What a request changes about its own key does not keep it from its response.
+        // A change that a request makes to its own key does not withhold its response.
         let own = second.with("idempotency-key", "own");
         let change = json!({"monthly_budget_credits": 7});
         let changed = own.json("PATCH", &path, &change).await;
@@ -251,7 +256,7 @@ async fn a_refusal_frees_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_unknown_or_may_only_read_is_told_so_and_keeps_nothing() {
+async fn unauthorized_and_malformed_requests_are_refused_and_store_nothing() {
     on_both(async |app| {
         let (_, client) = caller(&app).await;
         let reader = json!({"name": "reader", "scope": "read_only"});
@@ -274,7 +279,7 @@ async fn who_is_unknown_or_may_only_read_is_told_so_and_keeps_nothing() {
     .await;
 }
 
-/// A rotation answers with the new secret; whoever repeats it has only the old one.
+/// The response to a rotation has the new secret, while a repetition still uses the old one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_rotates_itself_gets_its_secret_again_while_the_old_one_works() {
     on_both(async |app| {
@@ -322,7 +327,7 @@ async fn a_response_is_kept_for_a_day() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_of_a_customer_go_on_with_each_others_requests() {
+async fn sessions_of_a_customer_share_their_idempotency_keys() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let (one, other) = (app.signed_in(&member).await, app.signed_in(&member).await);
@@ -347,9 +352,9 @@ async fn sessions_of_a_customer_go_on_with_each_others_requests() {
     .await;
 }
 
-/// A new session's cookie is never stored: these routes take the header and do what they do without it.
+/// The cookie of a new session is never stored: these routes accept the header and ignore it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logins_and_passwords_are_not_kept() {
+async fn responses_of_logins_and_password_changes_are_not_stored() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let login = json!({"email": member.email, "password": crate::support::member::PASSWORD});
@@ -376,7 +381,7 @@ async fn logins_and_passwords_are_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_the_death_of_a_node_a_key_is_not_made_again_and_a_change_is_set_again() {
+async fn after_a_crash_a_creation_is_not_repeated_but_a_change_is() {
     on_both(async |app| {
         let (customer, client) = caller(&app).await;
         let made = keyed(&client).post(KEYS, &new_key("made")).await;
@@ -407,7 +412,7 @@ async fn after_the_death_of_a_node_a_key_is_not_made_again_and_a_change_is_set_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_a_request_runs_on_another_node_it_is_not_begun_again() {
+async fn a_request_that_runs_on_another_node_is_not_started_again() {
     on_both(async |app| {
         let (customer, client) = caller(&app).await;
         let client = keyed(&client);
@@ -421,7 +426,8 @@ async fn while_a_request_runs_on_another_node_it_is_not_begun_again() {
 
         assert_eq!(running.failure(), (409, "idempotency_in_progress".to_owned()));
         assert_eq!(running.header("retry-after"), "1");
-        // There is no other node on SQLite: who starts knows that nobody runs it.
+        // On SQLite there is no other node, so a starting node knows that no node is running the
+        // request.
         let app = app.restart().await;
         let later = keyed(&app.with_key(&customer.key)).post("/v1/support-access", &consent).await;
         let is_alone = app.database_url().starts_with("sqlite:");
@@ -432,7 +438,7 @@ async fn while_a_request_runs_on_another_node_it_is_not_begun_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_that_is_too_large_to_keep_is_not_given_again_and_nothing_is_done_twice() {
+async fn a_response_too_large_to_store_is_not_replayed_and_nothing_runs_twice() {
     let app = TestApp::on_sqlite("[http.limits]\nstored_answer_bytes_max = 64").await;
     let (_, client) = caller(&app).await;
 
@@ -466,7 +472,7 @@ async fn imports_and_deletions_are_carried_out_once() {
         assert_eq!((again.status, is_replay(&again)), (201, true), "{}", again.text());
         assert_eq!(again.body, first.body);
         assert_eq!(again.header("location"), "/v1/accounts/ada");
-        // A deletion that was carried out is not a 404 to whoever repeats it, also without a body.
+        // The repetition of a deletion is not a 404, even without a body.
         let deleting = client.with("idempotency-key", "delete");
         assert_eq!(deleting.delete("/v1/accounts/ada").await.status, 204);
         let deleted = deleting.delete("/v1/accounts/ada").await;

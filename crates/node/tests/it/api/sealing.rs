@@ -1,4 +1,4 @@
-//! Secrets at rest: sealed for their place, opened by the master keys in force and by nothing else.
+//! Secrets at rest: sealed for their row and field, and opened only by the master keys in force.
 
 use secrecy::SecretString;
 use serde_json::json;
@@ -11,7 +11,7 @@ const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 const WRONG: &str = "1:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
 
-/// In every text column as it is, and in every blob as its hexadecimal digits.
+/// Searches every text column as it is, and every blob as hexadecimal digits.
 const IN_THE_CLEAR: &str = "
     do $$
     declare place record; found bigint;
@@ -29,7 +29,7 @@ fn set_keys(config: &mut settings::Config, keys: &[&str]) {
     config.secrets.master_keys = keys.iter().map(|key| SecretString::from(*key)).collect();
 }
 
-/// A service whose master keys are configured, on each database.
+/// Runs the test on each database, with configured master keys.
 async fn on_both_with_keys(test: impl AsyncFn(TestApp) -> TestApp) {
     for database in store::testing::stores().await {
         let overrides = format!("[secrets]\nmaster_keys = [{OLD:?}]");
@@ -50,7 +50,7 @@ fn session_token(app: &TestApp) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connected_accounts_secret_is_nowhere_in_the_database() {
+async fn an_accounts_secret_is_nowhere_in_the_database() {
     on_both(async |mut app| {
         let secret = session_token(&app);
         assert_eq!(secret, "alpha-session-demo-5f1c27", "the search below looks for this text");
@@ -69,7 +69,7 @@ async fn a_connected_accounts_secret_is_nowhere_in_the_database() {
             app.start_service(|_| ()).await.unwrap();
         } else {
             run_raw(app.store(), IN_THE_CLEAR).await.unwrap();
-            // The search finds what is there.
+            // Check that the search works.
             let spoil = "update accounts set platform_account_id = 'alpha-session-demo-5f1c27'";
             run_raw(app.store(), spoil).await.unwrap();
             assert!(run_raw(app.store(), IN_THE_CLEAR).await.is_err());
@@ -79,7 +79,8 @@ async fn a_connected_accounts_secret_is_nowhere_in_the_database() {
     .await;
 }
 
-/// Neither the database nor what SQLite keeps beside it holds the secret; all of them together hold the name.
+/// Asserts that neither the database nor SQLite's files beside it contain the secret, but that
+/// together they contain the name.
 fn assert_not_in_files(database: &str, secret: &str, name: &str) {
     let mut names = 0;
     for file in ["", "-wal", "-shm"] {
@@ -88,10 +89,11 @@ fn assert_not_in_files(database: &str, secret: &str, name: &str) {
         assert!(!holds(secret), "the secret is in {database}{file}");
         names += usize::from(holds(name));
     }
-    assert!(names > 0, "the search finds what is there");
+    assert!(names > 0, "the search must find the name");
 }
 
-/// A sealed text opens in its own row only: a copy in another account's row is no credential.
+/// A sealed text opens only in its own row: a copy in another account's row is not a usable
+/// credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seal_copied_to_another_row_does_not_open() {
     on_both(async |app| {
@@ -126,9 +128,9 @@ async fn a_seal_copied_to_another_row_does_not_open() {
     .await;
 }
 
-/// With the embedded default the key file gets a new key in front, and nothing needs to stop.
+/// With the embedded default, the key file gets a new first key without a stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_master_key_of_the_key_file_is_rotated_while_serving() {
+async fn the_master_key_in_the_key_file_is_rotated_while_serving() {
     let app = TestApp::on_sqlite("").await;
     let (customer, client, account) = app.ready("platform_alpha", 100).await;
     let old = store::data_keys::count_by_master_key(app.store()).await.unwrap();
@@ -145,7 +147,7 @@ async fn the_master_key_of_the_key_file_is_rotated_while_serving() {
     assert_eq!(read(&app.with_key(&customer.key), &account).await, 200);
     app.settled(&app.with_key(&customer.key)).await;
 
-    // The old key can be taken out of the file now.
+    // The old key can now be removed from the file.
     app.stop_service().await;
     let path = app.database_url().strip_prefix("sqlite:").unwrap();
     let file = std::path::Path::new(path).with_file_name("creator-gateway.keys");
@@ -158,15 +160,15 @@ async fn the_master_key_of_the_key_file_is_rotated_while_serving() {
     app.end().await;
 }
 
-/// Where the service keeps its master keys.
+/// The path of the service's master keys.
 fn key_file(app: &TestApp) -> std::path::PathBuf {
     let path = app.database_url().strip_prefix("sqlite:").unwrap();
     std::path::Path::new(path).with_file_name("creator-gateway.keys")
 }
 
-/// The server reads the file again before it writes it, and says what to back up.
+/// The server reads the file again before it writes it, and names the file to back up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_loses_no_key_that_was_added_by_hand_while_serving() {
+async fn a_rotation_keeps_keys_that_were_added_by_hand_while_serving() {
     const BY_HAND: &str = "hand:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     let app = TestApp::on_sqlite("").await;
     let (customer, _, account) = app.ready("platform_alpha", 10).await;
@@ -197,7 +199,7 @@ async fn a_rotation_loses_no_key_that_was_added_by_hand_while_serving() {
 
 /// A new key could not open anything, and would hide that the right one is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_without_its_key_file_is_refused_and_no_new_file_is_made() {
+async fn a_database_without_its_key_file_is_refused_and_no_new_file_is_created() {
     let mut app = TestApp::on_sqlite("").await;
     let (customer, _, account) = app.ready("platform_alpha", 10).await;
     let file = key_file(&app);
@@ -218,7 +220,8 @@ async fn a_database_without_its_key_file_is_refused_and_no_new_file_is_made() {
     app.end().await;
 }
 
-/// Configured keys: the new one is put in front, the rotation wraps anew, then the old one may go.
+/// With configured keys: add the new key in front, rotate to rewrap the data keys, then remove the
+/// old key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configured_master_key_is_rotated_step_by_step() {
     on_both_with_keys(async |mut app| {
@@ -245,7 +248,7 @@ async fn a_configured_master_key_is_rotated_step_by_step() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_master_key_in_use_cannot_be_left_out() {
+async fn a_master_key_in_use_must_stay_configured() {
     on_both_with_keys(async |mut app| {
         app.ready("platform_alpha", 0).await;
         app.stop_service().await;
@@ -264,7 +267,7 @@ async fn a_master_key_in_use_cannot_be_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_master_key_of_the_same_name_is_noticed_at_start() {
+async fn a_different_master_key_of_the_same_name_is_detected_at_start() {
     on_both_with_keys(async |mut app| {
         app.stop_service().await;
 

@@ -1,4 +1,4 @@
-//! Sessions: what they open, how they end, and over what they travel.
+//! Sessions: what they allow, how they end, and which connections may carry them.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn is_open(app: &TestApp, cookie: &str) -> bool {
     }
 }
 
-/// A member with credits and an account, by key and in a browser.
+/// A member with credits and an account, with a key and with a browser.
 async fn everything(app: &TestApp) -> (Member, Client, Client, String) {
     let member = app.member("ada@example.com").await;
     app.grant(&member.customer, 100).await;
@@ -57,7 +57,7 @@ async fn a_session_does_what_a_full_key_does_except_metered_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn usage_is_that_of_the_calling_key_and_with_a_session_that_of_all() {
+async fn a_key_sees_its_own_usage_and_a_session_that_of_all_keys() {
     on_both(async |app| {
         let (member, first, browser, account) = everything(&app).await;
         let made = first.post("/v1/auth/keys", &json!({"name": "2", "scope": "full"})).await.json();
@@ -83,7 +83,7 @@ async fn usage_is_that_of_the_calling_key_and_with_a_session_that_of_all() {
         assert_eq!(calls(&browser, "").await, (3, 3));
         assert_eq!(calls(&browser, &only(first_id)).await, (1, 1));
         assert_eq!(calls(&browser, &only(second_id)).await, (2, 2));
-        // A key without limits may see that of another key.
+        // A key without limits may see another key's usage.
         assert_eq!(calls(&first, &only(second_id)).await, (2, 2));
         for path in ["/v1/billing/usage/daily", "/v1/billing/usage/recent"] {
             let malformed = browser.get(&format!("{path}?key_id=x")).await;
@@ -107,7 +107,7 @@ async fn a_session_ends_after_12_hours_without_use_or_7_days() {
         app.advance_seconds(2);
         assert!(!is_open(&app, &idle).await);
         assert!(is_open(&app, &used).await);
-        // Used every eleven hours, until a second before the seven days are over.
+        // Used every eleven hours, until one second before the seven days end.
         let mut left = 7 * 86_400 - 12 * 3_600 - 1;
         while left > 0 {
             let step = left.min(11 * 3_600);
@@ -123,7 +123,7 @@ async fn a_session_ends_after_12_hours_without_use_or_7_days() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_use_is_written_down_once_a_minute() {
+async fn the_last_use_is_stored_once_a_minute() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
@@ -144,7 +144,7 @@ async fn the_last_use_is_written_down_once_a_minute() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_sees_its_devices_and_can_log_each_of_them_out() {
+async fn a_customer_sees_its_devices_and_can_end_each_session() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         app.session(&app.member("bob@example.com").await).await;
@@ -171,7 +171,7 @@ async fn a_customer_sees_its_devices_and_can_log_each_of_them_out() {
         assert_eq!(sessions[1]["idle_expires_at"], "2026-11-22T00:00:00.000000Z");
         for token in [laptop.cookie(), phone.cookie()] {
             let token = token.strip_prefix("session=").unwrap().to_owned();
-            assert!(!listed.text().contains(&token), "a token is shown");
+            assert!(!listed.text().contains(&token), "a token must not be shown");
         }
         let phone_id = phone.json()["session_id"].as_str().unwrap().to_owned();
         let path = format!("/v1/auth/sessions/{phone_id}");
@@ -185,7 +185,7 @@ async fn a_customer_sees_its_devices_and_can_log_each_of_them_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_logout_ends_the_session_and_takes_the_cookie_away() {
+async fn a_logout_ends_the_session_and_removes_the_cookie() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let (cookie, other) = (app.session(&member).await, app.session(&member).await);
@@ -205,7 +205,7 @@ async fn a_logout_ends_the_session_and_takes_the_cookie_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_the_password_ends_every_session_but_a_new_one_of_the_calling_device() {
+async fn a_change_of_password_ends_all_sessions_and_starts_one_for_the_calling_device() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let bob = app.session(&app.member("bob@example.com").await).await;
@@ -222,7 +222,7 @@ async fn a_change_of_the_password_ends_every_session_but_a_new_one_of_the_callin
         assert!(is_open(&app, &bob).await);
         assert_eq!(app.try_log_in(&member.email, PASSWORD).await.status, 401);
         assert_eq!(app.try_log_in(&member.email, "another long password").await.status, 200);
-        // Keys are not sessions: programs go on.
+        // Keys are not sessions, so programs continue to work.
         assert_eq!(app.with_key(&member.customer.key).get("/v1/whoami").await.status, 200);
         app
     })
@@ -230,7 +230,7 @@ async fn a_change_of_the_password_ends_every_session_but_a_new_one_of_the_callin
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_current_password_changes_nothing_and_is_counted_as_a_guess() {
+async fn a_wrong_current_password_changes_nothing_and_counts_as_a_guess() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
@@ -259,7 +259,7 @@ async fn a_wrong_current_password_changes_nothing_and_is_counted_as_a_guess() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_by_session_names_the_key_and_takes_the_password() {
+async fn a_rotation_by_session_needs_the_key_id_and_the_password() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
@@ -285,9 +285,10 @@ async fn a_rotation_by_session_names_the_key_and_takes_the_password() {
     .await;
 }
 
-/// A key that is sent counts, with its limits; the cookie that a browser adds to it opens nothing more.
+/// If a key is sent, it decides with its limits; the cookie that a browser adds permits nothing
+/// more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_beside_the_session_of_the_same_customer_decides() {
+async fn a_key_sent_with_a_session_of_the_same_customer_decides() {
     on_both(async |app| {
         let (_member, program, browser, account) = everything(&app).await;
         let made = program.post("/v1/auth/keys", &json!({"name": "r", "scope": "read_only"})).await;
@@ -298,12 +299,13 @@ async fn a_key_beside_the_session_of_the_same_customer_decides() {
         assert_eq!(both.get("/v1/whoami").await.json()["scope"], "read_only");
         assert_eq!(both.post("/v1/auth/keys", &new).await.code(), "read_only_key");
         assert_eq!(both.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
-        // What takes sessions alone takes the session, and what is no key is refused even beside one.
+        // Routes for sessions only use the session; an invalid key is refused even beside a
+        // session.
         assert_eq!(both.get(ME).await.status, 200);
         let wrong = browser.with_key("cgw_live_wrong");
         assert_eq!(wrong.get("/v1/whoami").await.failure(), (401, "invalid_key".to_owned()));
         assert_eq!(wrong.get(ME).await.failure(), (401, "invalid_key".to_owned()));
-        // A cookie that is over does not stand in a key's way.
+        // An expired cookie does not affect a key.
         let over = program.with_session("session=over");
         assert_eq!(over.get("/v1/whoami").await.status, 200);
         assert_eq!(over.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
@@ -313,9 +315,10 @@ async fn a_key_beside_the_session_of_the_same_customer_decides() {
     .await;
 }
 
-/// What a form of any page can send is no change, even if it claims to come from ours.
+/// Requests that a form of any page can send change nothing, even if they claim to come from one of
+/// our pages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_changes_things_by_json_alone() {
+async fn changes_by_a_session_need_json() {
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
     let browser = app.signed_in(&member).await;
@@ -335,7 +338,7 @@ async fn a_session_changes_things_by_json_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_of_the_service_is_known_by_its_origin_where_the_browser_says_no_more() {
+async fn without_sec_fetch_site_the_origin_identifies_our_pages() {
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
     let cookie = app.session(&member).await;
@@ -357,9 +360,10 @@ async fn a_page_of_the_service_is_known_by_its_origin_where_the_browser_says_no_
     app.end().await;
 }
 
-/// Behind a proxy that speaks https the cookie is for https alone; whoever comes in the clear gets nothing.
+/// Behind an https proxy the cookie is marked for https only; over plain HTTP there are no
+/// sessions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_https_the_cookie_is_secure_and_in_the_clear_there_is_none() {
+async fn the_cookie_is_secure_over_https_and_absent_over_plain_http() {
     let app = TestApp::on_sqlite(
         "[http]\ntrusted_proxies = [\"127.0.0.1\"]\npublic_base_url = \"https://api.example.com\"",
     )
@@ -393,7 +397,7 @@ async fn over_https_the_cookie_is_secure_and_in_the_clear_there_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plain_http_carries_sessions_of_this_machine_alone() {
+async fn plain_http_carries_sessions_of_this_machine_only() {
     let login = async |overrides: &str, address: &str| {
         let app = TestApp::on_sqlite(overrides).await;
         let member = app.member("ada@example.com").await;
@@ -406,14 +410,18 @@ async fn plain_http_carries_sessions_of_this_machine_alone() {
     let proxy = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n";
     let refused = (403, "https_required".to_owned());
 
-    assert_eq!(login("", "203.0.113.7").await.0, 200, "nobody is believed, so it is this machine");
+    assert_eq!(
+        login("", "203.0.113.7").await.0,
+        200,
+        "without a trusted proxy the client is this machine"
+    );
     assert_eq!(login(proxy, "203.0.113.7").await, refused);
     let elsewhere = "[http]\npublic_base_url = \"http://api.example.com\"";
     assert_eq!(login(elsewhere, "127.0.0.1").await, refused);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_keeps_so_many_sessions_and_no_more() {
+async fn the_number_of_sessions_of_a_customer_is_limited() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[sessions]\nper_customer_max = 2").await;
         let member = app.member("ada@example.com").await;
@@ -421,7 +429,7 @@ async fn a_customer_keeps_so_many_sessions_and_no_more() {
         app.advance_seconds(60);
         let second = app.session(&member).await;
         app.advance_seconds(60);
-        assert!(is_open(&app, &first).await, "and so it is the one used last");
+        assert!(is_open(&app, &first).await, "this also makes it the one used last");
 
         let third = app.session(&member).await;
 
@@ -433,7 +441,7 @@ async fn a_customer_keeps_so_many_sessions_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_customers_sessions_are_refused_at_once() {
+async fn sessions_of_a_closed_customer_are_refused_immediately() {
     on_both(async |app| {
         let member = app.member("ada@example.com").await;
         let cookie = app.session(&member).await;
@@ -451,7 +459,7 @@ async fn a_closed_customers_sessions_are_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_outlives_a_restart_of_the_service() {
+async fn a_session_survives_a_restart_of_the_service() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "").await;
         let member = app.member("ada@example.com").await;

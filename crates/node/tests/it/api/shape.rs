@@ -1,4 +1,4 @@
-//! The shape of what is the same everywhere: unknown paths, wrong methods, the contract, and the headers.
+//! What is the same on all routes: unknown paths, wrong methods, the contract, and headers.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn assert_problem(reply: &Reply, status: u16, code: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_there_answers_404_in_the_shape_of_every_failure() {
+async fn an_unknown_path_is_a_404_problem() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
 
@@ -30,7 +30,7 @@ async fn what_is_not_there_answers_404_in_the_shape_of_every_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_method_answers_405_and_names_the_right_ones() {
+async fn a_wrong_method_is_a_405_with_the_allowed_ones() {
     let app = TestApp::on_sqlite("").await;
     let (_customer, client, account) = app.ready("platform_alpha", 5).await;
     let native = format!("/v1/{account}/native/users/me");
@@ -52,7 +52,7 @@ async fn a_wrong_method_answers_405_and_names_the_right_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_running_service_shows_its_contract_and_explains_its_errors() {
+async fn the_running_service_serves_its_contract_and_its_error_reference() {
     let app = TestApp::on_sqlite("").await;
     let anybody = app.anonymous();
 
@@ -67,9 +67,9 @@ async fn the_running_service_shows_its_contract_and_explains_its_errors() {
     app.end().await;
 }
 
-/// Prices of the configuration are the prices of the contract.
+/// The contract has the configured prices.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_contract_names_the_prices_in_force() {
+async fn the_contract_has_the_prices_in_force() {
     let app = TestApp::on_sqlite("[credits]\nread = 3\nwrite = 7").await;
 
     let contract = app.anonymous().get("/openapi.json").await.json();
@@ -81,7 +81,7 @@ async fn the_contract_names_the_prices_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_fields_have_the_well_known_shape() {
+async fn a_422_has_the_documented_shape() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
 
@@ -97,7 +97,7 @@ async fn wrong_fields_have_the_well_known_shape() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_with_secrets_are_never_kept_by_caches() {
+async fn responses_with_secrets_must_not_be_cached() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
 

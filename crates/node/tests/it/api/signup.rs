@@ -1,4 +1,4 @@
-//! The retired way to register.
+//! The retired route for registration.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::contract::document;
 use crate::support::on_both;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn signing_up_is_gone_and_names_its_successor() {
+async fn the_retired_signup_is_gone_and_names_its_successor() {
     on_both(async |app| {
         let form = json!({"email": "late@example.com", "password": "correct horse battery"});
 
@@ -30,7 +30,7 @@ async fn signing_up_is_gone_and_names_its_successor() {
 }
 
 #[test]
-fn the_contract_calls_it_deprecated_and_nothing_else() {
+fn the_contract_marks_only_the_signup_as_deprecated() {
     let document = document();
 
     let deprecated: Vec<(String, String)> = crate::contract::operations(&document)

@@ -1,4 +1,4 @@
-//! Support access: staff see nothing that the customer does not allow at the moment, and nothing without a trace.
+//! Support access: staff see only what the customer currently allows, and each access is recorded.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn ok(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
 }
 
-/// Somebody who may look at customers who allow it.
+/// A staff member who may view customers that allow it.
 async fn staff(app: &TestApp) -> (Customer, Client) {
     let member = app.customer(0).await;
     permit(app, &member, "support.read").await;
@@ -43,7 +43,7 @@ async fn allow(client: &Client, hours: i64) -> Value {
     reply.json()
 }
 
-/// What an answer says, without what differs with each request.
+/// The body of a response, without the request's id.
 fn said(reply: &Reply) -> Value {
     let mut body = reply.json();
     body.as_object_mut().unwrap().remove("request_id");
@@ -57,7 +57,7 @@ async fn called(stage: &Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_consent_staff_cannot_even_tell_that_a_customer_exists() {
+async fn without_consent_staff_cannot_tell_whether_a_customer_exists() {
     on_stage("platform_alpha", "", ok, async |stage| {
         called(&stage).await;
         let (_, support) = staff(&stage.app).await;
@@ -76,7 +76,7 @@ async fn without_consent_staff_cannot_even_tell_that_a_customer_exists() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_consent_staff_see_calls_and_usage_and_the_customer_sees_them_look() {
+async fn with_consent_staff_see_calls_and_usage_and_the_customer_sees_the_accesses() {
     on_stage("platform_alpha", "", ok, async |stage| {
         called(&stage).await;
         let (member, support) = staff(&stage.app).await;
@@ -121,7 +121,7 @@ async fn with_consent_staff_see_calls_and_usage_and_the_customer_sees_them_look(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn consent_ends_by_itself_and_when_it_is_withdrawn() {
+async fn consent_ends_on_expiry_and_on_withdrawal() {
     on_stage("platform_alpha", "", ok, async |stage| {
         called(&stage).await;
         let (_, support) = staff(&stage.app).await;
@@ -146,14 +146,18 @@ async fn consent_ends_by_itself_and_when_it_is_withdrawn() {
             (&json!(false), &Value::Null)
         );
         let uses = stage.client.get(SETTING).await.json()["uses"].clone();
-        assert_eq!(uses.as_array().unwrap().len(), 2, "refused looks saw nothing: {uses}");
+        assert_eq!(
+            uses.as_array().unwrap().len(),
+            2,
+            "refused accesses must not be recorded: {uses}"
+        );
         stage
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn consent_given_and_withdrawn_counts_on_every_node() {
+async fn consent_and_its_withdrawal_apply_on_every_node() {
     on_hearing_and_deaf_nodes("", ok, async |nodes| {
         let customer = &nodes.stage.customer.id;
         let (member, _) = staff(&nodes.stage.app).await;
@@ -177,9 +181,9 @@ async fn consent_given_and_withdrawn_counts_on_every_node() {
     .await;
 }
 
-/// Who has which permission, whose consent stands: what that opens.
+/// Each combination of permission and consent, and the access that it gives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_permission_to_read_lets_staff_look() {
+async fn only_support_read_gives_staff_access() {
     on_both(async |app| {
         let victim = app.customer(0).await;
         let client = app.with_key(&victim.key);
@@ -223,7 +227,7 @@ async fn only_the_permission_to_read_lets_staff_look() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_permission_that_is_taken_back_opens_nothing_more() {
+async fn a_revoked_permission_gives_no_access() {
     on_both(async |app| {
         let victim = app.customer(0).await;
         allow(&app.with_key(&victim.key), 1).await;
@@ -247,7 +251,7 @@ async fn a_permission_that_is_taken_back_opens_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_setting_is_named_and_changes_nothing() {
+async fn a_wrong_setting_is_reported_and_changes_nothing() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let cases = [
@@ -271,9 +275,9 @@ async fn a_wrong_setting_is_named_and_changes_nothing() {
     .await;
 }
 
-/// A question that could not be answered is no look, and is not in the customer's list.
+/// A malformed request shows nothing, so it is not in the customer's list of accesses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_malformed_question_of_staff_looks_at_nothing() {
+async fn a_malformed_request_of_staff_is_no_access() {
     on_both(async |app| {
         let victim = app.customer(0).await;
         let client = app.with_key(&victim.key);
@@ -291,7 +295,7 @@ async fn a_malformed_question_of_staff_looks_at_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_audit_list_is_read_page_by_page_and_by_nobody_else() {
+async fn the_audit_list_is_paged_and_private() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let stranger = app.with_key(&app.customer(0).await.key);

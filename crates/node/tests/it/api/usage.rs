@@ -1,4 +1,4 @@
-//! Billing and usage: what was spent agrees with what was called, and no entry is skipped or told twice.
+//! Billing and usage: spending agrees with the calls, and pages neither skip nor repeat an entry.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ async fn the_overview_shows_balance_spend_and_ledger() {
         assert_eq!(billing["trial"]["state"], "none");
         assert_eq!(billing["subscription"], Value::Null);
         let entries = billing["ledger"].as_array().unwrap();
-        // The usage of a day stands where it ends, above the grant of that noon.
+        // A day's usage is listed at the end of the day, above the grant of that noon.
         let told: Vec<(&str, i64)> = entries
             .iter()
             .map(|entry| (entry["kind"].as_str().unwrap(), entry["amount"].as_i64().unwrap()))
@@ -64,7 +64,7 @@ async fn the_overview_shows_balance_spend_and_ledger() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn days_without_calls_are_zero_and_none_is_missing() {
+async fn every_day_is_listed_and_days_without_calls_are_zero() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         call(&client, &account, "users/me", 2).await;
@@ -97,9 +97,9 @@ async fn days_without_calls_are_zero_and_none_is_missing() {
     .await;
 }
 
-/// A key sees its own calls: another key of the same customer is another log.
+/// A key sees only its own calls, not those of another key of the same customer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn usage_is_that_of_the_calling_key_and_survives_its_rotation() {
+async fn usage_belongs_to_a_key_and_survives_its_rotation() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let made =
@@ -124,7 +124,7 @@ async fn usage_is_that_of_the_calling_key_and_survives_its_rotation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_that_keeps_failing_is_named() {
+async fn an_endpoint_that_keeps_failing_is_reported() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let hot = async || {
@@ -132,7 +132,7 @@ async fn an_endpoint_that_keeps_failing_is_named() {
             daily(&client, "").await["hot_failure"].clone()
         };
 
-        // Four failures are too few; the fifth makes it.
+        // Four failures are too few; the fifth reaches the minimum.
         call(&client, &account, "users/list", 4).await;
         assert_eq!(hot().await, Value::Null);
         call(&client, &account, "users/list", 1).await;
@@ -148,7 +148,7 @@ async fn an_endpoint_that_keeps_failing_is_named() {
         call(&client, &account, "users/list?ids=1", 1).await;
         assert_eq!(hot().await, Value::Null);
 
-        // It counts for seven days.
+        // It is reported for seven days.
         call(&client, &account, "users/list", 5).await;
         assert_eq!(hot().await["errors"], 10);
         app.advance_seconds(6 * DAY_S);
@@ -203,7 +203,8 @@ async fn the_log_is_filtered_by_status_and_account() {
     .await;
 }
 
-/// Many calls at the same instant, since the clock stands: pages of every size tell each exactly once.
+/// The clock stands still, so many calls have the same time: pages of any size must contain each
+/// exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paging_neither_skips_nor_repeats() {
     on_both(async |app| {
@@ -236,7 +237,7 @@ async fn paging_neither_skips_nor_repeats() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_out_of_range_is_refused_and_named() {
+async fn parameters_out_of_range_are_refused_and_reported() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key);
     let huge = "9".repeat(40);

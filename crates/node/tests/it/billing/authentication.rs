@@ -1,4 +1,5 @@
-//! Automatic charges that the bank wants confirmed: by the page that the email leads to, and by the API.
+//! Automatic charges for which the bank requires authentication: confirmed on the page that the
+//! email links to, or through the API.
 
 use serde_json::{Value, json};
 
@@ -7,12 +8,12 @@ use crate::support::processor::{PACK_CREDITS, balance};
 use crate::support::subscriber::GOOD_CARD;
 use crate::support::{Client, Reply, TestApp, on_both};
 
-/// Always wants authentication.
+/// A card that always requires authentication.
 const CAREFUL_CARD: &str = "4000002760003184";
 const EMAIL: &str = "customer0@example.com";
 const WEEK_S: i64 = 7 * 86_400;
 
-/// Looks after automatic top-up until nothing is under way.
+/// Runs automatic top-up until nothing is in progress.
 async fn settled(app: &TestApp, client: &Client) -> Value {
     for _ in 0..1_000 {
         let charged = app.running().look_after_top_ups().await;
@@ -21,7 +22,7 @@ async fn settled(app: &TestApp, client: &Client) -> Value {
             return now;
         }
     }
-    panic!("it never ends");
+    panic!("the top-up never ended");
 }
 
 async fn turn_on(client: &Client) {
@@ -32,7 +33,7 @@ async fn turn_on(client: &Client) {
     assert_eq!(on.status, 200, "{}", on.text());
 }
 
-/// A customer whose bank wants an automatic charge confirmed, and that charge.
+/// A customer with an automatic charge that requires authentication, and that charge.
 async fn waiting(app: &TestApp) -> (Client, Value) {
     let (_, client) = app.with_card(CAREFUL_CARD).await;
     turn_on(&client).await;
@@ -41,7 +42,8 @@ async fn waiting(app: &TestApp) -> (Client, Value) {
     (client, pending)
 }
 
-/// What the processor's script does in the customer's browser, and what the customer does at the bank.
+/// What the processor's script does in the customer's browser, and whether the customer then passes
+/// the bank's check.
 async fn browser_confirms(app: &TestApp, pending: &Value, proven: bool) {
     let (intent, card) = (text(pending, "pi_id"), text(pending, "payment_method_id"));
     let path = format!("payment_intents/{intent}/confirm");
@@ -58,7 +60,7 @@ async fn confirm(client: &Client, pending: &Value) -> Reply {
     client.post("/v1/billing/confirm-charge", &json!({"pi_id": pending["pi_id"]})).await
 }
 
-/// The link in the newest mail, without the service's address.
+/// The path of the link in the newest email.
 async fn mailed_page(app: &TestApp) -> String {
     let mails = app.mails_to(EMAIL).await;
     let link = mails.last().unwrap()["links"][0].as_str().unwrap();
@@ -84,7 +86,7 @@ fn assert_page(reply: &Reply, status: u16, says: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_response_has_all_that_a_browser_needs_until_the_charge_is_paid() {
+async fn the_pending_charge_has_all_that_a_browser_needs_until_it_is_paid() {
     on_both(async |app| {
         let (client, pending) = waiting(&app).await;
         let card = client.get("/v1/billing/card").await.json();
@@ -121,7 +123,7 @@ async fn one_response_has_all_that_a_browser_needs_until_the_charge_is_paid() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_one_click_charge_that_waits_says_the_same() {
+async fn a_one_click_charge_that_requires_authentication_has_the_same_members() {
     on_both(async |app| {
         let (_, client) = app.with_card(CAREFUL_CARD).await;
 
@@ -142,7 +144,7 @@ async fn a_one_click_charge_that_waits_says_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_of_the_email_confirms_the_payment() {
+async fn the_emailed_page_confirms_the_payment() {
     on_both(async |app| {
         let (client, pending) = waiting(&app).await;
         let page = mailed_page(&app).await;
@@ -175,7 +177,7 @@ async fn the_page_of_the_email_confirms_the_payment() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_lets_only_its_own_scripts_and_the_processor_in() {
+async fn the_page_allows_only_its_own_scripts_and_the_processors() {
     let app = TestApp::on_sqlite("").await;
     let (_, pending) = waiting(&app).await;
 
@@ -201,7 +203,7 @@ async fn the_page_lets_only_its_own_scripts_and_the_processor_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_payment_that_fails_at_the_bank_is_over_and_cannot_be_paid_beside_the_next_one() {
+async fn a_payment_that_fails_at_the_bank_is_cancelled_and_cannot_be_paid_later() {
     on_both(async |app| {
         let (client, pending) = waiting(&app).await;
         let page = mailed_page(&app).await;
@@ -218,7 +220,7 @@ async fn a_payment_that_fails_at_the_bank_is_over_and_cannot_be_paid_beside_the_
         app.deliver().await;
         let shown = settled(&app, &client).await;
         assert_eq!((&shown["pending"], &shown["enabled"]), (&Value::Null, &json!(true)));
-        // An hour later it is tried again, and another email comes.
+        // An hour later the top-up is tried again, and another email is sent.
         app.advance_seconds(3_601);
         let next = settled(&app, &client).await["pending"].clone();
         assert_ne!(next["order_id"], pending["order_id"], "{next}");
@@ -230,7 +232,7 @@ async fn a_payment_that_fails_at_the_bank_is_over_and_cannot_be_paid_beside_the_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bank_that_declines_after_the_authentication_is_a_decline_with_its_reason() {
+async fn a_decline_after_the_authentication_has_the_banks_reason() {
     on_both(async |app| {
         let (client, pending) = waiting(&app).await;
         let (intent, card) = (text(&pending, "pi_id"), text(&pending, "payment_method_id"));
@@ -252,7 +254,7 @@ async fn a_bank_that_declines_after_the_authentication_is_a_decline_with_its_rea
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_that_nobody_confirms_is_cancelled_after_a_week_and_the_third_turns_it_off() {
+async fn an_unconfirmed_charge_is_cancelled_after_a_week_and_the_third_turns_top_up_off() {
     on_both(async |app| {
         let (client, first) = waiting(&app).await;
         let page = mailed_page(&app).await;
@@ -287,7 +289,7 @@ async fn a_charge_that_nobody_confirms_is_cancelled_after_a_week_and_the_third_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_opens_its_own_payment_alone_and_only_as_it_was_mailed() {
+async fn a_link_opens_only_its_own_payment_and_only_unchanged() {
     on_both(async |app| {
         let (_, pending) = waiting(&app).await;
         let page = mailed_page(&app).await;
@@ -318,7 +320,7 @@ async fn a_link_opens_its_own_payment_alone_and_only_as_it_was_mailed() {
             assert_page(&app.anonymous().get(&path).await, 404, "is not known");
             assert_page(&submit(&app, &path).await, 404, "is not known");
         }
-        // A form counts only from a page of ours.
+        // A form is accepted only from one of our pages.
         let form = "application/x-www-form-urlencoded";
         let foreign =
             app.anonymous().with("content-type", form).with("sec-fetch-site", "cross-site");
@@ -332,14 +334,14 @@ async fn a_link_opens_its_own_payment_alone_and_only_as_it_was_mailed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_card_takes_over_from_the_next_charge_on() {
+async fn another_card_is_used_from_the_next_charge_on() {
     on_both(async |app| {
         let (client, pending) = waiting(&app).await;
         let begun = app.begin_checkout(&client).await;
         app.pay_page(&begun.session, GOOD_CARD).await;
         client.post("/v1/billing/sync-card", &json!({"session_id": begun.session})).await;
 
-        // What waits is of the card that it was charged to.
+        // The pending charge belongs to the card that it was made with.
         let shown = app.anonymous().get(&mailed_page(&app).await).await;
 
         assert!(!shown.text().contains("ending in"), "{}", shown.text());
@@ -351,7 +353,7 @@ async fn another_card_takes_over_from_the_next_charge_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_secret_of_a_payment_is_neither_stored_nor_logged() {
+async fn the_client_secret_of_a_payment_is_neither_stored_nor_logged() {
     catch();
     let app = TestApp::on_sqlite("").await;
     let (client, pending) = waiting(&app).await;
@@ -368,10 +370,10 @@ async fn the_secret_of_a_payment_is_neither_stored_nor_logged() {
     for file in ["", "-wal"] {
         let bytes = std::fs::read(format!("{path}{file}")).unwrap_or_default();
         let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
-        assert!(!found, "the secret is in the database{file}");
+        assert!(!found, "the secret must not be in the database{file}");
         let order = text(&pending, "order_id").as_bytes();
         let known = file.is_empty() || bytes.windows(order.len()).any(|part| part == order);
-        assert!(known, "what is looked through has nothing of the payment");
+        assert!(known, "the searched files must contain the payment");
     }
     let log = everything();
     assert!(!log.contains(&secret) && !log.contains(page.split_once("token=").unwrap().1));

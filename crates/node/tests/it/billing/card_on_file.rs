@@ -1,5 +1,6 @@
-//! The card on file pays: whoever saves another card keeps the subscription, and what is open is paid with it.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+//! The card on file: saving another card keeps the subscription, and open invoices are paid with
+//! it.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 
@@ -8,11 +9,11 @@ use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, active, selling, slots_
 use crate::support::{Client, TestApp};
 
 const OTHER_CARD: &str = "pm_card_mastercard";
-/// Can be saved, and declines every charge.
+/// It can be saved, but every charge is declined.
 const DECLINING_CARD: &str = "pm_card_chargeCustomerFail";
 const MONTH: i64 = 1_000;
 
-/// A customer with two accounts on alpha whose renewal the bank declined.
+/// A customer with two accounts on `platform_alpha` whose bank declined the renewal.
 async fn past_due(app: &TestApp, choice: Value) -> Client {
     let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
     for creator in ["zoe", "bob"] {
@@ -35,7 +36,7 @@ async fn payer(app: &TestApp) -> String {
     customers["data"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Attaches a card at the processor; gives its id.
+/// Attaches a card at the processor and returns its id.
 async fn attach(app: &TestApp, card: &str) -> String {
     app.advance_seconds(1);
     let form = format!("customer={}", payer(app).await);
@@ -60,7 +61,7 @@ async fn invoices(app: &TestApp) -> Vec<(String, i64)> {
     all.map(shown).collect()
 }
 
-/// The payments of invoices that the processor was asked for: their keys.
+/// The idempotency keys of all payments of invoices that were requested from the processor.
 async fn payments_asked(app: &TestApp) -> Vec<String> {
     let shown = app.shown("requests").await;
     let all = shown["requests"].as_array().unwrap().iter();
@@ -71,7 +72,7 @@ async fn payments_asked(app: &TestApp) -> Vec<String> {
     all.filter(is_payment).map(key).collect()
 }
 
-/// No key was used for two requests that differ.
+/// Asserts that no idempotency key was used for two different requests.
 async fn assert_each_key_is_one_request(app: &TestApp) {
     let shown = app.shown("requests").await;
     let mut known = std::collections::BTreeMap::new();
@@ -83,7 +84,8 @@ async fn assert_each_key_is_one_request(app: &TestApp) {
     }
 }
 
-/// The subscription is paid with this card and is as if nothing had happened, with the credits of its second month.
+/// Asserts that the subscription is active, is paid with this card, and has the credits of its
+/// second month.
 async fn assert_kept(app: &TestApp, client: &Client, card: &str) {
     assert_eq!(status(client).await, "active");
     assert_eq!(active(client).await, ["bob", "zoe"]);
@@ -95,7 +97,7 @@ async fn assert_kept(app: &TestApp, client: &Client, card: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_card_saved_with_a_pack_keeps_the_subscription_of_a_dead_one() {
+async fn a_card_saved_with_a_pack_pays_the_open_renewal() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
 
@@ -122,7 +124,7 @@ async fn a_card_saved_with_a_pack_keeps_the_subscription_of_a_dead_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_card_that_is_synced_pays_at_once_and_the_response_says_what() {
+async fn a_synced_card_pays_immediately_and_the_response_lists_the_invoices() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
         let card = attach(&app, OTHER_CARD).await;
@@ -139,7 +141,7 @@ async fn a_card_that_is_synced_pays_at_once_and_the_response_says_what() {
         assert_eq!(synced["invoices_failed"], json!([]));
         assert_kept(&app, &client, &card).await;
         assert_eq!(balance(&client).await, 2 * MONTH);
-        // Neither the events nor another look pay or grant anything more.
+        // Neither the events nor another sync pays or grants anything more.
         app.deliver().await;
         let again = sync(&client).await;
         assert_eq!((&again["invoices_paid"], &again["invoices_failed"]), (&json!([]), &json!([])));
@@ -151,7 +153,7 @@ async fn a_card_that_is_synced_pays_at_once_and_the_response_says_what() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_card_chosen_in_the_portal_pays_when_the_processor_tells_of_it() {
+async fn a_card_chosen_in_the_portal_pays_when_its_event_arrives() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
         let card = attach(&app, OTHER_CARD).await;
@@ -169,7 +171,7 @@ async fn a_card_chosen_in_the_portal_pays_when_the_processor_tells_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_card_that_is_declined_too_is_saved_and_its_owner_told_and_the_next_one_pays() {
+async fn a_card_that_is_declined_too_is_saved_and_reported_and_the_next_one_pays() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
         attach(&app, DECLINING_CARD).await;
@@ -199,11 +201,11 @@ async fn a_card_that_is_declined_too_is_saved_and_its_owner_told_and_the_next_on
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_card_tries_again_only_when_its_owner_asks() {
+async fn the_same_card_is_tried_again_only_on_request() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
         let id = app.subscription().await["default_payment_method"].as_str().unwrap().to_owned();
-        // The bank put it right; what the processor tells of the customer changes no card.
+        // The bank accepts charges again; the event about the customer changes no card.
         let path = format!("customers/{}", payer(&app).await);
         let form = format!("invoice_settings[default_payment_method]={id}");
         app.at_processor("POST", &path, &form).await;
@@ -226,7 +228,7 @@ async fn the_same_card_tries_again_only_when_its_owner_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_old_card_can_be_taken_away_once_another_one_is_saved() {
+async fn the_old_card_can_be_removed_once_another_one_is_saved() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
         let old = app.subscription().await["default_payment_method"].as_str().unwrap().to_owned();
@@ -250,7 +252,7 @@ async fn the_old_card_can_be_taken_away_once_another_one_is_saved() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_card_pays_every_subscription_of_ours_and_none_of_others() {
+async fn the_card_pays_all_of_our_subscriptions_and_no_others() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let first = app.subscription().await;
@@ -294,7 +296,7 @@ async fn the_card_pays_every_subscription_of_ours_and_none_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_are_paid_with_the_new_card_too() {
+async fn slots_are_paid_with_the_new_card_as_well() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
         let client = past_due(&app, choice).await;
@@ -320,7 +322,7 @@ async fn slots_are_paid_with_the_new_card_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_open_of_a_subscription_that_has_ended_is_not_charged_to_a_new_card() {
+async fn a_new_card_does_not_pay_open_invoices_of_an_ended_subscription() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
         let dead = json!({"codes": ["expired_card", "expired_card", "expired_card"]});
@@ -345,7 +347,8 @@ async fn what_is_open_of_a_subscription_that_has_ended_is_not_charged_to_a_new_c
     .await;
 }
 
-/// Stops the service while a card is saved, at the request that goes wrong in this way, and gives how it went on.
+/// Restarts the service while a card is being saved, at the request that has this fault, and
+/// returns the restarted service.
 async fn stopped_at(app: TestApp, fault: Value) -> TestApp {
     let client = past_due(&app, json!({"plan_id": PLAN})).await;
     let card = attach(&app, OTHER_CARD).await;
@@ -371,7 +374,7 @@ async fn stopped_at(app: TestApp, fault: Value) -> TestApp {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_between_any_two_steps_is_gone_on_with_and_nothing_is_paid_twice() {
+async fn saving_a_card_resumes_after_a_crash_at_any_step_without_paying_twice() {
     let steps = [
         ("error_before", "customers/{id}"),
         ("close_after", "customers/{id}"),
@@ -389,7 +392,7 @@ async fn a_stop_between_any_two_steps_is_gone_on_with_and_nothing_is_paid_twice(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_left_of_an_older_card_does_not_replace_a_newer_one() {
+async fn a_resumed_older_card_does_not_replace_a_newer_one() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, &format!("{OFFER}\n[processor]\nretries_max = 0")).await;
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -415,7 +418,7 @@ async fn what_is_left_of_an_older_card_does_not_replace_a_newer_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn syncing_without_a_body_is_syncing_with_an_empty_one() {
+async fn a_sync_without_a_body_equals_one_with_an_empty_body() {
     let app = TestApp::on_sqlite("").await;
     let (_, client) = app.with_card(GOOD_CARD).await;
     let json = client.with("content-type", "application/json");
@@ -432,9 +435,9 @@ async fn syncing_without_a_body_is_syncing_with_an_empty_one() {
     app.end().await;
 }
 
-/// The event of a checkout may come long after the customer has entered another card.
+/// The event of a checkout may arrive long after the customer has saved another card.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_told_late_of_an_older_checkout_leaves_the_card_that_was_saved_since() {
+async fn a_late_event_of_an_older_checkout_does_not_replace_a_newer_card() {
     selling(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let begun = app.begin_checkout(&client).await;
@@ -461,10 +464,10 @@ async fn what_is_told_late_of_an_older_checkout_leaves_the_card_that_was_saved_s
     .await;
 }
 
-/// An older card that was chosen again in the portal stays, whatever is told late; a card that is entered after that
-/// takes its place.
+/// An older card that was chosen again in the portal stays despite late events, until another card
+/// is saved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_card_that_was_chosen_again_stays_until_another_one_is_entered() {
+async fn a_card_that_was_chosen_again_stays_until_another_one_is_saved() {
     selling(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let cards = format!("customers/{}/payment_methods?type=card", payer(&app).await);
@@ -505,8 +508,8 @@ async fn a_card_that_was_chosen_again_stays_until_another_one_is_entered() {
     .await;
 }
 
-/// The processor's times have no parts of a second: of two checkouts that end within one, the card of the later one is
-/// saved, in whatever order they are told.
+/// The processor's times are in whole seconds. Of two checkouts that end within one second, the
+/// card of the later one is saved, in whichever order they are reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_checkouts_within_one_second_the_later_card_stays() {
     selling(async |app| {

@@ -1,4 +1,4 @@
-//! The saved card: taken over from the processor, and removed there and here.
+//! The saved card: read from the processor, and removed there and here.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::subscriber::{GOOD_CARD, selling};
 use crate::support::{TestApp, on_both};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_removed_card_is_detached_with_all_others_and_stays_away() {
+async fn a_removed_card_is_detached_with_all_others_and_does_not_return() {
     on_both(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let begun = app.begin_checkout(&client).await;
@@ -23,7 +23,7 @@ async fn a_removed_card_is_detached_with_all_others_and_stays_away() {
         assert_eq!(removed.json()["card"], Value::Null, "{}", removed.text());
         let synced = client.post("/v1/billing/sync-card", &json!({})).await.json();
         assert_eq!(synced["card"], Value::Null, "{synced}");
-        // Neither the old checkout nor its event brings it back.
+        // Neither the old checkout nor its event restores the card.
         let old = json!({"session_id": begun.session});
         let again = client.post("/v1/billing/sync-card", &old).await.json();
         assert_eq!(again["card"], Value::Null, "{again}");
@@ -33,7 +33,7 @@ async fn a_removed_card_is_detached_with_all_others_and_stays_away() {
         assert_eq!(client.get("/v1/billing/card").await.json()["card"], Value::Null);
         let charge = client.post("/v1/billing/charge", &json!({"pack_id": PACK})).await;
         assert_eq!(charge.failure(), (409, "no_saved_card".to_owned()));
-        // Nothing left to remove is no failure.
+        // Removing a card when there is none is not a failure.
         assert_eq!(client.delete("/v1/billing/card").await.status, 200);
         assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
         app
@@ -42,7 +42,7 @@ async fn a_removed_card_is_detached_with_all_others_and_stays_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_a_session_the_password_is_asked_for_again() {
+async fn with_a_session_removing_the_card_needs_the_password() {
     let app = TestApp::on_sqlite("").await;
     let member = app.member("ada@example.com").await;
     let program = app.with_key(&member.customer.key);
@@ -72,7 +72,7 @@ async fn a_card_removed_while_its_charge_is_open_still_pays_that_charge() {
         let asked = client.post("/v1/billing/charge", &charge).await.json();
         let intent = asked["pi_id"].as_str().unwrap();
 
-        // The bank has said yes while the card goes.
+        // The bank confirms the payment while the card is being removed.
         app.authenticate(intent, true).await;
         assert_eq!(client.delete("/v1/billing/card").await.status, 200);
         app.deliver().await;
@@ -86,7 +86,7 @@ async fn a_card_removed_while_its_charge_is_open_still_pays_that_charge() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_card_that_the_processor_detached_is_gone_here_too() {
+async fn a_card_that_the_processor_detached_is_removed_here_too() {
     on_both(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         app.deliver().await;
@@ -107,7 +107,7 @@ async fn a_card_that_the_processor_detached_is_gone_here_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_card_of_a_subscription_stays_until_the_subscription_is_over() {
+async fn the_card_of_a_subscription_cannot_be_removed_until_the_subscription_ends() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let subscription = app.subscription().await;
@@ -124,7 +124,7 @@ async fn the_card_of_a_subscription_stays_until_the_subscription_is_over() {
         assert_eq!(app.at_processor("GET", &cards, "").await["data"], before["data"]);
         let card = client.get("/v1/billing/card").await.json();
         assert_eq!(card["card"]["last4"], "4242", "{card}");
-        // Once nothing will be asked for any more, it goes.
+        // Once there are no more payments to make, it can be removed.
         let id = subscription["id"].as_str().unwrap();
         app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
         let removed = client.delete("/v1/billing/card").await;

@@ -1,4 +1,4 @@
-//! The webhook: what is believed, and what an event that does not fit changes.
+//! The webhook: which events are accepted, and that an event that does not fit changes nothing.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn event(id: &str, kind: &str, object: &Value) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_but_what_the_processor_signed_just_now_is_believed() {
+async fn only_recent_events_signed_by_the_processor_are_accepted() {
     let app = TestApp::on_sqlite("").await;
     let body = event(
         "evt_1",
@@ -50,7 +50,7 @@ async fn nothing_but_what_the_processor_signed_just_now_is_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_signed_and_no_event_is_refused_and_an_unknown_one_is_taken() {
+async fn a_signed_body_that_is_no_event_is_refused_and_an_unknown_event_accepted() {
     let app = TestApp::on_sqlite("").await;
     let thin = br#"{"id":"evt_1","object":"v2.core.event","type":"v1.billing.meter.error"}"#;
     let long = event("evt_2", "x", &json!({"id": "x".repeat(256 * 1_024)}));
@@ -149,7 +149,7 @@ async fn an_event_of_the_other_mode_and_a_made_up_payment_grant_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_payment_for_somebody_elses_order_or_of_another_amount_is_noted_and_grants_nothing() {
+async fn a_payment_of_another_customer_or_amount_is_recorded_and_grants_nothing() {
     on_both(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let (_, other) = app.with_card("4242424242424242").await;
@@ -179,7 +179,7 @@ async fn a_payment_for_somebody_elses_order_or_of_another_amount_is_noted_and_gr
         let mut reasons: Vec<&str> = unmatched.iter().map(|one| one.reason.as_str()).collect();
         reasons.sort_unstable();
         assert_eq!(reasons, ["other_amount", "other_currency", "other_customer"]);
-        // The page itself is still good.
+        // The page itself can still be paid.
         app.pay_page(&begun.session, "4242424242424242").await;
         app.deliver().await;
         assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
@@ -189,7 +189,7 @@ async fn a_payment_for_somebody_elses_order_or_of_another_amount_is_noted_and_gr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_cannot_be_acted_on_is_taken_and_acted_on_later() {
+async fn an_event_that_cannot_be_processed_is_accepted_and_processed_later() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);

@@ -1,5 +1,6 @@
-//! Orders that nobody came back for: after more than a day each is granted or closed, by what the processor knows of it.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+//! Abandoned orders: after more than a day each is granted or closed, depending on its state at the
+//! processor.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use crate::support::subscriber::GOOD_CARD;
 use crate::support::{Client, TestApp, on_both};
 
 const HOUR_S: i64 = 3_600;
-/// A card whose bank wants the customer to authenticate each time.
+/// A card whose bank requires authentication for every charge.
 const ASKING_CARD: &str = "4000002760003184";
 
 /// The states of the customer's orders, newest first.
@@ -18,7 +19,8 @@ async fn states(client: &Client) -> Vec<String> {
     orders.map(|order| order["status"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Lets 24 hours pass, in which nothing is touched, and then two more, after which everything is looked after.
+/// Lets 24 hours pass, within which orders are left alone, and then two more, after which they are
+/// settled.
 async fn settle(app: &TestApp, client: &Client) {
     app.advance_seconds(24 * HOUR_S);
     app.running().settle_old_orders().await;
@@ -28,7 +30,7 @@ async fn settle(app: &TestApp, client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_without_an_answer_is_looked_up_and_never_made_again() {
+async fn a_charge_without_a_response_is_looked_up_and_never_repeated() {
     for (kind, state, packs) in [("hang_after", "paid", 2), ("hang_before", "failed", 1)] {
         let app = TestApp::on_sqlite("[processor]\ntimeout_ms = 500\nretries_max = 0").await;
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -49,7 +51,7 @@ async fn a_charge_without_an_answer_is_looked_up_and_never_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_that_waits_for_a_customer_who_left_can_no_longer_be_made() {
+async fn an_abandoned_charge_that_requires_authentication_is_cancelled() {
     on_both(async |app| {
         let (_, client) = app.with_card(ASKING_CARD).await;
         let asked = client.post("/v1/billing/charge", &json!({"pack_id": PACK})).await.json();
@@ -67,7 +69,7 @@ async fn a_charge_that_waits_for_a_customer_who_left_can_no_longer_be_made() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_of_yesterday_is_granted_if_it_was_paid_and_closed_if_not() {
+async fn a_checkout_of_yesterday_is_granted_if_paid_and_closed_if_not() {
     on_both(async |app| {
         for (is_paid, state, credits) in [(true, "paid", PACK_CREDITS), (false, "expired", 0)] {
             let customer = app.customer(0).await;

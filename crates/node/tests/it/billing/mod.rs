@@ -1,9 +1,9 @@
-//! Payments: what is bought, granted once, changed, and taken back, with the simulated processor.
+//! Payments: purchases, grants, changes and reversals, with the simulated processor.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 mod authentication;

@@ -1,27 +1,27 @@
-//! However a payment becomes known, and in whatever order, it is granted once.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+//! A payment is granted once, through whichever channels and in whatever order it is reported.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::json;
 
 use crate::support::processor::{PACK_CREDITS, balance, bookings};
 use crate::support::{Client, TestApp, at_once, on_both};
 
-/// A way in which a payment becomes known.
+/// A channel through which a payment is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Its events, each ten times at once.
+    /// Its events, each sent ten times concurrently.
     Events,
     /// The customer confirms it.
     Confirm,
-    /// The customer comes back from the page.
+    /// The customer returns from the checkout page.
     Sync,
-    /// The processor's last hour is compared with the books.
+    /// The reconciler compares the processor's last hour with the ledger.
     Reconciler,
 }
 
 const WAYS: [Way; 4] = [Way::Events, Way::Confirm, Way::Sync, Way::Reconciler];
 
-/// A payment that nobody has told of yet.
+/// A payment that has not been reported yet.
 #[derive(Clone)]
 struct Payment {
     client: Client,
@@ -64,7 +64,7 @@ async fn tell(app: &TestApp, payment: &Payment, way: Way) {
     }
 }
 
-/// Every order of the ways.
+/// All permutations of the channels.
 fn orders() -> Vec<Vec<Way>> {
     let mut orders = vec![Vec::new()];
     for _ in 0..WAYS.len() {
@@ -80,7 +80,7 @@ fn orders() -> Vec<Vec<Way>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_every_order_of_ways_a_payment_is_granted_once() {
+async fn a_payment_reported_in_any_order_is_granted_once() {
     on_both(async |app| {
         let orders = orders();
         assert_eq!(orders.len(), 24);
@@ -92,7 +92,7 @@ async fn in_every_order_of_ways_a_payment_is_granted_once() {
             }
             let granted = bookings(&payment.client).await;
             assert_eq!(granted, [("pack".to_owned(), PACK_CREDITS)], "{order:?}");
-            // What is reconciled next is the next payment alone.
+            // The next reconciliation must cover only the next payment.
             app.advance_seconds(2 * 3_600);
         }
         app.deliver().await;
@@ -102,7 +102,7 @@ async fn in_every_order_of_ways_a_payment_is_granted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_ways_at_once_grant_once() {
+async fn a_payment_reported_concurrently_is_granted_once() {
     on_both(async |app| {
         let app = std::sync::Arc::new(app);
         for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! Packs: what is sold, on a page and with one click.
+//! Packs: bought on the checkout page or with one click.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn pack() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pack_paid_on_the_page_is_granted_when_the_event_comes() {
+async fn a_pack_paid_on_the_page_is_granted_when_its_event_arrives() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -34,7 +34,7 @@ async fn a_pack_paid_on_the_page_is_granted_when_the_event_comes() {
             (&json!(begun.order), &json!(PACK), &json!(PACK_CREDITS), &json!(PACK_CENTS))
         );
         assert_eq!((&order["status"], &order["currency"]), (&json!("paid"), &json!("usd")));
-        // The card that paid is the one for later.
+        // The card that paid is saved.
         let card = client.get("/v1/billing/card").await.json();
         assert_eq!(
             (&card["card"]["brand"], &card["card"]["last4"]),
@@ -46,7 +46,7 @@ async fn a_pack_paid_on_the_page_is_granted_when_the_event_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_processor_nothing_is_sold_and_everything_can_be_read() {
+async fn without_a_processor_nothing_is_sold_but_everything_can_be_read() {
     let app = TestApp::on_sqlite("[processor]\nbase_url = \"\"").await;
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);
@@ -79,7 +79,7 @@ async fn without_a_processor_nothing_is_sold_and_everything_can_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_a_pack_of_the_table_at_its_price_is_sold_and_the_pages_are_the_operators() {
+async fn only_configured_packs_are_sold_at_their_price_with_the_operators_pages() {
     let app = TestApp::on_sqlite("").await;
     let (_, client) = app.with_card("4242424242424242").await;
 
@@ -114,7 +114,7 @@ async fn only_a_pack_of_the_table_at_its_price_is_sold_and_the_pages_are_the_ope
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_click_charges_the_saved_card_and_grants_at_once() {
+async fn a_one_click_charge_grants_immediately() {
     on_both(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         assert_eq!(balance(&client).await, PACK_CREDITS);
@@ -142,7 +142,7 @@ async fn one_click_charges_the_saved_card_and_grants_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bank_that_wants_authentication_gets_it_and_only_then_credits_come() {
+async fn a_charge_that_requires_authentication_is_granted_only_after_it() {
     on_both(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
 
@@ -153,7 +153,7 @@ async fn a_bank_that_wants_authentication_gets_it_and_only_then_credits_come() {
         let confirm = json!({"pi_id": intent});
         let early = client.post("/v1/billing/confirm-charge", &confirm).await.json();
         assert_eq!(early["requires_action"], true, "{early}");
-        // Asked again, the same payment goes on.
+        // A repeated request continues the same payment.
         let again = client.post("/v1/billing/charge", &pack()).await.json();
         assert_eq!(again["pi_id"], intent);
         assert_eq!(balance(&client).await, PACK_CREDITS);
@@ -175,7 +175,7 @@ async fn a_bank_that_wants_authentication_gets_it_and_only_then_credits_come() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_authentication_that_fails_and_a_card_that_is_declined_cost_nothing() {
+async fn a_failed_authentication_and_a_declined_card_cost_nothing() {
     on_both(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let asked = client.post("/v1/billing/charge", &pack()).await.json();
@@ -202,7 +202,7 @@ async fn an_authentication_that_fails_and_a_card_that_is_declined_cost_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_whose_outcome_is_unknown_is_never_made_twice() {
+async fn a_charge_with_an_unknown_outcome_is_never_made_twice() {
     for database in store::testing::stores().await {
         let overrides = "[processor]\ntimeout_ms = 500\nretries_max = 0";
         let app = TestApp::start(database, overrides).await;
@@ -223,7 +223,11 @@ async fn a_charge_whose_outcome_is_unknown_is_never_made_twice() {
         assert_eq!(asked.len(), 2);
         assert_eq!(asked[0]["idempotency_key"], asked[1]["idempotency_key"]);
         let intents = app.at_processor("GET", "payment_intents?limit=100", "").await;
-        assert_eq!(intents["data"].as_array().unwrap().len(), 2, "the first pack and this one");
+        assert_eq!(
+            intents["data"].as_array().unwrap().len(),
+            2,
+            "there must be two payments: the first pack and this one"
+        );
         app.deliver().await;
         assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
         app.end().await;
@@ -231,7 +235,7 @@ async fn a_charge_whose_outcome_is_unknown_is_never_made_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_that_hung_long_ago_is_looked_up_before_anything_is_charged() {
+async fn a_charge_that_hung_long_ago_is_looked_up_before_a_new_one() {
     for is_made in [true, false] {
         let app = TestApp::on_sqlite("[processor]\ntimeout_ms = 500\nretries_max = 0").await;
         let (_, client) = app.with_card("4242424242424242").await;
@@ -262,7 +266,7 @@ async fn a_charge_that_hung_long_ago_is_looked_up_before_anything_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_clicks_at_once_are_one_charge() {
+async fn concurrent_clicks_are_one_charge() {
     on_both(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let clicks = (0..20).map(|_| {
@@ -274,7 +278,8 @@ async fn twenty_clicks_at_once_are_one_charge() {
 
         let paid = replies.iter().filter(|reply| reply.status == 200).count();
         assert!(paid >= 1, "{:?}", replies.iter().map(Reply::text).collect::<Vec<_>>());
-        // Clicks that began after another one was paid are charges of their own; each is granted once.
+        // Clicks that began after another one was paid are charges of their own; each is granted
+        // once.
         let orders = client.get("/v1/billing/orders").await.json();
         let orders = orders["orders"].as_array().unwrap().len();
         let intents = app.at_processor("GET", "payment_intents?limit=100", "").await;
@@ -322,7 +327,7 @@ async fn the_same_idempotency_key_is_the_same_purchase() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_elses_payment_and_checkout_do_not_exist() {
+async fn payments_and_checkouts_of_another_customer_are_not_found() {
     on_both(async |app| {
         let (_, owner) = app.with_card("4000002760003184").await;
         let (_, stranger) = app.with_card("4242424242424242").await;
@@ -349,7 +354,7 @@ async fn somebody_elses_payment_and_checkout_do_not_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_nobody_pays_expires_with_its_order() {
+async fn an_unpaid_page_expires_with_its_order() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -367,7 +372,7 @@ async fn a_page_that_nobody_pays_expires_with_its_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limited_key_spends_and_does_not_buy() {
+async fn a_limited_key_cannot_buy() {
     let app = TestApp::on_sqlite("").await;
     let (_, client) = app.with_card("4242424242424242").await;
     let new = json!({"name": "limited", "scope": "full", "monthly_budget_credits": 5});

@@ -1,5 +1,5 @@
-//! An unpaid renewal: nothing more is sold, nothing is credited for time that was not paid, and after the last try the open
-//! invoices are voided, with the credit in them given back.
+//! An unpaid renewal: nothing more is sold, unpaid time is not credited, and after the last attempt
+//! the open invoices are voided and the credit in them is returned.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ use crate::support::{Client, Reply, TestApp};
 
 const ALPHA: &str = "platform_alpha";
 
-/// A subscriber to the big plan with slots whose renewal is not paid; the processor tries so often more in vain.
+/// A subscriber to the big plan with slots whose renewal is not paid. The processor's next
+/// `further_tries` attempts fail as well.
 async fn past_due(app: &TestApp, further_tries: usize) -> Client {
     let choice = json!({"plan_id": BIG_PLAN, "slots": {"platform_alpha": 3}});
     let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -28,7 +29,7 @@ async fn switch(client: &Client) -> Reply {
     client.post("/v1/billing/slots/switch", &wanted).await
 }
 
-/// What waits for the next invoice, and the customer's balance at the processor, in cents.
+/// The sum of pending invoice items and the customer's balance at the processor, in cents.
 async fn money(app: &TestApp) -> (i64, i64) {
     let items = app.at_processor("GET", "invoiceitems?pending=true&limit=100", "").await;
     let waiting = items["data"].as_array().unwrap().iter();
@@ -38,7 +39,7 @@ async fn money(app: &TestApp) -> (i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_past_due_subscription_sells_nothing_and_takes_less() {
+async fn a_past_due_subscription_can_be_reduced_but_not_extended() {
     selling(async |app| {
         let client = past_due(&app, 0).await;
         let asked = app.prorations_asked().await.len();
@@ -54,7 +55,7 @@ async fn a_past_due_subscription_sells_nothing_and_takes_less() {
             assert_eq!(refused.failure(), (409, "subscription_past_due".to_owned()));
         }
         assert_eq!(cheaper.json()["next_plan_id"], PLAN, "{}", cheaper.text());
-        // Taking the cheaper plan back moves no money either.
+        // Canceling the pending change to the cheaper plan moves no money either.
         assert_eq!(dearer_than_pending.status, 200, "{}", dearer_than_pending.text());
         assert_eq!(slots_on(&lowered.json(), ALPHA)["count"], 1, "{}", lowered.text());
         assert_eq!(app.prorations_asked().await[asked..], ["none", "none", "none"]);
@@ -66,7 +67,7 @@ async fn a_past_due_subscription_sells_nothing_and_takes_less() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_is_not_sold_while_the_last_payment_is_missing() {
+async fn an_upgrade_is_refused_until_the_last_invoice_is_paid() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         app.decline(1).await;
@@ -75,7 +76,7 @@ async fn an_upgrade_is_not_sold_while_the_last_payment_is_missing() {
         let dearer = choose(&client, BIG_PLAN).await;
         let path = format!("/v1/billing/subscription/plan/preview?plan_id={BIG_PLAN}");
         let preview = client.get(&path).await;
-        // The processor tries again.
+        // The processor tries again and succeeds.
         app.control("clock", json!({"advance_days": 4})).await;
         app.deliver().await;
         let paid = choose(&client, BIG_PLAN).await;
@@ -90,7 +91,7 @@ async fn an_upgrade_is_not_sold_while_the_last_payment_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lowering_slots_of_a_time_that_is_paid_again_gives_its_credit() {
+async fn slots_lowered_after_a_late_payment_are_credited() {
     selling(async |app| {
         let client = past_due(&app, 0).await;
         assert_eq!(set(&client, 2).await.status, 200);
@@ -110,7 +111,7 @@ async fn lowering_slots_of_a_time_that_is_paid_again_gives_its_credit() {
     .await;
 }
 
-/// The slots were lowered with a credit before the renewal that was never paid: the credit is among its lines.
+/// Slots were lowered with a credit, which is on the invoice of the renewal that was never paid.
 async fn lowered_before_an_unpaid_renewal(app: &TestApp) -> (Client, i64) {
     let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
     let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -118,7 +119,7 @@ async fn lowered_before_an_unpaid_renewal(app: &TestApp) -> (Client, i64) {
     assert_eq!(set(&client, 0).await.status, 200);
     let credit = -money(app).await.0;
     assert_eq!(credit, 1_000);
-    // All four tries fail.
+    // All four attempts fail.
     app.decline(4).await;
     app.control("clock", json!({"advance_months": 1})).await;
     app.control("clock", json!({"advance_days": 16})).await;
@@ -126,7 +127,7 @@ async fn lowered_before_an_unpaid_renewal(app: &TestApp) -> (Client, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_the_last_try_the_invoice_is_void_and_the_credit_in_it_is_the_customers_again() {
+async fn after_the_last_attempt_the_invoice_is_voided_and_its_credit_returned() {
     selling(async |app| {
         Box::pin(async move {
             let (client, credit) = Box::pin(lowered_before_an_unpaid_renewal(&app)).await;
@@ -151,9 +152,10 @@ async fn after_the_last_try_the_invoice_is_void_and_the_credit_in_it_is_the_cust
     .await;
 }
 
-/// A later renewal is paid before the tries of the first one end: nobody will ask for that month's money any more.
+/// A later renewal is paid before the attempts of the first one end, so that month's money is no
+/// longer collected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_invoice_that_is_tried_no_more_is_void_and_the_subscription_goes_on() {
+async fn an_older_invoice_without_further_attempts_is_voided_and_the_subscription_continues() {
     selling(async |app| {
         app.control("rules", json!({"retry_days": [20, 45]})).await;
         let (_, client) = app.subscriber_of(json!({"plan_id": PLAN}), GOOD_CARD).await;
@@ -182,7 +184,7 @@ async fn an_older_invoice_that_is_tried_no_more_is_void_and_the_subscription_goe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn giving_up_is_finished_after_a_crash_and_gives_back_once() {
+async fn giving_up_resumes_after_a_crash_and_returns_the_credit_once() {
     for (kind, path) in [
         ("error_before", "invoices/{id}/void"),
         ("close_after", "invoices/{id}/void"),
@@ -198,7 +200,7 @@ async fn giving_up_is_finished_after_a_crash_and_gives_back_once() {
                 app.stop_service().await;
                 app.mend_processor().await;
                 app.start_service(|_| {}).await.unwrap();
-                // The processor has forgotten the requests' keys by then.
+                // By then the processor has forgotten the idempotency keys.
                 app.advance_seconds(2 * 86_400);
 
                 app.running().look_after_subscriptions().await;

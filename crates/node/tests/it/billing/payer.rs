@@ -1,4 +1,5 @@
-//! Who a customer is at the processor: its address follows ours, and a processor that limits requests is called that.
+//! The customer at the processor: its address follows ours, and a rate-limited request has its own
+//! failure.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ async fn payer(app: &TestApp) -> Value {
     app.at_processor("GET", "customers?limit=1", "").await["data"][0].clone()
 }
 
-/// Asks for another address and confirms it.
+/// Changes the email address and confirms it.
 async fn change_address(app: &TestApp, browser: &Client, email: &str) {
     let change = json!({"email": email, "current_password": PASSWORD});
     let asked = browser.json("PATCH", "/v1/auth/me", &change).await;
@@ -23,7 +24,7 @@ async fn change_address(app: &TestApp, browser: &Client, email: &str) {
     assert_eq!(confirmed.status, 200, "{}", confirmed.text());
 }
 
-/// What the processor was asked to make its customer's address.
+/// The addresses that the processor was asked to set.
 async fn addresses_sent(app: &TestApp) -> Vec<String> {
     let path = format!("customers/{}", payer(app).await["id"].as_str().unwrap());
     let asked = app.asked("POST", &path).await;
@@ -32,7 +33,7 @@ async fn addresses_sent(app: &TestApp) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_processor_gets_the_address_once_its_change_is_confirmed() {
+async fn the_processor_gets_the_new_address_after_its_confirmation() {
     on_both(async |app| {
         let member = app.member(ADA).await;
         let browser = app.signed_in(&member).await;
@@ -45,7 +46,11 @@ async fn the_processor_gets_the_address_once_its_change_is_confirmed() {
 
         change_address(&app, &browser, NEW).await;
         app.run_jobs().await;
-        assert_eq!(payer(&app).await["email"], ADA, "the processor fails");
+        assert_eq!(
+            payer(&app).await["email"],
+            ADA,
+            "the processor's failure must leave the address"
+        );
         app.mend_processor().await;
         app.advance_seconds(60);
         app.run_jobs().await;
@@ -62,7 +67,7 @@ async fn the_processor_gets_the_address_once_its_change_is_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_changes_the_processor_gets_the_last_address_and_nothing_of_a_customer_it_has_not() {
+async fn the_processor_gets_only_the_last_address_and_none_before_a_purchase() {
     on_both(async |app| {
         let member = app.member(ADA).await;
         let browser = app.signed_in(&member).await;
@@ -84,7 +89,7 @@ async fn of_two_changes_the_processor_gets_the_last_address_and_nothing_of_a_cus
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_processor_that_limits_requests_is_called_that_with_the_time_to_wait() {
+async fn a_rate_limit_of_the_processor_is_reported_with_the_time_to_wait() {
     on_both(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let checkout = json!({"pack_id": "pack_10"});

@@ -1,4 +1,5 @@
-//! Changes of the plan: more is bought at once, less takes effect at the period's end, and what is paid stays until then.
+//! Changes of the plan: an upgrade takes effect immediately, a downgrade at the end of the period,
+//! and what was paid for stays until then.
 
 use serde_json::{Value, json};
 
@@ -10,13 +11,13 @@ use crate::support::{Client, TestApp};
 
 const DAY_S: i64 = 86_400;
 
-/// A subscriber to the middle of the three plans.
+/// A subscriber to the middle one of the three plans.
 async fn mid_subscriber(app: &TestApp) -> Client {
     app.subscriber_of(json!({"plan_id": MID_PLAN}), GOOD_CARD).await.1
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dearer_plan_is_paid_at_once_for_the_rest_of_the_period() {
+async fn an_upgrade_is_paid_immediately_for_the_rest_of_the_period() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let before = subscription_of(&client).await;
@@ -48,7 +49,7 @@ async fn a_dearer_plan_is_paid_at_once_for_the_rest_of_the_period() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_that_is_declined_changes_nothing() {
+async fn a_declined_upgrade_changes_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let before = subscription_of(&client).await;
@@ -68,7 +69,7 @@ async fn an_upgrade_that_is_declined_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cheaper_plan_begins_with_the_next_period_and_then_the_newest_accounts_are_inactive() {
+async fn a_downgrade_starts_with_the_next_period_and_then_the_newest_accounts_become_inactive() {
     selling(async |app| {
         let (_, client) = app.subscriber_of(json!({"plan_id": BIG_PLAN}), GOOD_CARD).await;
         for creator in ["a", "b", "c", "d", "e"] {
@@ -106,13 +107,13 @@ async fn a_cheaper_plan_begins_with_the_next_period_and_then_the_newest_accounts
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pending_plan_is_taken_back_or_replaced_without_money() {
+async fn a_pending_plan_can_be_cancelled_or_replaced_without_money() {
     selling_three(async |app| {
         let (customer, client) = app.subscriber_of(json!({"plan_id": BIG_PLAN}), GOOD_CARD).await;
         let invoices = app.invoices().await;
         let mut seen = Vec::new();
         for plan in [PLAN, PLAN, MID_PLAN, BIG_PLAN, PLAN, MID_PLAN] {
-            // Entries of one instant have no order.
+            // Entries with the same time have no order.
             app.advance_seconds(1);
             let reply = choose(&client, plan).await;
             assert_eq!(reply.status, 200, "{}", reply.text());
@@ -143,7 +144,7 @@ async fn a_pending_plan_is_taken_back_or_replaced_without_money() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_while_a_cheaper_plan_is_pending_counts_from_the_paid_one() {
+async fn an_upgrade_while_a_downgrade_is_pending_is_priced_from_the_paid_plan() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
         assert_eq!(choose(&client, PLAN).await.status, 200);
@@ -164,7 +165,7 @@ async fn an_upgrade_while_a_cheaper_plan_is_pending_counts_from_the_paid_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_that_ends_keeps_its_end_and_its_pending_plan() {
+async fn a_subscription_that_ends_keeps_its_end_and_its_pending_plan_until_an_upgrade() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
         assert_eq!(choose(&client, PLAN).await.status, 200);
@@ -193,9 +194,9 @@ async fn a_subscription_that_ends_keeps_its_end_and_its_pending_plan() {
     .await;
 }
 
-/// Both lines of the invoice are of nothing then, and the plan is the dearer one all the same.
+/// Both lines of the invoice are zero, yet the more expensive plan applies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_in_the_last_second_counts_although_it_costs_nothing() {
+async fn an_upgrade_in_the_last_second_applies_although_it_costs_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let end = subscription_of(&client).await["current_period_end"].clone();
@@ -208,7 +209,7 @@ async fn an_upgrade_in_the_last_second_counts_although_it_costs_nothing() {
         assert_eq!(changed.json()["charged_cents"], 0);
         assert_eq!(plans_of(&client).await, (json!(BIG_PLAN), json!(BIG_PLAN)));
         assert_eq!(subscription_of(&client).await["current_period_end"], end);
-        // A fraction of a credit is the customer's.
+        // A fraction of a credit is rounded up.
         assert_eq!(changed.json()["credits_granted"], 1);
         app
     })
@@ -216,7 +217,7 @@ async fn an_upgrade_in_the_last_second_counts_although_it_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_preview_of_a_plan_says_what_it_costs_and_brings_and_holds_for_ten_minutes() {
+async fn a_preview_of_a_plan_shows_cost_and_credits_and_is_valid_for_ten_minutes() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
         for creator in ["a", "b", "c", "d"] {
@@ -262,7 +263,7 @@ async fn a_preview_of_a_plan_says_what_it_costs_and_brings_and_holds_for_ten_min
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_preview_while_a_cheaper_plan_is_pending_counts_from_the_paid_one() {
+async fn a_preview_while_a_downgrade_is_pending_is_priced_from_the_paid_plan() {
     selling_three(async |app| {
         let client = mid_subscriber(&app).await;
         assert_eq!(choose(&client, PLAN).await.status, 200);
@@ -285,7 +286,7 @@ async fn a_preview_while_a_cheaper_plan_is_pending_counts_from_the_paid_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_preview_of_a_switch_says_what_the_next_invoice_will() {
+async fn a_preview_of_a_switch_equals_the_next_invoice() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
         let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;

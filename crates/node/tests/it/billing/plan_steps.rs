@@ -1,6 +1,6 @@
-//! An upgrade while a cheaper plan is pending is up to three requests. Whatever comes between them, it ends as one change:
-//! made and paid once, or everything as it was before.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+//! An upgrade while a downgrade is pending needs up to three requests. Whatever fails between them,
+//! the result is one change, paid once, or no change at all.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn with_pending(app: &TestApp) -> (Customer, Client) {
     (customer, client)
 }
 
-/// Lets the requests after the first `after` that change a subscription go wrong so often.
+/// Makes `times` requests that change a subscription fail, after the first `after` of them.
 async fn go_wrong(app: &TestApp, kind: &str, after: u32, times: u32) {
     let path = "subscriptions/{id}";
     let switch =
@@ -26,12 +26,13 @@ async fn go_wrong(app: &TestApp, kind: &str, after: u32, times: u32) {
     app.control("switches", switch).await;
 }
 
-/// The change that is under way.
+/// The change in progress.
 async fn open_change(client: &Client) -> Value {
     client.get("/v1/billing/slots").await.json()["change"].clone()
 }
 
-/// Stops the service and starts it again; some minutes later the background work goes on with what is open.
+/// Stops the service and starts it again; some minutes later the background work resumes open
+/// changes.
 async fn crash(app: &mut TestApp) {
     app.stop_service().await;
     app.mend_processor().await;
@@ -41,7 +42,7 @@ async fn crash(app: &mut TestApp) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_declined_upgrade_leaves_the_pending_plan_pending() {
+async fn a_declined_upgrade_keeps_the_pending_plan() {
     selling_three(async |app| {
         let (_, client) = with_pending(&app).await;
         let before = subscription_of(&client).await;
@@ -63,9 +64,9 @@ async fn a_declined_upgrade_leaves_the_pending_plan_pending() {
     .await;
 }
 
-/// After which request the crash comes, and how the processor does not answer it.
+/// Each case: the request at which the crash happens, and how the processor fails it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_that_is_cut_off_at_any_request_is_made_once_afterwards() {
+async fn an_upgrade_interrupted_at_any_request_is_completed_once() {
     for (kind, after) in
         [("error_before", 0), ("close_after", 0), ("error_before", 1), ("close_after", 1)]
     {
@@ -98,7 +99,7 @@ async fn an_upgrade_that_is_cut_off_at_any_request_is_made_once_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pending_plan_that_could_not_be_put_back_is_put_back_after_a_crash() {
+async fn a_pending_plan_that_could_not_be_restored_is_restored_after_a_crash() {
     for kind in ["error_before", "hang_before"] {
         selling_three(async |mut app| {
             if kind == "hang_before" {
@@ -132,10 +133,10 @@ async fn a_pending_plan_that_could_not_be_put_back_is_put_back_after_a_crash() {
     }
 }
 
-/// The processor may be away for a day; then the request is not sent again, and the pending plan is put back.
+/// The processor may be unavailable for a day; then the request is not sent again, and the pending
+/// plan is restored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_that_was_never_made_is_given_up_after_a_day_with_the_pending_plan_in_its_place()
-{
+async fn an_upgrade_never_made_is_given_up_after_a_day_and_the_pending_plan_is_restored() {
     selling_three(async |app| {
         let (_, client) = with_pending(&app).await;
         go_wrong(&app, "error_before", 1, 3).await;

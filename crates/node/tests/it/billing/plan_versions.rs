@@ -1,4 +1,4 @@
-//! Versions of plans: whoever bought a plan keeps it as it was sold, whatever becomes of the offer.
+//! Versions of plans: a subscriber keeps a plan as it was sold, whatever happens to the offer.
 
 use domain::platform::Platform;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::support::subscriber::{
 };
 use crate::support::{Client, TestApp};
 
-/// The prices that the processor has for a plan, oldest first.
+/// The processor's prices for a plan, oldest first.
 async fn prices(app: &TestApp, plan: &str) -> Vec<Value> {
     let list = app.at_processor("GET", "prices?limit=100", "").await;
     let all = list["data"].as_array().unwrap().iter().rev();
@@ -18,7 +18,7 @@ async fn prices(app: &TestApp, plan: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_processors_price_names_the_version_that_it_sells() {
+async fn the_processors_price_names_the_version_it_sells() {
     selling(async |app| {
         app.subscriber(GOOD_CARD).await;
 
@@ -70,7 +70,7 @@ async fn subscribers_keep_the_accounts_of_a_plan_that_is_edited_or_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_customer_buys_the_edited_plan_at_a_price_of_its_own() {
+async fn another_customer_buys_the_edited_plan_at_a_new_price() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
         app.stop_service().await;
@@ -88,7 +88,7 @@ async fn another_customer_buys_the_edited_plan_at_a_price_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retired_plan_is_neither_listed_nor_sold_and_its_subscribers_keep_it() {
+async fn a_retired_plan_is_neither_listed_nor_sold_but_its_subscribers_keep_it() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
         app.stop_service().await;
@@ -114,7 +114,7 @@ async fn a_retired_plan_is_neither_listed_nor_sold_and_its_subscribers_keep_it()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_configured_price_that_was_sold_on_other_terms_is_refused_at_start() {
+async fn a_configured_price_that_was_sold_on_other_terms_prevents_the_start() {
     selling(async |mut app| {
         app.subscriber(GOOD_CARD).await;
         let sold = prices(&app, PLAN).await[0]["id"].as_str().unwrap().to_owned();
@@ -142,9 +142,9 @@ async fn a_configured_price_that_was_sold_on_other_terms_is_refused_at_start() {
     .await;
 }
 
-/// Prices of before versions existed name the plan alone.
+/// Prices from before versions existed name only the plan.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_price_sells_the_configured_plan_as_long_as_it_costs_the_same() {
+async fn a_price_without_a_version_sells_the_configured_plan_while_the_amounts_agree() {
     selling(async |app| {
         let product = "creator_gateway_plan_plan_small";
         app.at_processor("POST", "products", &format!("id={product}&name=Small")).await;
@@ -178,7 +178,7 @@ async fn an_older_price_sells_the_configured_plan_as_long_as_it_costs_the_same()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_to_a_version_that_nothing_is_known_of_is_refused_at_start() {
+async fn a_subscription_to_an_unknown_version_prevents_the_start() {
     selling(async |mut app| {
         app.subscriber(GOOD_CARD).await;
         let item = app.subscription().await["items"]["data"][0]["id"].as_str().unwrap().to_owned();
@@ -208,12 +208,12 @@ async fn a_subscription_to_a_version_that_nothing_is_known_of_is_refused_at_star
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn choosing_the_own_plan_takes_its_new_version_by_the_rules_of_any_other() {
+async fn choosing_ones_own_plan_again_changes_to_its_new_version() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
         for (cents, credits, is_at_once) in [(3_900, 1_500, true), (2_900, 1_500, false)] {
             app.stop_service().await;
-            // A service that starts anew draws the same random bytes: another second makes other ids.
+            // A restarted service draws the same random bytes; a later time makes its ids differ.
             app.advance_seconds(1);
             app.start_service(|config| {
                 (config.plans[0].price_cents, config.plans[0].monthly_credits) = (cents, credits);
@@ -229,7 +229,7 @@ async fn choosing_the_own_plan_takes_its_new_version_by_the_rules_of_any_other()
             assert_eq!(chosen["plan"]["price_cents"], paid, "{chosen}");
             assert_eq!(chosen["next_plan"]["price_cents"], cents);
             assert_eq!(chosen["charged_cents"], if is_at_once { 1_000 } else { 0 });
-            // Choosing the plan once more takes a pending version back.
+            // Choosing the plan once more cancels a pending version.
             assert_eq!(again["next_plan"]["price_cents"], paid);
         }
         app.deliver().await;
@@ -239,7 +239,7 @@ async fn choosing_the_own_plan_takes_its_new_version_by_the_rules_of_any_other()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retired_plan_cannot_be_chosen_and_is_kept_by_taking_a_change_back() {
+async fn a_retired_plan_cannot_be_chosen_but_a_pending_change_from_it_can_be_cancelled() {
     selling_three(async |mut app| {
         let choice = json!({"plan_id": MID_PLAN});
         let (customer, _) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -269,9 +269,9 @@ async fn a_retired_plan_cannot_be_chosen_and_is_kept_by_taking_a_change_back() {
     .await;
 }
 
-/// A subscription of something else on the same customer of the processor's is nobody's business here.
+/// A subscription to another product of the same customer at the processor does not concern us.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_to_something_else_neither_counts_nor_is_in_the_way() {
+async fn a_subscription_to_another_product_is_ignored() {
     selling(async |app| {
         let (customer, client) = app.with_card(GOOD_CARD).await;
         let payer = app.at_processor("GET", "customers?limit=1", "").await["data"][0]["id"].clone();

@@ -1,5 +1,6 @@
-//! The reconciler: what no event told of is granted all the same, once, and the books are compared with the processor.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+//! The reconciler: payments without an event are granted as well, once, and the ledger is compared
+//! with the processor.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use domain::credits::Credits;
 use domain::id::{EntryId, OrderId};
@@ -14,7 +15,7 @@ use crate::support::client::Client;
 use crate::support::processor::{PACK, PACK_CREDITS, balance, bookings};
 use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, selling};
 
-/// The subscription's status, and how many accounts there may be on alpha.
+/// The subscription's status, and the number of accounts allowed on `platform_alpha`.
 async fn state(client: &Client) -> (String, i64) {
     let shown = client.get("/v1/billing/subscription").await.json();
     let limit = shown["entitlements"]["platform_alpha"].as_i64().unwrap();
@@ -22,7 +23,7 @@ async fn state(client: &Client) -> (String, i64) {
 }
 
 #[tokio::test]
-async fn a_payment_without_any_event_is_granted_once_and_compares_well() {
+async fn a_payment_without_any_event_is_granted_once_and_matches_the_comparison() {
     on_both(|app| async move {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -46,7 +47,7 @@ async fn a_payment_without_any_event_is_granted_once_and_compares_well() {
 }
 
 #[tokio::test]
-async fn a_subscription_without_any_event_is_found_with_its_credits() {
+async fn a_subscription_without_any_event_is_granted_its_credits() {
     let app = TestApp::on_sqlite(OFFER).await;
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);
@@ -63,9 +64,9 @@ async fn a_subscription_without_any_event_is_found_with_its_credits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_round_makes_up_for_every_event_that_was_lost() {
+async fn one_round_makes_up_for_all_lost_events() {
     selling(async |app| {
-        // Given a processor that tells nothing, and does not remember having anything to tell
+        // Given a processor that sends no events and lists none
         app.control("webhook", json!({"enabled_events": []})).await;
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -75,12 +76,12 @@ async fn one_round_makes_up_for_every_event_that_was_lost() {
         app.pay(&packs, GOOD_CARD).await;
         assert_eq!((state(&client).await, balance(&client).await), (("none".to_owned(), 1), 0));
 
-        // When what was bought is looked for, once and again
+        // When the reconciler runs twice
         let first = app.running().reconcile(72).await.unwrap();
         let bought = (state(&client).await, bookings(&client).await);
         let second = app.running().reconcile(72).await.unwrap();
 
-        // Then all of it is there once
+        // Then everything is granted once
         assert_eq!((first.granted, first.events), (2, 0), "{first:?}");
         assert_eq!((first.unmatched, first.failed), (0, 0), "{first:?}");
         assert_eq!((second.granted, second.failed), (0, 0), "{second:?}");
@@ -90,13 +91,13 @@ async fn one_round_makes_up_for_every_event_that_was_lost() {
         assert_eq!(booked, [("pack".to_owned(), PACK_CREDITS), ("plan".to_owned(), 1_000)]);
         assert_eq!(balance(&client).await, PACK_CREDITS + 1_000);
 
-        // And when a month was paid and the subscription ended without a word
+        // And when a month was paid and the subscription ended without an event
         app.months_pass(1).await;
         let id = app.subscription().await["id"].as_str().unwrap().to_owned();
         app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
         let third = app.running().reconcile(72).await.unwrap();
 
-        // Then the month's credits came once, and the places are gone
+        // Then the month's credits are granted once, and the slots are gone
         assert_eq!((third.granted, third.unmatched, third.failed), (1, 0, 0), "{third:?}");
         assert_eq!(balance(&client).await, PACK_CREDITS + 2_000);
         assert_eq!(state(&client).await, ("canceled".to_owned(), 1));
@@ -105,7 +106,7 @@ async fn one_round_makes_up_for_every_event_that_was_lost() {
     .await;
 }
 
-/// What the ledger says was bought, oldest first: the kind, the credits and the invoice or order.
+/// The ledger's purchases, oldest first: kind, credits, and invoice or order.
 async fn bought(client: &Client) -> Vec<(String, i64, String)> {
     let ledger = client.get("/v1/billing/ledger?limit=500").await.json();
     let entries = ledger["entries"].as_array().unwrap().iter().rev();
@@ -116,7 +117,7 @@ async fn bought(client: &Client) -> Vec<(String, i64, String)> {
     entries.map(entry).collect()
 }
 
-/// Buys a pack on a page, an hour after what came before.
+/// Buys a pack on a checkout page, an hour later.
 async fn buy(app: &TestApp, client: &Client, pack: &str) {
     app.advance_seconds(3_600);
     let page = client.post("/v1/billing/checkout", &json!({"pack_id": pack})).await;
@@ -124,9 +125,9 @@ async fn buy(app: &TestApp, client: &Client, pack: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn payments_that_are_found_at_once_are_booked_in_the_order_in_which_they_were_made() {
+async fn payments_reconciled_together_are_recorded_in_the_order_in_which_they_were_made() {
     selling(async |app| {
-        // Given months and packs that no event tells of, the first of them too long ago for one
+        // Given months and packs without events, the first too old for the list of events
         app.control("webhook", json!({"enabled_events": []})).await;
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -138,10 +139,10 @@ async fn payments_that_are_found_at_once_are_booked_in_the_order_in_which_they_w
         }
         assert_eq!(bought(&client).await, []);
 
-        // When they are found
+        // When they are reconciled
         let report = app.running().reconcile(HOURS_MAX).await.unwrap();
 
-        // Then each is booked in its place
+        // Then each is recorded in its order
         assert_eq!((report.granted, report.unmatched, report.failed), (5, 0, 0), "{report:?}");
         let booked = bought(&client).await;
         let sums: Vec<_> = booked.iter().map(|(kind, sum, _)| (kind.as_str(), *sum)).collect();
@@ -157,7 +158,8 @@ async fn payments_that_are_found_at_once_are_booked_in_the_order_in_which_they_w
     .await;
 }
 
-/// Lets a renewal be declined, and be paid three days later, between two packs, while nobody hears of anything.
+/// Lets a renewal be declined and then paid three days later, between two packs, all without
+/// events.
 async fn renew_late(app: &TestApp, client: &Client) {
     app.decline(1).await;
     for _ in 0..31 {
@@ -176,8 +178,8 @@ async fn renew_late(app: &TestApp, client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_month_that_was_paid_late_has_its_place_among_what_is_found() {
-    // Hours in which all of it was paid: in the fewer ones the invoice of the month was not made.
+async fn a_month_that_was_paid_late_is_recorded_in_its_order() {
+    // Both ranges cover all payments; the shorter one does not cover the creation of the invoice.
     for hours in [30, 120] {
         selling(async |app| {
             let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -197,7 +199,7 @@ async fn a_month_that_was_paid_late_has_its_place_among_what_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_that_began_long_ago_is_read_again_too() {
+async fn a_subscription_created_before_the_range_is_read_too() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         assert_eq!(state(&client).await, ("active".to_owned(), 3));
@@ -206,7 +208,7 @@ async fn a_subscription_that_began_long_ago_is_read_again_too() {
         let id = app.subscription().await["id"].as_str().unwrap().to_owned();
         app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
 
-        // Nothing of it was made in the hours that are looked at.
+        // Nothing of it was created in the hours that are compared.
         let report = app.running().reconcile(1).await.unwrap();
 
         assert_eq!((report.granted, report.failed), (0, 0), "{report:?}");
@@ -217,7 +219,7 @@ async fn a_subscription_that_began_long_ago_is_read_again_too() {
 }
 
 #[tokio::test]
-async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
+async fn recorded_money_that_the_processor_does_not_have_is_reported() {
     let app = TestApp::on_sqlite("").await;
     let customer = app.customer(0).await;
     let (now, store) = (app.clock.now(), app.store());
@@ -262,7 +264,7 @@ async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
 }
 
 #[tokio::test]
-async fn staff_reconcile_through_the_admin_listener_with_the_token_alone() {
+async fn staff_reconcile_through_the_admin_listener_only_with_the_token() {
     use secrecy::ExposeSecret as _;
     let app = TestApp::on_sqlite("").await;
     let token = app.running().admin_token().expose_secret().to_owned();

@@ -1,4 +1,5 @@
-//! Purchases and changes of a subscription under one `Idempotency-Key`: made once, whatever happens on the way.
+//! Purchases and changes of a subscription with an `Idempotency-Key`: made once, whatever fails in
+//! between.
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
@@ -9,7 +10,7 @@ use crate::support::{Client, Reply, TestApp, at_once, on_both};
 
 const ALPHA: &str = "platform_alpha";
 const BETA: &str = "platform_beta";
-/// What a node leaves that dies before it has written down how a request ended.
+/// The state left by a node that stops before it has recorded how a request ended.
 const DIED: &str = "
     update own_requests set state = 'running', leased_until = 0, permissions = null, status = null, answer = null";
 
@@ -25,14 +26,14 @@ async fn switch(client: &Client) -> Reply {
     client.post("/v1/billing/slots/switch", &json!({"from": ALPHA, "to": BETA})).await
 }
 
-/// The extra slots on alpha and beta.
+/// The extra slots on `platform_alpha` and `platform_beta`.
 async fn counts(client: &Client) -> (i64, i64) {
     let slots = client.get("/v1/billing/slots").await.json();
     let count = |platform| slots_on(&slots, platform)["count"].as_i64().unwrap();
     (count(ALPHA), count(BETA))
 }
 
-/// A subscriber with three extra slots on alpha, with an `Idempotency-Key`.
+/// A subscriber with three extra slots on `platform_alpha`, and a client with an `Idempotency-Key`.
 async fn with_slots(app: &TestApp) -> Client {
     let (_, client) = app.subscriber(GOOD_CARD).await;
     assert_eq!(set(&client, 3).await.status, 200);
@@ -45,9 +46,10 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
     app.control("switches", switch).await;
 }
 
-/// A killed process leaves its lease on the change. On SQLite nobody else can hold it; on PostgreSQL another node may.
+/// A killed process leaves its lease on the change. On SQLite no other process can hold it; on
+/// PostgreSQL another node may.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_that_a_killed_process_left_goes_on_at_the_next_start_on_sqlite() {
+async fn on_sqlite_a_change_left_by_a_killed_process_resumes_at_the_next_start() {
     const LEASED: &str =
         "update slot_changes set leased_until = created_at + 3600000000 where state = 'open'";
     selling(async |mut app| {
@@ -76,7 +78,7 @@ async fn a_change_that_a_killed_process_left_goes_on_at_the_next_start_on_sqlite
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_that_is_asked_for_twice_moves_one_slot() {
+async fn a_repeated_switch_moves_one_slot() {
     selling(async |app| {
         let client = with_slots(&app).await;
 
@@ -99,7 +101,7 @@ async fn a_switch_that_is_asked_for_twice_moves_one_slot() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn switches_at_the_same_time_under_one_key_move_one_slot() {
+async fn concurrent_switches_with_one_key_move_one_slot() {
     selling(async |app| {
         let client = with_slots(&app).await;
 
@@ -121,9 +123,10 @@ async fn switches_at_the_same_time_under_one_key_move_one_slot() {
     .await;
 }
 
-/// The change has the same id in every attempt at the request, so that one that was made is found.
+/// The change has the same id in every attempt at the request, so that a change already made is
+/// found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_whose_end_was_lost_with_its_node_is_found_and_not_made_again() {
+async fn a_switch_whose_result_was_lost_in_a_crash_is_found_and_not_repeated() {
     selling(async |app| {
         let client = with_slots(&app).await;
         assert_eq!(switch(&client).await.status, 200);
@@ -142,7 +145,7 @@ async fn a_switch_whose_end_was_lost_with_its_node_is_found_and_not_made_again()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_of_unknown_outcome_is_continued_by_whoever_repeats_it() {
+async fn a_repetition_continues_a_switch_of_unknown_outcome() {
     selling(async |app| {
         let client = with_slots(&app).await;
         go_wrong(&app, "error_before", 3).await;
@@ -165,9 +168,9 @@ async fn a_switch_of_unknown_outcome_is_continued_by_whoever_repeats_it() {
     .await;
 }
 
-/// The same where somebody without the key has continued the change meanwhile.
+/// The same if a request without the key has continued the change in the meantime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_that_ended_meanwhile_is_not_made_again() {
+async fn a_switch_completed_in_the_meantime_is_not_repeated() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         assert_eq!(set(&client, 3).await.status, 200);
@@ -188,9 +191,9 @@ async fn a_switch_that_ended_meanwhile_is_not_made_again() {
     .await;
 }
 
-/// Repeated after the change was made, a switch would be another one; a number of slots would not.
+/// Repeating a switch that was made would move another slot; repeating a number of slots would not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_key_a_switch_of_unknown_outcome_is_not_to_be_repeated() {
+async fn without_a_key_a_switch_of_unknown_outcome_must_not_be_repeated() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         assert_eq!(set(&client, 3).await.status, 200);
@@ -213,7 +216,7 @@ async fn without_a_key_a_switch_of_unknown_outcome_is_not_to_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_raise_that_was_declined_frees_its_key() {
+async fn a_declined_raise_frees_its_key() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let keyed = client.with("idempotency-key", "once");
@@ -238,7 +241,7 @@ fn pack() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_is_replayed_and_after_its_day_still_the_same_purchase() {
+async fn a_charge_is_replayed_and_is_the_same_purchase_even_after_a_day() {
     on_both(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let keyed = client.with("idempotency-key", "once");
@@ -263,9 +266,10 @@ async fn a_charge_is_replayed_and_after_its_day_still_the_same_purchase() {
     .await;
 }
 
-/// The address of a page is good as long as the page is open, or once; a repetition asks for it again.
+/// The address of a page works only while the page is open, or only once, so a repetition requests
+/// it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_of_the_processor_are_asked_for_again_and_not_replayed() {
+async fn pages_of_the_processor_are_requested_again_and_not_replayed() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -293,9 +297,9 @@ async fn pages_of_the_processor_are_asked_for_again_and_not_replayed() {
     .await;
 }
 
-/// Another key gets the name of the charge that waits and no reason to ask again and again.
+/// Another key gets the ids of the pending charge, and no reason to retry in a loop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_that_waits_is_named_to_other_keys_and_ends_a_loop() {
+async fn a_pending_charge_is_named_to_other_keys_and_is_not_retryable() {
     on_both(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let other = client.with("idempotency-key", "other");
@@ -319,7 +323,7 @@ async fn a_charge_that_waits_is_named_to_other_keys_and_ends_a_loop() {
         }
         assert_eq!(young.header("retry-after"), "1");
         assert_eq!(waits.header("retry-after"), "");
-        // As the detail says: without a key it is continued, and confirming it ends it.
+        // As the detail says: without a key the charge is continued, and confirming it ends it.
         assert!(waits.text().contains("without an `Idempotency-Key`"), "{}", waits.text());
         let continued = client.post("/v1/billing/charge", &pack()).await.json();
         assert_eq!(continued["client_secret"], asked["client_secret"]);
@@ -335,9 +339,9 @@ async fn a_charge_that_waits_is_named_to_other_keys_and_ends_a_loop() {
     .await;
 }
 
-/// A client secret is stored nowhere, and a repetition hears how the payment stands by then.
+/// A client secret is never stored, and a repetition returns the current state of the payment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_that_waits_for_the_customer_is_asked_about_again() {
+async fn a_repetition_of_a_pending_charge_returns_its_current_state() {
     on_both(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let keyed = client.with("idempotency-key", "once");

@@ -1,7 +1,7 @@
-//! What billing says of itself: names, money, who did what, and everything that the next step needs.
+//! The responses of billing: names, amounts, actors, and everything that the next step needs.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn top_up(switch: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn automatic_top_up_is_turned_on_by_the_word_it_is_shown_with() {
+async fn automatic_top_up_is_turned_on_by_the_field_that_shows_it() {
     on_both(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
 
@@ -49,7 +49,7 @@ async fn automatic_top_up_is_turned_on_by_the_word_it_is_shown_with() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_names_its_order_and_all_that_the_next_step_takes() {
+async fn a_charge_names_its_order_and_all_that_the_next_step_needs() {
     on_both(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let newest = async |client: &Client| {
@@ -79,7 +79,7 @@ async fn a_charge_names_its_order_and_all_that_the_next_step_takes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_credits_that_are_left_are_called_balance_everywhere() {
+async fn the_credits_left_are_called_balance_everywhere() {
     selling(|app| async move {
         let (_, client) = app.subscriber(GOOD_CARD).await;
 
@@ -95,7 +95,7 @@ async fn the_credits_that_are_left_are_called_balance_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_recurs_has_its_price_its_currency_and_its_interval() {
+async fn recurring_amounts_have_a_price_a_currency_and_an_interval() {
     selling(|app| async move {
         let (_, client) = app.subscriber(GOOD_CARD).await;
 
@@ -116,9 +116,10 @@ async fn what_recurs_has_its_price_its_currency_and_its_interval() {
     .await;
 }
 
-/// A change of plan is no change of slots, and who made room for an account is who asked for it.
+/// A change of plan is not a change of slots, and the actor of an activation is the caller that
+/// made room for the account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_audit_list_names_a_change_of_plan_and_who_activated_what() {
+async fn the_audit_list_names_a_change_of_plan_and_the_actor_of_activations() {
     selling(|app| async move {
         let (customer, client) = app.subscriber_of(json!({"plan_id": PLAN}), GOOD_CARD).await;
         for name in ["a", "b", "c", "d"] {
@@ -155,9 +156,9 @@ async fn the_audit_list_names_a_change_of_plan_and_who_activated_what() {
     .await;
 }
 
-/// Whether asking again helps depends on where the export stands.
+/// Whether a retry helps depends on the state of the export.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_that_will_never_be_ready_is_not_worth_another_try() {
+async fn an_export_that_will_never_be_ready_is_not_retryable() {
     let app = TestApp::on_sqlite("").await;
     let (_, client, account) = app.ready("platform_alpha", 20).await;
     let wish = json!({"dataset": "subscribers", "max_rows": 1});

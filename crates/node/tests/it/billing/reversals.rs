@@ -1,4 +1,4 @@
-//! Refunds and disputes: credits go back with the money, and come again when a dispute is won.
+//! Refunds and disputes: credits are taken back with the money, and returned when a dispute is won.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::processor::{PACK_CENTS, PACK_CREDITS, balance, bookings};
 use crate::support::subscriber::{GOOD_CARD, selling};
 use crate::support::{Client, TestApp, on_both};
 
-/// A customer who paid for a pack: (client, payment intent).
+/// A customer that paid for a pack: (client, payment intent).
 async fn paid(app: &TestApp) -> (Client, String) {
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);
@@ -22,7 +22,7 @@ async fn status(client: &Client) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_of_the_money_takes_its_part_of_the_credits_and_the_rest_the_rest() {
+async fn a_partial_refund_takes_its_share_of_the_credits_and_a_full_one_the_rest() {
     on_both(async |app| {
         let (client, intent) = paid(&app).await;
 
@@ -45,10 +45,10 @@ async fn a_part_of_the_money_takes_its_part_of_the_credits_and_the_rest_the_rest
     .await;
 }
 
-/// Any refund turns automatic top-up off, also one of slots, which bring no credits; the email says so to those who had
-/// it on, and once.
+/// Any refund turns automatic top-up off, even one of slots, which grant no credits. The email says
+/// so once, to customers that had it on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_what_happened() {
+async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_so() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let slot = json!({"platform": "platform_alpha", "count": 1});
@@ -89,7 +89,7 @@ async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_what_ha
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credits_that_were_spent_become_a_debt_and_calls_wait_until_it_is_paid() {
+async fn spent_credits_become_a_debt_and_calls_are_refused_until_it_is_paid() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
         let begun = app.begin_checkout(&client).await;
@@ -104,7 +104,7 @@ async fn credits_that_were_spent_become_a_debt_and_calls_wait_until_it_is_paid()
         let refused = client.get(&path).await;
         assert_eq!(refused.failure(), (402, "insufficient_credits".to_owned()));
         assert_eq!(balance(&client).await, 0);
-        // What comes in pays the debt of one credit first.
+        // New credits pay the debt of one credit first.
         let grant = json!({
             "command": "grant_credits", "customer": customer.id, "credits": 1, "reference": "debt",
         });
@@ -122,7 +122,7 @@ async fn credits_that_were_spent_become_a_debt_and_calls_wait_until_it_is_paid()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dispute_that_is_lost_takes_the_credits_for_good_in_any_order_of_events() {
+async fn a_lost_dispute_takes_the_credits_permanently_in_any_order_of_events() {
     on_both(async |app| {
         let (client, intent) = paid(&app).await;
         let dispute = app.dispute(&intent).await;
@@ -145,7 +145,7 @@ async fn a_dispute_that_is_lost_takes_the_credits_for_good_in_any_order_of_event
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refund_that_is_heard_of_before_its_payment_grants_and_takes() {
+async fn a_refund_reported_before_its_payment_grants_and_takes() {
     on_both(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);

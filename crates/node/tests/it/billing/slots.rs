@@ -1,4 +1,5 @@
-//! Slots: raised only when paid, lowered only when free, switched in one change, whatever happens on the way.
+//! Slots: raised only when paid, lowered only when free, and switched in one change, whatever fails
+//! in between.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ async fn slots(client: &Client) -> Value {
     client.get("/v1/billing/slots").await.json()
 }
 
-/// The slots of a platform as the processor has them.
+/// The slots of a platform at the processor.
 async fn at_processor(app: &TestApp, platform: &str) -> i64 {
     let subscription = app.subscription().await;
     let product = format!("creator_gateway_slot_{platform}");
@@ -32,7 +33,7 @@ async fn invoices(app: &TestApp) -> Vec<Value> {
     app.at_processor("GET", "invoices?limit=100", "").await["data"].as_array().unwrap().clone()
 }
 
-/// Lets requests that change a subscription go wrong in this way.
+/// Makes requests that change a subscription fail in this way.
 async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
     let switch =
         json!({"kind": kind, "method": "POST", "path": "subscriptions/{id}", "times": times});
@@ -40,7 +41,7 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_raise_is_charged_at_once_for_the_rest_of_the_period_and_counts_at_once() {
+async fn a_raise_is_charged_immediately_for_the_rest_of_the_period_and_applies_immediately() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         for creator in ["a", "b", "c", "d", "e"] {
@@ -88,7 +89,7 @@ async fn a_raise_is_charged_at_once_for_the_rest_of_the_period_and_counts_at_onc
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_raise_that_is_not_paid_changes_nothing() {
+async fn an_unpaid_raise_changes_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         assert_eq!(set(&client, ALPHA, 1).await.status, 200);
@@ -120,7 +121,7 @@ async fn a_raise_that_is_not_paid_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn asking_for_the_number_that_there_is_changes_nothing_and_costs_nothing() {
+async fn setting_the_current_number_changes_nothing_and_costs_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let first = set(&client, BETA, 2).await.json();
@@ -140,7 +141,7 @@ async fn asking_for_the_number_that_there_is_changes_nothing_and_costs_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_decrease_is_refused_while_accounts_are_in_the_slots_and_credited_afterwards() {
+async fn lowering_is_refused_while_accounts_use_the_slots_and_credited_afterwards() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
         let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -164,14 +165,18 @@ async fn a_decrease_is_refused_while_accounts_are_in_the_slots_and_credited_afte
         assert!(words.contains("PATCH /v1/accounts/{account}"), "{words}");
         assert_eq!(slots_on(&lowered.json(), ALPHA)["limit"], 4, "{}", lowered.text());
         assert_eq!(active(&client).await.len(), 4);
-        assert_eq!(invoices(&app).await.len(), count, "nothing is charged or credited at once");
+        assert_eq!(
+            invoices(&app).await.len(),
+            count,
+            "nothing must be charged or credited immediately"
+        );
         let credit = preview["credited_cents"].as_i64().unwrap();
         assert!((950..=1_000).contains(&credit), "{preview}");
         assert_eq!(preview["charged_now_cents"], 0);
         app.deliver().await;
         app.months_pass(1).await;
         let next = invoices(&app).await.remove(0);
-        // The plan and one slot, less the credit.
+        // The plan and one slot, minus the credit.
         assert_eq!(next["total"], 2_900 + 1_000 - credit, "{next}");
         app
     })
@@ -179,7 +184,7 @@ async fn a_decrease_is_refused_while_accounts_are_in_the_slots_and_credited_afte
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_decrease_works_once_as_many_accounts_are_switched_off_as_it_asks_for() {
+async fn lowering_works_once_enough_accounts_are_switched_off() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
         let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -207,7 +212,7 @@ async fn a_decrease_works_once_as_many_accounts_are_switched_off_as_it_asks_for(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_moves_one_slot_in_one_change_and_the_difference_is_on_the_next_invoice() {
+async fn a_switch_moves_one_slot_in_one_change_and_the_next_invoice_has_the_difference() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
         let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -237,14 +242,14 @@ async fn a_switch_moves_one_slot_in_one_change_and_the_difference_is_on_the_next
         assert!(active(&client).await.contains(&"b5".to_owned()));
         assert_eq!(none_left.failure(), (409, "no_slot".to_owned()));
         let asked = app.changes_asked().await;
-        assert_eq!(asked.len(), 1, "both quantities change in one request");
+        assert_eq!(asked.len(), 1, "both quantities must change in one request");
         assert_eq!(asked[0]["params"]["proration_behavior"], "create_prorations");
         assert_eq!(invoices(&app).await.len(), count);
         app.deliver().await;
         app.months_pass(1).await;
         let next = invoices(&app).await.remove(0);
         let total = next["total"].as_i64().unwrap();
-        // The plan, a slot of beta, and the difference of nearly a month.
+        // The plan, a slot of platform_beta, and the difference for almost a month.
         assert!((2_900 + 1_600 + 580..=2_900 + 1_600 + 600).contains(&total), "{next}");
         app
     })
@@ -252,7 +257,7 @@ async fn a_switch_moves_one_slot_in_one_change_and_the_difference_is_on_the_next
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_that_was_made_although_no_answer_came_counts() {
+async fn a_change_that_was_made_counts_even_without_a_response() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
 
@@ -308,9 +313,10 @@ async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_req
     .await;
 }
 
-/// A place that was being given up is there again when that failed, and the audit list says who got it.
+/// A slot that was being given up is available again if the change fails, and the audit list says
+/// which account got it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_that_gets_a_place_because_a_change_failed_is_in_the_audit_list() {
+async fn the_audit_list_has_an_account_that_gets_a_slot_because_a_change_failed() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
         assert_eq!(set(&client, ALPHA, 1).await.status, 200);
@@ -341,7 +347,7 @@ async fn an_account_that_gets_a_place_because_a_change_failed_is_in_the_audit_li
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_processor_that_is_locked_or_away_leaves_nothing_open() {
+async fn a_locked_or_unavailable_processor_leaves_no_change_open() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         go_wrong(&app, "lock_timeout", 3).await;
@@ -363,7 +369,7 @@ async fn a_processor_that_is_locked_or_away_leaves_nothing_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fewer_slots_on_the_processors_own_pages_make_the_newest_accounts_inactive() {
+async fn slots_lowered_at_the_processor_make_the_newest_accounts_inactive() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
         let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
@@ -392,7 +398,7 @@ async fn fewer_slots_on_the_processors_own_pages_make_the_newest_accounts_inacti
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_number_of_slots_is_refused_by_its_name() {
+async fn an_invalid_number_of_slots_is_reported_with_its_field() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         app.import(&client, BETA, "b").await;
@@ -427,7 +433,7 @@ async fn what_is_no_number_of_slots_is_refused_by_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_processor_slots_can_be_read_and_not_changed() {
+async fn without_a_processor_slots_can_be_read_but_not_changed() {
     for database in store::testing::stores().await {
         let offer = format!("{OFFER}\n[processor]\nbase_url = \"\"\n");
         let app = TestApp::start(database, &offer).await;
@@ -447,18 +453,18 @@ async fn without_a_processor_slots_can_be_read_and_not_changed() {
     }
 }
 
-/// How many rounds the race below runs; `scripts/slot-test` asks for 500.
+/// The number of rounds of the race below; `scripts/slot-test` sets 500.
 const ROUNDS: &str = "CREATOR_GATEWAY_TEST_SLOT_ROUNDS";
 
-/// Says how a long run went to whoever started it.
+/// Prints how a long run went.
 #[expect(clippy::print_stdout, reason = "scripts/slot-test shows it")]
 fn tell(report: &str) {
     println!("{report}");
 }
 
-/// Twenty changes of slots and twenty connects at once, with somebody who reads all the time.
+/// Twenty changes of slots and twenty imports race, while another client reads all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_changes_against_twenty_connects_leave_what_is_paid_and_never_exceed_it() {
+async fn twenty_changes_against_twenty_imports_never_exceed_what_is_paid() {
     let rounds: usize = std::env::var(ROUNDS).map_or(2, |rounds| rounds.parse().unwrap());
     for database in store::testing::stores().await {
         let app = TestApp::start(database, OFFER).await;
@@ -477,7 +483,7 @@ async fn twenty_changes_against_twenty_connects_leave_what_is_paid_and_never_exc
     }
 }
 
-/// The keys of the changes that the processor remembers being asked for; none was asked for twice.
+/// The idempotency keys of the changes requested from the processor, each of which must be unique.
 async fn asked_once(app: &TestApp) -> BTreeSet<String> {
     let asked = app.changes_asked().await;
     let keys: BTreeSet<String> =
@@ -486,7 +492,7 @@ async fn asked_once(app: &TestApp) -> BTreeSet<String> {
     keys
 }
 
-/// One round; gives how many requests for a number of slots were answered with 200.
+/// One round; returns the number of requests to set the number of slots that got 200.
 async fn race(app: &TestApp, client: &Client, round: usize) -> usize {
     let billing_date = async || {
         let shown = client.get("/v1/billing/subscription").await.json();
@@ -500,7 +506,7 @@ async fn race(app: &TestApp, client: &Client, round: usize) -> usize {
         let (client, control, auth) = (client.clone(), control.clone(), auth.clone());
         async move {
             if number >= 40 {
-                // Events of this round and of the one before race as well.
+                // Events of this round and of the previous one are part of the race.
                 return control.post("/control/processor/deliver", &json!({})).await.status;
             }
             if number % 2 == 0 {
@@ -533,7 +539,7 @@ async fn race(app: &TestApp, client: &Client, round: usize) -> usize {
         async move { client.delete(&format!("/v1/accounts/{name}")).await.status }
     });
     assert!(at_once(gone).await.iter().all(|status| *status == 204));
-    // The next round begins with other slots, all of them free.
+    // The next round starts with another number of slots, all of them free.
     let start = i64::try_from(round % 5).unwrap();
     assert_eq!(set(client, ALPHA, start).await.status, 200);
     app.deliver().await;

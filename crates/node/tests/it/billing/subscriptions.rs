@@ -1,4 +1,5 @@
-//! Subscriptions: bought on the processor's page, followed by what the processor shows, with credits once a month.
+//! Subscriptions: bought on the processor's page, kept in step with the processor, with credits
+//! once a month.
 
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ async fn send(app: &TestApp, event: &str, copies: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_can_be_subscribed_to_is_listed_with_its_prices() {
+async fn the_plans_for_sale_are_listed_with_their_prices() {
     selling(async |app| {
         let customer = app.customer(0).await;
 
@@ -47,7 +48,7 @@ async fn what_can_be_subscribed_to_is_listed_with_its_prices() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paid_page_brings_the_plan_its_accounts_and_the_first_credits() {
+async fn a_paid_page_grants_the_plan_its_accounts_and_the_first_credits() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -84,7 +85,7 @@ async fn a_paid_page_brings_the_plan_its_accounts_and_the_first_credits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_who_comes_back_from_the_page_needs_no_event() {
+async fn a_customer_that_returns_from_the_page_needs_no_event() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -104,7 +105,7 @@ async fn a_customer_who_comes_back_from_the_page_needs_no_event() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_page_is_open_at_a_time_and_one_subscription_alive() {
+async fn a_customer_has_one_open_page_and_one_subscription() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
@@ -130,15 +131,15 @@ async fn one_page_is_open_at_a_time_and_one_subscription_alive() {
     .await;
 }
 
-/// Whoever got a page has one that is open: choices that come while another one is made do not close it.
+/// A page that was returned stays open: choices made concurrently do not close it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_six_choices_at_once_one_gets_a_page_and_the_others_are_told() {
+async fn of_six_concurrent_choices_one_gets_a_page_and_the_others_are_refused() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let earlier = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
         assert_eq!(earlier.status, 200, "{}", earlier.text());
-        // All are there before the first one is decided.
+        // All six arrive before the first one is decided.
         let slow = json!({
             "kind": "delay", "ms": 2_000, "method": "GET", "path": "subscriptions", "times": 6,
         });
@@ -156,7 +157,7 @@ async fn of_six_choices_at_once_one_gets_a_page_and_the_others_are_told() {
         assert_eq!(given.len(), 1, "{:?}", replies.iter().map(Reply::text).collect::<Vec<_>>());
         for reply in refused {
             assert_eq!(reply.failure(), (409, "change_in_progress".to_owned()));
-            // A loop that asked again would close the page that was given.
+            // A retry loop would close the page that was returned.
             assert_eq!(
                 (&reply.json()["retryable"], reply.header("retry-after")),
                 (&json!(false), "")
@@ -179,7 +180,7 @@ async fn of_six_choices_at_once_one_gets_a_page_and_the_others_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_paid_period_brings_its_credits_once_however_often_and_in_whatever_order_it_is_told() {
+async fn each_paid_period_is_granted_once_in_any_order_and_number_of_events() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let first = events(&app, "invoice.paid").await;
@@ -187,7 +188,7 @@ async fn each_paid_period_brings_its_credits_once_however_often_and_in_whatever_
         assert_eq!(balance(&client).await, 1_000);
         let before = state(&client).await;
 
-        // A change in between is paid by an invoice that brings no credits.
+        // A change within the period is paid by an invoice that grants no credits.
         let more = json!({"platform": "platform_alpha", "count": 1});
         assert_eq!(client.post("/v1/billing/slots", &more).await.status, 200);
         app.deliver().await;
@@ -224,7 +225,7 @@ async fn events_of_an_older_version_of_the_interface_are_understood() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_update_that_arrives_after_the_end_brings_nothing_back() {
+async fn an_update_that_arrives_after_the_end_restores_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         let more = json!({"platform": "platform_alpha", "count": 2});
@@ -253,7 +254,7 @@ async fn an_update_that_arrives_after_the_end_brings_nothing_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_it_ends_the_newest_accounts_are_inactive_and_the_customer_is_told() {
+async fn when_it_ends_the_newest_accounts_become_inactive_and_the_customer_is_told() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
         for creator in ["zoe", "bob", "cyd"] {
@@ -287,7 +288,7 @@ async fn when_it_ends_the_newest_accounts_are_inactive_and_the_customer_is_told(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewal_that_is_not_paid_is_told_once_and_stops_further_sales() {
+async fn an_unpaid_renewal_is_reported_once_and_stops_further_sales() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
         app.import(&client, "platform_alpha", "zoe").await;
@@ -344,7 +345,7 @@ async fn the_portal_changes_neither_plans_nor_quantities() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_exist_cannot_be_subscribed_to() {
+async fn an_unknown_plan_or_slot_cannot_be_subscribed_to() {
     selling(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);

@@ -1,5 +1,6 @@
-//! Automatic top-up, with the simulated processor: charged when the balance is low, within its bounds, and once.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+//! Automatic top-up with the simulated processor: charged when the balance is low, within its
+//! limits, and once.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 
@@ -9,18 +10,18 @@ use crate::support::nodes::on_three_nodes;
 use crate::support::platform::{Script, Seen};
 use crate::support::subscriber::GOOD_CARD;
 
-/// Always wants authentication.
+/// A card that always requires authentication.
 const CAREFUL_CARD: &str = "4000002760003184";
-/// Can be saved, and declines every charge.
+/// It can be saved, but every charge is declined.
 const DECLINING_CARD: &str = "pm_card_chargeCustomerFail";
-/// What the pack of ten dollars brings.
+/// The credits of the pack for ten dollars.
 const PACK: i64 = 5_000;
 
 fn ok(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
 }
 
-/// Buys a pack with this card, which is saved then.
+/// Buys a pack with this card, which saves the card.
 async fn buys(app: &TestApp, client: &Client, card: &str) {
     let page = client.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
     assert_eq!(page.status, 200, "{}", page.text());
@@ -32,7 +33,7 @@ async fn buys(app: &TestApp, client: &Client, card: &str) {
     assert_eq!(synced.status, 200, "{}", synced.text());
 }
 
-/// A customer who bought a pack with this card.
+/// A customer that bought a pack with this card.
 async fn buyer(app: &TestApp, card: &str) -> (Customer, Client) {
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);
@@ -41,7 +42,7 @@ async fn buyer(app: &TestApp, card: &str) -> (Customer, Client) {
     (customer, client)
 }
 
-/// Saves the card that declines in place of the one before.
+/// Replaces the saved card with one that declines.
 async fn takes_declining_card(app: &TestApp, client: &Client) {
     let customers = app.at_processor("GET", "customers?limit=1", "").await;
     let payer = customers["data"][0]["id"].as_str().unwrap().to_owned();
@@ -69,7 +70,7 @@ async fn balance(client: &Client) -> i64 {
     client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
 }
 
-/// Looks after everybody until nothing is open: what was begun by the change itself is then done too.
+/// Runs top-ups until nothing is in progress, including charges begun by the change itself.
 async fn settled(app: &TestApp, client: &Client) -> Value {
     for _ in 0..1_000 {
         let charged = app.running().look_after_top_ups().await;
@@ -78,10 +79,10 @@ async fn settled(app: &TestApp, client: &Client) -> Value {
             return now;
         }
     }
-    panic!("it never ends: {}", view(client).await);
+    panic!("the top-up never ended: {}", view(client).await);
 }
 
-/// Charges that the processor was asked for, by their idempotency keys.
+/// The charges requested from the processor, by their idempotency keys.
 async fn asked(app: &TestApp) -> Vec<String> {
     let shown = app.shown("requests").await;
     let all = shown["requests"].as_array().unwrap().iter();
@@ -93,7 +94,7 @@ async fn asked(app: &TestApp) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_low_balance_is_charged_up_to_the_days_cap_and_again_the_next_day() {
+async fn a_low_balance_is_topped_up_within_the_daily_cap_and_again_the_next_day() {
     on_both(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
 
@@ -116,7 +117,7 @@ async fn a_low_balance_is_charged_up_to_the_days_cap_and_again_the_next_day() {
 }
 
 #[tokio::test]
-async fn a_call_that_makes_the_balance_low_is_noticed_at_once() {
+async fn a_call_that_makes_the_balance_low_starts_a_top_up_immediately() {
     on_both(|app| async move {
         let (customer, client) = buyer(&app, GOOD_CARD).await;
         let account = app.connect(&customer, "platform_alpha").await;
@@ -145,7 +146,7 @@ async fn a_call_that_makes_the_balance_low_is_noticed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_nodes_with_twelve_at_once_stay_within_the_cap() {
+async fn three_nodes_with_twelve_concurrent_rounds_stay_within_the_cap() {
     on_three_nodes("", ok, async |nodes| {
         let app = &nodes.stage.app;
         let client = app.with_key(&nodes.stage.customer.key);
@@ -166,7 +167,7 @@ async fn three_nodes_with_twelve_at_once_stay_within_the_cap() {
         let mut keys = asked(app).await;
         keys.sort_unstable();
         keys.dedup();
-        // One charge for as many packs as reach the threshold within the cap.
+        // One charge for the number of packs that reaches the threshold within the cap.
         assert_eq!(keys.len(), 1, "{keys:?}");
         assert_eq!(balance(&client).await, before + 5 * PACK);
         nodes
@@ -174,7 +175,7 @@ async fn three_nodes_with_twelve_at_once_stay_within_the_cap() {
     .await;
 }
 
-/// Waits for all of them, polled in turns.
+/// Waits for all of them; each is polled whenever the task wakes.
 async fn futures<F: Future<Output = usize>>(all: impl Iterator<Item = F>) {
     let mut open: Vec<_> = all.map(Box::pin).collect();
     std::future::poll_fn(|context| {
@@ -185,7 +186,7 @@ async fn futures<F: Future<Output = usize>>(all: impl Iterator<Item = F>) {
 }
 
 #[tokio::test]
-async fn a_declining_card_is_tried_three_times_in_a_day_and_its_owner_is_told() {
+async fn a_declining_card_is_tried_three_times_a_day_and_the_customer_is_told() {
     on_both(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
         takes_declining_card(&app, &client).await;
@@ -213,7 +214,7 @@ async fn a_declining_card_is_tried_three_times_in_a_day_and_its_owner_is_told() 
 }
 
 #[tokio::test]
-async fn a_bank_that_wants_the_customer_pauses_it_until_the_charge_is_confirmed() {
+async fn a_charge_that_requires_authentication_pauses_top_up_until_it_is_confirmed() {
     on_both(|app| async move {
         let (_, client) = buyer(&app, CAREFUL_CARD).await;
         turn_on(&client, 10).await;
@@ -230,7 +231,7 @@ async fn a_bank_that_wants_the_customer_pauses_it_until_the_charge_is_confirmed(
             Value::Null
         );
         settled(&app, &client).await;
-        assert_eq!(asked(&app).await.len(), 1, "it rests");
+        assert_eq!(asked(&app).await.len(), 1, "no further charge must be made");
 
         // The customer's browser confirms and authenticates.
         let path = format!("payment_intents/{intent}");
@@ -253,7 +254,7 @@ async fn a_bank_that_wants_the_customer_pauses_it_until_the_charge_is_confirmed(
 }
 
 #[tokio::test]
-async fn a_charge_that_waits_for_its_customer_is_given_up_with_the_top_up() {
+async fn turning_top_up_off_cancels_a_pending_charge() {
     on_both(|app| async move {
         let (_, client) = buyer(&app, CAREFUL_CARD).await;
         turn_on(&client, 10).await;
@@ -271,7 +272,7 @@ async fn a_charge_that_waits_for_its_customer_is_given_up_with_the_top_up() {
 }
 
 #[tokio::test]
-async fn a_charge_without_an_answer_is_gone_on_with_after_a_restart_and_granted_once() {
+async fn a_charge_without_a_response_is_resumed_after_a_restart_and_granted_once() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[processor]\nretries_max = 0").await;
         let (customer, client) = buyer(&app, GOOD_CARD).await;
@@ -280,7 +281,7 @@ async fn a_charge_without_an_answer_is_gone_on_with_after_a_restart_and_granted_
         app.control("switches", lost).await;
         turn_on(&client, 10).await;
         app.running().look_after_top_ups().await;
-        assert_eq!(balance(&client).await, PACK, "charged, and nobody knows");
+        assert_eq!(balance(&client).await, PACK, "the charge must not be granted yet");
 
         let app = app.restart().await;
         let again = app.with_key(&customer.key);
@@ -292,7 +293,7 @@ async fn a_charge_without_an_answer_is_gone_on_with_after_a_restart_and_granted_
         assert_eq!(shown["spent_today_usd"], 10.0);
         let mut keys = asked(&app).await;
         keys.dedup();
-        assert_eq!(keys.len(), 1, "one charge under one key: {keys:?}");
+        assert_eq!(keys.len(), 1, "there must be one charge with one key: {keys:?}");
         app.deliver().await;
         assert_eq!(balance(&again).await, 2 * PACK);
         app.end().await;
@@ -300,7 +301,7 @@ async fn a_charge_without_an_answer_is_gone_on_with_after_a_restart_and_granted_
 }
 
 #[tokio::test]
-async fn a_removed_card_turns_it_off() {
+async fn removing_the_card_turns_top_up_off() {
     on_both(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
         turn_on(&client, 10).await;
@@ -323,7 +324,7 @@ async fn a_removed_card_turns_it_off() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_for_is_refused_with_the_name_of_the_field() {
+async fn an_invalid_setting_is_refused_with_the_name_of_the_field() {
     let app = TestApp::on_sqlite("").await;
     let (_, client) = buyer(&app, GOOD_CARD).await;
     let with = |field: &str, value: &str| {

@@ -1,9 +1,10 @@
-//! Every response that any test gets, held against the contract: its status, its code, its media type and its body.
+//! Checks every response that any test receives against the contract: its status, code, media type
+//! and body.
 //!
-//! The client of the tests asks here after each request, so the whole suite walks the contract.
+//! The tests' client calls this after each request, so the whole suite exercises the contract.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::sync::LazyLock;
@@ -15,11 +16,11 @@ use crate::support::Reply;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(super::document);
 
-/// Panics if the contract does not say that this request may get this response.
+/// Panics if the contract does not allow this response to this request.
 pub(crate) fn assert_declared(method: &str, target: &str, reply: &Reply) {
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let Some((template, operation)) = operation(&DOCUMENT, method, path) else { return };
-    // The platform's own response is the platform's contract.
+    // The platform's own responses are not part of this contract.
     if template.contains("/native/") || template.ends_with("/media/upload") {
         let is_ours = reply.header("x-error-source") == "gateway" && reply.status >= 400;
         if !is_ours || reply.header("idempotent-replayed") == "true" {
@@ -35,9 +36,9 @@ pub(crate) fn assert_declared(method: &str, target: &str, reply: &Reply) {
     );
 }
 
-/// The operation of a path: one without parameters counts before one with them.
+/// The operation of a path; a template with fewer parameters takes precedence.
 fn operation<'d>(document: &'d Value, method: &str, path: &str) -> Option<(&'d str, &'d Value)> {
-    // A head is answered as the same request with a body would be.
+    // The response to a HEAD request is that to the same GET request, without the body.
     let method = if method == "HEAD" { "get".to_owned() } else { method.to_lowercase() };
     let paths = document["paths"].as_object()?;
     let fitting = paths.iter().filter(|(template, _)| fits(template, path));

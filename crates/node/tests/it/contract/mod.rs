@@ -1,9 +1,9 @@
-//! The contract: what the repository says about the interface is what the service does.
+//! The contract: the documents in the repository match what the service does.
 //!
-//! `just accept` (`UPDATE_CONTRACT=1`) writes the documents anew.
+//! `just accept` (`UPDATE_CONTRACT=1`) regenerates the documents.
 #![expect(
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 pub(crate) mod conformity;
@@ -21,7 +21,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The document of the defaults: what `creator-gateway openapi` prints.
+/// The document for the default configuration, as printed by `creator-gateway openapi`.
 pub(crate) fn document() -> Value {
     let catalog = catalog::Catalog::built_in().unwrap();
     node::openapi::document(&catalog, &Config::from_toml("").unwrap().credits.costs())
@@ -38,7 +38,8 @@ pub(crate) fn operations(document: &Value) -> Vec<(String, String, Value)> {
     operations
 }
 
-/// Compares a file of the repository with what it must hold, or writes it when told to.
+/// Compares a file of the repository with its expected text, or writes it if `UPDATE_CONTRACT` is
+/// set.
 fn assert_written(path: &str, expected: &str) {
     let file = root().join(path);
     if std::env::var("UPDATE_CONTRACT").is_ok_and(|value| value == "1") {
@@ -48,20 +49,20 @@ fn assert_written(path: &str, expected: &str) {
     let first = written.lines().zip(expected.lines()).position(|(old, new)| old != new);
     assert!(
         written == expected,
-        "{path} is not what the service says (first difference in line {:?}); run `just accept` and read the diff",
+        "{path} differs from what the service generates (first difference in line {:?}); run `just accept` and read the diff",
         first.map(|index| index + 1)
     );
 }
 
 #[test]
-fn the_written_document_is_what_the_service_says() {
+fn the_openapi_file_is_up_to_date() {
     let text = serde_json::to_string_pretty(&document()).unwrap();
 
     assert_written("openapi.json", &format!("{text}\n"));
 }
 
 #[test]
-fn the_written_error_reference_is_what_the_service_says() {
+fn the_error_reference_is_up_to_date() {
     assert_written("docs/errors.md", &node::error_reference());
 }
 
@@ -88,7 +89,7 @@ fn every_operation_has_an_id_of_its_own_a_summary_and_a_described_tag() {
         let id = operation["operationId"]
             .as_str()
             .unwrap_or_else(|| panic!("{method} {path}: no operationId"));
-        assert!(ids.insert(id.to_owned()), "{id} is given twice");
+        assert!(ids.insert(id.to_owned()), "{id} is used twice");
         let summary = operation["summary"].as_str().unwrap_or_default();
         assert!(!summary.is_empty(), "{method} {path} has no summary");
         let tagged =
@@ -103,7 +104,7 @@ fn every_operation_has_an_id_of_its_own_a_summary_and_a_described_tag() {
 }
 
 #[test]
-fn every_operation_that_needs_a_caller_says_so_and_how_it_refuses() {
+fn every_operation_that_needs_a_caller_declares_its_refusals() {
     for (method, path, operation) in operations(&document()) {
         let is_open = operation["security"] == serde_json::json!([]);
         for status in ["401", "403"] {
@@ -113,7 +114,8 @@ fn every_operation_that_needs_a_caller_says_so_and_how_it_refuses() {
     }
 }
 
-/// Operations that change something and take no `Idempotency-Key`; docs/api.md says what their repetition does.
+/// Operations that change something and take no `Idempotency-Key`; docs/api.md says what repeating
+/// them does.
 const WITHOUT_KEY: &[&str] = &[
     "log_in",
     "log_out",
@@ -164,7 +166,7 @@ fn every_operation_that_changes_something_takes_an_idempotency_key() {
     assert!(with > 25, "{with}");
 }
 
-/// The codes of a failure of an operation.
+/// The codes of one failure status of an operation.
 fn codes(document: &Value, operation: &Value, status: &str) -> Vec<String> {
     let response = operation.pointer(&format!("/responses/{status}")).unwrap();
     let content = followed(document, response).get("content").and_then(Value::as_object);
@@ -175,7 +177,7 @@ fn codes(document: &Value, operation: &Value, status: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_response_is_described_and_every_failure_has_a_body_and_names_its_codes() {
+fn every_response_has_a_description_and_every_failure_its_codes() {
     let document = document();
     for (method, path, operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().unwrap() {
@@ -197,7 +199,7 @@ fn every_response_is_described_and_every_failure_has_a_body_and_names_its_codes(
     }
 }
 
-/// What a reference leads to, or the value itself.
+/// The target of a reference, or the value itself.
 fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let reference = value["$ref"].as_str();
     reference.map_or(value, |path| document.pointer(path.trim_start_matches('#')).unwrap())
@@ -220,7 +222,7 @@ fn every_422_has_one_schema_with_all_its_members() {
 }
 
 #[test]
-fn every_json_body_has_an_example_that_is_one() {
+fn every_json_body_has_a_valid_example() {
     let document = document();
     let mut count = 0;
     let mut check = |place: String, content: Option<&Value>| {
@@ -275,7 +277,7 @@ fn collect_bare(name: &str, schema: &Value, bare: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_reference_leads_to_something() {
+fn every_reference_has_a_target() {
     let document = document();
     let mut references = BTreeSet::new();
     collect_references(&document, &mut references);
@@ -283,7 +285,7 @@ fn every_reference_leads_to_something() {
     assert!(references.len() > 10, "{references:?}");
     for reference in references {
         let pointer = reference.strip_prefix('#').unwrap();
-        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+        assert!(document.pointer(pointer).is_some(), "{reference} has no target");
     }
 }
 
@@ -301,7 +303,7 @@ fn collect_references(value: &Value, into: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_parameter_in_a_path_is_described() {
+fn every_path_parameter_is_declared() {
     let document = document();
     for (path, item) in document["paths"].as_object().unwrap() {
         for name in path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
@@ -309,7 +311,7 @@ fn every_parameter_in_a_path_is_described() {
                 let shared = item["parameters"].as_array().into_iter().flatten();
                 let own = item[*method]["parameters"].as_array().into_iter().flatten();
                 let found = shared.chain(own).any(|one| one["in"] == "path" && one["name"] == name);
-                assert!(found, "{method} {path}: {name} is not described");
+                assert!(found, "{method} {path}: {name} is not declared");
             }
         }
     }

@@ -1,8 +1,9 @@
-//! A validator for the JSON Schema that the contract uses, written apart from the one in the service.
+//! A validator for the part of JSON Schema that the contract uses, independent of the one in the
+//! service.
 #![expect(
     clippy::panic,
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::collections::BTreeSet;
@@ -10,7 +11,8 @@ use std::collections::BTreeSet;
 use domain::time::Timestamp;
 use serde_json::Value;
 
-/// What is wrong with the value, where; nothing if it is what the schema says and nothing else.
+/// The problems of the value with their locations; empty if it matches the schema and has no
+/// undeclared members.
 pub(super) fn problems(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(document, schema, (value, "$"), &mut found);
@@ -140,7 +142,7 @@ fn has_type(schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// The members that a schema declares, through all that it is put together of; nothing where any is allowed.
+/// The members that a schema declares, including those of its parts; `None` if any are allowed.
 fn declared(document: &Value, schema: &Value) -> Option<BTreeSet<String>> {
     let schema = resolved(document, schema);
     let parts: Vec<&Value> =
@@ -158,7 +160,7 @@ fn declared(document: &Value, schema: &Value) -> Option<BTreeSet<String>> {
     Some(names)
 }
 
-/// Names what a value has that its schema does not declare, at any depth.
+/// Reports the members of a value that its schema does not declare, at any depth.
 fn undeclared(
     document: &Value,
     schema: &Value,

@@ -1,4 +1,4 @@
-//! Events of a sequence, and what the service or the processor answers.
+//! The events of a sequence, and the responses of the service or the processor.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::client::Reply;
 
 const DONE: &str = "200";
 
-/// An answer as the model writes it: the status, and the code of a failure.
+/// A response as the model writes it: the status, and the code of a failure.
 pub(super) fn answer_of(reply: &Reply) -> String {
     match reply.status {
         200..300 => DONE.to_owned(),
@@ -18,7 +18,8 @@ pub(super) fn answer_of(reply: &Reply) -> String {
 }
 
 impl World {
-    /// Lets the event of a step happen at its time, with all that follows from it; gives the answer.
+    /// Lets the event of a step happen at its time, with all its consequences, and returns the
+    /// response.
     pub(super) async fn play(&mut self, step: &Step) -> String {
         if let Some(since) = step.event["since"].as_i64() {
             self.move_to(since).await;
@@ -29,7 +30,7 @@ impl World {
         }
         self.move_to(step.at).await;
         self.payer().await;
-        // What fell due on the way was sold too.
+        // Sales that fell due in the meantime must be known, too.
         self.discover().await;
         let answer = self.act(step.what(), &step.event).await;
         self.settle().await;
@@ -85,7 +86,7 @@ impl World {
         answer_of(&self.client.post(&format!("/v1/billing/{path}"), &body).await)
     }
 
-    /// The link in the mail is used, perhaps once more.
+    /// Uses the emailed link, perhaps for a second time.
     async fn confirm_email(&self) {
         let link = json!({"token": self.confirmation});
         let reply = self.app.anonymous().post("/v1/auth/email/verify", &link).await;
@@ -101,7 +102,7 @@ impl World {
         .await;
     }
 
-    /// Events about these sales arrive in this order; without sales the reconciler finds what is missing.
+    /// Delivers events about these sales in this order; without sales, runs the reconciler instead.
     async fn deliver(&mut self, sales: Option<&Vec<Value>>) {
         let Some(sales) = sales else {
             let hours = node::start::HOURS_MAX;
@@ -110,7 +111,7 @@ impl World {
             self.deaf = false;
             return;
         };
-        // What fell due since the last step was sold too.
+        // Sales that fell due since the last step must be known, too.
         self.discover().await;
         for sale in sales {
             self.send_payment(sale.as_str().unwrap()).await;

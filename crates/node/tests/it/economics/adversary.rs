@@ -1,6 +1,7 @@
-//! Somebody who wants credits for less than anybody pays: a year of what would pay best if a rule were missing.
+//! An attacker that wants credits below the list price: a year of events that would pay off if a
+//! rule were missing.
 //!
-//! Measured is what the service and the processor say, not the model.
+//! The result is measured at the service and the processor, not in the model.
 
 use serde_json::{Value, json};
 
@@ -9,25 +10,25 @@ use super::scenario::{Scenario, vectors};
 use super::side::{is_long, made, seed};
 use super::world::World;
 
-/// Ways that are tried on each database in an ordinary run; `scripts/economics-test` tries more.
+/// Attacks tried on each database in an ordinary run; `scripts/economics-test` tries more.
 const ATTACKS: usize = 5;
 const ATTACKS_LONG: usize = 20;
-/// Credits and cents of the cheapest offer of the list: the agency plan.
+/// Credits and price in cents of the cheapest offer: the agency plan.
 const BEST: (i64, i64) = (150_000, 19_900);
 
-/// What somebody has for the money.
+/// What the attacker got for its money.
 #[derive(Debug, Clone, Copy)]
 struct Bargain {
-    /// Credits that were spent or can be spent.
+    /// Credits that were spent or are available.
     credits: i64,
-    /// Cents that were paid, less what went back and what the processor still holds for the customer.
+    /// Cents that were paid, minus refunds and what the processor still holds for the customer.
     cents: i64,
-    /// Lines of invoices, each of which may round in the customer's favour.
+    /// Lines of invoices, each of which may be rounded in the customer's favor.
     lines: i64,
 }
 
 impl Bargain {
-    /// Credits above what the money buys at the best price of the list, rounding apart.
+    /// Credits beyond what the money buys at the best list price, allowing for rounding.
     fn gain(self) -> i64 {
         let (credits, cents) = BEST;
         let bought = (self.cents + self.lines) * credits / cents;
@@ -57,7 +58,8 @@ impl World {
     }
 }
 
-/// What rides on an unpaid invoice: the customer's credit that it took, and credit lines.
+/// What an unpaid invoice contains of the customer's money: the balance applied to it, and credit
+/// lines.
 fn riding_on(invoice: &Value) -> i64 {
     let number = |field: &str| invoice[field].as_i64().unwrap_or(0);
     let lines = invoice["lines"]["data"].as_array().unwrap().iter();
@@ -76,7 +78,7 @@ async fn attacks(database: fn() -> Stores) {
         let Some(database) = database().await else { return };
         let mut world = Box::pin(World::begin(database, &catalogue, scenario)).await;
         let told = steps(&mut world, scenario).await;
-        assert!(told.is_empty(), "not as the model says:\n{told}");
+        assert!(told.is_empty(), "differs from the model:\n{told}");
         let bargain = world.bargain().await;
         Box::pin(world.end()).await;
         if best.is_none_or(|(gain, ..)| bargain.gain() > gain) {
@@ -85,17 +87,17 @@ async fn attacks(database: fn() -> Stores) {
     }
     let (gain, bargain, scenario) = best.unwrap();
     let events = json!(scenario.events());
-    assert!(gain <= 0, "{}: {bargain:?} is {gain} credits too many: {events}", scenario.name);
+    assert!(gain <= 0, "{}: {bargain:?} has {gain} credits too many: {events}", scenario.name);
 }
 
 type Stores = std::pin::Pin<Box<dyn Future<Output = Option<store::testing::TestStore>>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_gets_credits_below_the_list_price_on_sqlite() {
+async fn no_attack_gets_credits_below_the_list_price_on_sqlite() {
     attacks(|| Box::pin(async { Some(store::testing::sqlite().await) })).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_gets_credits_below_the_list_price_on_postgresql() {
+async fn no_attack_gets_credits_below_the_list_price_on_postgresql() {
     attacks(|| Box::pin(store::testing::postgres())).await;
 }

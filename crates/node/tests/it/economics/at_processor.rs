@@ -1,24 +1,25 @@
-//! What happens at the processor without this service: cards, taxes, coupons, refunds, disputes, the portal.
+//! Actions at the processor that do not involve this service: cards, taxes, coupons, refunds,
+//! disputes, the portal.
 
 use serde_json::{Value, json};
 
 use super::world::{Reversal, World};
 use crate::support::client::{Client, Reply};
 
-/// Seconds after which the processor tries a failed payment again, unless its rules are changed.
+/// The default seconds after which the processor retries a failed payment.
 const USUAL_RETRIES: [i64; 3] = [3 * 86_400, 8 * 86_400, 15 * 86_400];
-/// A card that pays, and one that can be saved and is then declined.
+/// A card that pays, and one that can be saved but is then declined.
 pub(super) const GOOD_CARD: &str = "4242424242424242";
 pub(super) const BAD_CARD: &str = "4000000000000002";
 
 impl World {
-    /// The processor's answer to something that is asked by `/control`.
+    /// The processor's response to a `/control` request.
     pub(super) async fn try_control(&self, path: &str, body: &Value) -> Reply {
         let path = format!("/control/processor/{path}");
         Client::new(self.app.world.address()).post(&path, body).await
     }
 
-    /// The processor's answer to its operator, who may be refused.
+    /// The processor's response to a request of its operator, which it may refuse.
     pub(super) async fn try_at_processor(&self, method: &str, path: &str, form: &str) -> Reply {
         let address = self.app.world.processor_url().trim_start_matches("http://").parse().unwrap();
         let client = Client::new(address)
@@ -28,7 +29,7 @@ impl World {
         client.send(method, &format!("/v1/{path}"), body).await
     }
 
-    /// Everything of a list, oldest first.
+    /// All items of a list, oldest first.
     pub(super) async fn all_at_processor(&self, path: &str, query: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();
         loop {
@@ -45,7 +46,7 @@ impl World {
         }
     }
 
-    /// The customer's id at the processor, if it has heard of the customer.
+    /// The customer's id at the processor, if it exists there.
     pub(super) async fn payer(&mut self) -> Option<String> {
         if self.payer.is_none() {
             let list = self.app.at_processor("GET", "customers?limit=1", "").await;
@@ -63,7 +64,7 @@ impl World {
         list["data"][0].as_object().map(|found| Value::Object(found.clone()))
     }
 
-    /// Times at which the processor does something by itself.
+    /// The times at which the processor will do something on its own.
     pub(super) async fn due_at_processor(&self) -> Vec<i64> {
         let mut due = Vec::new();
         let live = self.subscription().await.filter(|found| found["status"] != "canceled");
@@ -75,7 +76,7 @@ impl World {
         due
     }
 
-    /// Whether charges succeed from now on, of whatever card.
+    /// Whether charges succeed from now on, with any card.
     pub(super) async fn set_card(&mut self, ok: bool) {
         self.card_ok = ok;
         if self.payer().await.is_some() {
@@ -101,7 +102,7 @@ impl World {
         self.app.control("rules", json!({"tax_bp": hundredths})).await;
     }
 
-    /// Ends the subscription with its period, or not.
+    /// Sets whether the subscription ends with its period.
     pub(super) async fn cancel(&self, ends: bool) -> String {
         let live = self.subscription().await.filter(|found| found["status"] != "canceled");
         let Some(live) = live else { return "409 no_subscription".to_owned() };
@@ -133,7 +134,7 @@ impl World {
         "200".to_owned()
     }
 
-    /// The refund failed, or the dispute was won.
+    /// Lets the refund fail or the dispute be won.
     pub(super) async fn undo(&mut self, name: &str) {
         let done = self.reversals.insert(name.to_owned(), Reversal::Undone);
         match done.unwrap() {

@@ -1,10 +1,10 @@
-//! What differs between the model's state and the one that is seen.
+//! The differences between the model's state and the observed one.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A field that is not as the model says.
+/// A field that differs from the model.
 #[derive(Debug, Clone)]
 pub(super) struct Difference {
     pub(super) field: String,
@@ -12,10 +12,10 @@ pub(super) struct Difference {
     pub(super) seen: Value,
 }
 
-/// What the model has shown so far of a sequence.
+/// The model's state of a sequence so far.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
-    /// Invoices as they were last shown, by their number.
+    /// Invoices as last shown by the model, by their number.
     invoices: BTreeMap<usize, Value>,
 }
 
@@ -34,8 +34,8 @@ const PLAIN: [&str; 10] = [
 const OF_INVOICES: [&str; 6] = ["reason", "tax", "total", "charged", "status", "reversed"];
 
 impl Comparison {
-    /// Compares a step. While events are kept back the service may know of a payment before the model does, since it was
-    /// there when it was made; then there are more lots.
+    /// Compares a step. While events are held back, the service may know of a payment before the
+    /// model does, because it made the request itself; then there may be additional lots.
     pub(super) fn of(&mut self, expect: &Value, seen: &Value, deaf: bool) -> Vec<Difference> {
         for invoice in expect["invoices"].as_array().into_iter().flatten() {
             let number = invoice["id"].as_str().unwrap().trim_start_matches("in_").parse().unwrap();

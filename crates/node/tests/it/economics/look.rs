@@ -1,4 +1,4 @@
-//! The state after a step, in the shape in which the model writes it.
+//! The observed state after a step, in the model's format.
 
 use domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::sales::lot;
 use super::world::World;
 
-/// Seconds since 1970 of a time in an answer; none where there is none.
+/// A response's time as seconds since 1970; `None` if there is none.
 pub(super) fn seconds(time: &Value) -> Option<i64> {
     Some(Timestamp::from_rfc3339(time.as_str()?)?.unix_seconds())
 }
 
 impl World {
-    /// What the service and the processor show now. `invoices` are all of them.
+    /// The state that the service and the processor show now. `invoices` has all of them.
     pub(super) async fn look(&mut self) -> Value {
         self.discover().await;
         let billing = self.client.get("/v1/billing").await.json();
@@ -29,14 +29,14 @@ impl World {
         shown
     }
 
-    /// What the processor holds for the customer, in cents; below zero the customer owes it.
+    /// What the processor holds for the customer, in cents; negative if the customer owes money.
     pub(super) async fn credit_cents(&mut self) -> i64 {
         let Some(payer) = self.payer().await else { return 0 };
         let customer = self.app.at_processor("GET", &format!("customers/{payer}"), "").await;
         -customer["balance"].as_i64().unwrap()
     }
 
-    /// The sum of what waits for the next invoice, in cents, less discounts.
+    /// The sum of the items for the next invoice, in cents, minus discounts.
     pub(super) async fn pending_cents(&mut self) -> i64 {
         let Some(payer) = self.payer().await else { return 0 };
         let query = format!("&pending=true&customer={payer}");
@@ -60,7 +60,7 @@ impl World {
         shown["period_end"] = json!(seconds(&state["current_period_end"]));
         shown["cancel_at_period_end"] = state["cancel_at_period_end"].clone();
         if state["next_plan"].is_null() && state["cancel_at_period_end"] == true {
-            // Nothing renews. What would is known at the processor.
+            // Nothing renews; the processor still has the plan that would.
             shown["next_plan"] = self.item_plan().await;
         }
     }
@@ -78,7 +78,7 @@ impl World {
     }
 }
 
-/// A version of a plan, as the model names it.
+/// A version of a plan, in the model's notation.
 fn version(plan: &Value) -> Value {
     let Some(id) = plan["plan_id"].as_str() else { return Value::Null };
     json!(format!("{id}@{}/{}", plan["price_cents"], plan["monthly_credits"]))

@@ -1,11 +1,11 @@
-//! Money and credits as the reference model has them: its scenarios and random sequences, played against the service and
-//! the simulated processor with one clock.
+//! Money and credits compared with the reference model: its scenarios and random sequences, run
+//! against the service and the simulated processor with one clock.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::arithmetic_side_effects,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 mod acts;

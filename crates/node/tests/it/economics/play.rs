@@ -1,4 +1,4 @@
-//! Playing a sequence from its beginning to its end, and saying what was not as the model says.
+//! Runs a whole sequence and reports the differences from the model.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,8 @@ use super::compare::{Comparison, Difference};
 use super::scenario::{Catalogue, Scenario};
 use super::world::World;
 
-/// Plays every step and compares it; gives what differed, as a text for people. Empty when all is as the model says.
+/// Runs and compares every step, and returns the first differences as text; empty if all steps
+/// agree with the model.
 pub(super) async fn play(
     database: TestStore,
     catalogue: &Catalogue,
@@ -22,7 +23,7 @@ pub(super) async fn play(
     told
 }
 
-/// Plays every step in a world; gives what differed first.
+/// The same in a given world.
 pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
     let mut comparison = Comparison::default();
     for (index, step) in scenario.steps.iter().enumerate() {
@@ -32,7 +33,7 @@ pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
         if answer == step.answer && differences.is_empty() {
             continue;
         }
-        // What comes after it builds on what differs.
+        // Later steps depend on this one, so they are not compared.
         let mut told = format!("{}, step {}: {}\n", scenario.name, index + 1, step.event);
         if answer != step.answer {
             writeln!(told, "  answer: expected {}, got {answer}", step.answer).unwrap();

@@ -1,4 +1,4 @@
-//! What a customer buys: pages, one click, and invoices that were left open.
+//! Purchases of a customer: checkout pages, one click, and open invoices.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ impl World {
         }
     }
 
-    /// With one click where a card is saved. What has a discount or a tax is bought on the processor's page.
+    /// Buys with one click if a card is saved. With a discount or tax it buys on the processor's
+    /// page.
     pub(super) async fn buy_pack(&mut self, event: &Value) -> String {
         let pack = json!({"pack_id": event["pack"]});
         let off = event["off"].as_i64().unwrap_or(0);
@@ -38,7 +39,7 @@ impl World {
         }
     }
 
-    /// Pays on the processor's page, with a coupon of so many percent if there is one.
+    /// Pays on the processor's page, with a coupon of `off` percent if there is one.
     async fn pay_page(&mut self, page: &Reply, off: &Value) -> String {
         let session = page.json()["session_id"].as_str().unwrap().to_owned();
         let card = if self.card_ok { GOOD_CARD } else { BAD_CARD };
@@ -55,7 +56,7 @@ impl World {
         }
     }
 
-    /// The customer saves a new card, which pays what is open.
+    /// The customer saves a new card, which pays the open invoices.
     pub(super) async fn pay_open(&mut self, sale: &str) -> String {
         let invoice = self.invoice_of(sale);
         let open = self.all_at_processor("invoices", "&status=open").await;
@@ -76,7 +77,7 @@ impl World {
 
     pub(super) async fn auto_topup(&mut self, event: &Value) -> String {
         let cap_cents = event["cap"].as_i64().unwrap();
-        assert_eq!(cap_cents % 100, 0, "the cap is in whole dollars");
+        assert_eq!(cap_cents % 100, 0, "the cap must be in whole dollars");
         let wish = json!({
             "enabled": true, "threshold_credits": event["threshold"], "pack_id": event["pack"],
             "daily_cap_usd": cap_cents / 100,
@@ -87,7 +88,7 @@ impl World {
         answer_of(&reply)
     }
 
-    /// Looks after automatic top-up until there is nothing to do.
+    /// Runs automatic top-up until there is nothing to do.
     pub(super) async fn top_up(&self) {
         if !self.tops_up {
             return;
@@ -99,6 +100,6 @@ impl World {
                 return;
             }
         }
-        panic!("automatic top-up never ends");
+        panic!("automatic top-up never ended");
     }
 }

@@ -1,4 +1,4 @@
-//! What was sold: the processor's invoices and the payments of packs, numbered as the model numbers them.
+//! Sales: the processor's invoices and the payments of packs, numbered as in the model.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,23 @@ use super::world::{World, says_paid};
 /// A sale, in the model's order.
 #[derive(Debug, Clone)]
 pub(super) struct Sale {
-    /// The invoice; none of a pack.
+    /// The invoice; `None` for a pack.
     pub(super) invoice: Option<String>,
-    /// The payment; for an invoice it is looked up.
+    /// The payment; for an invoice it is looked up when needed.
     pub(super) intent: Option<String>,
-    /// The order of a pack.
+    /// The order, for a pack.
     pub(super) order: Option<String>,
 }
 
 impl Sale {
-    /// Whether the processor or the service calls it by this id.
+    /// Whether the processor or the service uses this id for it.
     pub(super) fn is_called(&self, id: &str) -> bool {
         [&self.invoice, &self.intent, &self.order].iter().any(|own| own.as_deref() == Some(id))
     }
 }
 
 impl World {
-    /// Takes note of what was sold since the last time.
+    /// Records the sales since the last time.
     pub(super) async fn discover(&mut self) {
         let mut found = Vec::new();
         for invoice in self.all_at_processor("invoices", "").await {
@@ -40,7 +40,8 @@ impl World {
                 found.push((intent["created"].as_i64(), true, sale));
             }
         }
-        // What one step sold was sold in the order of time; at the same second what fell due came first.
+        // The sales of one step are ordered by time; within a second, due invoices come before
+        // packs.
         found.sort_by_key(|(created, is_pack, _)| (*created, *is_pack));
         for (_, _, sale) in found {
             let id = sale.invoice.as_deref().or(sale.intent.as_deref()).unwrap();
@@ -50,7 +51,7 @@ impl World {
         }
     }
 
-    /// The model's name for a sale that the service names by its invoice, its payment or its order.
+    /// The model's name for a sale, found by its invoice, payment or order.
     pub(super) fn name_of(&self, reference: &str) -> String {
         let found = self.sales.iter().position(|sale| sale.is_called(reference));
         found.map_or_else(|| reference.to_owned(), |index| format!("in_{}", index + 1))
@@ -58,7 +59,7 @@ impl World {
 
     fn sale(&self, name: &str) -> &Sale {
         let number: usize = name.trim_start_matches("in_").parse().unwrap();
-        self.sales.get(number - 1).unwrap_or_else(|| panic!("nothing was sold as {name}"))
+        self.sales.get(number - 1).unwrap_or_else(|| panic!("there is no sale {name}"))
     }
 
     /// The invoice of a sale.
@@ -79,7 +80,7 @@ impl World {
         intent.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Tells of the payment of a sale.
+    /// Sends the events about the payment of a sale.
     pub(super) async fn send_payment(&self, name: &str) {
         let sale = self.sale(name).clone();
         let session = match &sale.intent {
@@ -98,14 +99,14 @@ impl World {
         }
     }
 
-    /// The page on which a pack was paid, if there was one.
+    /// The checkout page on which a pack was paid, if there was one.
     async fn session_of(&self, intent: &str) -> Option<Value> {
         let query = format!("checkout/sessions?limit=1&payment_intent={intent}");
         let found = self.app.at_processor("GET", &query, "").await;
         found["data"].as_array()?.first().cloned()
     }
 
-    /// Every sale as it stands, in the shape of the model's invoices.
+    /// All sales in their current state, in the format of the model's invoices.
     pub(super) async fn shown_sales(&mut self) -> Vec<Value> {
         let orders = self.client.get("/v1/billing/orders?limit=500").await.json();
         let mut shown = Vec::new();
@@ -148,7 +149,7 @@ impl World {
         for line in written {
             let price = line["pricing"]["price_details"]["price"].as_str().unwrap_or_default();
             if line["quantity"] == 0 && line["amount"] == 0 {
-                // An item without slots stays on the subscription, and costs nothing.
+                // An item with zero slots remains on the subscription, and costs nothing.
                 continue;
             }
             let (kind, what) = self.sold_at(price).await;
@@ -166,7 +167,7 @@ impl World {
         })
     }
 
-    /// What a price sells: its kind, and the version of the plan or the platform.
+    /// What a price is for: its kind, and the version of the plan or the platform.
     pub(super) async fn sold_at(&mut self, price: &str) -> (&'static str, String) {
         if !self.prices.contains_key(price) {
             let read = self.app.at_processor("GET", &format!("prices/{price}"), "").await;
@@ -183,7 +184,7 @@ impl World {
         }
     }
 
-    /// How much of what was charged the processor has back, in cents.
+    /// How much of the charge was taken back, in cents.
     async fn reversed(&mut self, sale: &Sale) -> i64 {
         let intent = match (&sale.intent, &sale.invoice) {
             (Some(intent), _) => intent.clone(),
@@ -211,13 +212,13 @@ impl World {
     }
 }
 
-/// What discounts take off a line, in cents.
+/// The discounts of a line, in cents.
 fn discounts(line: &Value) -> i64 {
     let all = line["discount_amounts"].as_array().cloned().unwrap_or_default();
     all.iter().filter_map(|one| one["amount"].as_i64()).sum()
 }
 
-/// What is there of a lot, as the model writes it. The ledger's first line of a lot names what it was granted for.
+/// The rest of a lot, in the model's format. The lot's first ledger entry names its purchase.
 pub(super) fn lot(world: &World, lot: &Value, ledger: &[Value]) -> Value {
     let source = match lot["source"].as_str().unwrap_or_default() {
         "top_up" => "pack",

@@ -1,4 +1,4 @@
-//! Scenarios: what happens, and what the reference model says of each step.
+//! Scenarios: events, and what the reference model expects after each.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ pub(super) fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference")
 }
 
-/// What is sold: `packs`, `plans`, `slots` and `trial`, as `vectors.json` says it.
+/// The catalogue for sale: `packs`, `plans`, `slots` and `trial`, as in `vectors.json`.
 #[derive(Debug, Clone)]
 pub(super) struct Catalogue(Value);
 
-/// A sequence of events with the model's answers.
+/// A sequence of events with the model's expectations.
 #[derive(Debug, Clone)]
 pub(super) struct Scenario {
     pub(super) name: String,
-    /// Seconds after which an unpaid invoice is tried again.
+    /// The seconds after which an unpaid invoice is retried.
     pub(super) retries: Vec<i64>,
     pub(super) steps: Vec<Step>,
 }
@@ -29,9 +29,9 @@ pub(super) struct Step {
     pub(super) at: i64,
     /// `do` and its arguments.
     pub(super) event: Value,
-    /// The model's answer.
+    /// The response expected by the model.
     pub(super) answer: String,
-    /// The state after it.
+    /// The expected state after it.
     pub(super) expect: Value,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn vectors() -> (Catalogue, Vec<Scenario>) {
 }
 
 impl Scenario {
-    /// Reads a scenario as `vectors.json` has it.
+    /// Reads a scenario from `vectors.json`.
     pub(super) fn read(one: &Value, catalogue: &Catalogue) -> Self {
         let own = one["retries"].as_array().or_else(|| catalogue.0["retries"].as_array());
         let retries = own.unwrap().iter().map(|after| after.as_i64().unwrap()).collect();
@@ -54,7 +54,7 @@ impl Scenario {
         Self { name: one["name"].as_str().unwrap().to_owned(), retries, steps }
     }
 
-    /// Its events alone, as the model reads them.
+    /// Only its events, as input for the model.
     pub(super) fn events(&self) -> Vec<Value> {
         self.steps.iter().map(|step| step.event.clone()).collect()
     }
@@ -75,17 +75,17 @@ impl Step {
         }
     }
 
-    /// What happens.
+    /// The kind of event.
     pub(super) fn what(&self) -> &str {
         self.event["do"].as_str().unwrap()
     }
 }
 
-/// Accounts that every customer has without a plan.
+/// The accounts that every customer has without a plan.
 const INCLUDED: [(&str, i64); 4] = [("alpha", 1), ("beta", 1), ("gamma", 1), ("delta", 3)];
 
 impl Catalogue {
-    /// The configuration of a service that sells this.
+    /// The configuration of a service with this catalogue.
     pub(super) fn configuration(&self) -> String {
         use std::fmt::Write as _;
         let mut toml = format!("[credits]\ntrial = {}\n[slots.included]\n", self.0["trial"]);

@@ -1,6 +1,6 @@
-//! Random sequences: the model makes them and says what they come to, the service plays them.
+//! Random sequences: the model generates them with their results, and the service runs them.
 //!
-//! `scripts/economics-test` plays more of them than an ordinary run does.
+//! `scripts/economics-test` runs more of them than an ordinary run.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -12,33 +12,33 @@ use store::testing::TestStore;
 use super::play::play;
 use super::scenario::{Catalogue, Scenario, reference, vectors};
 
-/// What an ordinary run plays.
+/// The number of sequences in an ordinary run.
 const SEQUENCES: usize = 10;
-/// Steps of one sequence, on average.
+/// The average number of steps in a sequence.
 const STEPS_EACH: usize = 14;
-/// A sequence that fails is played so often again at most, to find out which of its steps it takes.
+/// How often a failing sequence is run again at most, to find which of its steps matter.
 const SHRINKS_MAX: usize = 60;
 
-/// How many steps about are to be played on each database, where that is said.
+/// The approximate number of steps to run on each database, if set.
 const STEPS: &str = "CREATOR_GATEWAY_TEST_ECONOMICS_STEPS";
-/// Which sequences: other ones for each number.
+/// The seed of the sequences.
 const SEED: &str = "CREATOR_GATEWAY_TEST_ECONOMICS_SEED";
 
 fn number_of(name: &str) -> Option<usize> {
     std::env::var(name).ok().map(|value| value.parse().unwrap())
 }
 
-/// Which sequences are to be played.
+/// The seed of the sequences to run.
 pub(super) fn seed() -> usize {
     number_of(SEED).unwrap_or(1)
 }
 
-/// Whether more is to be played than in an ordinary run.
+/// Whether more than an ordinary run is requested.
 pub(super) fn is_long() -> bool {
     number_of(STEPS).is_some()
 }
 
-/// Runs `side.py` and reads the sequences that it prints; what it says when it refuses.
+/// Runs `side.py` and reads the sequences that it prints, or the message with which it refuses.
 fn side(
     arguments: &[String],
     input: &Value,
@@ -67,13 +67,14 @@ fn side(
     Ok(sequences.iter().map(|one| Scenario::read(one, catalogue)).collect())
 }
 
-/// So many sequences of a kind.
+/// Generates `count` sequences of a kind.
 pub(super) fn made(kind: &str, seed: usize, count: usize, catalogue: &Catalogue) -> Vec<Scenario> {
     let arguments = [kind.to_owned(), seed.to_string(), count.to_string()];
     side(&arguments, &Value::Null, catalogue).unwrap()
 }
 
-/// The sequence without some of its events, as the model plays it; none where that makes no sense.
+/// The sequence without some of its events, with the model's new results; `None` if the model
+/// refuses it.
 fn without(
     scenario: &Scenario,
     dropped: &dyn Fn(usize) -> bool,
@@ -86,7 +87,7 @@ fn without(
     side(&["play".to_owned()], &input, catalogue).ok()?.pop()
 }
 
-/// The shortest sequence that was found to differ still, with what differs.
+/// The shortest sequence found that still differs, with the differences.
 async fn shrunk(scenario: &Scenario, told: String, catalogue: &Catalogue) -> String {
     let (mut shortest, mut told) = (scenario.clone(), told);
     let mut tries = 0;
@@ -107,7 +108,7 @@ async fn shrunk(scenario: &Scenario, told: String, catalogue: &Catalogue) -> Str
     format!("{told}the events, with retries after {:?}:\n{}\n", shortest.retries, events.join("\n"))
 }
 
-/// Plays sequences, two at a time, each on a database of its own; gives what differed first.
+/// Runs sequences, two at a time, each on its own database; returns the first one that differs.
 async fn all(
     scenarios: Vec<Scenario>,
     catalogue: &Catalogue,
@@ -129,11 +130,11 @@ async fn all(
     found.lock().unwrap().take()
 }
 
-/// Where sequences are played.
+/// The database on which sequences run.
 #[derive(Debug, Clone, Copy)]
 enum Database {
     Sqlite,
-    /// Nowhere where there is no server for it.
+    /// Skipped if no server is configured.
     Postgres,
 }
 
@@ -154,26 +155,26 @@ async fn random(part: usize, on: Database) {
     assert_eq!(scenarios.len(), count);
     if let Some((scenario, told)) = all(scenarios, &catalogue, on).await {
         let told = shrunk(&scenario, told, &catalogue).await;
-        panic!("not as the model says, on {on:?}:\n{told}");
+        panic!("differs from the model, on {on:?}:\n{told}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_sequences_are_as_the_model_says_on_sqlite() {
+async fn random_sequences_agree_with_the_model_on_sqlite() {
     random(1, Database::Sqlite).await;
     random(2, Database::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_sequences_are_as_the_model_says_on_postgresql() {
+async fn random_sequences_agree_with_the_model_on_postgresql() {
     random(3, Database::Postgres).await;
     random(4, Database::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn months_that_nobody_told_of_pay_a_debt_in_their_order() {
+async fn months_granted_late_pay_a_debt_in_their_order() {
     let (catalogue, _) = vectors();
-    // Money that went back left a debt. By the time that payments are heard of again, there are two months of them.
+    // A refund left a debt. When events arrive again, two months have been paid.
     let events = json!([
         {"t": 1_807_859_174, "do": "subscribe", "plan": "plan_studio", "off": 20, "slots": {"beta": 1}},
         {"t": 1_811_025_391, "do": "change_plan", "plan": "plan_team"},
@@ -189,12 +190,12 @@ async fn months_that_nobody_told_of_pay_a_debt_in_their_order() {
     for database in store::testing::stores().await {
         let url = database.options().url.clone();
         let told = play(database, &catalogue, &scenario).await;
-        assert!(told.is_empty(), "not as the model says, on {url}:\n{told}");
+        assert!(told.is_empty(), "differs from the model, on {url}:\n{told}");
     }
 }
 
 #[test]
-fn the_same_seed_makes_the_same_sequences() {
+fn the_same_seed_generates_the_same_sequences() {
     let (catalogue, _) = vectors();
     let events = |seed| -> Vec<Vec<Value>> {
         made("random", seed, 3, &catalogue).iter().map(Scenario::events).collect()

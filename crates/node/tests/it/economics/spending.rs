@@ -1,4 +1,5 @@
-//! Calls of any cost. A call of one credit is a real one; others are held and charged by the service's own metering.
+//! Calls of any cost. A call of one credit is a real one; others are held and charged directly by
+//! the service's metering.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::world::World;
 const TOO_LITTLE: &str = "402 insufficient_credits";
 
 impl World {
-    /// Spends credits; gives the answer.
+    /// Spends credits, and returns the response.
     pub(super) async fn spend(&mut self, credits: i64) -> String {
         let answer = if credits == 1 {
             let path = format!("/v1/{}/native/users/me", self.account);
@@ -87,7 +88,7 @@ impl World {
     }
 }
 
-/// Bytes that no other call of this process has.
+/// Bytes that are unique within this process.
 fn rand_bytes() -> [u8; 10] {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);

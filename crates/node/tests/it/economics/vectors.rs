@@ -1,9 +1,9 @@
-//! Every scenario of the reference model, each as a test of its own, on both databases.
+//! Every scenario of the reference model as its own test, on both databases.
 
 use super::play::play;
 use super::scenario::{Scenario, vectors};
 
-/// Plays one scenario on SQLite and, where there is a server for it, on PostgreSQL.
+/// Runs one scenario on SQLite and, if a server is configured, on PostgreSQL.
 async fn plays(name: &str) {
     let (catalogue, scenarios) = vectors();
     let scenario: &Scenario = scenarios.iter().find(|one| one.name == name).unwrap();
@@ -11,7 +11,7 @@ async fn plays(name: &str) {
         let url = &database.options().url;
         let kind = if url.starts_with("postgres") { "PostgreSQL" } else { "SQLite" };
         let told = play(database, &catalogue, scenario).await;
-        assert!(told.is_empty(), "not as the model says, on {kind}:\n{told}");
+        assert!(told.is_empty(), "differs from the model, on {kind}:\n{told}");
     }
 }
 
@@ -25,7 +25,7 @@ macro_rules! scenarios {
         )*
 
         #[test]
-        fn every_scenario_of_the_model_is_played() {
+        fn every_scenario_of_the_model_has_a_test() {
             let played = [$(stringify!($name)),*];
             let (_, scenarios) = vectors();
             let known: Vec<&str> = scenarios.iter().map(|one| one.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! One customer, the service and the simulated processor, with one clock for both.
+//! One customer, the service and the simulated processor, sharing one clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,57 +13,57 @@ use super::scenario::{Catalogue, Scenario};
 use crate::support::app::{Customer, TestApp};
 use crate::support::client::Client;
 
-/// A round of deliveries and background work may bring about others.
+/// The most rounds of deliveries and background work; one round may cause another.
 const ROUNDS_MAX: usize = 20;
-/// The address of the customer.
+/// The customer's email address.
 pub(super) const EMAIL: &str = "ada@example.com";
 
-/// A customer whose sequence of events is played.
+/// A customer whose sequence of events is run.
 pub(super) struct World {
     pub(super) app: TestApp,
     pub(super) customer: Customer,
     pub(super) client: Client,
     /// The account that calls are made for.
     pub(super) account: String,
-    /// The token of the mail that confirms the address, once it was asked for.
+    /// The token of the email that confirms the address, once it was read.
     pub(super) confirmation: Option<String>,
     /// Whether charges succeed.
     pub(super) card_ok: bool,
     /// The rate of tax, in hundredths of a percent.
     pub(super) tax: i64,
-    /// Whether events about payments are kept back.
+    /// Whether events about payments are held back.
     pub(super) deaf: bool,
     /// Whether automatic top-up was ever turned on.
     pub(super) tops_up: bool,
     /// The customer's id at the processor, once there is one.
     pub(super) payer: Option<String>,
-    /// What was sold so far, in the model's order.
+    /// The sales so far, in the model's order.
     pub(super) sales: Vec<Sale>,
     /// Refunds and disputes, by the model's name for each.
     pub(super) reversals: BTreeMap<String, Reversal>,
-    /// Prices of the processor's that were read.
+    /// The processor's prices that were read so far.
     pub(super) prices: BTreeMap<String, Value>,
-    /// Plans as they are configured now.
+    /// The plans as currently configured.
     plans: Vec<settings::billing::Plan>,
-    /// Events that were sent although others are kept back.
+    /// Events that were sent although others are held back.
     sent: BTreeSet<String>,
-    /// Microseconds that tell what happens within one second apart.
+    /// Microseconds that keep events within one second in order.
     moments: i64,
 }
 
-/// Money that went back.
+/// Money that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reversal {
     /// By the operator.
     Refund(String),
     /// By the customer's bank.
     Dispute(String),
-    /// It is here again.
+    /// It was returned.
     Undone,
 }
 
 impl World {
-    /// The service and its customer, an hour before the first event.
+    /// Starts the service and creates its customer, an hour before the first event.
     pub(super) async fn begin(
         database: TestStore,
         catalogue: &Catalogue,
@@ -111,19 +111,19 @@ impl World {
         self.app.clock.now().unix_seconds()
     }
 
-    /// Lets the time pass until this second. What falls due on the way happens at its own moment: first at the processor,
-    /// then here.
+    /// Advances the time to this second. Anything due in between happens at its own time: first at
+    /// the processor, then here.
     pub(super) async fn move_to(&mut self, until: i64) {
         while self.now() < until {
             let due = self.next_due().await.filter(|due| *due < until);
             self.set_clock(due.unwrap_or(until));
             self.settle().await;
         }
-        // What happens within a second has its order.
+        // Advances the microseconds even within one second.
         self.set_clock(until);
     }
 
-    /// Lets everything that follows from what happened happen: events, jobs, and the work beside requests.
+    /// Processes all consequences of what has happened: events, jobs, and background work.
     pub(super) async fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             self.app.control("clock", json!({"advance_s": 0})).await;
@@ -135,20 +135,23 @@ impl World {
                 return;
             }
         }
-        panic!("events and jobs never end");
+        panic!("events and jobs never ended");
     }
 
-    /// Sets both clocks. Later moments of one second are later.
+    /// Sets both clocks; each call within one second sets a later time.
     fn set_clock(&mut self, second: i64) {
         use std::sync::atomic::Ordering;
         self.moments += 1;
-        let Clock::Manual(micros) = &self.app.clock else { panic!("the clock is not ours") };
+        let Clock::Manual(micros) = &self.app.clock else {
+            panic!("the test must control the clock")
+        };
         micros.store(second * 1_000_000 + self.moments, Ordering::SeqCst);
         let behind = second * 1_000 - self.app.world_clock.now_ms();
         self.app.world_clock.advance_ms(behind);
     }
 
-    /// When something falls due next: a renewal, a try of a payment, or the end of credits.
+    /// The next time at which something is due: a renewal, a payment attempt, or the expiry of
+    /// credits.
     async fn next_due(&self) -> Option<i64> {
         let now = self.now();
         let mut due = self.due_at_processor().await;
@@ -158,8 +161,8 @@ impl World {
         due.into_iter().filter(|due| *due > now).min()
     }
 
-    /// Lets the processor tell what it has to tell; gives how many events that were. While events are kept back, those
-    /// that say that something was paid wait.
+    /// Delivers the processor's events and returns their number. While events are held back, those
+    /// about payments wait.
     async fn tell(&mut self) -> usize {
         if !self.deaf {
             let delivered = self.app.control("deliver", json!({})).await;
@@ -200,7 +203,7 @@ impl World {
         self.client = self.app.with_key(&self.customer.key);
     }
 
-    /// Stops everything and checks what must hold after every sequence.
+    /// Stops everything and checks the invariants of every sequence.
     pub(super) async fn end(mut self: Box<Self>) {
         self.deaf = false;
         self.settle().await;
@@ -208,7 +211,7 @@ impl World {
     }
 }
 
-/// Whether an event says that something was paid.
+/// Whether an event reports a payment.
 pub(super) fn says_paid(kind: &str) -> bool {
     matches!(
         kind,

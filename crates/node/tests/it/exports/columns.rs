@@ -1,4 +1,5 @@
-//! Columns: what datasets declare is what rows have, what files begin with, and what can be chosen.
+//! Columns: the declared columns of a dataset are those of its rows and files, and a customer can
+//! choose among them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::reading::{ALL, Reading};
 use super::{created, id_of, made, money, record};
 use crate::support::{Client, TestApp};
 
-/// The columns that `GET /v1/exports/datasets` lists of a dataset.
+/// The columns of a dataset as listed by `GET /v1/exports/datasets`.
 async fn listed(client: &Client, platform: &str, dataset: &str) -> Vec<Value> {
     let path = format!("/v1/exports/datasets?platform={platform}");
     let datasets = client.get(&path).await.json();
@@ -24,7 +25,7 @@ fn names(columns: &[Value]) -> Vec<&str> {
     columns.iter().map(|column| column["name"].as_str().unwrap()).collect()
 }
 
-/// The file of an export that is made now, as text.
+/// The file of a new export, as text.
 async fn file(app: &TestApp, client: &Client, account: &str, wish: &Value) -> String {
     let export = made(app, client, account, wish).await;
     assert_eq!(export["status"], "completed", "{export}");
@@ -32,7 +33,7 @@ async fn file(app: &TestApp, client: &Client, account: &str, wish: &Value) -> St
     String::from_utf8(file.body.to_vec()).unwrap()
 }
 
-/// The values of a row by the names that their columns have.
+/// The values of a row by the names of their columns.
 fn fields<'v>(row: &'v Value, parent: &str, found: &mut BTreeMap<String, Vec<&'v Value>>) {
     for (member, value) in row.as_object().unwrap() {
         assert!(!member.contains(['.', '\\']), "{member}");
@@ -57,14 +58,14 @@ fn fits(value: &Value, column: &Value) -> bool {
         ("time", Some("rfc3339")) => {
             value.as_str().is_some_and(|text| Timestamp::from_rfc3339(text).is_some())
         }
-        // Seconds would be far below.
+        // A time in seconds would be far below this.
         ("time", Some("unix_millis")) => is_whole && value.as_i64() > Some(100_000_000_000),
         _ => false,
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rows_of_every_dataset_have_the_declared_columns_and_no_others() {
+async fn rows_have_exactly_the_declared_columns() {
     let app = TestApp::on_sqlite("").await;
     for (platform, datasets) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -83,7 +84,7 @@ async fn the_rows_of_every_dataset_have_the_declared_columns_and_no_others() {
             for (name, values) in &found {
                 let column = columns.iter().find(|column| column["name"] == name.as_str());
                 let Some(column) = column else {
-                    // An object that some rows do not have.
+                    // Some rows do not have this object.
                     let inner = format!("{name}.");
                     let is_object = names(&columns).iter().any(|one| one.starts_with(&inner));
                     let is_null = values.iter().all(|value| value.is_null());
@@ -117,7 +118,7 @@ async fn the_columns_of_a_dataset_are_listed_with_their_types_and_units() {
     app.end().await;
 }
 
-/// A file without rows, and files with some, begin with the same names.
+/// Files with and without rows begin with the same names.
 async fn the_declared_columns_begin_every_file(database: TestStore) {
     let app = TestApp::start(database, "").await;
     let (_, client, account) = app.ready("platform_beta", 100).await;
@@ -153,7 +154,7 @@ async fn the_declared_columns_begin_every_file_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fields_that_are_not_declared_are_columns_behind_those_that_are() {
+async fn undeclared_fields_are_columns_after_the_declared_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("beta.toml");
     let catalog = r#"
@@ -186,7 +187,7 @@ async fn fields_that_are_not_declared_are_columns_behind_those_that_are() {
     app.end().await;
 }
 
-/// Only the chosen columns, in their order, in every form; the record says which they are.
+/// Only the chosen columns, in their order, in every format; the record lists them.
 async fn chosen_columns_are_all_that_a_file_has(database: TestStore) {
     let app = TestApp::start(database, "").await;
     let (_, client, account) = app.ready("platform_beta", 100).await;
@@ -231,7 +232,7 @@ async fn chosen_columns_are_all_that_a_file_has_on_postgresql() {
 }
 
 #[tokio::test]
-async fn columns_that_cannot_be_chosen_are_named_and_cost_nothing() {
+async fn columns_that_cannot_be_chosen_are_reported_and_cost_nothing() {
     let app = TestApp::on_sqlite("").await;
     let (_, client, account) = app.ready("platform_alpha", 25).await;
     let path = format!("/v1/{account}/exports");
@@ -268,7 +269,7 @@ async fn columns_that_cannot_be_chosen_are_named_and_cost_nothing() {
 }
 
 #[tokio::test]
-async fn the_same_key_with_other_columns_is_another_request() {
+async fn the_same_idempotency_key_with_other_columns_is_another_request() {
     let app = TestApp::on_sqlite("").await;
     let (_, client, account) = app.ready("platform_alpha", 25).await;
     let path = format!("/v1/{account}/exports");

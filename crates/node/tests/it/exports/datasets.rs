@@ -1,4 +1,4 @@
-//! `GET /v1/exports/datasets`: what can be exported.
+//! `GET /v1/exports/datasets`: the datasets that can be exported.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::reading::ALL;
 use crate::support::TestApp;
 
 #[tokio::test]
-async fn the_datasets_of_a_platform_are_listed_with_what_they_take() {
+async fn the_datasets_of_a_platform_are_listed_with_their_parameters() {
     let app = TestApp::on_sqlite("").await;
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);
@@ -39,7 +39,7 @@ async fn the_datasets_of_a_platform_are_listed_with_what_they_take() {
 }
 
 #[tokio::test]
-async fn without_a_platform_all_are_listed_and_an_unknown_one_is_refused() {
+async fn without_a_platform_all_datasets_are_listed_and_an_unknown_platform_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let customer = app.customer(0).await;
     let client = app.with_key(&customer.key);

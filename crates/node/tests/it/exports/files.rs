@@ -1,4 +1,4 @@
-//! Finished files: what they hold, who gets them, and for how long a link is good.
+//! Finished files: their contents, who can download them, and how long a link works.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::{created, id_of, made, record, ten};
 use crate::support::{Client, TestApp, on_both};
 
-/// What lies in the storage, as names.
+/// The names of all objects in the storage.
 pub(super) fn stored(app: &TestApp) -> Vec<String> {
     fn walk(folder: &Path, root: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
@@ -30,14 +30,14 @@ pub(super) fn stored(app: &TestApp) -> Vec<String> {
     found
 }
 
-/// A link of a record, as path and query.
+/// The link in a record, as path and query.
 pub(super) fn link(export: &Value) -> String {
     let url = export["download_url"].as_str().unwrap();
     format!("/v1/{}", url.split_once("/v1/").unwrap().1)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_dataset_of_every_platform_becomes_a_file() {
+async fn every_dataset_of_every_platform_can_be_exported() {
     let app = TestApp::on_sqlite("").await;
     let sets: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("platform_alpha", &["subscribers", "transactions", "chats"][..]),
@@ -62,7 +62,7 @@ async fn every_dataset_of_every_platform_becomes_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_format_is_what_its_record_says() {
+async fn each_format_matches_its_record() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_beta", 100).await;
         for (fmt, media_type, begins) in [
@@ -90,7 +90,7 @@ async fn each_format_is_what_its_record_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_csv_file_has_a_byte_order_mark_only_when_it_is_asked_for() {
+async fn a_csv_file_has_a_byte_order_mark_only_on_request() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_beta", 100).await;
         let mut files = Vec::new();
@@ -110,7 +110,7 @@ async fn a_csv_file_has_a_byte_order_mark_only_when_it_is_asked_for() {
         }
         assert_eq!(files[0], files[1]);
         assert_eq!(files[2].strip_prefix('\u{feff}'), Some(files[0].as_str()));
-        // Nothing is asked for, so it fits every format.
+        // `false` is allowed with every format.
         let mut wish = ten("jsonl");
         wish["csv_bom"] = json!(false);
         assert_eq!(client.post(&format!("/v1/{account}/exports"), &wish).await.status, 201);
@@ -120,7 +120,7 @@ async fn a_csv_file_has_a_byte_order_mark_only_when_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
+async fn a_link_opens_only_its_file_and_for_five_minutes() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
@@ -144,7 +144,7 @@ async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
         refused(&anybody, "GET", &format!("{path}&fmt=xlsx")).await;
         refused(&anybody, "GET", &format!("{base}?token=1")).await;
         refused(&anybody, "GET", &path[..path.len() - 1]).await;
-        // A key does not make a broken link good.
+        // A key does not make an invalid link valid.
         refused(&client, "GET", &format!("{base}?x{query}")).await;
         for method in ["POST", "PUT", "DELETE", "PATCH"] {
             let reply = anybody.send(method, &path, None).await;
@@ -159,13 +159,17 @@ async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
         assert_eq!(anybody.get(&fresh).await.status, 200);
         assert_eq!(client.delete(&format!("/v1/exports/{}", id_of(&export))).await.status, 204);
         refused(&anybody, "GET", &fresh).await;
-        assert_eq!(client.get("/v1/billing").await.json()["balance"], 0, "downloads cost nothing");
+        assert_eq!(
+            client.get("/v1/billing").await.json()["balance"],
+            0,
+            "downloads must cost nothing"
+        );
         app
     })
     .await;
 }
 
-/// Download managers ask for the headers first.
+/// Download managers request the headers first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn head_returns_the_headers_of_a_download_and_no_body() {
     on_both(async |app| {
@@ -198,7 +202,7 @@ async fn head_returns_the_headers_of_a_download_and_no_body() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_range_is_given_and_several_are_refused() {
+async fn a_single_range_is_served_and_several_are_refused() {
     let app = TestApp::on_sqlite("").await;
     let (_, client, account) = app.ready("platform_alpha", 20).await;
     let export = made(&app, &client, &account, &ten("jsonl")).await;
@@ -225,7 +229,7 @@ async fn one_range_is_given_and_several_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_belongs_to_nothing_is_removed_after_a_day_and_published_files_stay() {
+async fn orphaned_objects_are_removed_after_a_day_and_published_files_stay() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
@@ -237,9 +241,14 @@ async fn what_belongs_to_nothing_is_removed_after_a_day_and_published_files_stay
             std::fs::create_dir_all(lost).unwrap();
             std::fs::write(lost.join("data.csv"), b"half").unwrap();
         }
-        assert_eq!(app.running().remove_orphans().await, Some(0), "they may still be written to");
+        assert_eq!(
+            app.running().remove_orphans().await,
+            Some(0),
+            "recent objects may still be in use"
+        );
 
-        // The files are as old as the machine's clock says: far older than the service's, or far newer.
+        // The age of files follows the machine's clock, which differs much from the service's in
+        // this test.
         let day_ago = std::time::SystemTime::UNIX_EPOCH;
         for lost in [&zombie, &stranger] {
             let file = std::fs::File::options().write(true).open(lost.join("data.csv")).unwrap();
@@ -254,9 +263,9 @@ async fn what_belongs_to_nothing_is_removed_after_a_day_and_published_files_stay
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_export_did_not_store_is_neither_written_over_nor_published() {
+async fn an_object_that_the_export_did_not_store_is_neither_overwritten_nor_published() {
     on_both(async |app| {
-        // Given something that stands under the name that the export's first claim would store its file under
+        // Given an object with the name under which the export's first claim would store its file
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let id = created(&client, &account, &ten("csv")).await;
         let folder = app.exports_folder().join("exports").join(&id);
@@ -264,10 +273,10 @@ async fn what_an_export_did_not_store_is_neither_written_over_nor_published() {
         std::fs::write(folder.join("1/data.csv"), b"not ours").unwrap();
         let path = format!("/v1/exports/{id}/download");
 
-        // When the export is worked on
+        // When the export runs
         app.run_exports().await;
 
-        // Then it is put off, and what stands there stays
+        // Then it is retried later, and the object is unchanged
         assert_eq!(client.get(&path).await.failure(), (409, "export_not_ready".to_owned()));
         assert_eq!(std::fs::read(folder.join("1/data.csv")).unwrap(), b"not ours");
 
@@ -285,7 +294,8 @@ async fn what_an_export_did_not_store_is_neither_written_over_nor_published() {
     .await;
 }
 
-/// As a newer version keeps them: whoever does not know all that a point holds does not go on behind it.
+/// Resume points as a newer version might write them: a version that does not know all their fields
+/// must not resume from them.
 fn with_points_of_another_version(spool: &Path) {
     let mut frames = tabular::SpoolReader::new([std::fs::File::open(spool).unwrap()]).unwrap();
     let mut writer = tabular::SpoolWriter::new(Vec::new(), tabular::SpooledPages::default());
@@ -298,9 +308,9 @@ fn with_points_of_another_version(spool: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_whose_kept_pages_another_version_wrote_begins_anew() {
+async fn an_export_with_pages_spooled_by_another_version_starts_again() {
     on_both(async |app| {
-        // Given an export whose first claim kept all pages and could not store its file
+        // Given an export whose first claim spooled all pages and could not store its file
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let wish = json!({"dataset": "subscribers", "fmt": "jsonl"});
         let undisturbed = created(&client, &account, &wish).await;
@@ -311,12 +321,12 @@ async fn an_export_whose_kept_pages_another_version_wrote_begins_anew() {
         std::fs::write(folder.join("1/data.jsonl"), b"not ours").unwrap();
         app.run_exports().await;
 
-        // When what it kept is another version's
+        // When its spool is another version's
         with_points_of_another_version(&folder.join("1/spool"));
         app.advance_seconds(60);
         app.run_exports().await;
 
-        // Then it is read again, whole
+        // Then it is read again from the start
         let (export, whole) = (record(&client, &id).await, record(&client, &undisturbed).await);
         assert_eq!(export["status"], "completed", "{export}");
         assert_eq!(export["sha256"], whole["sha256"]);

@@ -1,4 +1,4 @@
-//! Exports as they stand: cancelled, removed, expired, carried on by others, looked at by staff.
+//! The states of exports: cancelled, deleted, expired, continued by another node, viewed by staff.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{created, id_of, made, money, record, ten};
 use crate::support::{TestApp, on_both};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_what_waits_or_runs_is_cancelled_and_only_what_is_over_is_removed() {
+async fn only_a_running_export_can_be_cancelled_and_only_a_finished_one_deleted() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let path = |id: &str, end: &str| format!("/v1/exports/{id}{end}");
@@ -32,7 +32,7 @@ async fn only_what_waits_or_runs_is_cancelled_and_only_what_is_over_is_removed()
         let done = id_of(&export);
         let late = client.post(&path(done, "/cancel"), &json!({})).await;
         assert_eq!(late.failure(), (409, "export_over".to_owned()));
-        assert_eq!(stored(&app).len(), 1, "one file, and no spool");
+        assert_eq!(stored(&app).len(), 1, "there must be one file and no spool");
         assert_eq!(client.delete(&path(done, "")).await.status, 204);
         assert_eq!(client.delete(&path(done, "")).await.failure(), (404, "not_found".to_owned()));
         assert_eq!(client.get(&path(done, "")).await.status, 404);
@@ -41,14 +41,14 @@ async fn only_what_waits_or_runs_is_cancelled_and_only_what_is_over_is_removed()
         assert_eq!(stored(&app), [""; 0]);
         let listed = client.get(&format!("/v1/{account}/exports")).await.json();
         assert_eq!(listed["exports"].as_array().unwrap().len(), 1, "{listed}");
-        assert_eq!(money(&client).await, (10, 0, 10), "the books remember");
+        assert_eq!(money(&client).await, (10, 0, 10), "the ledger must not change");
         app
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_kept_for_its_time_and_then_gone() {
+async fn a_file_is_kept_until_its_expiry_and_then_gone() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_gamma", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
@@ -62,14 +62,14 @@ async fn a_file_is_kept_for_its_time_and_then_gone() {
         let gone = client.get(&format!("/v1/exports/{}/download", id_of(&export))).await;
         assert_eq!(gone.failure(), (410, "export_expired".to_owned()));
         assert_eq!(stored(&app), [""; 0]);
-        assert_eq!(money(&client).await.0, 10, "what was made is paid for");
+        assert_eq!(money(&client).await.0, 10, "the export must stay charged");
         app
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_exports_of_an_account_are_listed_page_by_page() {
+async fn the_exports_of_an_account_are_paged() {
     let app = TestApp::on_sqlite("").await;
     let (_, client, account) = app.ready("platform_alpha", 100).await;
     let mut ids = Vec::new();
@@ -102,7 +102,7 @@ async fn the_exports_of_an_account_are_listed_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn staff_look_while_they_may_and_remove_with_the_permission_for_it() {
+async fn staff_view_exports_with_consent_and_delete_them_with_the_permission() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 20).await;
         let staff = app.customer(0).await;
@@ -115,7 +115,7 @@ async fn staff_look_while_they_may_and_remove_with_the_permission_for_it() {
         let path = format!("/v1/exports/{}", id_of(&export));
         let list = format!("/v1/support/customers/{}/exports", customer.id);
 
-        assert_eq!(desk.get(&path).await.failure(), (404, "not_found".to_owned()), "no staff");
+        assert_eq!(desk.get(&path).await.failure(), (404, "not_found".to_owned()), "without a permission the export must not be found");
         permit("support.read").await;
         assert_eq!(desk.get(&path).await.failure().1, "support_access_closed");
         assert_eq!(desk.get(&list).await.failure().1, "support_access_closed");
@@ -124,7 +124,7 @@ async fn staff_look_while_they_may_and_remove_with_the_permission_for_it() {
         assert_eq!((seen["status"].as_str(), seen["download_url"].as_str()), (Some("completed"), None));
         assert_eq!(desk.get(&list).await.json()["exports"].as_array().unwrap().len(), 1);
         let file = desk.get(&format!("{path}/download")).await;
-        assert_eq!(file.failure(), (404, "not_found".to_owned()), "the data is not theirs");
+        assert_eq!(file.failure(), (404, "not_found".to_owned()), "staff must not get the data");
         assert_eq!(desk.delete(&path).await.failure(), (403, "missing_permission".to_owned()));
         permit("data-export.manage").await;
         app.advance_seconds(1);
@@ -141,7 +141,7 @@ async fn staff_look_while_they_may_and_remove_with_the_permission_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_stops_gives_its_exports_back_and_another_goes_on() {
+async fn a_stopping_service_releases_its_exports_and_another_one_continues() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[exports]\nworkers = 1").await;
         let (_, client, account) = app.ready("platform_alpha", 20).await;
@@ -158,7 +158,7 @@ async fn a_service_that_stops_gives_its_exports_back_and_another_goes_on() {
         };
         let undisturbed = pages(&app.seen("platform_alpha").await);
         assert!(undisturbed > 2, "{undisturbed}");
-        // The second page takes its time, and the service stops meanwhile.
+        // The second page is slow, and the service stops in the meantime.
         app.fault(
             &json!({"kind": "delay", "ms": 60_000, "path": "subscriptions/subscribers", "after": 1, "times": 1}),
         )
@@ -180,24 +180,20 @@ async fn a_service_that_stops_gives_its_exports_back_and_another_goes_on() {
         };
         assert_eq!(again["sha256"], whole["sha256"]);
         let fetched = pages(&app.seen("platform_alpha").await) - undisturbed;
-        assert_eq!(
-            fetched,
-            undisturbed + 1,
-            "the page that was on its way is fetched again, and no other"
-        );
+        assert_eq!(fetched, undisturbed + 1, "only the interrupted page must be fetched again");
         assert_eq!(money(&client).await, (0, 0, 20));
         app.end().await;
     }
 }
 
-/// The same customer at the service that was started again.
+/// The same customer with the restarted service.
 fn client_again(app: &TestApp, client: &crate::support::Client) -> crate::support::Client {
     client.at(app.running().address())
 }
 
-/// The published file and the cancellation exclude each other, whenever it comes.
+/// Publishing the file and cancelling exclude each other at any moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancelled_around_its_completion_an_export_is_one_or_the_other() {
+async fn an_export_cancelled_around_its_completion_is_either_completed_or_cancelled() {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, "[exports]\nworkers = 2").await;
         let (_, client, account) = app.ready("platform_alpha", 1_000).await;

@@ -1,4 +1,4 @@
-//! The list of all exports: what it shows, to whom, and why files are gone.
+//! The list of all exports: its contents, who sees them, and why files are gone.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::{Client, TestApp, on_both};
 
 const ALL: &str = "/v1/exports";
 
-/// The ids that a list has, newest first.
+/// The ids in a list, newest first.
 async fn ids(client: &Client, query: &str) -> Vec<String> {
     let reply = client.get(&format!("{ALL}{query}")).await;
     assert_eq!(reply.status, 200, "{query}: {}", reply.text());
@@ -16,14 +16,14 @@ async fn ids(client: &Client, query: &str) -> Vec<String> {
     listed["exports"].as_array().unwrap().iter().map(|export| id_of(export).to_owned()).collect()
 }
 
-/// What an export cost: charged, held, refunded.
+/// The credits of an export: charged, held, refunded.
 fn credits(export: &Value) -> (i64, i64, i64) {
     let part = |name: &str| export["credits"][name].as_i64().unwrap();
     (part("charged"), part("held"), part("refunded"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_exports_of_all_accounts_are_listed_filtered_and_to_a_limited_key_its_own() {
+async fn the_list_of_exports_can_be_filtered_and_a_limited_key_sees_only_its_own() {
     on_both(async |app| {
         let (customer, client, alpha) = app.ready("platform_alpha", 100).await;
         let beta = app.connect(&customer, "platform_beta").await;
@@ -62,7 +62,7 @@ async fn the_exports_of_all_accounts_are_listed_filtered_and_to_a_limited_key_it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_list_of_all_exports_has_pages_and_names_wrong_parameters() {
+async fn the_list_of_exports_is_paged_and_wrong_parameters_are_reported() {
     let app = TestApp::on_sqlite("").await;
     let (customer, client, alpha) = app.ready("platform_alpha", 100).await;
     let beta = app.connect(&customer, "platform_beta").await;
@@ -93,7 +93,7 @@ async fn the_list_of_all_exports_has_pages_and_names_wrong_parameters() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_the_storage_lost_is_gone_and_the_record_says_so_until_it_is_back() {
+async fn a_file_lost_by_the_storage_is_reported_until_it_is_back() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
@@ -105,7 +105,7 @@ async fn a_file_that_the_storage_lost_is_gone_and_the_record_says_so_until_it_is
 
         let missing = (410, "export_file_missing".to_owned());
         assert_eq!(client.get(&path).await.failure(), missing);
-        assert_eq!(client.get(&path).await.failure(), missing, "and again");
+        assert_eq!(client.get(&path).await.failure(), missing, "the second request must fail too");
         assert_eq!(app.anonymous().get(&shared).await.failure(), missing);
         let gone = record(&client, &id).await;
         assert_eq!(gone["status"], "expired", "{gone}");
@@ -127,7 +127,11 @@ async fn a_file_that_the_storage_lost_is_gone_and_the_record_says_so_until_it_is
         assert_eq!(client.get(&path).await.failure(), missing);
         app.advance_seconds(7 * 86_400);
         app.running().clean_up_exports().await;
-        assert_eq!(client.get(&path).await.failure(), missing, "it never had its time");
+        assert_eq!(
+            client.get(&path).await.failure(),
+            missing,
+            "the file must count as missing, not expired"
+        );
         assert_eq!(record(&client, &id).await["removal"]["reason"], "file_missing");
         app
     })
@@ -135,7 +139,7 @@ async fn a_file_that_the_storage_lost_is_gone_and_the_record_says_so_until_it_is
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_removed_is_listed_on_request_with_what_it_cost_and_why() {
+async fn deleted_exports_are_listed_on_request_with_their_cost_and_reason() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 30).await;
         let kept = made(&app, &client, &account, &ten("csv")).await;

@@ -1,9 +1,9 @@
-//! Exports: what is read of a platform, and that nothing but a whole list is ever given out.
+//! Exports: reading a platform's lists, and that only complete lists are published.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail"
+    reason = "an unexpected value must fail the test"
 )]
 
 mod columns;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, TestApp};
 
-/// Asks for an export that must be possible; gives its id.
+/// Creates an export, which must succeed, and returns its id.
 async fn created(client: &Client, account: &str, wish: &Value) -> String {
     let reply = client.post(&format!("/v1/{account}/exports"), wish).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
@@ -36,7 +36,7 @@ async fn record(client: &Client, id: &str) -> Value {
     reply.json()
 }
 
-/// Makes an export and works on it to its end; gives its record.
+/// Creates an export, runs it to its end, and returns its record.
 async fn made(app: &TestApp, client: &Client, account: &str, wish: &Value) -> Value {
     let id = created(client, account, wish).await;
     app.run_exports().await;
@@ -48,7 +48,7 @@ fn id_of(export: &Value) -> &str {
     export["job_id"].as_str().unwrap()
 }
 
-/// Ten rows of the platform's subscribers.
+/// An export of ten subscribers.
 fn ten(fmt: &str) -> Value {
     json!({"dataset": "subscribers", "fmt": fmt, "max_rows": 10})
 }

@@ -1,5 +1,6 @@
-//! Lists whose rows come, go and move while they are read: a read that comes to its end has every row that was there all
-//! the time, and none twice. The pages here are small, so that lists of some hundred rows have many.
+//! Lists whose rows are added, removed and moved while they are read: a completed read has every
+//! row that was present the whole time, and none twice. Pages are small here, so that lists of some
+//! hundred rows have many.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +14,13 @@ use serde_json::{Value, json};
 use super::reading::{ALL, ChatMessages, Chats, Reading, Subscribers, texts, while_time_passes};
 use crate::support::TestApp;
 
-/// Rows of a page.
+/// The rows of a page.
 const SIZE: usize = 20;
-/// Reads of each list; `CREATOR_GATEWAY_TEST_MOVING_LISTS` says how many instead.
+/// The reads of each list; `CREATOR_GATEWAY_TEST_MOVING_LISTS` overrides the number.
 const READS: u64 = 6;
 
-/// One list of each style of paging, with pages of [`SIZE`] rows: what offsets, ids, numbers and cursors turn.
+/// Lists with pages of [`SIZE`] rows for each style of paging: by offset, id, page number and
+/// cursor.
 const LISTS: [(&str, DatasetName, &str, &str); 6] = [
     (
         "platform_alpha",
@@ -107,13 +109,13 @@ async fn app_with_small_pages(folder: &std::path::Path) -> TestApp {
     TestApp::on_sqlite(&settings).await
 }
 
-/// A list at a simulated platform, and what is known of its rows.
+/// A list at a simulated platform, and what the test knows about its rows.
 struct Moving<'a> {
     app: &'a TestApp,
     platform: &'static str,
     dataset: DatasetName,
     chat: usize,
-    /// Its rows by their ids, or nothing for one that came later.
+    /// The ids of its rows; `None` for a row that was added later.
     rows: Vec<Option<String>>,
     added: usize,
     moved: BTreeSet<String>,
@@ -138,7 +140,7 @@ impl Moving<'_> {
         self.rows.remove(at);
     }
 
-    /// Each row moves once at most: see the words of the guarantee.
+    /// Each row moves at most once, as the guarantee requires.
     async fn shift(&mut self, at: usize, to: usize) {
         let is_new = self.rows[at].clone().is_none_or(|id| self.moved.insert(id));
         if is_new {
@@ -148,7 +150,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Rows come, go, jump to the front or move down. The row for which a cursor stands does not move down.
+    /// Adds, removes, or moves rows to the front or down. The row at which a cursor points stays.
     async fn stir(&mut self, random: &mut StdRng) {
         for _ in 0..random.random_range(0..4) {
             let last = self.rows.len() - 1;
@@ -172,7 +174,7 @@ fn ids(rows: &[String], pointer: &str) -> Vec<String> {
     rows.iter().map(id).collect()
 }
 
-/// The chat with the most messages, by its place.
+/// The index of the chat with the most messages.
 async fn longest_chat(reading: &Reading) -> usize {
     let mut lengths = Vec::new();
     for nth in 0..12 {
@@ -183,7 +185,7 @@ async fn longest_chat(reading: &Reading) -> usize {
 }
 
 #[tokio::test]
-async fn every_row_that_was_there_all_the_time_is_read_and_none_twice() {
+async fn every_row_present_the_whole_time_is_read_exactly_once() {
     let reads = std::env::var("CREATOR_GATEWAY_TEST_MOVING_LISTS");
     let reads = reads.map_or(READS, |reads| reads.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
@@ -219,16 +221,23 @@ async fn every_row_that_was_there_all_the_time_is_read_and_none_twice() {
         ended += 1;
         let read = ids(&texts(&pages), id);
         let unique: BTreeSet<&String> = read.iter().collect();
-        assert_eq!(unique.len(), read.len(), "{platform} {dataset} {number}: a row came twice");
+        assert_eq!(
+            unique.len(),
+            read.len(),
+            "{platform} {dataset} {number}: a row was returned twice"
+        );
         let stayed = list.rows.iter().flatten();
         let missing: Vec<&String> = stayed.filter(|row| !unique.contains(row)).collect();
-        assert!(missing.is_empty(), "{platform} {dataset} {number}: {missing:?} of {before:?}");
+        assert!(
+            missing.is_empty(),
+            "{platform} {dataset} {number}: {missing:?} of {before:?} are missing"
+        );
         let new = unique.iter().filter(|row| !before.contains(row)).count();
-        assert!(new <= list.added, "{platform} {dataset} {number}: {new} rows never were there");
+        assert!(new <= list.added, "{platform} {dataset} {number}: {new} rows never existed");
         drop(reader);
     }
     let all = reads * LISTS.len() as u64;
-    assert!(ended * 10 >= all * 9, "{ended} of {all} reads came to their end");
+    assert!(ended * 10 >= all * 9, "only {ended} of {all} reads completed");
     app.end().await;
 }
 
@@ -237,7 +246,7 @@ fn texts_of(rows: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_row_that_vanishes_from_a_page_that_was_read_hides_no_other() {
+async fn a_row_removed_from_a_page_already_read_hides_no_other_row() {
     let app = TestApp::on_sqlite("").await;
     for (platform, _) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -251,7 +260,7 @@ async fn a_row_that_vanishes_from_a_page_that_was_read_hides_no_other() {
             pages.push(page);
         }
 
-        // The row was read before it went.
+        // The row was read before it was removed.
         assert_eq!(texts(&pages), before, "{platform}");
         drop(reader);
     }
@@ -259,7 +268,7 @@ async fn a_row_that_vanishes_from_a_page_that_was_read_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_list_whose_cursors_are_gone_is_read_again_also_by_another_process() {
+async fn a_list_whose_cursors_have_disappeared_is_read_again_even_by_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let app = app_with_small_pages(folder.path()).await;
     let reading = Reading::of(&app, "platform_delta").await;
@@ -273,7 +282,7 @@ async fn a_list_whose_cursors_are_gone_is_read_again_also_by_another_process() {
         pages.push(first.next().await.unwrap().unwrap());
     }
 
-    // The rows for which the last two cursors stand. The first page tells its cursor again.
+    // Remove the rows at which the last two cursors point. The first page returns its cursor again.
     for at in [29, 19] {
         let gone = json!({
             "do": "remove", "at": at, "platform": "platform_delta", "list": "chat_messages", "chat": chat,
@@ -295,7 +304,7 @@ async fn a_list_whose_cursors_are_gone_is_read_again_also_by_another_process() {
 }
 
 #[tokio::test]
-async fn a_list_that_gets_rows_with_every_page_is_read() {
+async fn a_list_that_grows_with_every_page_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let app = app_with_small_pages(folder.path()).await;
     for (platform, dataset, id, _) in LISTS.into_iter().filter(|list| list.1 == Subscribers) {
@@ -320,7 +329,7 @@ async fn a_list_that_gets_rows_with_every_page_is_read() {
 }
 
 #[tokio::test]
-async fn a_read_ends_where_all_rows_are_older_than_what_is_wanted() {
+async fn a_read_stops_when_all_rows_are_older_than_the_window() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -337,14 +346,14 @@ async fn a_read_ends_where_all_rows_are_older_than_what_is_wanted() {
         let pages = reading.read(&app, wanted).await.unwrap();
 
         assert_eq!(texts(&pages), texts_of(&rows[..150]), "{platform}");
-        // Two pages have them, and the head is read once more.
+        // Two pages contain the rows, and the first page is read once more.
         assert_eq!(reading.asked(&app, path).await.len() - before, 3, "{platform}");
     }
     app.end().await;
 }
 
 #[tokio::test]
-async fn lists_that_are_said_to_come_newest_first_do() {
+async fn lists_declared_as_newest_first_are() {
     let app = TestApp::on_sqlite("").await;
     let catalog = catalog::Catalog::built_in().unwrap();
     for (platform, datasets) in ALL {

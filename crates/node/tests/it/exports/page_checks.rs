@@ -1,4 +1,4 @@
-//! Lists that do not fit together (H8, E24): each ends the read with its own code, and for good.
+//! Inconsistent lists (H8, E24): each kind ends the read with its own code, without a retry.
 
 use domain::window::DateWindow;
 use exports::pages::PageRemedy;
@@ -9,7 +9,8 @@ use super::reading::{
 };
 use crate::support::TestApp;
 
-/// Reads the list while its platform goes wrong, and gives the code of the fault that is met.
+/// Reads the list while its platform has this fault, and returns the code with which the read
+/// failed.
 async fn met(
     app: &TestApp,
     reading: &Reading,
@@ -21,7 +22,7 @@ async fn met(
     app.fault(&fault).await;
     let met = reading.fault_of(app, wanted).await;
     app.no_faults().await;
-    // Credentials are refused for good only when another attempt is refused as well.
+    // Refused credentials are final only after another attempt was refused too.
     let is_asked_again = met.code == "credentials_refused";
     let remedy = if is_asked_again { PageRemedy::Attempt } else { PageRemedy::None };
     assert_eq!(met.remedy, remedy, "{fault}: {met}");
@@ -29,7 +30,7 @@ async fn met(
 }
 
 #[tokio::test]
-async fn pages_that_come_again_end_the_read() {
+async fn repeated_pages_end_the_read() {
     let app = TestApp::on_sqlite("").await;
     for (platform, dataset, path) in [
         ("platform_alpha", Subscribers, "subscriptions/subscribers"),
@@ -44,13 +45,14 @@ async fn pages_that_come_again_end_the_read() {
         ("platform_delta", Chats, "chats"),
     ] {
         let reading = Reading::of(&app, platform).await;
-        // A list of two pages has no circle: its second page is short and would be the last.
+        // A list of two pages cannot repeat in a circle: its second page is short and therefore the
+        // last.
         let has_circle = dataset != Chats || platform == "platform_delta";
         for pages in 1..=1 + u64::from(has_circle) {
             let fault = json!({"kind": "repeat_pages", "pages": pages, "path": path});
             let code = met(&app, &reading, dataset, fault).await;
             let is_cursor = platform == "platform_delta" && dataset == Transactions;
-            // The second page of a circle tells the cursor that leads into it again.
+            // The second page of a circle returns the cursor that leads into the circle again.
             let expected = ["repeated_page", "repeated_cursor"];
             assert!(expected[..=usize::from(is_cursor)].contains(&code), "{path}: {code}");
         }
@@ -60,7 +62,7 @@ async fn pages_that_come_again_end_the_read() {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table of faults")]
-async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
+async fn a_list_without_required_fields_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let missing = |field: &str| json!({"kind": "missing_field", "field": field});
     let wrong = |field: &str| json!({"kind": "wrong_type", "field": field});
@@ -158,12 +160,12 @@ async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
         let mut fault = fault;
         fault["path"] = json!(path);
         for after in [0, 1] {
-            // A conversation has one page only.
+            // A conversation has only one page.
             if after == 1 && dataset == ChatMessages {
                 continue;
             }
             fault["after"] = json!(after);
-            // A cursor is compared with an earlier one that was spoiled, too.
+            // A cursor may also equal an earlier one that was altered.
             if after == 0 || code != "repeated_cursor" {
                 let told = met(&app, &reading, dataset, fault.clone()).await;
                 assert_eq!(told, code, "{platform} {path} {fault}");
@@ -174,7 +176,7 @@ async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
 }
 
 #[tokio::test]
-async fn broken_and_incomplete_pages_are_refused_wherever_they_come() {
+async fn broken_and_incomplete_pages_are_refused_at_any_position() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -198,7 +200,8 @@ async fn broken_and_incomplete_pages_are_refused_wherever_they_come() {
             for after in [0, 1] {
                 let mut fault = fault.clone();
                 (fault["path"], fault["after"]) = (json!(path), json!(after));
-                // Without a word on what follows, a page that is short or empty is the end of a list.
+                // If the platform does not say whether more follows, a short or empty page ends a
+                // list.
                 if ["empty_page", "short_page"].contains(&code) && platform == "platform_gamma" {
                     continue;
                 }
@@ -215,7 +218,7 @@ async fn broken_and_incomplete_pages_are_refused_wherever_they_come() {
 }
 
 #[tokio::test]
-async fn a_list_that_ends_before_its_length_is_incomplete() {
+async fn a_list_that_ends_before_its_total_is_incomplete() {
     let app = TestApp::on_sqlite("").await;
     for (platform, dataset, path, field) in [
         ("platform_gamma", Transactions, "user/{id}/process/stats", "count"),
@@ -229,7 +232,7 @@ async fn a_list_that_ends_before_its_length_is_incomplete() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_wrong_once_or_twice_is_asked_for_again() {
+async fn a_page_that_is_wrong_once_or_twice_is_requested_again() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -248,7 +251,7 @@ async fn a_page_that_is_wrong_once_or_twice_is_asked_for_again() {
             for after in [0, 1] {
                 let is_end = fault["kind"] == "empty_page" && platform == "platform_gamma";
                 if is_end && after == 0 {
-                    // A list without rows, as far as anybody can tell.
+                    // Indistinguishable from a list without rows.
                     continue;
                 }
                 let mut fault = fault.clone();
@@ -268,7 +271,7 @@ async fn a_page_that_is_wrong_once_or_twice_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn rows_that_come_twice_are_refused_and_lengths_may_shrink() {
+async fn repeated_rows_are_refused_and_totals_may_shrink() {
     let app = TestApp::on_sqlite("").await;
     for (platform, path) in [
         ("platform_alpha", "subscriptions/subscribers"),
@@ -277,7 +280,7 @@ async fn rows_that_come_twice_are_refused_and_lengths_may_shrink() {
         ("platform_delta", "insights/fans"),
     ] {
         let reading = Reading::of(&app, platform).await;
-        // The row stands twice on its page, since pages overlap.
+        // The row is on its page twice, because pages overlap.
         let fault = json!({"kind": "duplicate_rows", "path": path});
         assert_eq!(met(&app, &reading, Subscribers, fault).await, "repeated_row", "{path}");
     }
@@ -287,7 +290,7 @@ async fn rows_that_come_twice_are_refused_and_lengths_may_shrink() {
     let pages = reading.read(&app, reading.wanted(Subscribers)).await.unwrap();
     assert_eq!(texts(&pages), expected);
     app.no_faults().await;
-    // Behind a cursor nothing overlaps: a row that comes twice stands where another one belongs.
+    // After a cursor nothing overlaps: a repeated row takes the position of another one.
     let delta = Reading::of(&app, "platform_delta").await;
     let fault = json!({"kind": "duplicate_rows", "path": "insights/earnings"});
     assert_eq!(met(&app, &delta, Transactions, fault).await, "list_changed");
@@ -300,7 +303,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_compressed_page_is_read_as_any_other() {
+async fn a_compressed_page_is_read_like_any_other() {
     let app = TestApp::on_sqlite("").await;
     for (platform, _) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -316,7 +319,7 @@ async fn a_compressed_page_is_read_as_any_other() {
 }
 
 #[tokio::test]
-async fn limits_of_rows_pages_and_time_hold() {
+async fn the_limits_of_rows_pages_and_time_are_enforced() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_alpha").await;
     let rows = |rows_max: u64| {
@@ -328,7 +331,8 @@ async fn limits_of_rows_pages_and_time_hold() {
     assert_eq!(reading.fault_of(&app, rows(239)).await.code, "too_many_rows");
     assert_eq!(texts(&reading.read(&app, rows(240)).await.unwrap()).len(), 240);
 
-    // No row lies in the window: only the pages are counted. A list may have six times what its allowed rows fill.
+    // No row is in the window, so only pages are counted. A list may have six times the pages that
+    // its allowed rows fill.
     let pages = |rows_max: u64, pages_max: u64| {
         let mut wanted = rows(rows_max);
         wanted.limits.pages_max = pages_max;
@@ -349,13 +353,13 @@ async fn limits_of_rows_pages_and_time_hold() {
     app.advance_seconds(1_800);
     let late = reader.next().await.unwrap_err();
     assert_eq!((late.code, late.remedy), ("took_too_long", PageRemedy::None));
-    assert_eq!(app.seen("platform_alpha").await.len(), before, "nothing is asked for any more");
+    assert_eq!(app.seen("platform_alpha").await.len(), before, "nothing more must be requested");
     drop(reader);
     app.end().await;
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_not_there_is_not_found() {
+async fn an_unknown_conversation_is_not_found() {
     let app = TestApp::on_sqlite("").await;
     for (platform, datasets) in ALL {
         assert!(datasets.contains(&ChatMessages));
@@ -373,7 +377,7 @@ async fn a_conversation_that_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_looked_for_on_twenty_pages() {
+async fn a_conversation_is_searched_for_on_twenty_pages() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("beta.toml");
     let catalog = r#"

@@ -1,4 +1,4 @@
-//! Platforms that fail for a while: what is tried again, and that pauses are kept.
+//! Platforms that fail temporarily: what is retried, and that pauses are respected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use super::reading::{ALL, Reading, Subscribers, texts, while_time_passes, writte
 use crate::support::TestApp;
 
 #[tokio::test]
-async fn a_page_that_fails_for_a_while_is_asked_for_again() {
+async fn a_page_that_fails_temporarily_is_requested_again() {
     let app = TestApp::on_sqlite("").await;
     for (platform, _) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -38,7 +38,7 @@ async fn a_page_that_fails_for_a_while_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_platform_that_keeps_failing_leaves_the_page_to_a_later_attempt() {
+async fn a_page_that_keeps_failing_is_left_to_a_later_attempt() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_alpha").await;
     for (fault, code) in [
@@ -61,7 +61,7 @@ async fn a_platform_that_keeps_failing_leaves_the_page_to_a_later_attempt() {
 }
 
 #[tokio::test]
-async fn a_pause_that_the_platform_asks_for_is_kept_and_holds_native_calls_back_too() {
+async fn a_pause_requested_by_the_platform_also_holds_native_calls_back() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_gamma").await;
     let wanted = reading.wanted(Subscribers);
@@ -79,7 +79,7 @@ async fn a_pause_that_the_platform_asks_for_is_kept_and_holds_native_calls_back_
     };
     let meanwhile = async {
         while app.seen("platform_gamma").await.len() == before {}
-        // The pause is noted when the answer has come; until then calls pass.
+        // The pause begins when its response has been processed; until then calls pass.
         let paused = loop {
             let reply = reading.client.get(&format!("/v1/{}/native/me", reading.account)).await;
             if reply.status != 200 {
@@ -93,7 +93,7 @@ async fn a_pause_that_the_platform_asks_for_is_kept_and_holds_native_calls_back_
         assert_eq!(
             reading.asked(&app, "subscription").await.len(),
             asked,
-            "nothing leaves in a pause"
+            "nothing must be sent during a pause"
         );
         app.advance_seconds(1);
     };
@@ -105,7 +105,7 @@ async fn a_pause_that_the_platform_asks_for_is_kept_and_holds_native_calls_back_
 }
 
 #[tokio::test]
-async fn a_read_that_is_dropped_loses_no_page() {
+async fn a_dropped_read_loses_no_page() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_delta").await;
     let expected = written(&reading.list(Subscribers, "").await);
@@ -129,7 +129,7 @@ async fn a_read_that_is_dropped_loses_no_page() {
 }
 
 #[tokio::test]
-async fn a_token_that_ends_is_refreshed_between_pages() {
+async fn a_token_that_expires_is_refreshed_between_pages() {
     let app = TestApp::on_sqlite("").await;
     let accounts = simulators::demo_accounts(&app.settings);
     let demo = accounts.iter().find(|account| account.platform == "platform_delta").unwrap();
@@ -149,13 +149,13 @@ async fn a_token_that_ends_is_refreshed_between_pages() {
 
     assert_eq!(texts(&pages).len(), 240);
     let refreshed = reading.asked(&app, "oauth/token").await;
-    assert_eq!(refreshed.len(), 1, "the token was refreshed once");
+    assert_eq!(refreshed.len(), 1, "the token must be refreshed once");
     drop(reader);
     app.end().await;
 }
 
 #[tokio::test]
-async fn an_account_that_is_gone_or_refused_ends_the_read() {
+async fn a_deleted_or_refused_account_ends_the_read() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_alpha").await;
     let mut reader = reading.reader(&app, reading.wanted(Subscribers)).await;
@@ -173,7 +173,7 @@ async fn an_account_that_is_gone_or_refused_ends_the_read() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_in_the_middle_is_refreshed_and_the_read_goes_on() {
+async fn a_token_refused_midway_is_refreshed_and_the_read_continues() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_delta").await;
     let expected = written(&reading.list(Subscribers, "").await);

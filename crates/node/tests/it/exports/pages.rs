@@ -1,4 +1,5 @@
-//! Pages of every dataset of every platform: each row once, as the platform wrote it, also over interruptions.
+//! Pages of every dataset of every platform: each row once and as the platform wrote it, even
+//! across interruptions.
 
 use domain::time::Timestamp;
 use domain::window::DateWindow;
@@ -11,7 +12,7 @@ use super::reading::{
 };
 use crate::support::{TestApp, on_both};
 
-/// Where the rows of a dataset have their time.
+/// The time of a row of this dataset.
 pub(super) fn time_of(
     platform: &str,
     dataset: domain::dataset::DatasetName,
@@ -37,7 +38,7 @@ pub(super) fn time_of(
 }
 
 #[tokio::test]
-async fn every_row_of_every_dataset_comes_once_and_as_the_platform_wrote_it() {
+async fn every_row_of_every_dataset_is_read_once_and_unchanged() {
     on_both(async |app| {
         for (platform, datasets) in ALL {
             let reading = Reading::of(&app, platform).await;
@@ -62,7 +63,7 @@ async fn every_row_of_every_dataset_comes_once_and_as_the_platform_wrote_it() {
 }
 
 #[tokio::test]
-async fn an_account_to_which_nothing_has_happened_has_lists_without_rows() {
+async fn a_new_account_has_lists_without_rows() {
     let app = TestApp::on_sqlite("").await;
     for (platform, datasets) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -108,7 +109,7 @@ async fn reading_marks_nothing_as_read_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_window_takes_the_rows_in_it_and_no_others() {
+async fn a_window_selects_exactly_the_rows_in_it() {
     let app = TestApp::on_sqlite("").await;
     for (platform, datasets) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -119,7 +120,8 @@ async fn a_window_takes_the_rows_in_it_and_no_others() {
             let time = |row: &Value| time_of(platform, *dataset, row);
             let mut times: Vec<Timestamp> = rows.iter().map(time).collect();
             times.sort_unstable();
-            // The first instant is in the window and the last is not: both are rows' own.
+            // The start of a window is inclusive and its end exclusive; both are times of rows
+            // here.
             let (start, end) = (times[times.len() / 4], times[times.len() * 3 / 4]);
             let days = (start.day().to_string(), end.day().to_string());
             let instants = (start.to_rfc3339(), end.to_rfc3339());
@@ -143,7 +145,7 @@ async fn a_window_takes_the_rows_in_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_platform_that_can_narrow_a_list_to_days_is_asked_to() {
+async fn a_platform_that_can_filter_by_day_is_asked_to() {
     let app = TestApp::on_sqlite("").await;
     let window = DateWindow::parse(Some("2026-11-01T22:00:00Z"), Some("2026-11-03")).unwrap();
     for (platform, dataset, path, days) in [
@@ -170,7 +172,7 @@ async fn a_platform_that_can_narrow_a_list_to_days_is_asked_to() {
 }
 
 #[tokio::test]
-async fn a_window_that_begins_in_the_future_has_no_rows() {
+async fn a_window_in_the_future_has_no_rows() {
     let app = TestApp::on_sqlite("").await;
     for (platform, datasets) in ALL {
         let reading = Reading::of(&app, platform).await;
@@ -187,7 +189,7 @@ async fn a_window_that_begins_in_the_future_has_no_rows() {
 }
 
 #[tokio::test]
-async fn as_many_rows_as_were_asked_for_are_the_first_ones() {
+async fn max_rows_limits_a_read_to_the_first_rows() {
     let app = TestApp::on_sqlite("").await;
     for (platform, dataset, all) in [
         ("platform_alpha", Subscribers, 240),
@@ -210,13 +212,13 @@ async fn as_many_rows_as_were_asked_for_are_the_first_ones() {
     app.end().await;
 }
 
-/// Each page as another process would find it: its point and the texts of its rows.
+/// Each page as another process would find it: its resume point and the texts of its rows.
 fn kept(pages: &[Page]) -> Vec<(Vec<u8>, Vec<String>)> {
     let texts = |page: &Page| page.rows.iter().map(str::to_owned).collect();
     pages.iter().map(|page| (page.point.clone(), texts(page))).collect()
 }
 
-/// What a reader that takes in the kept pages gives after them.
+/// The pages that a reader returns after it has restored the stored ones.
 async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Page> {
     for (point, rows) in done {
         reader.restore(point, rows.iter().map(String::as_str)).unwrap();
@@ -229,7 +231,7 @@ async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Pa
 }
 
 #[tokio::test]
-async fn another_process_goes_on_behind_any_page_and_asks_for_none_again() {
+async fn another_process_resumes_after_any_page_and_requests_none_again() {
     on_both(async |app| {
         for (platform, datasets) in ALL {
             let reading = Reading::of(&app, platform).await;
@@ -255,10 +257,10 @@ async fn another_process_goes_on_behind_any_page_and_asks_for_none_again() {
 }
 
 #[tokio::test]
-async fn what_was_seen_before_an_interruption_is_known_after_it() {
+async fn what_was_read_before_an_interruption_is_known_after_it() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_alpha").await;
-    // Nothing of the first pages lies in the window, so that only the points tell of their rows.
+    // No row of the first pages is in the window, so only the resume points record them.
     let mut wanted = reading.wanted(Subscribers);
     wanted.window = DateWindow::parse(None, Some("2026-06-01")).unwrap();
     let fault = json!({"kind": "repeat_pages", "pages": 2, "path": "subscriptions/subscribers"});
@@ -273,7 +275,7 @@ async fn what_was_seen_before_an_interruption_is_known_after_it() {
     }
     let met = loop {
         match second.next().await {
-            Ok(page) => assert!(page.unwrap().rows.is_empty(), "no row comes twice"),
+            Ok(page) => assert!(page.unwrap().rows.is_empty(), "no row may be returned twice"),
             Err(refused) => break refused,
         }
     };
@@ -285,7 +287,7 @@ async fn what_was_seen_before_an_interruption_is_known_after_it() {
 }
 
 #[tokio::test]
-async fn points_that_do_not_follow_each_other_are_refused() {
+async fn resume_points_out_of_order_are_refused() {
     let app = TestApp::on_sqlite("").await;
     let reading = Reading::of(&app, "platform_alpha").await;
     let wanted = reading.wanted(Subscribers);

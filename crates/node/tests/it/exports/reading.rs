@@ -1,4 +1,5 @@
-//! What the tests of pages stand on: a reader over the simulated platforms, and the platforms' own lists to compare with.
+//! Shared by the tests of pages: a reader of the simulated platforms, and the platforms' own lists
+//! to compare with.
 
 use domain::dataset::DatasetName;
 use domain::window::DateWindow;
@@ -37,7 +38,7 @@ impl Reading {
         Self { platform, client, account, customer: customer.id, own_id }
     }
 
-    /// What it takes to read a list of it whole.
+    /// A request for a whole list of the account.
     pub(crate) fn wanted(&self, dataset: DatasetName) -> WantedList {
         WantedList {
             customer: self.customer.parse().unwrap(),
@@ -52,7 +53,7 @@ impl Reading {
         }
     }
 
-    /// The same, for messages of the conversation with the fan whose chat is the `nth`.
+    /// The same; for messages it reads the conversation of the `nth` chat.
     pub(crate) async fn wanted_whole(&self, dataset: DatasetName, nth: usize) -> WantedList {
         let mut wanted = self.wanted(dataset);
         if dataset == ChatMessages {
@@ -61,7 +62,7 @@ impl Reading {
         wanted
     }
 
-    /// The fan's account id and the conversation's of the `nth` chat.
+    /// The account id of the fan and the id of the conversation of the `nth` chat.
     pub(crate) async fn fan(&self, nth: usize) -> (String, String) {
         let chats = self.list(Chats, "").await;
         let text = |value: &Value| match value {
@@ -77,8 +78,8 @@ impl Reading {
         (text(chats[nth].pointer(fan).unwrap()), text(chats[nth].pointer(chat).unwrap()))
     }
 
-    /// The list as native calls give it, read in another way than exports do: in pages of another size, by offset
-    /// where the platform has it.
+    /// The list through native calls, read differently from exports: with another page size, and by
+    /// offset where the platform supports it.
     pub(crate) async fn list(&self, dataset: DatasetName, chat: &str) -> Vec<Value> {
         let own = &self.own_id;
         let (path, rows) = match (self.platform, dataset) {
@@ -131,12 +132,12 @@ impl Reading {
         }
     }
 
-    /// A reader that stands before the first page.
+    /// A reader before the first page.
     pub(crate) async fn reader(&self, app: &TestApp, wanted: WantedList) -> PageReader {
         app.running().read_pages(wanted).await.unwrap()
     }
 
-    /// Reads to the end.
+    /// Reads all pages.
     pub(crate) async fn read(
         &self,
         app: &TestApp,
@@ -147,11 +148,11 @@ impl Reading {
         while let Some(page) = reader.next().await? {
             pages.push(page);
         }
-        assert!(reader.next().await?.is_none(), "there is nothing after the last page");
+        assert!(reader.next().await?.is_none(), "there must be nothing after the last page");
         Ok(pages)
     }
 
-    /// The fault that reading to the end meets.
+    /// The fault with which reading all pages fails.
     pub(crate) async fn fault_of(&self, app: &TestApp, wanted: WantedList) -> PageFault {
         match while_time_passes(app, self.read(app, wanted)).await {
             Ok(pages) => panic!("{} {} pages were read", self.platform, pages.len()),
@@ -159,7 +160,7 @@ impl Reading {
         }
     }
 
-    /// The queries of the requests that the platform saw at paths that end so.
+    /// The queries of the platform's requests to paths with this ending.
     pub(crate) async fn asked(&self, app: &TestApp, path: &str) -> Vec<String> {
         let seen = app.seen(self.platform).await;
         let there = seen.iter().filter(|it| it["path"].as_str().unwrap().ends_with(path));
@@ -167,17 +168,17 @@ impl Reading {
     }
 }
 
-/// The rows of all pages, as texts.
+/// The rows of all pages, as text.
 pub(crate) fn texts(pages: &[Page]) -> Vec<String> {
     pages.iter().flat_map(|page| page.rows.iter()).map(str::to_owned).collect()
 }
 
-/// The rows as the simulated platforms write them.
+/// The rows in the simulated platforms' notation.
 pub(crate) fn written(rows: &[Value]) -> Vec<String> {
     rows.iter().map(Value::to_string).collect()
 }
 
-/// Moves the clocks a second at a time while the work is not done.
+/// Advances the clocks one second at a time until the work is done.
 pub(crate) async fn while_time_passes<T>(app: &TestApp, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     let mut tick = tokio::time::interval(std::time::Duration::from_millis(4));

@@ -1,4 +1,4 @@
-//! Asking for an export: what is refused costs nothing, and the same request is one export.
+//! Creating exports: refused requests cost nothing, and a repeated request creates one export.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{created, id_of, made, money, record, ten};
 use crate::support::{TestApp, on_both};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_is_held_when_it_is_asked_for_and_charged_with_its_file() {
+async fn an_export_holds_its_credits_and_is_charged_with_its_file() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 25).await;
         let wish = json!({"dataset": "subscribers", "max_rows": 10, "start_date": "2020-01-01"});
@@ -43,7 +43,7 @@ async fn an_export_is_held_when_it_is_asked_for_and_charged_with_its_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_fields_are_named_and_cost_nothing() {
+async fn wrong_fields_are_reported_and_cost_nothing() {
     let app = TestApp::on_sqlite("").await;
     let (customer, client, account) = app.ready("platform_alpha", 25).await;
     app.connect(&customer, "platform_delta").await;
@@ -104,7 +104,7 @@ async fn wrong_fields_are_named_and_cost_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_may_not_is_refused_as_with_native_calls() {
+async fn unauthorized_requests_are_refused_as_for_native_calls() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 15).await;
         let path = format!("/v1/{account}/exports");
@@ -139,7 +139,7 @@ async fn whoever_may_not_is_refused_as_with_native_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_request_makes_one_export_and_one_charge() {
+async fn a_repeated_request_creates_one_export_and_one_charge() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 10).await;
         let path = format!("/v1/{account}/exports");
@@ -167,7 +167,7 @@ async fn the_same_request_makes_one_export_and_one_charge() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_at_once_are_twenty_and_the_others_are_told_to_wait() {
+async fn of_a_hundred_concurrent_requests_twenty_are_accepted() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 5_000).await;
         let path = format!("/v1/{account}/exports");
@@ -192,7 +192,7 @@ async fn a_hundred_at_once_are_twenty_and_the_others_are_told_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_goes_wrong_on_the_platform_leaves_no_file_and_costs_nothing() {
+async fn a_failed_read_leaves_no_file_and_costs_nothing() {
     on_both(async |app| {
         for (platform, fault, code) in [
             (
@@ -222,7 +222,7 @@ async fn what_goes_wrong_on_the_platform_leaves_no_file_and_costs_nothing() {
             assert_eq!(download.failure(), (409, "export_not_ready".to_owned()));
             assert_eq!(export["download_url"], Value::Null);
             let left = super::files::stored(&app);
-            assert_eq!(left, [""; 0], "spools of exports that are over are removed");
+            assert_eq!(left, [""; 0], "spools of finished exports must be removed");
         }
         app
     })

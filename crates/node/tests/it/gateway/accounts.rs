@@ -1,4 +1,4 @@
-//! Accounts as calls meet them: whose they are, whether they are active, and tokens that end.
+//! Accounts in calls: whose they are, whether they are active, and tokens that expire.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::support::platform::{RawPlatform, Script, Seen, json_answer};
 use crate::support::stage::{CANARY, CREDITS, Stage, on_stage};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_beyond_the_plan_is_refused_and_free() {
+async fn an_account_beyond_the_plan_is_refused_without_cost() {
     let overrides = "[slots.included]\nplatform_alpha = 1";
     on_stage(
         "platform_alpha",
@@ -32,7 +32,7 @@ async fn an_account_beyond_the_plan_is_refused_and_free() {
             assert!(stage.platform.calls().is_empty());
             assert_eq!((stage.balance().await, stage.log().await.len()), (CREDITS, 0));
 
-            // Where the first one leaves, the second is still not active by itself; calls say so.
+            // The first account is not affected.
             assert_eq!(stage.get("users/me").await.status, 200);
             stage
         },
@@ -40,7 +40,7 @@ async fn an_account_beyond_the_plan_is_refused_and_free() {
     .await;
 }
 
-/// A further key of the customer, for one account only.
+/// Another key of the customer, limited to one account.
 async fn key_for(stage: &Stage, account: &str) -> String {
     let mut drawn = 0;
     let secret = KeySecret::generate(|bound| {
@@ -72,7 +72,7 @@ async fn key_for(stage: &Stage, account: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_for_some_accounts_does_not_find_the_others() {
+async fn a_limited_key_does_not_find_other_accounts() {
     on_stage(
         "platform_alpha",
         "",
@@ -95,7 +95,7 @@ async fn a_key_for_some_accounts_does_not_find_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changed_credentials_take_effect_with_the_next_call() {
+async fn changed_credentials_apply_to_the_next_call() {
     on_stage(
         "platform_alpha",
         "",
@@ -110,7 +110,11 @@ async fn changed_credentials_take_effect_with_the_next_call() {
             let seen = stage.platform.last_call();
             assert_eq!(reply.status, 200);
             assert_eq!(seen.header("authorization"), Some("Session second"));
-            assert_eq!(seen.header("user-agent"), Some("creator-gateway"), "it is no longer given");
+            assert_eq!(
+                seen.header("user-agent"),
+                Some("creator-gateway"),
+                "the account no longer has a user agent"
+            );
             stage
         },
     )
@@ -118,7 +122,7 @@ async fn changed_credentials_take_effect_with_the_next_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disconnected_account_is_gone_with_the_next_call() {
+async fn a_disconnected_account_is_gone_for_the_next_call() {
     on_stage(
         "platform_alpha",
         "",
@@ -138,7 +142,7 @@ async fn a_disconnected_account_is_gone_with_the_next_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotated_or_disabled_key_is_dead_with_the_next_call() {
+async fn a_rotated_or_disabled_key_is_refused_for_the_next_call() {
     on_stage(
         "platform_alpha",
         "",
@@ -164,7 +168,7 @@ async fn a_rotated_or_disabled_key_is_dead_with_the_next_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_scope_that_the_token_lacks_is_named_and_free() {
+async fn a_missing_oauth_scope_is_named_and_costs_nothing() {
     on_stage(
         "platform_delta",
         "",
@@ -186,8 +190,8 @@ async fn a_scope_that_the_token_lacks_is_named_and_free() {
     .await;
 }
 
-/// A platform with a token endpoint that `token` plays, and calls that succeed; the account's first token ends
-/// an hour after the beginning.
+/// Runs the test with a platform whose token endpoint responds with `token` and whose calls
+/// succeed. The account's first token expires an hour after the start.
 async fn on_tokens<S, F>(token: S, test: F)
 where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
@@ -217,7 +221,7 @@ where
     }
 }
 
-/// The next pair of tokens, good for an hour.
+/// The next pair of tokens, valid for an hour.
 fn pair(number: usize) -> Value {
     let next = number + 1;
     json!({
@@ -243,7 +247,7 @@ fn used(stage: &Stage) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_is_refreshed_a_minute_before_it_ends_and_the_pair_is_kept() {
+async fn a_token_is_refreshed_a_minute_before_it_expires_and_the_pair_is_stored() {
     on_tokens(fresh, async |mut stage| {
         stage.app.advance_seconds(3_539);
         assert_eq!(stage.get("chats").await.status, 200);
@@ -277,7 +281,7 @@ async fn a_token_is_refreshed_a_minute_before_it_ends_and_the_pair_is_kept() {
 
 /// A second use of a refresh token may be taken for theft, so all calls wait for one exchange.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_calls_at_once_refresh_a_token_once() {
+async fn twenty_concurrent_calls_refresh_a_token_once() {
     let gate = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&gate);
     let token = move |_: &Seen, number: usize| {
@@ -307,7 +311,7 @@ async fn twenty_calls_at_once_refresh_a_token_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_refresh_marks_nothing_while_the_token_works_and_is_tried_again_after_a_pause() {
+async fn a_refused_refresh_does_not_mark_the_account_and_is_retried_after_a_pause() {
     let refused = |_: &Seen, _| Script::json(400, r#"{"error":"invalid_grant"}"#);
     on_tokens(refused, async |stage| {
         stage.app.advance_seconds(3_590);
@@ -316,7 +320,8 @@ async fn a_refused_refresh_marks_nothing_while_the_token_works_and_is_tried_agai
 
         assert_eq!((reply.status, reply.receipt().0), (200, 1));
         assert_eq!(used(&stage), ["Bearer access-0"]);
-        // Also once the token has ended the platform decides, and the endpoint is left alone for a minute.
+        // Even after the token has expired the platform decides, and the endpoint is not called for
+        // a minute.
         stage.app.advance_seconds(59);
         assert_eq!(stage.get("chats").await.status, 200);
         assert_eq!((used(&stage).len(), exchanges(&stage).len()), (2, 1));
@@ -329,9 +334,9 @@ async fn a_refused_refresh_marks_nothing_while_the_token_works_and_is_tried_agai
     .await;
 }
 
-/// A token endpoint that fails says nothing about the token: it is used as long as it lasts.
+/// A failing token endpoint says nothing about the token, which is used until it expires.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_refresh_matters_only_once_the_token_has_ended() {
+async fn a_failed_refresh_matters_only_after_the_token_has_expired() {
     on_tokens(
         |_, _| Script::json(503, "{}"),
         async |stage| {

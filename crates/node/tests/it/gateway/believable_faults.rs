@@ -1,5 +1,5 @@
-//! The simulated platforms go wrong on demand, and every such fault is looked at from four sides: what the
-//! caller is told, what it costs, how often the platform was asked, and how the call is logged.
+//! The simulated platforms fail on demand, and each fault is checked from four sides: the caller's
+//! response, the charge, the number of requests to the platform, and the call log.
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -9,23 +9,23 @@ use crate::support::client::{Client, Reply};
 
 const CREDITS: i64 = 1_000;
 
-/// Alpha may be late, but not fall silent; gamma may not be late. Both times are long enough for a busy
-/// machine and are only waited for by the faults that are about time.
+/// Alpha may respond late but must not stall; gamma may not respond late. Both timeouts are long
+/// enough for a busy machine, and only the faults about time reach them.
 const IMPATIENT: &str = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 1500\n\
     [platforms.platform_gamma.timeouts]\nfirst_byte_ms = 1500\n";
 
 /// What the caller gets.
 #[derive(Clone, Copy)]
 enum Caller {
-    /// The platform's answer with this status.
+    /// The platform's response with this status.
     Answer(u16),
     /// A failure of the gateway with this status and code.
     Failure(u16, &'static str),
-    /// An answer that never ends cleanly.
+    /// A response that breaks off.
     BrokenOff,
 }
 
-/// A fault, the call that meets it, and what follows.
+/// A fault, the call that meets it, and the expected result.
 struct Row {
     line: &'static str,
     fault: Value,
@@ -33,7 +33,7 @@ struct Row {
     caller: Caller,
     charged: i64,
     outcome: &'static str,
-    /// How many requests the platform saw.
+    /// The number of requests that the platform saw.
     seen: usize,
 }
 
@@ -42,16 +42,16 @@ struct Row {
 struct Call(&'static str, &'static str, &'static str);
 
 const READ: Call = Call("demo_alpha", "GET", "users/me");
-/// More than is read before the head of an answer is passed on.
+/// Longer than what is read before the head of a response is passed on.
 const LONG_READ: Call = Call("demo_alpha", "GET", "chats?limit=100");
 const WRITE: Call = Call("demo_alpha", "POST", "lists");
 const BETA_READ: Call = Call("demo_beta", "GET", "account/settings");
 const GAMMA_WRITE: Call = Call("demo_gamma", "POST", "user/{id}/user-lists");
 
 const UNREACHABLE: Caller = Caller::Failure(502, "platform_unreachable");
-/// Of a read whose response cannot be used.
+/// For a read whose response cannot be used.
 const BAD_ANSWER: Caller = Caller::Failure(502, "bad_platform_answer");
-/// Of a write whose response cannot be used, or does not come.
+/// For a write whose response cannot be used, or does not arrive.
 const LOST: Caller = Caller::Failure(502, "outcome_unknown");
 const LATE: Caller = Caller::Failure(504, "outcome_unknown");
 
@@ -61,12 +61,12 @@ impl Row {
         Self { line, fault, call: WRITE, caller, charged: 0, outcome, seen: 1 }
     }
 
-    /// A bad answer to a write.
+    /// A bad response to a write.
     fn bad(line: &'static str, fault: Value) -> Self {
         Self::free(line, fault, LOST, "bad_response")
     }
 
-    /// An answer that passes and is charged.
+    /// A response that is passed on and charged.
     fn passes(line: &'static str, fault: Value, call: Call, status: u16) -> Self {
         let charged = if call.1 == "GET" { 1 } else { 2 };
         let caller = Caller::Answer(status);
@@ -82,7 +82,7 @@ impl Row {
     }
 }
 
-/// E1 to E4: no answer, or not all of it.
+/// E1 to E4: no response, or only a part of it.
 fn broken_off() -> Vec<Row> {
     let long_cut = json!({"kind": "cut_length", "after_bytes": 70_000});
     let long_chunks = json!({"kind": "cut_chunks", "after_bytes": 70_000});
@@ -110,7 +110,7 @@ fn broken_off() -> Vec<Row> {
     ]
 }
 
-/// E5 to E12: what is not, or not quite, an answer of HTTP.
+/// E5 to E12: responses that are not valid HTTP.
 fn not_quite_http() -> Vec<Row> {
     let kind = |kind: &str| json!({"kind": kind});
     vec![
@@ -131,7 +131,7 @@ fn not_quite_http() -> Vec<Row> {
     ]
 }
 
-/// E13 to E20: answers of HTTP that the platform should not have given.
+/// E13 to E20: valid HTTP responses that the platform should not have sent.
 fn unexpected() -> Vec<Row> {
     let kind = |kind: &str| json!({"kind": kind});
     let status = |status: u16| json!({"kind": "status", "status": status});
@@ -159,7 +159,7 @@ fn unexpected() -> Vec<Row> {
     ]
 }
 
-/// Three accounts of one customer, on platforms that are about to go wrong.
+/// Three accounts of one customer, on platforms that are about to fail.
 struct Stage {
     app: TestApp,
     client: Client,
@@ -201,7 +201,8 @@ impl Stage {
         (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
     }
 
-    /// Checks one row; afterwards the platform works again, and the next call has its own answer.
+    /// Checks one row. Afterwards the platform works again, and the next call gets its own
+    /// response.
     async fn check(&self, row: &Row) {
         let name = format!("{} {}", row.line, row.fault);
         let platform = platform_of(row.call);
@@ -213,7 +214,7 @@ impl Stage {
         }
         let (credits, asked) = (self.balance().await, self.app.seen(platform).await.len());
 
-        // Each call has a time of its own, by which the log is in order.
+        // Each call has its own time, by which the log is sorted.
         self.app.advance_seconds(1);
         self.app.fault(&fault).await;
         let answer = self.call(row.call).await;
@@ -263,23 +264,23 @@ async fn each_fault_is_seen_from_four_sides(rows: impl Fn() -> Vec<Row>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e1_to_e4_an_answer_that_does_not_come_or_breaks_off_is_free() {
+async fn e1_to_e4_a_missing_or_broken_response_is_free() {
     each_fault_is_seen_from_four_sides(broken_off).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e5_to_e12_an_answer_that_is_not_http_is_free_and_poisons_nothing() {
+async fn e5_to_e12_an_invalid_response_is_free_and_affects_no_other_call() {
     each_fault_is_seen_from_four_sides(not_quite_http).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e13_to_e19_an_answer_that_is_http_passes_as_it_is() {
+async fn e13_to_e19_a_valid_response_is_passed_on_unchanged() {
     each_fault_is_seen_from_four_sides(unexpected).await;
 }
 
-/// What of the answer reaches the caller, for the faults whose rows pass.
+/// What reaches the caller, for the faults whose responses are passed on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_location_is_renamed() {
+async fn e13_to_e17_only_envelopes_are_removed_and_locations_renamed() {
     for database in store::testing::stores().await {
         let stage = Stage::set(database).await;
         let inner = stage.call(BETA_READ).await.unwrap().body;
@@ -310,14 +311,14 @@ async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_locati
     }
 }
 
-/// The most memory that this process, which holds gateway, platforms and caller, has ever had.
+/// The peak memory of this process, which contains gateway, platforms and caller.
 fn peak_mebibytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
-/// Reads an answer and forgets it: its status, a header and its length.
+/// Reads a response without keeping it: its status, its `X-Envelope` header and its length.
 async fn length_of(stage: &Stage, Call(account, _, path): Call) -> (u16, String, u64) {
     let path = format!("/v1/{account}/native/{path}");
     let mut answer = stage.client.open("GET", &path).await;
@@ -331,7 +332,7 @@ async fn length_of(stage: &Stage, Call(account, _, path): Call) -> (u16, String,
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e18_a_hundred_mebibytes_pass_while_memory_stays_flat() {
+async fn e18_a_hundred_mebibytes_pass_with_flat_memory() {
     const MEBIBYTE: u64 = 1024 * 1024;
     for database in store::testing::stores().await {
         let stage = Stage::set(database).await;
@@ -345,7 +346,7 @@ async fn e18_a_hundred_mebibytes_pass_while_memory_stays_flat() {
             let grown = peak_mebibytes() - before;
             assert_eq!((status, header.as_str()), (200, envelope));
             let whole = 100 * MEBIBYTE + honest;
-            // An envelope that is kept is longer than what is in it.
+            // A response with its envelope is longer than its contents.
             assert!((whole..whole + 200).contains(&length), "{length} bytes");
             assert!(grown < 48, "{grown} MiB more");
             assert_eq!(stage.balance().await, credits - 1);
@@ -355,7 +356,7 @@ async fn e18_a_hundred_mebibytes_pass_while_memory_stays_flat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403_never_does() {
+async fn e19_a_401_marks_the_account_only_if_its_identity_check_fails_and_a_403_never_does() {
     for database in store::testing::stores().await {
         let stage = Stage::set(database).await;
         let marked =
@@ -364,7 +365,7 @@ async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403
         stage.app.fault(&refused).await;
         assert_eq!(stage.call(READ).await.unwrap().status, 403);
         stage.app.no_faults().await;
-        // The identity check is answered right: the refusal was about this route alone.
+        // The identity check succeeds, so the refusal concerned only this route.
         let alone = json!({"kind": "status", "status": 401, "platform": "platform_alpha",
             "path": "chats", "times": 1});
         let checks = async || {
@@ -379,7 +380,7 @@ async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403
         }
         assert_eq!(marked().await, "active");
 
-        // An account is checked once in ten seconds.
+        // An account is checked at most once in ten seconds.
         stage.app.advance_seconds(10);
         let all = json!({"kind": "status", "status": 401, "platform": "platform_alpha"});
         stage.app.fault(&all).await;
@@ -395,7 +396,7 @@ async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e20_a_429_is_free_and_the_account_waits_as_long_as_it_is_told() {
+async fn e20_a_429_is_free_and_pauses_the_account_for_its_retry_after() {
     for database in store::testing::stores().await {
         let stage = Stage::set(database).await;
         let limited = json!({"kind": "status", "status": 429, "platform": "platform_alpha",

@@ -1,4 +1,4 @@
-//! Callers who hang up or do not read, and answers that are too long to hold: the books stay right.
+//! Callers that disconnect or do not read, and responses too long to buffer: charges stay correct.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use tokio::sync::Semaphore;
 use crate::support::platform::{Script, answer, json_answer};
 use crate::support::stage::{CREDITS, Stage, on_stage};
 
-/// A long answer in which no two neighbouring blocks are the same.
+/// A long response in which no two neighboring blocks are equal.
 fn long(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index / 251 + index % 251).to_le_bytes()[0]).collect()
 }
 
-/// The bytes in chunks of uneven sizes, framed.
+/// The bytes in chunks of different sizes, with chunked framing.
 fn chunked(bytes: &[u8]) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut framed = head.as_bytes().to_vec();
@@ -36,7 +36,7 @@ async fn until_seen(stage: &Stage, calls: usize) {
     }
 }
 
-/// Waits until so many calls are on the books: a read may leave before its hold is there.
+/// Waits until `count` calls are in the log: a read may be sent before its hold is committed.
 async fn until_logged(stage: &Stage, count: usize) {
     let logged = async || {
         let log = stage.client.get("/v1/billing/usage/recent").await.json();
@@ -46,7 +46,7 @@ async fn until_logged(stage: &Stage, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_answer_streams_through_unchanged() {
+async fn a_long_response_streams_through_unchanged() {
     let lengths = [65_535, 65_536, 65_537, 1_000_000, 5_000_000];
     let script = move |_: &_, number: usize| {
         let body = long(lengths[number / 2]);
@@ -62,9 +62,9 @@ async fn a_long_answer_streams_through_unchanged() {
                 let reply = stage.get("users/me").await;
 
                 assert_eq!(reply.status, 200);
-                assert!(reply.body == long(length), "{length} bytes came changed");
+                assert!(reply.body == long(length), "{length} bytes must arrive unchanged");
                 let announced = reply.header("content-length") == length.to_string();
-                // A short answer is read whole, so its length is known in any case.
+                // A short response is read whole, so its length is always known.
                 assert_eq!(announced, has_length || length <= 65_536, "{:?}", reply.headers);
                 assert_eq!(reply.receipt().0, 1);
             }
@@ -75,9 +75,9 @@ async fn a_long_answer_streams_through_unchanged() {
     .await;
 }
 
-/// Bytes reach the caller as they come, not when the last one is there.
+/// Bytes reach the caller as they arrive, not after the last one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_beginning_of_a_long_answer_is_there_before_its_end() {
+async fn the_start_of_a_long_response_arrives_before_its_end() {
     let gate = Arc::new(Semaphore::new(0));
     let body = long(300_000);
     let bytes = answer(200, "", &body);
@@ -106,7 +106,7 @@ async fn the_beginning_of_a_long_answer_is_there_before_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_above_the_configured_most_breaks_off_and_is_free() {
+async fn a_response_above_the_configured_maximum_breaks_off_and_is_free() {
     let overrides = "[http.limits]\nanswer_bytes_max = 100000";
     let script = |_: &_, number| match number {
         0 => Script::Answer(answer(200, "", long(100_000))),
@@ -128,9 +128,9 @@ async fn an_answer_above_the_configured_most_breaks_off_and_is_free() {
     .await;
 }
 
-/// A caller who leaves while the platform works has had the call: it ends as it would have, and is charged.
+/// If a caller disconnects after its call was sent, the call continues to its end and is charged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_after_the_call_left_is_charged() {
+async fn a_caller_that_disconnects_after_its_call_was_sent_is_charged() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
     on_stage(
@@ -145,7 +145,7 @@ async fn a_caller_who_hangs_up_after_the_call_left_is_charged() {
                 caller.send(head).await;
                 until_seen(&stage, number + 1).await;
                 drop(caller);
-                // Another request makes sure that the service had the chance to notice.
+                // Another request, so that the service has time to notice.
                 stage.client.get("/health").await;
                 gate.add_permits(1);
                 until_logged(&stage, number + 1).await;
@@ -161,9 +161,9 @@ async fn a_caller_who_hangs_up_after_the_call_left_is_charged() {
     .await;
 }
 
-/// The same caller is not charged where the platform fails.
+/// The same caller is not charged if the platform fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_is_not_charged_for_a_fault_of_the_platform() {
+async fn a_caller_that_disconnects_is_not_charged_for_a_fault_of_the_platform() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(503, "{}")]);
     on_stage(
@@ -186,9 +186,9 @@ async fn a_caller_who_hangs_up_is_not_charged_for_a_fault_of_the_platform() {
     .await;
 }
 
-/// A caller who leaves in the middle of the request's body was never there.
+/// If a caller disconnects within the request's body, there is no call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_within_the_body_costs_nothing() {
+async fn a_caller_that_disconnects_within_the_body_is_not_charged() {
     on_stage(
         "platform_alpha",
         "",
@@ -214,9 +214,10 @@ async fn a_caller_who_hangs_up_within_the_body_costs_nothing() {
     .await;
 }
 
-/// Whether a call left before its caller did is a race; either way the books say what the platform saw.
+/// Whether a call is sent before its caller disconnects is a race; in either case the ledger agrees
+/// with what the platform saw.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_who_hang_up_at_once_are_charged_exactly_for_what_left() {
+async fn callers_that_disconnect_immediately_are_charged_exactly_for_what_was_sent() {
     on_stage(
         "platform_alpha",
         "",
@@ -227,7 +228,7 @@ async fn callers_who_hang_up_at_once_are_charged_exactly_for_what_left() {
                 let path = stage.path("lists");
                 caller.send(format!("POST {path} HTTP/1.1\r\n{}\r\n", stage.host_and_key())).await;
             }
-            // Stopping ends every call that was begun.
+            // The stop waits for every call that was begun.
             let mut stage = stage;
             stage.app = stage.app.restart().await;
             stage.client = stage.app.with_key(&stage.customer.key);
@@ -244,9 +245,10 @@ async fn callers_who_hang_up_at_once_are_charged_exactly_for_what_left() {
     .await;
 }
 
-/// A caller who reads the head of a long answer and leaves pays for all of it; the rest is not fetched for ever.
+/// A caller that reads the head of a long response and disconnects is charged; the rest is not
+/// fetched without limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_leaves_a_long_answer_is_charged() {
+async fn a_caller_that_leaves_a_long_response_is_charged() {
     for length in [500_000, 20_000_000] {
         let bytes = answer(200, "", vec![b'x'; length]);
         on_stage(
@@ -270,9 +272,10 @@ async fn a_caller_who_leaves_a_long_answer_is_charged() {
     }
 }
 
-/// A caller who does not read is cut off after a while, and pays: the platform did its part.
+/// A caller that does not read is disconnected after a timeout and charged, because the platform
+/// did its part.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_does_not_read_is_cut_off_and_charged() {
+async fn a_caller_that_does_not_read_is_disconnected_and_charged() {
     let overrides = "[http.timeouts]\nwrite_stall_ms = 100";
     let bytes = answer(200, "", vec![b'x'; 50_000_000]);
     let script = move |_: &_, _| Script::Answer(bytes.clone());
@@ -284,7 +287,7 @@ async fn a_caller_who_does_not_read_is_cut_off_and_charged() {
 
         assert_eq!(stage.ending().await, ("answered".to_owned(), 1));
         let answer = caller.answer().await.unwrap();
-        assert!(!answer.is_whole, "all of it came");
+        assert!(!answer.is_whole, "the response must not arrive whole");
         stage
     })
     .await;

@@ -1,4 +1,5 @@
-//! A database that stalls or is away: nobody waits for long, nothing is sent or charged, and the node says so.
+//! A database that stalls or is unavailable: callers do not wait long, nothing is sent or charged,
+//! and the node reports it.
 
 use serde_json::json;
 use store::DatabaseKind;
@@ -11,7 +12,7 @@ fn decent(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
 }
 
-/// Recording a call takes a second.
+/// Makes the recording of a call take a second.
 const SLOW: [&str; 2] = [
     "create function take_time() returns trigger language plpgsql as
      $$ begin perform pg_sleep(1); return new; end $$",
@@ -23,10 +24,10 @@ fn is_shared(stage: &Stage) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
+async fn a_hold_that_takes_too_long_refuses_the_call_and_is_refunded() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
-        // SQLite has no statement that waits; there a disk stalls, or nothing does.
+        // SQLite has no statement that sleeps; only its disk can stall.
         if !is_shared(&stage) {
             return stage;
         }
@@ -39,7 +40,7 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
             assert_eq!(reply.json()["retryable"], true, "{}", reply.text());
             assert_eq!(reply.header("retry-after"), "1", "{}", reply.text());
         }
-        // Their holds are committed after that, and given back.
+        // Their holds are committed later, and then refunded.
         while stage.log().await.len() < 2 {}
         let endings: Vec<_> = stage
             .log()
@@ -57,9 +58,10 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
     .await;
 }
 
-/// A loop that obeys: the key is free again when the hold that came too late is given back.
+/// For a client that obeys `Retry-After`: the idempotency key is free again once the late hold is
+/// refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_of_a_write_whose_hold_took_too_long_is_carried_out_once() {
+async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
         if !is_shared(&stage) {
@@ -90,7 +92,7 @@ async fn a_repeat_of_a_write_whose_hold_took_too_long_is_carried_out_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_that_cannot_be_written_says_that_the_database_is_at_fault() {
+async fn a_failed_commit_of_a_hold_is_reported_as_a_failure_of_the_database() {
     const REFUSE: [&str; 2] = [
         "create trigger refuse_calls before insert on calls
          begin select raise(abort, 'refused for the test'); end",

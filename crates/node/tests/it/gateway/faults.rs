@@ -1,4 +1,4 @@
-//! A platform that fails: what the caller is told, and that nothing is charged for it.
+//! A failing platform: the caller's response, and that nothing is charged.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,15 @@ use tokio::sync::Semaphore;
 use crate::support::platform::{RawPlatform, Script, answer, json_answer};
 use crate::support::stage::{CREDITS, Stage, on_stage, on_stage_of};
 
-/// Short times, so that silence is noticed at once.
+/// Short timeouts, so that silence is noticed quickly.
 const IMPATIENT: &str =
     "[platforms.platform_alpha.timeouts]\nfirst_byte_ms = 50\nbetween_bytes_ms = 50\n";
 
-/// More than is read before the head of an answer is passed on.
+/// Longer than what is read before the head of a response is passed on.
 const LONG: usize = 200_000;
 
-/// A write whose answer is `script` gets this status and code, is free, and is logged with this outcome.
+/// A write with the response `script` gets this status and code, is free, and is logged with this
+/// outcome.
 async fn a_write_ends(script: Script, status: u16, code: &str, outcome: &str) {
     on_stage(
         "platform_alpha",
@@ -30,20 +31,20 @@ async fn a_write_ends(script: Script, status: u16, code: &str, outcome: &str) {
             assert_eq!(reply.receipt(), (0, CREDITS), "{:?}", reply.headers);
             assert_eq!(stage.ending().await, (outcome.to_owned(), 0));
             assert_eq!(stage.balance().await, CREDITS);
-            assert_eq!(stage.platform.calls().len(), 1, "a write is sent once");
+            assert_eq!(stage.platform.calls().len(), 1, "a write must be sent once");
             stage
         },
     )
     .await;
 }
 
-/// A write whose answer is `bytes` is a bad answer: 502, and free.
+/// A write with the response `bytes` fails with a 502, and is free.
 async fn is_a_bad_answer(bytes: impl Into<Vec<u8>>) {
     let script = Script::AnswerAndClose(bytes.into());
     a_write_ends(script, 502, "outcome_unknown", "bad_response").await;
 }
 
-/// A read whose long answer breaks off after `sent` never ends cleanly, and is free.
+/// A read whose long response breaks off never ends cleanly, and is free.
 async fn a_long_answer_breaks_off(script: Script, outcome: &str) {
     on_stage(
         "platform_alpha",
@@ -61,7 +62,7 @@ async fn a_long_answer_breaks_off(script: Script, outcome: &str) {
     .await;
 }
 
-/// Only what the platform answered with a status of 200 to 499 other than 408, 421, 425 and 429 is charged.
+/// Only a response with a status of 200 to 499, except 408, 421, 425 and 429, is charged.
 async fn an_answer_is(status: u16, charged: i64, outcome: &str) {
     let script = move |_: &_, _| Script::json(status, r#"{"said":"so"}"#);
     on_stage("platform_alpha", "", script, async |stage| {
@@ -79,7 +80,7 @@ async fn an_answer_is(status: u16, charged: i64, outcome: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_connection_before_an_answer_is_502_and_free() {
+async fn a_connection_closed_before_a_response_is_502_and_free() {
     a_write_ends(Script::close(), 502, "outcome_unknown", "bad_response").await;
 }
 
@@ -105,32 +106,32 @@ async fn a_refused_connection_is_502_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_before_the_answer_is_504_and_free() {
+async fn silence_before_the_response_is_504_and_free() {
     a_write_ends(Script::silence(), 504, "outcome_unknown", "upstream_timeout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_within_a_short_answer_is_504_and_free() {
+async fn silence_within_a_short_response_is_504_and_free() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345".to_vec();
     a_write_ends(Script::AnswerAndHang(half), 504, "outcome_unknown", "upstream_timeout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_within_a_long_answer_breaks_it_off_and_is_free() {
+async fn silence_within_a_long_response_breaks_it_off_and_is_free() {
     let mut bytes = answer(200, "", vec![b'x'; LONG]);
     bytes.truncate(LONG / 2);
     a_long_answer_breaks_off(Script::AnswerAndHang(bytes), "upstream_timeout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_short_answer_that_is_cut_is_502_and_free() {
+async fn a_truncated_short_response_is_502_and_free() {
     is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n12345").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_answer_that_is_cut_never_ends_cleanly_and_is_free() {
+async fn a_truncated_long_response_never_ends_cleanly_and_is_free() {
     let mut with_length = answer(200, "", vec![b'x'; LONG]);
     with_length.truncate(LONG / 2);
     let chunked = format!(
@@ -142,9 +143,10 @@ async fn a_long_answer_that_is_cut_never_ends_cleanly_and_is_free() {
     a_long_answer_breaks_off(Script::AnswerAndClose(chunked.into_bytes()), "bad_response").await;
 }
 
-/// Bytes behind an answer are never taken for the next one: the connection is not used again.
+/// Bytes after a response are never taken for the next one, because the connection is not used
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bytes_behind_an_answer_poison_no_other_call() {
+async fn bytes_after_a_response_affect_no_other_call() {
     let script = |_: &_, number| match number {
         0 => {
             let mut bytes = answer(200, "", "ok");
@@ -160,7 +162,10 @@ async fn bytes_behind_an_answer_poison_no_other_call() {
         assert_eq!((first.status, &first.body[..]), (200, &b"ok"[..]));
         assert_eq!(second.text(), r#"200 {"of":"this call"}"#);
         let calls = stage.platform.calls();
-        assert_ne!(calls[0].connection, calls[1].connection, "the connection was used again");
+        assert_ne!(
+            calls[0].connection, calls[1].connection,
+            "the connection must not be used again"
+        );
         assert_eq!(stage.balance().await, CREDITS - 2);
         stage
     })
@@ -168,7 +173,7 @@ async fn bytes_behind_an_answer_poison_no_other_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_with_two_framings_is_502_and_free() {
+async fn a_response_with_two_framings_is_502_and_free() {
     is_a_bad_answer(
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     )
@@ -177,7 +182,7 @@ async fn an_answer_with_two_framings_is_502_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_not_well_formed_is_502_and_free() {
+async fn a_malformed_response_is_502_and_free() {
     is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n").await;
     is_a_bad_answer("HTTP/1.1 200 OK\r\nx: a\x01b\r\ncontent-length: 0\r\n\r\n").await;
@@ -185,7 +190,7 @@ async fn an_answer_that_is_not_well_formed_is_502_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_with_too_large_a_head_is_502_and_free() {
+async fn a_response_with_too_large_a_head_is_502_and_free() {
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(600_000));
     let many = format!("HTTP/1.1 200 OK\r\n{}content-length: 0\r\n\r\n", "x: y\r\n".repeat(150));
 
@@ -194,13 +199,13 @@ async fn an_answer_with_too_large_a_head_is_502_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_with_no_status_of_http_is_502_and_free() {
+async fn a_response_with_an_invalid_status_is_502_and_free() {
     is_a_bad_answer(answer(999, "", "")).await;
     is_a_bad_answer(answer(600, "", "")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endless_row_of_informational_answers_is_502_and_free() {
+async fn endless_informational_responses_are_502_and_free() {
     let mut endless = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(2_000);
     endless.extend(answer(200, "", "late"));
 
@@ -208,7 +213,7 @@ async fn an_endless_row_of_informational_answers_is_502_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_few_informational_answers_are_passed_over() {
+async fn a_few_informational_responses_are_skipped() {
     let script = |_: &_, _| {
         let mut bytes = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(8);
         bytes.extend(answer(200, "", "ok"));
@@ -233,7 +238,7 @@ async fn a_platform_that_switches_protocols_is_502_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_without_content_is_charged_and_its_stray_body_dropped() {
+async fn a_204_is_charged_and_its_stray_body_dropped() {
     let script = |_: &_, number| match number {
         0 => Script::Answer(b"HTTP/1.1 204 No Content\r\n\r\nstray".to_vec()),
         _ => Script::json(200, r#"{"of":"this call"}"#),
@@ -250,14 +255,14 @@ async fn an_answer_without_content_is_charged_and_its_stray_body_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_of_the_platform_passes_as_it_is_and_is_charged() {
+async fn a_4xx_of_the_platform_is_passed_on_and_charged() {
     for status in [400, 403, 404, 409, 422, 451] {
         an_answer_is(status, 1, "answered").await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_of_the_platform_passes_as_it_is_and_is_free() {
+async fn a_5xx_of_the_platform_is_passed_on_and_free() {
     for status in [500, 501, 502, 503, 504, 599] {
         an_answer_is(status, 0, "upstream_5xx").await;
     }
@@ -268,9 +273,10 @@ async fn a_failure_of_the_platform_passes_as_it_is_and_is_free() {
     }
 }
 
-/// A redirection that leads away is passed, with where it leads under another name, never followed, and charged.
+/// A redirection to another host is passed on with its target in another header, is charged, and is
+/// never followed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redirection_that_leads_away_is_passed_and_never_followed() {
+async fn a_redirection_to_another_host_is_passed_on_and_never_followed() {
     let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
     let location = format!("location: http://{}/latest/meta-data\r\n", sink.address);
     let script = move |_: &_, _| Script::Answer(answer(302, &location, ""));
@@ -283,10 +289,10 @@ async fn a_redirection_that_leads_away_is_passed_and_never_followed() {
         stage
     })
     .await;
-    assert!(sink.seen().is_empty(), "the redirection was followed");
+    assert!(sink.seen().is_empty(), "the redirection must not be followed");
 }
 
-/// A platform that answers the first call on a connection and gives the connection up at the second.
+/// A platform that answers the first call on a connection and closes the connection at the second.
 async fn giving_up_old_connections() -> RawPlatform {
     let answered = Mutex::new(HashSet::new());
     RawPlatform::playing(move |request, _| {
@@ -296,19 +302,19 @@ async fn giving_up_old_connections() -> RawPlatform {
     .await
 }
 
-/// How many calls came on a connection that had served one before.
+/// The number of calls on a connection that had already served one.
 fn on_old_connections(stage: &Stage) -> usize {
     let calls = stage.platform.calls();
     let connections: HashSet<_> = calls.iter().map(|call| call.connection).collect();
     calls.len() - connections.len()
 }
 
-/// The one second try: a read on an old connection that the platform had given up.
+/// The only retry: a read on a kept connection that the platform had closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_is_tried_again_once_when_its_old_connection_was_dead() {
+async fn a_read_is_retried_once_if_its_kept_connection_was_closed() {
     on_stage_of("platform_alpha", "", giving_up_old_connections, async |stage| {
         let mut reads = 0;
-        // Whether a connection is used again is up to the pool, so there are reads until one is.
+        // The pool decides whether a connection is used again, so read until one is.
         while on_old_connections(&stage) == 0 {
             let reply = stage.get("users/me").await;
             reads += 1;
@@ -317,7 +323,11 @@ async fn a_read_is_tried_again_once_when_its_old_connection_was_dead() {
 
         let calls = stage.platform.calls();
         let [.., dead, again] = &calls[..] else { panic!("{calls:?}") };
-        assert_eq!(dead.header("x-call-id"), again.header("x-call-id"), "one call, one id");
+        assert_eq!(
+            dead.header("x-call-id"),
+            again.header("x-call-id"),
+            "both requests must have the same call id"
+        );
         assert_eq!(i64::try_from(calls.len()).unwrap(), reads + 1);
         assert_eq!(i64::try_from(stage.log().await.len()).unwrap(), reads);
         stage
@@ -326,7 +336,7 @@ async fn a_read_is_tried_again_once_when_its_old_connection_was_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_is_never_tried_again() {
+async fn a_write_is_never_retried() {
     on_stage_of("platform_alpha", "", giving_up_old_connections, async |stage| {
         let (mut writes, mut status) = (0, 200);
         while status == 200 {
@@ -335,7 +345,7 @@ async fn a_write_is_never_tried_again() {
         }
 
         assert_eq!((status, on_old_connections(&stage)), (502, 1));
-        assert_eq!(stage.platform.calls().len(), writes, "each write was sent once");
+        assert_eq!(stage.platform.calls().len(), writes, "each write must be sent once");
         let log = stage.log().await;
         let failed: Vec<_> = log.iter().filter(|call| call["outcome"] == "bad_response").collect();
         assert_eq!((failed.len(), &failed[0]["credits"]), (1, &0.into()));
@@ -345,7 +355,7 @@ async fn a_write_is_never_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_on_a_fresh_connection_is_not_tried_again() {
+async fn a_read_on_a_new_connection_is_not_retried() {
     on_stage(
         "platform_alpha",
         "",
@@ -361,9 +371,9 @@ async fn a_read_on_a_fresh_connection_is_not_tried_again() {
     .await;
 }
 
-/// Seven failures in a row, and nothing is sent until a second has passed; then one call at a time tries.
+/// After seven failures in a row nothing is sent for a second; then one call at a time is a probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_that_keeps_failing_is_left_alone_until_a_probe_succeeds() {
+async fn after_repeated_failures_calls_stop_until_a_probe_succeeds() {
     let gate = Arc::new(Semaphore::new(0));
     let waiting = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
     let script = move |_: &_, number| match number {
@@ -397,9 +407,9 @@ async fn an_account_that_keeps_failing_is_left_alone_until_a_probe_succeeds() {
     .await;
 }
 
-/// The platform's own answers close nothing, however bad they are.
+/// The platform's own responses never open the breaker, whatever their status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_of_the_platform_do_not_count_as_failures() {
+async fn responses_of_the_platform_do_not_count_as_failures() {
     on_stage(
         "platform_alpha",
         "",
@@ -417,7 +427,7 @@ async fn answers_of_the_platform_do_not_count_as_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_429_with_a_date_pauses_as_seconds_do() {
+async fn a_retry_after_with_a_date_pauses_like_one_with_seconds() {
     let script = |_: &_, number| match number {
         0 => Script::Answer(answer(429, "Retry-After: Sat, 21 Nov 2026 12:00:30 GMT\r\n", "slow")),
         _ => Script::json(200, "{}"),
@@ -469,7 +479,8 @@ async fn a_429_with_retry_after_pauses_the_account_and_costs_nothing() {
     .await;
 }
 
-/// A platform whose identity check fails with `status` once `broken` is set, and whose calls always do.
+/// A platform whose calls always fail with `status`, and whose identity check does once `broken` is
+/// set.
 async fn refusing(status: u16, broken: Arc<AtomicBool>) -> RawPlatform {
     RawPlatform::deciding(move |request, _| {
         let confirmation = request.confirmation().filter(|_| !broken.load(Ordering::Relaxed));
@@ -483,7 +494,7 @@ fn verifications(stage: &Stage) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_401_that_the_identity_check_confirms_marks_the_account() {
+async fn a_401_confirmed_by_the_identity_check_marks_the_account() {
     let broken = Arc::new(AtomicBool::new(false));
     let make = async || {
         broken.store(false, Ordering::Relaxed);
@@ -497,7 +508,7 @@ async fn a_401_that_the_identity_check_confirms_marks_the_account() {
         let next = stage.get("users/me/settings").await;
 
         assert_eq!((reply.status, reply.receipt()), (401, (0, CREDITS)));
-        assert_eq!(next.status, 401, "calls still go through");
+        assert_eq!(next.status, 401, "calls must still be sent");
         broken.store(false, Ordering::Relaxed);
         let mended = stage.import("platform_alpha", crate::support::stage::auth("platform_alpha"));
         assert_eq!(mended.await.status, 200);
@@ -508,14 +519,14 @@ async fn a_401_that_the_identity_check_confirms_marks_the_account() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_401_that_the_identity_check_denies_leaves_the_account_as_it_is() {
+async fn a_401_contradicted_by_the_identity_check_does_not_mark_the_account() {
     let make = async || refusing(401, Arc::new(AtomicBool::new(false))).await;
     on_stage_of("platform_alpha", "", make, async |mut stage| {
         let reply = stage.get("users/me/settings").await;
         while verifications(&stage) < 2 {
             tokio::task::yield_now().await;
         }
-        // Stopping waits for what the answer to the check started.
+        // The stop waits for the identity check and its result.
         stage.app = stage.app.restart().await;
         stage.client = stage.app.with_key(&stage.customer.key);
 
@@ -541,16 +552,16 @@ async fn a_403_never_marks_the_account() {
         stage.client = stage.app.with_key(&stage.customer.key);
 
         assert_eq!(reply.status, 403);
-        assert_eq!(verifications(&stage), 1, "only the import asks who the account is");
+        assert_eq!(verifications(&stage), 1, "only the import may check the identity");
         assert_eq!(stage.account_state().await, "active");
         stage
     })
     .await;
 }
 
-/// What no client can read is not passed on, and says nothing.
+/// An unreadable value is not passed on and has no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retry_after_that_nobody_can_read_counts_as_none() {
+async fn an_unreadable_retry_after_is_ignored() {
     for unusable in ["abc", "1.5", "-1", "Wed, 21 Oct 2015 07:28:00 GMT"] {
         let script = move |_: &_, number| {
             let status = if number == 0 { 429 } else { 503 };

@@ -1,11 +1,11 @@
-//! Requests whose ends two parties could see in different places: refused, or framed anew as one.
+//! Requests whose end two parties could read differently: refused, or framed anew as one request.
 
 use crate::support::platform::Script;
 use crate::support::raw::RawAnswer;
 use crate::support::stage::{CREDITS, Stage, on_stage};
 
-/// Whoever sent these bytes gets an answer of one of these statuses, then the connection is closed, and the
-/// platform has seen nothing.
+/// Each of these requests gets a response with one of these statuses, then the connection is
+/// closed, and the platform has seen nothing.
 async fn are_refused(requests: &[(&str, &str)], statuses: &[u16]) {
     on_stage(
         "platform_alpha",
@@ -27,7 +27,8 @@ fn path(stage: &Stage) -> String {
     stage.path("lists")
 }
 
-/// Sends a request and a second one behind it: one answer comes, and the connection is closed.
+/// Sends a request with a second one after it: there must be one response, and the connection is
+/// closed.
 async fn refused(stage: &Stage, method: &str, target: &str, lines: &str, body: &str) -> RawAnswer {
     let head = format!("{method} {target} HTTP/1.1\r\n{}{lines}\r\n{body}", stage.host_and_key());
     refused_bytes(stage, head).await
@@ -40,22 +41,22 @@ async fn refused_bytes(stage: &Stage, request: impl Into<Vec<u8>>) -> RawAnswer 
     caller.send(&bytes).await;
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
     let answer = caller.answer().await.unwrap_or_else(|| panic!("no answer to {shown:?}"));
-    assert!(caller.is_closed().await, "the connection stays open after {shown:?}");
+    assert!(caller.is_closed().await, "the connection must be closed after {shown:?}");
     answer
 }
 
-/// A request that must never be taken for one of its own.
+/// A request that must never be treated as a separate one.
 fn smuggled(stage: &Stage) -> String {
     format!("GET {} HTTP/1.1\r\n{}\r\n", stage.path("smuggled"), stage.host_and_key())
 }
 
 async fn nothing_happened(stage: &Stage) {
     assert!(stage.platform.calls().is_empty(), "{:?}", stage.platform.calls());
-    assert!(stage.log().await.is_empty(), "a refused request was held");
+    assert!(stage.log().await.is_empty(), "a refused request must not hold credits");
     assert_eq!(stage.balance().await, CREDITS);
 }
 
-/// Checks one request that the service answers, whose body is read in one way.
+/// Checks a request that the service accepts, whose body can be read in only one way.
 async fn is_one_request(head: impl Fn(&Stage) -> String, body: &str, closes: bool) {
     on_stage(
         "platform_alpha",
@@ -68,7 +69,7 @@ async fn is_one_request(head: impl Fn(&Stage) -> String, body: &str, closes: boo
 
             assert_eq!(answer.status, 200, "{}", answer.head);
             if closes {
-                assert!(caller.is_closed().await, "the connection stays open");
+                assert!(caller.is_closed().await, "the connection must be closed");
             }
             let calls = stage.platform.calls();
             assert_eq!(calls.len(), 1, "{calls:?}");
@@ -95,9 +96,10 @@ async fn a_length_beside_chunked_is_one_request_and_ends_the_connection() {
     is_one_request(head, "abc", true).await;
 }
 
-/// One length said twice is one length, as the HTTP library reads it; what is sent on has it once.
+/// A repeated equal length counts as one, as in the HTTP library; the forwarded request has it
+/// once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_equal_lengths_are_one() {
+async fn two_equal_lengths_count_as_one() {
     let head = |stage: &Stage| {
         format!(
             "POST {} HTTP/1.1\r\n{}Content-Length: 3\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
@@ -122,7 +124,7 @@ async fn bare_line_feeds_are_read_as_line_ends_and_framed_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_length_that_can_be_read_in_two_ways_is_refused() {
+async fn an_ambiguous_length_is_refused() {
     are_refused(
         &[
             ("Content-Length: 3\r\nContent-Length: 4\r\n", "abcd"),
@@ -163,7 +165,7 @@ async fn a_transfer_coding_other_than_exactly_chunked_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transfer_coding_of_other_bytes_or_on_http_1_0_is_refused() {
+async fn a_transfer_coding_with_other_bytes_or_on_http_1_0_is_refused() {
     on_stage(
         "platform_alpha",
         "",
@@ -189,9 +191,9 @@ async fn a_transfer_coding_of_other_bytes_or_on_http_1_0_is_refused() {
     .await;
 }
 
-/// Broken chunks are found before anything is held: the body is read whole first.
+/// The body is read whole first, so broken chunks are detected before anything is held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broken_chunk_is_refused_before_anything_is_held() {
+async fn a_broken_chunk_is_refused_before_credits_are_held() {
     let chunked = "Transfer-Encoding: chunked\r\n";
     are_refused(
         &[
@@ -209,7 +211,7 @@ async fn a_broken_chunk_is_refused_before_anything_is_held() {
     .await;
 }
 
-/// A trailer is dropped: it is neither a credential nor a length.
+/// Trailers are dropped and are neither credentials nor lengths.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trailer_never_becomes_a_header() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
@@ -245,7 +247,7 @@ async fn a_malformed_header_line_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn exactly_one_host_must_be_named() {
+async fn a_request_must_name_exactly_one_host() {
     on_stage(
         "platform_alpha",
         "",
@@ -272,7 +274,7 @@ async fn exactly_one_host_must_be_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_is_not_ours_is_misdirected() {
+async fn a_host_of_another_service_is_misdirected() {
     let overrides = "[http]\nallowed_hosts = [\"127.0.0.1\", \"api.example.com\"]";
     on_stage(
         "platform_alpha",
@@ -300,7 +302,7 @@ async fn a_host_that_is_not_ours_is_misdirected() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_is_no_path_is_refused() {
+async fn a_target_that_is_not_a_path_is_refused() {
     on_stage(
         "platform_alpha",
         "",
@@ -325,7 +327,7 @@ async fn a_target_that_is_no_path_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_method_that_is_not_served_is_refused() {
+async fn an_unsupported_method_is_refused() {
     on_stage(
         "platform_alpha",
         "",
@@ -337,7 +339,7 @@ async fn a_method_that_is_not_served_is_refused() {
             }
             let tunnel = refused(&stage, "CONNECT", "evil.example:443", "", "").await;
             assert!(matches!(tunnel.status, 400 | 405), "{}", tunnel.head);
-            // These have a place in HTTP but none on a native path.
+            // These exist in HTTP but not on a native path.
             for method in ["HEAD", "OPTIONS"] {
                 let head = format!(
                     "{method} {} HTTP/1.1\r\n{}\r\n",
@@ -378,9 +380,9 @@ async fn another_version_of_http_is_refused() {
     .await;
 }
 
-/// `Upgrade` is for this hop and is dropped: the request is an ordinary one, and so is the next.
+/// `Upgrade` concerns this hop and is dropped: the request is an ordinary one, and so is the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_is_neither_made_nor_forwarded() {
+async fn an_upgrade_is_neither_performed_nor_forwarded() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
         let mut caller = stage.raw().await;
         let first = format!(
@@ -402,7 +404,7 @@ async fn an_upgrade_is_neither_made_nor_forwarded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_expectation_that_cannot_be_met_is_refused() {
+async fn an_unsupported_expectation_is_refused() {
     are_refused(&[("Expect: 200-ok\r\nContent-Length: 0\r\n", "")], &[417]).await;
 }
 
@@ -455,7 +457,7 @@ async fn a_head_that_is_too_large_is_refused() {
             assert!(matches!(answer.status, 414 | 431), "{}", answer.head);
             nothing_happened(&stage).await;
 
-            // Two headers are there already.
+            // Two headers are already there.
             let most = "X: y\r\n".repeat(62);
             let mut caller = stage.raw().await;
             caller
@@ -468,7 +470,7 @@ async fn a_head_that_is_too_large_is_refused() {
     .await;
 }
 
-/// Requests behind each other are served in their order, each once.
+/// Pipelined requests are served in order, each once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pipelined_requests_are_answered_in_order() {
     let echo = |request: &crate::support::platform::Seen, _| Script::json(200, request.target());
@@ -490,9 +492,9 @@ async fn pipelined_requests_are_answered_in_order() {
     .await;
 }
 
-/// hyper refuses these by itself, without a body; the caller is told what must be encoded.
+/// hyper refuses these itself, without a body; our response says what must be encoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_read_is_explained() {
+async fn an_unreadable_request_is_explained() {
     on_stage(
         "platform_alpha",
         "",
@@ -519,9 +521,10 @@ async fn what_cannot_be_read_is_explained() {
     .await;
 }
 
-/// What the HTTP library cannot read is refused like everything else: with a problem, an id, a price and a hint.
+/// A head that the HTTP library cannot read is refused like any other: with a problem, an id, a
+/// receipt and a retry hint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_head_that_cannot_be_read_is_refused_with_a_problem_and_is_free() {
+async fn an_unreadable_head_is_refused_with_a_problem_and_free() {
     on_stage(
         "platform_alpha",
         "",

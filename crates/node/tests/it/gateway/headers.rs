@@ -1,4 +1,5 @@
-//! Headers: what a caller may say to a platform, what a platform may say to a caller, and nothing else.
+//! Headers: which of a caller's reach a platform, which of a platform's reach a caller, and that no
+//! others do.
 
 use serde_json::json;
 
@@ -6,26 +7,26 @@ use crate::support::platform::{RawPlatform, Script, Seen, answer};
 use crate::support::raw::RawAnswer;
 use crate::support::stage::{CANARY, CREDITS, Stage, on_stage};
 
-/// Sends a GET of `users/me` with these further lines.
+/// Sends a GET of `users/me` with these additional lines.
 async fn get(stage: &Stage, lines: &str) -> RawAnswer {
     let head = format!("{}{lines}", stage.host_and_key());
     get_with(stage, &head).await
 }
 
-/// Sends a GET of `users/me` with these lines and no others.
+/// Sends a GET of `users/me` with only these lines.
 async fn get_with(stage: &Stage, lines: &str) -> RawAnswer {
     let mut caller = stage.raw().await;
     caller.send(format!("GET {} HTTP/1.1\r\n{lines}\r\n", stage.path("users/me"))).await;
     caller.answer().await.unwrap()
 }
 
-/// Checks calls to a platform that answers `{}`.
+/// Runs the test with a platform that responds `{}`.
 async fn on_alpha(test: impl AsyncFn(Stage) -> Stage) {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), test).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
+async fn forwarded_headers_reach_the_platform_unchanged() {
     on_alpha(async |stage| {
         let said = [
             ("Accept", "application/json;q=0.9, */*"),
@@ -50,9 +51,10 @@ async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
     .await;
 }
 
-/// A resumed download of a file that changed, a guarded write that came too late, a copy that is still good.
+/// A resumed download of a changed file, a conditional write that came too late, and a copy that is
+/// still current.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_conditions_lead_to_comes_back_unharmed() {
+async fn responses_to_conditional_requests_are_passed_on_unchanged() {
     let script = |seen: &Seen, _: usize| {
         let (lines, body) = match seen.header("if-range") {
             Some(_) => ("content-range: bytes 2-3/4\r\netag: \"1\"\r\n", "34"),
@@ -64,7 +66,7 @@ async fn what_conditions_lead_to_comes_back_unharmed() {
             _ => 206,
         };
         let bytes = answer(status, lines, body);
-        // A 304 has no body, and may name the length that a 200 would have had.
+        // A 304 has no body, and may have the length that a 200 would have had.
         let bytes = if status == 304 {
             b"HTTP/1.1 304 X\r\ncontent-length: 4\r\netag: \"2\"\r\n\r\n".to_vec()
         } else {
@@ -79,7 +81,11 @@ async fn what_conditions_lead_to_comes_back_unharmed() {
         let same = get(&stage, "If-None-Match: \"2\"\r\n").await;
         assert_eq!((same.status, same.body.len()), (304, 0));
         assert!(same.head.contains("etag: \"2\"\r\n"), "{}", same.head);
-        assert!(!same.head.contains("content-length: 0"), "an empty copy: {}", same.head);
+        assert!(
+            !same.head.contains("content-length: 0"),
+            "a 304 must not announce an empty body: {}",
+            same.head
+        );
         let late =
             stage.client.with("if-match", "\"1\"").post(&stage.path("lists"), &json!({})).await;
         assert_eq!((late.status, late.header("etag")), (412, "\"2\""));
@@ -90,7 +96,7 @@ async fn what_conditions_lead_to_comes_back_unharmed() {
     .await;
 }
 
-/// C7: many ranges would make a platform read and send the same bytes again and again for one call.
+/// C7: with many ranges one call would make a platform read and send the same bytes repeatedly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_than_one_range_is_416_and_free() {
     on_alpha(async |stage| {
@@ -112,9 +118,9 @@ async fn more_than_one_range_is_416_and_free() {
     .await;
 }
 
-/// Everything else a caller sends stays here, above all what could pass for a credential.
+/// All other headers of a caller stay here, especially what could pass for a credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_else_of_a_caller_reaches_the_platform() {
+async fn no_other_headers_of_a_caller_reach_the_platform() {
     let lines = [
         "Cookie: sess=caller",
         "User-Id: caller",
@@ -161,7 +167,11 @@ async fn nothing_else_of_a_caller_reaches_the_platform() {
             ["accept-encoding", "authorization", "host", "user-agent", "x-call-id", "x-user-id"];
         assert_eq!(seen.header_names(), all);
         assert_eq!(seen.header("host"), Some(&*stage.platform.address.to_string()));
-        assert!(!seen.head.contains(&stage.customer.key), "the caller's key left: {}", seen.head);
+        assert!(
+            !seen.head.contains(&stage.customer.key),
+            "the caller's key must not be forwarded: {}",
+            seen.head
+        );
         stage
     })
     .await;
@@ -182,9 +192,9 @@ async fn a_callers_bearer_key_is_replaced_by_the_accounts_credential() {
     .await;
 }
 
-/// `Connection` can take away what the caller says, and nothing that we say.
+/// `Connection` can remove the caller's headers, but none of ours.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connection_names_headers_of_the_caller_only() {
+async fn connection_removes_only_headers_of_the_caller() {
     on_alpha(async |stage| {
         let answer = get(
             &stage,
@@ -204,7 +214,7 @@ async fn connection_names_headers_of_the_caller_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_given_in_two_ways_is_refused() {
+async fn an_ambiguous_or_misplaced_key_is_refused() {
     on_alpha(async |stage| {
         let other = stage.app.customer(10).await.key;
         let key = &stage.customer.key;
@@ -246,7 +256,7 @@ async fn a_key_that_is_given_in_two_ways_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_in_the_query_is_no_key() {
+async fn a_key_in_the_query_is_ignored() {
     on_alpha(async |stage| {
         let mut caller = stage.raw().await;
         let path = stage.path(&format!("users/me?api_key={}", stage.customer.key));
@@ -282,7 +292,7 @@ async fn a_compressed_request_body_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_platforms_headers_only_the_allowed_ones_reach_the_caller() {
+async fn only_allowed_headers_of_a_platform_reach_the_caller() {
     let passed = [
         ("content-type", "application/json; charset=utf-8"),
         ("content-disposition", "attachment; filename=\"a.csv\""),
@@ -347,10 +357,10 @@ async fn of_a_platforms_headers_only_the_allowed_ones_reach_the_caller() {
     .await;
 }
 
-/// References to what a native call reaches become such calls, so that clients can follow them with their key; others are
-/// the platform's, and no client follows those.
+/// References to the platform's own paths become native calls, so that clients can follow them with
+/// their key. Others get another header name, so that no client follows them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platforms_references_lead_through_this_service_or_nowhere() {
+async fn a_platforms_references_are_rewritten_to_native_calls_or_renamed() {
     let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
     let elsewhere = format!("http://{}/latest/meta-data", sink.address);
     let cases = [
@@ -400,12 +410,13 @@ async fn a_platforms_references_lead_through_this_service_or_nowhere() {
         stage
     })
     .await;
-    assert!(sink.seen().is_empty(), "a redirection was followed");
+    assert!(sink.seen().is_empty(), "no redirection may be followed");
 }
 
-/// The platform's challenge is told and never taken for ours; what it says of caches changes nothing about ours.
+/// The platform's challenge is passed on and marked as the platform's; its cache headers do not
+/// change ours.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platforms_challenge_and_freshness_are_told_as_its_own() {
+async fn a_platforms_challenge_and_cache_headers_are_marked_as_its_own() {
     let lines =
         "www-authenticate: Session realm=p\r\ncache-control: public, max-age=9\r\nexpires: 0\r\n";
     let script = move |_: &_, _| Script::Answer(answer(401, lines, "{}"));
@@ -425,9 +436,9 @@ async fn a_platforms_challenge_and_freshness_are_told_as_its_own() {
     .await;
 }
 
-/// An operator's list takes the place of the default one.
+/// The operator's list replaces the default one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_list_of_response_headers_is_the_operators() {
+async fn the_operator_can_replace_the_list_of_response_headers() {
     let overrides = "[platforms.platform_alpha]\nresponse_headers = [\"X-Own\"]";
     let lines = "x-own: 1\r\nx-total: 2\r\netag: \"3\"\r\n";
     let script = move |_: &_, _| Script::Answer(answer(200, lines, "{}"));
@@ -441,9 +452,10 @@ async fn the_list_of_response_headers_is_the_operators() {
     .await;
 }
 
-/// No browser and no cache may keep an answer or run anything in it: ours, and a platform's.
+/// Browsers and caches must neither store a response nor run anything in it, whether ours or a
+/// platform's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_carries_the_security_headers() {
+async fn every_response_has_the_security_headers() {
     let script = |_: &_, number| match number {
         0 => Script::Answer(answer(200, "content-type: text/html\r\n", "<script>1</script>")),
         1 => Script::Answer(answer(200, "", vec![b'x'; 200_000])),
@@ -465,7 +477,11 @@ async fn every_answer_carries_the_security_headers() {
             assert_eq!(reply.header("x-content-type-options"), "nosniff");
             assert_eq!(reply.header("referrer-policy"), "no-referrer");
             assert_eq!(reply.header("vary"), "Authorization, X-API-Key, Cookie");
-            assert_eq!(reply.header("strict-transport-security"), "", "the address is not https");
+            assert_eq!(
+                reply.header("strict-transport-security"),
+                "",
+                "without an https address there must be no HSTS"
+            );
             assert!(reply.header("x-request-id").starts_with("req_"), "{:?}", reply.headers);
         }
         let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
@@ -502,9 +518,9 @@ async fn a_harmless_request_id_is_kept_and_any_other_replaced() {
     .await;
 }
 
-/// A receipt tells apart who failed, and how long each took.
+/// The headers distinguish whose failure it was, and how long each side took.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_says_who_failed_and_carries_its_receipt() {
+async fn a_response_names_the_source_of_a_failure_and_has_a_receipt() {
     let script = |_: &_, number| match number {
         0 => Script::json(404, "{}"),
         _ => Script::close(),
@@ -524,15 +540,15 @@ async fn an_answer_says_who_failed_and_carries_its_receipt() {
             assert!(!reply.header("ratelimit").is_empty(), "{:?}", reply.headers);
             assert!(!reply.header("ratelimit-policy").is_empty(), "{:?}", reply.headers);
         }
-        assert_eq!(ours.header("x-credits-cost"), "0", "nothing was metered");
+        assert_eq!(ours.header("x-credits-cost"), "0", "nothing may be metered");
         stage
     })
     .await;
 }
 
-/// The secret of an account is in no answer, whatever is asked and whatever fails.
+/// No response contains the account's secret, whatever is requested and whatever fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_accounts_secret_is_in_no_answer() {
+async fn no_response_contains_an_accounts_secret() {
     let script = |_: &_, number| match number % 3 {
         0 => Script::json(401, r#"{"error":"no"}"#),
         1 => Script::close(),
@@ -563,7 +579,10 @@ async fn an_accounts_secret_is_in_no_answer() {
             assert!(!format!("{:?}", reply.headers).contains(CANARY), "{:?}", reply.headers);
             assert!(!reply.text().contains(CANARY), "{}", reply.text());
         }
-        assert!(stage.platform.seen().iter().any(|seen| seen.contains(CANARY)), "it is in use");
+        assert!(
+            stage.platform.seen().iter().any(|seen| seen.contains(CANARY)),
+            "the secret must have been used"
+        );
         stage
     })
     .await;

@@ -1,5 +1,5 @@
-//! HTTP/2 from those who mean harm (A25): frames that break the rules, and frames without an end. Whatever comes,
-//! the platform sees no request that was not whole, the books are right, and everybody else is served.
+//! HTTP/2 from attackers (A25): frames that break the rules, and endless frames. The platform sees
+//! only complete requests, charges stay correct, and other callers are served.
 
 use crate::support::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Ended, HEADERS, Http2, RESET,
@@ -17,7 +17,8 @@ impl Stage {
         Http2::open(self.app.running().address()).await
     }
 
-    /// The headers of a decent call, with others in place of those of the same name, and more behind them.
+    /// The headers of a valid call, with `changes` replacing those of the same name and adding
+    /// others.
     fn headers(&self, method: &str, changes: &[(&str, &str)]) -> Vec<u8> {
         let path = self.path("users/me");
         let key = self.customer.key.as_str();
@@ -37,18 +38,18 @@ impl Stage {
         block(&headers)
     }
 
-    /// The frame of a decent read on this stream.
+    /// The frame of a valid read on this stream.
     fn get_frame(&self, stream: u32) -> Vec<u8> {
         frame(HEADERS, END_STREAM | END_HEADERS, stream, &self.headers("GET", &[]))
     }
 
-    /// Somebody else, on another connection, is served while the connection lives on.
+    /// Another connection is served while this one is open.
     async fn serves_others(&self) {
         let reply = self.get("users/me").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
-    /// What was charged is what the platform answered, whatever else was asked.
+    /// Asserts that exactly the calls that the platform answered were charged.
     async fn books_are_right(&self, granted: i64) {
         let log = self.log().await;
         let of = |outcome: &str| log.iter().filter(|call| call["outcome"] == outcome).count();
@@ -60,7 +61,7 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_decent_call_over_http2_is_answered_and_charged() {
+async fn a_valid_call_over_http2_is_served_and_charged() {
     on_alpha(async |stage| {
         let mut caller = stage.http2().await;
 
@@ -73,7 +74,7 @@ async fn a_decent_call_over_http2_is_answered_and_charged() {
     .await;
 }
 
-/// Each of these is refused by a status of ours, by the reset of its stream, or with its connection.
+/// Each of these is refused with a status, a reset of its stream, or the end of its connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_request_over_http2_is_refused() {
     on_alpha(async |stage| {
@@ -134,9 +135,9 @@ async fn a_malformed_request_over_http2_is_refused() {
     .await;
 }
 
-/// A body whose length is not the announced one is no body; nothing is held for it.
+/// A body whose length differs from the announced one is refused, and no credits are held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_unlike_its_announced_length_is_refused() {
+async fn a_body_with_a_wrong_content_length_is_refused() {
     on_alpha(async |stage| {
         for (announced, sent) in [("5", 4_usize), ("5", 6), ("0", 1), ("1", 0)] {
             let mut caller = stage.http2().await;
@@ -155,9 +156,10 @@ async fn a_body_unlike_its_announced_length_is_refused() {
     .await;
 }
 
-/// Ten thousand requests, each taken back at once ("rapid reset"): the connection ends long before.
+/// Ten thousand requests, each cancelled immediately ("rapid reset"): the connection is closed long
+/// before the last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rapid_resets_end_the_connection_and_harm_nobody() {
+async fn rapid_resets_end_the_connection_and_affect_no_one_else() {
     on_alpha(async |stage| {
         stage.grant(20_000).await;
         let mut caller = stage.http2().await;
@@ -176,7 +178,7 @@ async fn rapid_resets_end_the_connection_and_harm_nobody() {
         let ended = caller.ended(u32::MAX).await;
         stage.serves_others().await;
 
-        // The reset of a socket may overtake the farewell.
+        // The socket's reset may overtake the GOAWAY frame.
         assert!(matches!(ended, Ended::Closed(None | Some(ENHANCE_YOUR_CALM))), "{ended:?}");
         assert!(stage.platform.calls().len() < 2_000, "{}", stage.platform.calls().len());
         stage.books_are_right(CREDITS + 20_000).await;
@@ -185,16 +187,17 @@ async fn rapid_resets_end_the_connection_and_harm_nobody() {
     .await;
 }
 
-/// Streams that make the service reset them ("made you reset") end the connection like those that are reset.
+/// Streams that force the service to reset them ("made you reset") end the connection like
+/// cancelled ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_that_must_be_reset_end_the_connection_and_harm_nobody() {
+async fn forced_stream_resets_end_the_connection_and_affect_no_one_else() {
     on_alpha(async |stage| {
         stage.grant(20_000).await;
         let mut caller = stage.http2().await;
         for number in 0..2_000_u32 {
             let stream = number * 2 + 1;
             let mut frames = stage.get_frame(stream);
-            // A window beyond what there may be is an error of the stream (RFC 9113, section 6.9.1).
+            // A window above the maximum is a stream error (RFC 9113, section 6.9.1).
             frames.extend(frame(WINDOW_UPDATE, 0, stream, &0x7fff_ffff_u32.to_be_bytes()));
             if !caller.send(&frames).await {
                 break;
@@ -212,9 +215,9 @@ async fn streams_that_must_be_reset_end_the_connection_and_harm_nobody() {
     .await;
 }
 
-/// A head without an end, in large pieces and in empty ones, is not gathered.
+/// An endless head, in large pieces or in empty ones, is not accumulated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_head_without_an_end_closes_the_connection() {
+async fn an_endless_head_closes_the_connection() {
     on_alpha(async |stage| {
         let filler = "x".repeat(16_000);
         let large = block(&[("x-filler", filler.as_str())]);

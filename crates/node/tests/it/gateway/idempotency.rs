@@ -1,4 +1,5 @@
-//! `Idempotency-Key`: one write, one charge, and the first answer again for whoever repeats it.
+//! `Idempotency-Key` on native calls: one write, one charge, and repetitions get the first
+//! response.
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ fn keyed(stage: &Stage) -> Client {
     stage.client.with("idempotency-key", "order-17")
 }
 
-/// Each call gets an answer of its own.
+/// Each call gets a different response.
 fn counting(_: &crate::support::platform::Seen, number: usize) -> Script {
     Script::json(201, format!(r#"{{"number":{number}}}"#))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_gets_the_first_answer_and_costs_nothing() {
+async fn a_repetition_gets_the_first_response_and_costs_nothing() {
     let script = |_: &_, number| {
         let headers = "content-type: application/json\r\netag: \"1\"\r\nset-cookie: a=b\r\n";
         Script::Answer(answer(201, headers, format!(r#"{{"number":{number}}}"#)))
@@ -70,9 +71,9 @@ async fn another_request_under_the_same_key_is_refused_and_free() {
     .await;
 }
 
-/// The platform's errors are answers too: charged as such once, and given again for nothing.
+/// The platform's errors are stored responses too: charged or free once, and replayed for free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_error_of_the_platform_is_given_again() {
+async fn an_error_of_the_platform_is_replayed() {
     for (status, cost) in [(400, 2), (404, 2), (422, 2), (500, 0), (502, 0), (503, 0), (504, 0)] {
         let script = move |_: &_, number| Script::json(status, format!("{{\"n\":{number}}}"));
         on_stage("platform_alpha", "", script, async |stage| {
@@ -94,9 +95,10 @@ async fn an_error_of_the_platform_is_given_again() {
     }
 }
 
-/// What a platform says that it did not carry out may come again under the same key, and is then carried out.
+/// If the platform says that it did not carry out the request, the same key may be used again, and
+/// the repetition is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_error_that_says_come_again_frees_its_key() {
+async fn an_error_that_allows_a_retry_frees_its_key() {
     let wait = "retry-after: 7\r\n";
     for (status, headers, cost, should_retry) in [
         (401, "", 0, "false"),
@@ -130,7 +132,7 @@ async fn an_error_that_says_come_again_frees_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_answer_is_kept_up_to_256_kib_and_named_beyond() {
+async fn a_response_is_stored_up_to_256_kib_and_its_call_named_beyond() {
     for (length, is_kept) in [(200_000, true), (262_144, true), (262_145, false)] {
         let script = move |_: &_, _| Script::Answer(answer(200, "", vec![b'x'; length]));
         on_stage("platform_alpha", "", script, async |stage| {
@@ -154,9 +156,9 @@ async fn a_long_answer_is_kept_up_to_256_kib_and_named_beyond() {
     }
 }
 
-/// Nobody knows whether a call without an answer took effect, so it is not sent again under its key.
+/// It is not known whether a call without a response took effect, so its key is never sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_of_a_call_without_an_answer_is_told_that_its_outcome_is_unknown() {
+async fn a_repetition_of_a_call_without_a_response_is_outcome_unknown() {
     let impatient =
         "[platforms.platform_alpha.timeouts]\nfirst_byte_ms = 50\nbetween_bytes_ms = 50";
     let mut cut = answer(200, "", vec![b'x'; 200_000]);
@@ -178,7 +180,7 @@ async fn a_repeat_of_a_call_without_an_answer_is_told_that_its_outcome_is_unknow
                 assert_eq!(again.json()["call_id"], call);
                 assert_eq!(again.json()["retryable"], false);
                 assert_eq!(again.header("x-should-retry"), "false");
-                // The balance beside it may be of a moment before the credits came back.
+                // The balance may be from before the credits were returned.
                 assert_eq!(again.receipt().0, 0);
                 assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS));
                 stage
@@ -188,9 +190,9 @@ async fn a_repeat_of_a_call_without_an_answer_is_told_that_its_outcome_is_unknow
     }
 }
 
-/// Reads that are on their way keep the writer gathering, so that the end of the failed call waits for the disk.
+/// Running reads keep the writer gathering, so the end of the failed call is committed late.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_told_of_a_failure_may_repeat_the_call_at_once() {
+async fn a_failed_call_may_be_repeated_immediately() {
     const READS: usize = 6;
     let gate = Arc::new(Semaphore::new(0));
     let gated = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
@@ -224,7 +226,7 @@ async fn who_is_told_of_a_failure_may_repeat_the_call_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_never_left_may_be_repeated() {
+async fn a_call_that_was_never_sent_may_be_repeated() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage);
         stage.platform.shut();
@@ -243,7 +245,7 @@ async fn a_call_that_never_left_may_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_while_the_first_runs_is_told_so() {
+async fn a_repetition_while_the_first_request_runs_is_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
     on_stage(
@@ -276,7 +278,7 @@ async fn a_repeat_while_the_first_runs_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_is_kept_for_a_day() {
+async fn a_response_is_stored_for_a_day() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage);
         let first = client.post(&stage.path("lists"), &json!({})).await;
@@ -296,7 +298,7 @@ async fn an_answer_is_kept_for_a_day() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_key_of_another_customer_is_another_key() {
+async fn the_same_key_of_another_customer_is_a_different_key() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let neighbour = stage.app.customer(10).await;
         let theirs = stage.app.with_key(&neighbour.key);
@@ -318,7 +320,7 @@ async fn the_same_key_of_another_customer_is_another_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_one_header_of_visible_characters() {
+async fn a_key_is_a_single_header_of_visible_characters() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let longest = "k".repeat(255);
         let too_long = "k".repeat(256);
@@ -351,7 +353,7 @@ async fn a_key_is_one_header_of_visible_characters() {
 
 /// Reads have no effect to repeat: the header is ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_is_never_a_repeat() {
+async fn a_read_is_never_a_repetition() {
     on_stage("platform_alpha", "", counting, async |stage| {
         let client = keyed(&stage);
         let first = client.get(&stage.path("users/me")).await;
@@ -366,7 +368,7 @@ async fn a_read_is_never_a_repeat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stored_answer_survives_a_restart_and_an_empty_balance() {
+async fn a_stored_response_survives_a_restart_and_an_empty_balance() {
     on_stage("platform_alpha", "", counting, async |mut stage| {
         let first = keyed(&stage).post(&stage.path("lists"), &json!({})).await;
         while stage.balance().await > 0 {

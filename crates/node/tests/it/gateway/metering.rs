@@ -1,10 +1,10 @@
-//! Credits: exact whatever happens at once, and nothing for what the platform did not answer.
+//! Credits: exact under concurrency, and no charge for calls that the platform did not answer.
 
 use crate::support::on_both;
 
-/// A call says what it cost and what is left, and the books say the same.
+/// A response says what its call cost and what is left, and billing agrees.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_carries_an_honest_receipt() {
+async fn a_call_has_a_correct_receipt() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
 
@@ -26,9 +26,9 @@ async fn a_call_carries_an_honest_receipt() {
     .await;
 }
 
-/// A thousand calls at once on a balance of one: one of them reaches the platform.
+/// A thousand concurrent calls on a balance of one: one of them reaches the platform.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_credit_pays_for_one_call_however_many_race() {
+async fn one_credit_pays_for_one_of_a_thousand_concurrent_calls() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 1).await;
         let before = app.seen("platform_alpha").await.len();
@@ -49,7 +49,7 @@ async fn one_credit_pays_for_one_call_however_many_race() {
     .await;
 }
 
-/// The same write sent fifty times with one Idempotency-Key is sent and charged once.
+/// The same write sent fifty times with one `Idempotency-Key` is sent and charged once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_idempotency_key_is_one_write_and_one_charge() {
     on_both(async |app| {

@@ -1,10 +1,10 @@
-//! Native calls: what they cost, what platforms see of them, and what must never happen.
+//! Native calls: their cost, what platforms see of them, and what must never happen.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::large_futures,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 mod accounts;

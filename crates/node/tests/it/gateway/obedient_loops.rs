@@ -1,9 +1,10 @@
-//! A loop that does what it is told (`retryable`, `X-Should-Retry`, `Retry-After`), under every fault that the simulated
-//! platforms have: no write is ever done twice, and with an `Idempotency-Key` it is done once.
+//! A client that retries as the responses say (`retryable`, `X-Should-Retry`, `Retry-After`), under
+//! every fault of the simulated platforms: no write is carried out twice, and with an
+//! `Idempotency-Key` it is carried out once.
 #![expect(
     clippy::expect_used,
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Value, json};
@@ -11,24 +12,24 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::client::{Client, Reply};
 
-/// Alpha may not fall silent within a response, gamma not before it.
+/// Alpha may not stall within a response, gamma not before it.
 const IMPATIENT: &str = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 1000\n\
     [platforms.platform_gamma.timeouts]\nfirst_byte_ms = 1000\n";
 
-/// So many requests meet a fault; then the platform works again.
+/// The number of requests that meet a fault; then the platform works again.
 const TIMES: usize = 2;
 
-/// How a loop ended.
+/// How a retry loop ended.
 enum Ended {
     /// With a response below 400.
     Done(Reply),
-    /// With an error that says not to repeat.
+    /// With an error that is not retryable.
     Stopped(Reply),
-    /// Without a response, where nothing allows repeating.
+    /// Without a response, where nothing allows a retry.
     Lost,
 }
 
-/// What a loop does again and again.
+/// The request that a loop repeats.
 #[derive(Clone, Copy)]
 enum Request<'a> {
     Read,
@@ -53,7 +54,7 @@ impl Loops {
         Self { app, client, gamma_id }
     }
 
-    /// Every fault of the simulators, with fields that keep it short, and the statuses that matter.
+    /// Every fault of the simulators, with short parameters, and the statuses that matter.
     async fn faults(&self) -> Vec<Value> {
         let control = Client::new(self.app.world.address());
         let catalogue = control.get("/control/faults").await.json();
@@ -114,7 +115,7 @@ impl Loops {
         client.try_send("POST", &path, Some(body)).await
     }
 
-    /// Repeats as it is told. Time passes as it is asked to.
+    /// Retries as the responses say, and lets the requested time pass.
     async fn obey(&self, platform: &str, request: Request<'_>, what: &str) -> Ended {
         let needs_no_hint = !matches!(request, Request::Write { key: None, .. });
         for attempt in 0..8 {
@@ -140,14 +141,14 @@ impl Loops {
             self.app.settled(&self.client).await;
             self.app.advance_seconds(wait_s);
         }
-        panic!("{what}: a loop that obeys does not end");
+        panic!("{what}: the retry loop does not end");
     }
 
-    /// How often the platform has what was written.
+    /// How often the platform has the written item.
     async fn done(&self, platform: &str, name: &str) -> usize {
         self.app.no_faults().await;
         self.app.settled(&self.client).await;
-        // Whatever holds the account back is over by then.
+        // By then every pause of the account has ended.
         self.app.advance_seconds(30);
         let there = self.send(platform, Request::Read).await.unwrap();
         assert_eq!(there.status, 200, "{}", there.text());
@@ -192,7 +193,7 @@ impl Loops {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_loop_that_obeys_does_no_write_twice_whatever_goes_wrong() {
+async fn an_obedient_loop_never_repeats_a_completed_write_under_any_fault() {
     for database in store::testing::stores().await {
         let loops = Loops::set(database).await;
         for (number, fault) in loops.faults().await.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Callers and platforms that wear the service down (D1–D5, D8, E14, E23): what they ask ends early, costs nothing
-//! that was not had, and harms nobody else. Times are shortened by configuration, and what is awaited is an event.
+//! Callers and platforms that exhaust the service (D1–D5, D8, E14, E23): their requests end early,
+//! cost only what was delivered, and affect no one else. Timeouts are shortened by configuration,
+//! and tests wait for events.
 
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -22,14 +23,14 @@ impl Stage {
         self.app.running().address()
     }
 
-    /// A whole read of the platform.
+    /// A complete read of the platform.
     fn get_lines(&self) -> String {
         format!("GET {} HTTP/1.1\r\n{}\r\n", self.path("users/me"), self.host_and_key())
     }
 }
 
-/// Sends `first` and then `drip` again and again, until the other side has closed the connection. Gives what
-/// came back.
+/// Sends `first` and then `drip` repeatedly, until the other side has closed the connection.
+/// Returns what was received.
 async fn drips_until_closed(address: SocketAddr, first: &str, drip: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(first.as_bytes()).await.unwrap();
@@ -42,14 +43,15 @@ async fn drips_until_closed(address: SocketAddr, first: &str, drip: &[u8]) -> St
     };
     let mut answer = Vec::new();
     let reading = reader.read_to_end(&mut answer);
-    // A connection that is closed while bytes arrive may end by a reset: what came before counts.
+    // A connection closed while bytes arrive may end with a reset; what arrived before still
+    // counts.
     let (_end, ()) = tokio::join!(reading, drips);
     String::from_utf8(answer).unwrap()
 }
 
-/// D1, D2: who sends nothing, or a head that never ends, is not waited for.
+/// D1, D2: a connection that sends nothing, or an endless head, is closed after a timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_without_a_whole_head_is_closed_and_free() {
+async fn a_connection_without_a_complete_head_is_closed_and_free() {
     on_stage("platform_alpha", "", decent, async |mut stage| {
         stage.restart_with(|config| config.http.timeouts.head_ms = 100).await;
         let started = stage.get_lines();
@@ -60,7 +62,7 @@ async fn a_connection_without_a_whole_head_is_closed_and_free() {
         let headers = drips_until_closed(stage.address(), in_headers, b"a: b\r\n").await;
         assert!(silent.is_closed().await);
 
-        // Nothing is answered, or that the head has become too large.
+        // There is either no response, or one that says that the head is too large.
         for answer in [line, headers] {
             let status = answer.split(' ').nth(1).unwrap_or("none");
             assert!(matches!(status, "none" | "414" | "431"), "{answer}");
@@ -72,9 +74,10 @@ async fn a_connection_without_a_whole_head_is_closed_and_free() {
     .await;
 }
 
-/// D3: a body that drips is 408 once its grace is over, on native routes and on our own; nothing was held.
+/// D3: a dripping body gets 408 after the grace period, on native routes and on our own; no credits
+/// were held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_drips_is_408_and_free() {
+async fn a_dripping_body_is_408_and_free() {
     on_stage("platform_alpha", "", decent, async |mut stage| {
         stage.restart_with(|config| config.http.timeouts.body_grace_ms = 100).await;
         for path in [stage.path("lists"), "/v1/auth/keys".to_owned()] {
@@ -94,9 +97,9 @@ async fn a_body_that_drips_is_408_and_free() {
     .await;
 }
 
-/// D5: idle connections are closed when their time is over, and beyond the limit at once.
+/// D5: idle connections are closed after a timeout, and those beyond the limit immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_are_bounded_in_number_and_time() {
+async fn idle_connections_are_limited_in_number_and_time() {
     const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: gateway\r\n\r\n";
     on_stage("platform_alpha", "", decent, async |mut stage| {
         stage.restart_with(|config| config.http.limits.connections_max = 20).await;
@@ -128,9 +131,10 @@ async fn idle_connections_are_bounded_in_number_and_time() {
     .await;
 }
 
-/// D8: ten thousand requests at once on one connection are answered in their order, and the key's rate holds.
+/// D8: ten thousand pipelined requests on one connection are answered in order, within the key's
+/// rate limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pipelined_requests_are_answered_in_order_within_the_keys_rate() {
+async fn pipelined_requests_are_answered_in_order_within_the_rate_limit() {
     const REQUESTS: usize = 10_000;
     let overrides = "[rate_limits]\nper_key_per_second = 1\nper_key_burst = 50";
     on_stage("platform_alpha", overrides, decent, async |stage| {
@@ -163,7 +167,7 @@ async fn pipelined_requests_are_answered_in_order_within_the_keys_rate() {
     .await;
 }
 
-/// A gzip of one GiB of nothing: one MiB of it, again and again, as whole blocks of one stream.
+/// A gzip stream of one GiB of zeros, made of repeated compressed blocks of one MiB.
 fn bomb() -> Vec<u8> {
     let mut encoder = flate2::Compress::new(flate2::Compression::best(), false);
     let nothing = vec![0; 1_048_576];
@@ -177,11 +181,12 @@ fn bomb() -> Vec<u8> {
     bomb
 }
 
-/// E14: what must be decoded to be unwrapped is decoded up to its limit, and passes as it came.
+/// E14: a body is decoded up to the limit to remove its envelope; above it, it is passed on
+/// unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_compression_bomb_passes_compressed_and_takes_no_memory() {
+async fn a_compression_bomb_is_passed_on_compressed_without_using_memory() {
     let bomb = bomb();
-    // As far as it goes it is whole: its end alone is missing.
+    // The stream is valid except that its end is missing.
     let decoder = flate2::read::GzDecoder::new(&bomb[..]);
     let sixteen = std::io::copy(&mut decoder.take(16_777_216), &mut std::io::sink());
     assert_eq!((sixteen.unwrap(), bomb.len() < 2_000_000), (16_777_216, true));
@@ -194,7 +199,7 @@ async fn a_compression_bomb_passes_compressed_and_takes_no_memory() {
         let reply = stage.get("account/settings").await;
 
         assert_eq!((reply.status, reply.header("x-envelope")), (200, "kept"));
-        assert!(reply.body == bomb, "it came changed");
+        assert!(reply.body == bomb, "the body must arrive unchanged");
         assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - 1));
         let grown = memory_peak_kib() - peak_before;
         assert!(grown < 128 * 1024, "the memory grew by {grown} KiB");
@@ -203,9 +208,9 @@ async fn a_compression_bomb_passes_compressed_and_takes_no_memory() {
     .await;
 }
 
-/// E23: five hundred calls wait in vain; then the account is left alone, and others are not.
+/// E23: five hundred calls time out; then the breaker opens for the account, but not for others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_that_is_too_slow_opens_the_breaker_for_its_account_alone() {
+async fn a_slow_platform_opens_the_breaker_of_its_account_only() {
     let overrides = "[platforms.platform_alpha.timeouts]\nfirst_byte_ms = 2000";
     on_stage(
         "platform_alpha",
@@ -238,7 +243,7 @@ async fn a_platform_that_is_too_slow_opens_the_breaker_for_its_account_alone() {
             assert_eq!(
                 stage.platform.calls().len(),
                 sent,
-                "it was called although it does not answer"
+                "an open breaker must not call the platform"
             );
             assert_eq!(stage.balance().await, CREDITS + 1_000);
             let other = stage.app.connect(&stage.customer, "platform_beta").await;
@@ -250,9 +255,10 @@ async fn a_platform_that_is_too_slow_opens_the_breaker_for_its_account_alone() {
     .await;
 }
 
-/// A platform whose answers begin and never end is too slow as well, for short answers and for long ones.
+/// A platform that starts its responses and never ends them is too slow as well, whether they are
+/// short or long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_that_begin_and_stall_open_the_breaker() {
+async fn responses_that_stall_open_the_breaker() {
     let overrides = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 50";
     for length in [100, 500_000] {
         let mut begun = answer(200, "", vec![b'x'; length]);
@@ -261,7 +267,10 @@ async fn answers_that_begin_and_stall_open_the_breaker() {
         on_stage("platform_alpha", overrides, script, async |stage| {
             for _ in 0..7 {
                 let reply = stage.client.try_send("GET", &stage.path("users/me"), None).await;
-                assert!(!reply.is_ok_and(|reply| reply.status == 200), "it ended cleanly");
+                assert!(
+                    !reply.is_ok_and(|reply| reply.status == 200),
+                    "the response must not end cleanly"
+                );
                 stage.app.settled(&stage.client).await;
             }
 

@@ -1,4 +1,4 @@
-//! Native paths and queries: what is never forwarded, and that refusing it costs nothing.
+//! Native paths and queries: which are never forwarded, and that refusing them costs nothing.
 
 use crate::support::platform::{RawPlatform, Script, json_answer};
 use crate::support::raw::RawAnswer;
@@ -11,7 +11,7 @@ async fn get(stage: &Stage, target: &str) -> RawAnswer {
     caller.answer().await.unwrap_or_else(|| panic!("no answer to {target:?}"))
 }
 
-/// Checks targets below the account's native path on a platform that would answer each.
+/// Checks targets below the account's native path, on a platform that would respond to any of them.
 async fn each(platform: &str, natives: &[&str], check: impl Fn(&str, &RawAnswer)) {
     on_stage(
         platform,
@@ -22,7 +22,7 @@ async fn each(platform: &str, natives: &[&str], check: impl Fn(&str, &RawAnswer)
                 check(native, &get(&stage, &stage.path(native)).await);
             }
             assert!(stage.platform.calls().is_empty(), "{:?}", stage.platform.calls());
-            assert!(stage.log().await.is_empty(), "a refused path was held");
+            assert!(stage.log().await.is_empty(), "a refused path must not hold credits");
             assert_eq!(stage.balance().await, CREDITS);
             stage
         },
@@ -30,7 +30,7 @@ async fn each(platform: &str, natives: &[&str], check: impl Fn(&str, &RawAnswer)
     .await;
 }
 
-/// These are refused, reach nobody and cost nothing.
+/// Each of these is refused, sends nothing and costs nothing.
 async fn are_refused(natives: &[&str]) {
     each("platform_beta", natives, |native, answer| {
         assert_eq!((answer.status, answer.code().as_str()), (400, "invalid_path"), "{native}");
@@ -39,7 +39,7 @@ async fn are_refused(natives: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_path_that_climbs_is_refused() {
+async fn a_path_with_dot_segments_is_refused() {
     are_refused(&[
         "../../x",
         "..",
@@ -58,9 +58,9 @@ async fn a_path_that_climbs_is_refused() {
     .await;
 }
 
-/// Some of it the HTTP library refuses itself; either way nothing is sent.
+/// The HTTP library refuses some of these itself; either way nothing is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backslash_or_a_character_that_no_target_has_never_passes() {
+async fn backslashes_and_characters_invalid_in_a_target_are_refused() {
     let natives = ["..\\x", "a\\b", "\\\\evil.example\\x", "a`b", "a<b>", "x?a=<b>", "x?a=\"b\""];
     each("platform_beta", &natives, |native, answer| {
         assert_eq!(answer.status, 400, "{native}");
@@ -68,9 +68,9 @@ async fn a_backslash_or_a_character_that_no_target_has_never_passes() {
     .await;
 }
 
-/// The HTTP library cuts it off before anybody could refuse it.
+/// The HTTP library removes the fragment before we see it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_follows_a_number_sign_is_no_part_of_a_request() {
+async fn a_fragment_is_not_part_of_a_request() {
     on_stage(
         "platform_beta",
         "",
@@ -94,7 +94,7 @@ async fn what_follows_a_number_sign_is_no_part_of_a_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_path_that_names_another_host_is_refused_or_stays_with_the_platform() {
+async fn a_path_naming_another_host_is_refused_or_stays_on_the_platform() {
     are_refused(&["/evil.example/x", "https://evil.example/x", "http:/%2fevil/x", "x//y"]).await;
 
     let sink = RawPlatform::answering(&json_answer(200, "{}")).await;
@@ -119,11 +119,11 @@ async fn a_path_that_names_another_host_is_refused_or_stays_with_the_platform() 
         },
     )
     .await;
-    assert!(sink.seen().is_empty(), "another host was reached");
+    assert!(sink.seen().is_empty(), "no other host may be reached");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_path_with_parameters_a_double_encoding_or_control_bytes_is_refused() {
+async fn a_path_with_parameters_double_encoding_or_control_bytes_is_refused() {
     are_refused(&[
         "a/..;/admin",
         "a;b=c/d",
@@ -149,7 +149,7 @@ async fn a_path_with_parameters_a_double_encoding_or_control_bytes_is_refused() 
     .await;
 }
 
-/// Careless readers take them for dots and slashes.
+/// Lenient decoders read them as dots and slashes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overlong_and_full_width_dots_are_refused() {
     are_refused(&[
@@ -194,13 +194,13 @@ async fn a_path_or_query_that_is_too_long_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_query_that_could_end_a_text_is_refused() {
+async fn a_query_with_nul_or_broken_escapes_is_refused() {
     are_refused(&["x?a=%00", "x?%00", "x?a=%", "x?a=%g1"]).await;
 }
 
-/// Names that creators choose can stand in a path and a query, and arrive byte for byte.
+/// Names chosen by creators may appear in paths and queries, and arrive unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_with_percent_signs_ellipses_and_line_breaks_pass() {
+async fn names_with_percent_signs_ellipses_and_line_breaks_are_forwarded() {
     on_stage(
         "platform_beta",
         "",
@@ -225,9 +225,9 @@ async fn names_with_percent_signs_ellipses_and_line_breaks_pass() {
     .await;
 }
 
-/// A slash passes where the catalogue says that a parameter is a name, and nowhere else.
+/// An encoded slash is forwarded only where the catalogue declares the parameter as a name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slash_in_a_name_passes_where_the_route_takes_a_name() {
+async fn a_slash_in_a_name_is_forwarded_where_the_route_takes_a_name() {
     on_stage(
         "platform_delta",
         "",
@@ -270,9 +270,9 @@ async fn a_slash_in_a_name_passes_where_the_route_takes_a_name() {
     .await;
 }
 
-/// The same at the simulated platform: what was made can be named.
+/// The same with the simulated platform: anything that was created can be addressed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_can_be_named_whatever_it_is_called() {
+async fn a_folder_can_be_addressed_whatever_its_name() {
     crate::support::app::on_both(async |app| {
         let (_, client, account) = app.ready("platform_delta", 100).await;
         let native = |path: &str| format!("/v1/{account}/native/{path}");
@@ -294,7 +294,7 @@ async fn a_folder_can_be_named_whatever_it_is_called() {
     .await;
 }
 
-/// The same answer for an account of somebody else, for none, and for what cannot be one.
+/// The response is the same for another customer's account, an unknown one, and an impossible one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn foreign_unknown_and_impossible_accounts_are_the_same_404() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
@@ -328,9 +328,10 @@ async fn foreign_unknown_and_impossible_accounts_are_the_same_404() {
     .await;
 }
 
-/// Nothing is redirected or tidied up: what is not exactly the pattern is not there.
+/// Nothing is redirected or normalized: a path that does not match the pattern exactly is not
+/// found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_path_beside_the_pattern_is_not_found() {
+async fn a_path_that_almost_matches_is_not_found() {
     on_stage(
         "platform_alpha",
         "",
@@ -362,9 +363,10 @@ async fn a_path_beside_the_pattern_is_not_found() {
     .await;
 }
 
-/// What we would insert must not be there twice, for platforms differ in which one they read.
+/// A parameter that we would insert must not be sent twice, because platforms differ in which one
+/// they read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn saying_twice_whose_things_are_shown_is_refused_and_free() {
+async fn repeating_the_creators_id_in_the_query_is_refused_and_free() {
     let natives = ["reels?user_id=7&user_id=8", "reels?user_id=7&user%5fid=7"];
     each("platform_gamma", &natives, |native, answer| {
         assert_eq!((answer.status, answer.code().as_str()), (422, "invalid_request"), "{native}");
@@ -373,7 +375,7 @@ async fn saying_twice_whose_things_are_shown_is_refused_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_parameters_that_we_would_insert_may_be_given_several_times() {
+async fn other_parameters_with_defaults_may_be_repeated() {
     on_stage(
         "platform_gamma",
         "",
@@ -398,9 +400,9 @@ async fn other_parameters_that_we_would_insert_may_be_given_several_times() {
     .await;
 }
 
-/// The creator's own id in a shorthand's path cannot be put in by the caller.
+/// A caller cannot set the creator's id in a shorthand's path.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_callers_id_never_replaces_the_creators_own() {
+async fn a_callers_id_never_replaces_the_creators() {
     on_stage(
         "platform_gamma",
         "",
@@ -421,7 +423,7 @@ async fn a_callers_id_never_replaces_the_creators_own() {
     .await;
 }
 
-/// A shorthand belongs to its platform: elsewhere the same word is a path like any other.
+/// A shorthand belongs to its platform; elsewhere the same word is an ordinary path.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shorthand_of_gamma_is_an_ordinary_path_elsewhere() {
     on_stage(
@@ -440,7 +442,7 @@ async fn a_shorthand_of_gamma_is_an_ordinary_path_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn head_on_a_native_path_is_405_and_says_what_is_allowed() {
+async fn head_on_a_native_path_is_405_with_the_allowed_methods() {
     on_stage(
         "platform_alpha",
         "",
@@ -461,7 +463,7 @@ async fn head_on_a_native_path_is_405_and_says_what_is_allowed() {
     .await;
 }
 
-/// Scope and cost come from the real method alone, whatever a header or parameter claims.
+/// Scope and cost depend only on the real method, whatever a header or parameter says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_header_or_parameter_overrides_the_method() {
     on_stage(

@@ -1,4 +1,5 @@
-//! A platform that refuses everybody: what shows it, what does not, and what goes on meanwhile.
+//! A platform that refuses all credentials: how that is detected, what does not count as it, and
+//! what still works meanwhile.
 
 use std::sync::atomic::Ordering;
 
@@ -11,14 +12,14 @@ use crate::support::{TestApp, on_both};
 
 const DELTA: &str = "platform_delta";
 
-/// What an account is connected with whose token lasts for a day.
+/// The credentials of an account whose token is valid for a day.
 fn living() -> serde_json::Value {
     json!({
         "access_token": "access-0", "refresh_token": "r-0", "expires_at": "2026-11-22T12:00:00Z",
     })
 }
 
-/// Clients of three customers, each with an account of the platform, the stage's among them.
+/// Clients of three customers, each with an account on the platform; the first is the stage's.
 async fn three(stage: &Stage) -> Vec<Client> {
     let others = others_on(stage, DELTA, &living(), 2).await;
     let others = others.into_iter().map(|(_, client)| client);
@@ -42,7 +43,7 @@ async fn becomes(stage: &Stage, expected: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_accounts_of_one_customer_keep_nobody_else_from_a_fresh_token() {
+async fn one_customers_invalid_accounts_do_not_stop_other_refreshes() {
     on_delta(async |stage, play| {
         let owner = stage.app.customer(CREDITS).await;
         let owner = stage.app.with_key(&owner.key);
@@ -70,7 +71,8 @@ async fn dead_accounts_of_one_customer_keep_nobody_else_from_a_fresh_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_that_refuses_everybody_at_its_token_endpoint_too_is_marked_and_no_account() {
+async fn a_platform_that_refuses_everyone_even_at_its_token_endpoint_is_marked_instead_of_accounts()
+{
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
         stage.app.advance_seconds(1);
@@ -101,11 +103,11 @@ async fn a_platform_that_refuses_everybody_at_its_token_endpoint_too_is_marked_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_are_refreshed_while_a_platform_refuses_everybody_and_the_first_ends_it() {
+async fn tokens_are_refreshed_while_a_platform_refuses_everyone_and_a_success_ends_it() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
         stage.app.advance_seconds(1);
-        // Every access token has died, and the endpoint refuses this service as well.
+        // All access tokens are invalid, and the token endpoint refuses this service as well.
         play.good_from.store(1, Ordering::SeqCst);
         Play::set(&play.refuses_client, true);
         for client in &clients {
@@ -125,8 +127,7 @@ async fn tokens_are_refreshed_while_a_platform_refuses_everybody_and_the_first_e
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_whose_own_refresh_token_is_dead_is_marked_while_its_platform_refuses_everybody()
-{
+async fn an_account_with_an_invalid_refresh_token_is_marked_while_its_platform_refuses_everyone() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
         stage.app.advance_seconds(1);
@@ -150,9 +151,9 @@ async fn an_account_whose_own_refresh_token_is_dead_is_marked_while_its_platform
     .await;
 }
 
-/// Nothing is sent with a token that has ended while no fresh one can be had.
+/// Nothing is sent with an expired token that cannot be refreshed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_that_refuses_this_service_marks_its_platform_once_tokens_have_ended() {
+async fn a_token_endpoint_that_refuses_this_service_marks_its_platform_once_tokens_have_expired() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
         stage.app.advance_seconds(90_000);
@@ -182,7 +183,7 @@ async fn an_endpoint_that_refuses_this_service_marks_its_platform_once_tokens_ha
     .await;
 }
 
-/// Lets three customers' calls be refused until the platform is known to refuse everybody.
+/// Lets calls of three customers be refused until the platform counts as refusing everyone.
 async fn refuse_everybody(app: &TestApp) -> Vec<(Client, String)> {
     let mut callers = Vec::new();
     for _ in 0..3 {
@@ -199,7 +200,7 @@ async fn refuse_everybody(app: &TestApp) -> Vec<(Client, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_import_from_a_platform_that_refuses_everybody_may_be_tried_again() {
+async fn an_import_from_a_platform_that_refuses_everyone_is_retryable() {
     on_both(async |app| {
         let callers = refuse_everybody(&app).await;
         let client = &callers[0].0;
@@ -223,7 +224,7 @@ async fn an_import_from_a_platform_that_refuses_everybody_may_be_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_waits_for_a_platform_that_refuses_everybody_and_goes_on() {
+async fn an_export_waits_for_a_platform_that_refuses_everyone_and_then_continues() {
     on_both(async |app| {
         let callers = refuse_everybody(&app).await;
         let (client, account) = &callers[0];
@@ -251,7 +252,7 @@ async fn an_export_waits_for_a_platform_that_refuses_everybody_and_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_waits_no_longer_than_a_day_and_is_free_then() {
+async fn an_export_waits_at_most_a_day_and_is_then_free() {
     on_both(async |app| {
         let callers = refuse_everybody(&app).await;
         let (client, account) = &callers[0];
@@ -272,9 +273,9 @@ async fn an_export_waits_no_longer_than_a_day_and_is_free_then() {
     .await;
 }
 
-/// What looks like a dead account may be the beginning of an outage.
+/// A refused account may be the start of an outage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_of_a_refused_account_is_tried_again_before_it_fails() {
+async fn an_export_of_a_refused_account_is_retried_before_it_fails() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 100).await;
         let page = json!({

@@ -1,4 +1,5 @@
-//! A service that stops in the middle, and anything at once: the books are right whatever happened.
+//! A service that stops midway, and random concurrent operations: charges are correct in every
+//! case.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +15,7 @@ use crate::support::client::Client;
 use crate::support::platform::{Script, answer};
 use crate::support::stage::{CREDITS, Stage, on_stage};
 
-/// A node that keeps its id: what an earlier run of it left open is its own to give back.
+/// A node that keeps its id, so that it refunds what an earlier run left open.
 const NODE: &str = "node_019ab3c4d5e67f8091a2b3c4d5e6f708";
 
 fn keeping_its_id() -> String {
@@ -25,7 +26,7 @@ fn echo_nothing(_: &crate::support::platform::Seen, _: usize) -> Script {
     Script::json(200, "{}")
 }
 
-/// Puts a write on the books that nobody will ever end, as a process leaves it that is killed.
+/// Records a write that never ends, as a killed process leaves it.
 async fn leave_a_call(stage: &Stage, idempotency: Option<IdempotencyClaim>) -> CallId {
     let store = stage.app.store().clone();
     let now = stage.app.clock.now();
@@ -68,7 +69,7 @@ async fn restarted(mut stage: Stage) -> Stage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_earlier_run_left_open_is_given_back_at_start() {
+async fn calls_left_open_by_an_earlier_run_are_refunded_at_start() {
     on_stage("platform_alpha", &keeping_its_id(), echo_nothing, async |stage| {
         let call = leave_a_call(&stage, None).await;
 
@@ -89,9 +90,9 @@ async fn what_an_earlier_run_left_open_is_given_back_at_start() {
     .await;
 }
 
-/// The write may have happened, so its key is not good for another one.
+/// The write may have taken effect, so its key cannot be used for another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_of_what_was_left_open_is_told_that_its_outcome_is_unknown() {
+async fn a_repetition_of_a_call_left_open_is_outcome_unknown() {
     let overrides = format!("{}\n[http.timeouts]\ndrain_ms = 100", keeping_its_id());
     on_stage(
         "platform_alpha",
@@ -109,7 +110,7 @@ async fn a_repeat_of_what_was_left_open_is_told_that_its_outcome_is_unknown() {
                 tokio::task::yield_now().await;
             }
 
-            // The platform never answers: the stop must not wait for it for ever.
+            // The platform never responds; the stop must not wait for it forever.
             let stage = restarted(stage).await;
 
             assert_eq!(stage.ending().await, ("outcome_unknown".to_owned(), 0));
@@ -124,9 +125,9 @@ async fn a_repeat_of_what_was_left_open_is_told_that_its_outcome_is_unknown() {
     .await;
 }
 
-/// On a node that never comes back its holds expire, and any node gives them back.
+/// The holds of a node that never returns expire, and any node refunds them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_that_nobody_renews_is_given_back_when_it_expires() {
+async fn an_abandoned_hold_is_refunded_when_it_expires() {
     on_stage("platform_alpha", "", echo_nothing, async |stage| {
         leave_a_call(&stage, None).await;
         stage.app.advance_seconds(170);
@@ -144,7 +145,7 @@ async fn a_hold_that_nobody_renews_is_given_back_when_it_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_lets_running_calls_end() {
+async fn a_stop_waits_for_running_calls() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let script = Script::Gated(std::sync::Arc::clone(&gate), vec![answer(200, "", "{}")]);
     on_stage(
@@ -160,7 +161,7 @@ async fn a_stop_lets_running_calls_end() {
             }
             let address = stage.app.running().address();
             let (stage, answer) = tokio::join!(restarted(stage), async {
-                // Once nobody is let in any more, the stop has begun.
+                // Once connections are refused, the stop has begun.
                 while tokio::net::TcpStream::connect(address).await.is_ok() {
                     tokio::task::yield_now().await;
                 }
@@ -168,7 +169,7 @@ async fn a_stop_lets_running_calls_end() {
                 caller.answer().await
             });
 
-            assert_eq!(answer.expect("the running call was cut off").status, 200);
+            assert_eq!(answer.expect("the running call must complete").status, 200);
             assert_eq!(stage.ending().await, ("answered".to_owned(), 2));
             assert_eq!(stage.balance().await, CREDITS - 2);
             stage
@@ -177,7 +178,7 @@ async fn a_stop_lets_running_calls_end() {
     .await;
 }
 
-/// Numbers that are the same in every run (`SplitMix64`).
+/// Random numbers that are the same in every run (`SplitMix64`).
 struct Dice(u64);
 
 impl Dice {
@@ -190,7 +191,7 @@ impl Dice {
     }
 }
 
-/// What the platform does with its `number`-th call: mostly it answers.
+/// How the platform treats its `number`-th call: mostly it responds.
 fn anything(_: &crate::support::platform::Seen, number: usize) -> Script {
     let mut cut = answer(200, "", vec![b'x'; 150_000]);
     cut.truncate(90_000);
@@ -207,7 +208,7 @@ fn anything(_: &crate::support::platform::Seen, number: usize) -> Script {
     }
 }
 
-/// One call of a random kind. Gives the balance that its receipt says, if there is one.
+/// One call of a random kind.
 async fn operate(stage: &Stage, client: &Client, dice: &mut Dice) {
     let keyed = client.with("idempotency-key", &format!("key-{}", dice.below(12)));
     let path = stage.path("lists");
@@ -230,16 +231,16 @@ async fn operate(stage: &Stage, client: &Client, dice: &mut Dice) {
     }
 }
 
-/// Two hundred operations in an order that a seed gives, on a balance that runs out, over restarts: every call
-/// that the platform saw is on the books, and none is charged that it did not answer.
+/// Two hundred operations in a seeded random order, on a balance that runs out, across restarts:
+/// every call that the platform saw is recorded, and only answered calls are charged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_operations_leave_exact_books() {
+async fn random_operations_are_charged_exactly() {
     on_stage("platform_alpha", &keeping_its_id(), anything, async |mut stage| {
         let mut dice = Dice(20_261_121);
         for step in 0..200 {
             let client = stage.client.clone();
             operate(&stage, &client, &mut dice).await;
-            // Past any breaker, now and then.
+            // Sometimes wait until any open breaker closes.
             stage.app.advance_seconds(i64::try_from(dice.below(40)).unwrap());
             if step % 67 == 66 {
                 stage = restarted(stage).await;
@@ -256,11 +257,11 @@ async fn random_operations_leave_exact_books() {
         let seen: HashSet<_> = calls.iter().map(|call| call.header("x-call-id").unwrap()).collect();
         assert!(log.len() > 100, "only {} calls were held", log.len());
         for call in &seen {
-            assert!(booked.contains_key(call), "{call} reached the platform without a hold");
+            assert!(booked.contains_key(call), "{call} must not reach the platform without a hold");
         }
         for (id, call) in &booked {
             let charged = call["credits"] != 0;
-            assert!(!charged || seen.contains(id), "{call} is charged and never left");
+            assert!(!charged || seen.contains(id), "{call} is charged but was never sent");
             assert_eq!(charged, call["outcome"] == "answered", "{call}");
             assert_ne!(call["outcome"], "held", "{call}");
         }

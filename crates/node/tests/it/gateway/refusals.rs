@@ -1,5 +1,5 @@
-//! Credentials that a platform refuses: of one account, and of everybody. What makes a platform refuse everybody is in
-//! `platform_refusals`.
+//! Credentials refused by a platform: for one account, or for all. How refusing all is detected is
+//! in `platform_refusals`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,22 +12,22 @@ use crate::support::client::Client;
 use crate::support::platform::{RawPlatform, Script, Seen};
 use crate::support::stage::{CREDITS, Stage, auth, on_stage_of};
 
-/// What the platform and its token endpoint do. All of it can be changed while a test runs.
+/// What the platform and its token endpoint do; tests can change it while they run.
 #[derive(Clone, Default)]
 pub(super) struct Play {
-    /// 401 for every call and identity check, whatever the token is.
+    /// 401 for every call and identity check, whatever the token.
     pub(super) refuses_everybody: Arc<AtomicBool>,
-    /// 401 for what has the token `access-N` below this number.
+    /// 401 for tokens `access-N` with a number below this.
     pub(super) good_from: Arc<AtomicUsize>,
     /// The token endpoint refuses every refresh token.
     pub(super) refuses_refresh: Arc<AtomicBool>,
-    /// The token endpoint refuses everybody, without a code.
+    /// The token endpoint refuses all requests, without an error code.
     pub(super) refuses_at_endpoint: Arc<AtomicBool>,
     /// The token endpoint refuses this service as its client.
     pub(super) refuses_client: Arc<AtomicBool>,
-    /// 401 for the access tokens and `invalid_grant` for the refresh tokens that begin with `dead`.
+    /// 401 for access tokens and `invalid_grant` for refresh tokens that begin with `dead`.
     pub(super) buries_dead: Arc<AtomicBool>,
-    /// The token endpoint is out of order.
+    /// The token endpoint fails.
     fails_refresh: Arc<AtomicBool>,
     refreshes: Arc<AtomicUsize>,
 }
@@ -84,7 +84,8 @@ impl Play {
     }
 }
 
-/// An account of `platform_delta` whose first token, `access-0`, lasts for a day and can be refreshed.
+/// An account of `platform_delta` whose first token, `access-0`, is valid for a day and can be
+/// refreshed.
 pub(super) async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
     for database in store::testing::stores().await {
         let play = Play::default();
@@ -103,7 +104,7 @@ pub(super) async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
     }
 }
 
-/// An account of `platform_alpha`, which has no tokens that can be refreshed.
+/// An account of `platform_alpha`, whose credentials cannot be refreshed.
 async fn on_alpha(test: impl AsyncFn(Stage, Play) -> Stage) {
     let play = Play::default();
     let make = async || {
@@ -119,7 +120,7 @@ pub(super) fn calls(stage: &Stage) -> Vec<Seen> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_token_is_refreshed_and_the_call_is_made_once_more() {
+async fn a_refused_token_is_refreshed_and_the_call_is_sent_once_more() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
 
@@ -175,7 +176,7 @@ async fn twenty_refused_calls_refresh_the_token_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_whose_refresh_is_refused_is_marked_and_recovers_by_itself() {
+async fn an_account_with_a_refused_refresh_is_marked_and_recovers_automatically() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
         Play::set(&play.refuses_refresh, true);
@@ -188,7 +189,7 @@ async fn an_account_whose_refresh_is_refused_is_marked_and_recovers_by_itself() 
         assert_eq!((soon.status, soon.receipt()), (401, (0, CREDITS)));
         assert_eq!(stage.ending_of_last().await, ("upstream_401".to_owned(), 0));
 
-        // Refreshing goes on while the account is marked, and the first success clears the mark.
+        // Refreshes continue while the account is marked, and the first success clears the mark.
         Play::set(&play.refuses_refresh, false);
         stage.app.advance_seconds(60);
         let mended = stage.get("chats").await;
@@ -200,13 +201,13 @@ async fn an_account_whose_refresh_is_refused_is_marked_and_recovers_by_itself() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_endpoint_that_fails_marks_no_account() {
+async fn a_failing_token_endpoint_marks_no_account() {
     on_delta(async |mut stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
         Play::set(&play.fails_refresh, true);
 
         let refused = stage.get("chats").await;
-        // Stopping waits for what the refusal started.
+        // The stop waits for the work that the refusal started.
         stage.app = stage.app.restart().await;
         stage.client = stage.app.with_key(&stage.customer.key);
 
@@ -214,13 +215,13 @@ async fn a_token_endpoint_that_fails_marks_no_account() {
         assert_eq!(stage.account_state().await, "active");
         let seen = stage.platform.seen();
         let checks = seen.iter().filter(|request| request.contains("x-call-id: verify")).count();
-        assert_eq!(checks, 2, "only the two imports ask who the account is: {seen:?}");
+        assert_eq!(checks, 2, "only the two imports may check the identity: {seen:?}");
         stage
     })
     .await;
 }
 
-/// Further customers, each with an account of the platform.
+/// Additional customers, each with an account on the platform.
 async fn others(stage: &Stage, count: usize) -> Vec<(Customer, Client)> {
     others_on(stage, "platform_alpha", &auth("platform_alpha"), count).await
 }
@@ -247,12 +248,12 @@ pub(super) async fn state_of(client: &Client) -> String {
     account["state"].as_str().unwrap().to_owned()
 }
 
-/// Whether the platform refuses everybody, as everybody is shown.
+/// The state of `platform_alpha` as shown to customers.
 async fn platform_state(client: &Client) -> (String, String) {
     state_of_platform(client, "platform_alpha").await
 }
 
-/// The same of any platform: its state, and since when.
+/// The state of a platform, and since when.
 pub(super) async fn state_of_platform(client: &Client, platform: &str) -> (String, String) {
     let shown = client.get("/v1/platforms").await.json();
     let all = shown["platforms"].as_array().unwrap();
@@ -272,7 +273,7 @@ pub(super) async fn becomes_of(client: &Client, platform: &str, state: &str) {
             return;
         }
     }
-    panic!("the platform does not become {state}");
+    panic!("the platform did not become {state}");
 }
 
 async fn gauge(stage: &Stage) -> String {
@@ -284,7 +285,7 @@ async fn gauge(stage: &Stage) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_that_refuses_everybody_for_a_minute_marks_no_account_and_costs_nothing() {
+async fn a_platform_that_refuses_everyone_for_a_minute_marks_no_account_and_costs_nothing() {
     on_alpha(async |stage, play| {
         let others = others(&stage, 5).await;
         let clients: Vec<&Client> =
@@ -319,9 +320,10 @@ async fn a_platform_that_refuses_everybody_for_a_minute_marks_no_account_and_cos
     .await;
 }
 
-/// Too few to say that it is the platform: they are marked, and the first success of each clears its mark.
+/// Two accounts are too few to blame the platform: they are marked, and the first success of each
+/// clears its mark.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_accounts_that_were_refused_need_no_import_once_the_platform_accepts_them() {
+async fn two_refused_accounts_recover_without_an_import_once_the_platform_accepts_them() {
     on_alpha(async |stage, play| {
         let others = others(&stage, 1).await;
         let clients = [&stage.client, &others[0].1];
@@ -347,9 +349,9 @@ async fn two_accounts_that_were_refused_need_no_import_once_the_platform_accepts
     .await;
 }
 
-/// Accounts of one customer that die together are marked, as long as others' calls succeed.
+/// Accounts that are refused together are marked as long as other accounts' calls succeed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn accounts_that_are_refused_while_others_succeed_are_marked() {
+async fn accounts_refused_while_others_succeed_are_marked() {
     let is_dead = Arc::new(AtomicBool::new(false));
     let make = async || {
         is_dead.store(false, Ordering::SeqCst);

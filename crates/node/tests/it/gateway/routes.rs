@@ -1,5 +1,5 @@
-//! The catalogue's routes through the gateway: each is sent as it is called, or as its shorthand says, and
-//! costs what its method costs.
+//! The catalogue's routes through the gateway: each is sent under its own path, or its shorthand's
+//! target, and costs what its method costs.
 
 use catalog::{Catalog, Route, RouteKind};
 use domain::platform::Platform;
@@ -16,7 +16,7 @@ fn native_routes(platform: Platform) -> Vec<Route> {
     routes.iter().filter(|route| route.kind != RouteKind::Upload).cloned().collect()
 }
 
-/// The template with something in each place.
+/// The template with a value for each parameter.
 fn sample(template: &str) -> String {
     let segments = template.split('/').map(|segment| match segment.strip_prefix('{') {
         Some(name) if name.ends_with("*}") => "7/a~b",
@@ -26,7 +26,7 @@ fn sample(template: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// Calls a route in a way that any platform could take.
+/// Calls a route in a way that any platform accepts.
 async fn call(stage: &Stage, route: &Route, native: &str) -> crate::support::Reply {
     match route.method.as_str() {
         "GET" => stage.get(native).await,
@@ -34,8 +34,8 @@ async fn call(stage: &Stage, route: &Route, native: &str) -> crate::support::Rep
     }
 }
 
-/// Every catalogued route of a platform that answers everything: sent once, under its own path (or its
-/// shorthand's), charged by its method, and named in receipt and log.
+/// Every catalogued route, on a platform that answers anything: sent once, under its own path (or
+/// its shorthand's), charged by its method, and named in receipt and log.
 async fn every_route_is_sent_named_and_charged(platform: Platform, prefix: &str) {
     on_stage(
         platform.as_str(),
@@ -99,8 +99,8 @@ async fn every_route_of_delta_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::DELTA, "/").await;
 }
 
-/// The routes of a simulated platform that need no id: all reads succeed but `refused`, which need a parameter
-/// or a right that this call does not have, and every write is understood as the route it is.
+/// The routes of a simulated platform that need no id: all reads succeed except `refused`, which
+/// need a parameter or permission that this call lacks, and every write is recognized as its route.
 async fn routes_without_ids_answer(platform: Platform, refused: &[&str]) {
     on_both(async |app| {
         let (_customer, client, account) = app.ready(platform.as_str(), 1_000).await;
@@ -132,12 +132,12 @@ async fn routes_without_ids_answer(platform: Platform, refused: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_simulated_alpha_answers_its_routes_through_the_gateway() {
+async fn the_simulated_alpha_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::ALPHA, &["GET payouts/dac7", "GET users/list"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_simulated_beta_answers_its_routes_through_the_gateway() {
+async fn the_simulated_beta_serves_its_routes_through_the_gateway() {
     let need_an_id_or_a_text = [
         "GET account",
         "GET account/media",
@@ -155,16 +155,16 @@ async fn the_simulated_beta_answers_its_routes_through_the_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_simulated_gamma_answers_its_routes_through_the_gateway() {
+async fn the_simulated_gamma_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::GAMMA, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_simulated_delta_answers_its_routes_through_the_gateway() {
+async fn the_simulated_delta_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::DELTA, &["GET media/bulk"]).await;
 }
 
-/// Shorthands of `platform_gamma` and what they lead to (specification 4.3), for the account 66f0a1.
+/// Shorthands of `platform_gamma` and their targets (specification 4.3), for the account 66f0a1.
 const SHORTHANDS: [(&str, &str); 30] = [
     ("me", "/user/66f0a1"),
     ("subscribers", "/user/66f0a1/subscription?limit=50"),
@@ -198,7 +198,7 @@ const SHORTHANDS: [(&str, &str); 30] = [
     ("search", "/user"),
 ];
 
-/// Checks where calls to `platform_gamma` lead.
+/// Checks the targets of calls to `platform_gamma`.
 async fn leads_to(method: &str, rows: &[(&str, &str)]) {
     on_stage(
         "platform_gamma",
@@ -223,7 +223,7 @@ async fn every_shorthand_reaches_its_path_with_the_creators_own_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_explicit_parameter_always_wins_and_others_are_kept() {
+async fn explicit_parameters_replace_defaults_and_others_are_kept() {
     leads_to(
         "GET",
         &[
@@ -243,7 +243,7 @@ async fn an_explicit_parameter_always_wins_and_others_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_path_gets_no_default_and_no_id() {
+async fn a_full_path_gets_neither_defaults_nor_an_id() {
     leads_to(
         "GET",
         &[
@@ -258,7 +258,7 @@ async fn a_full_path_gets_no_default_and_no_id() {
     .await;
 }
 
-/// Shorthands are for reading: another method takes the path as it is.
+/// Shorthands are for reads; with another method the path is forwarded unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_to_the_path_of_a_shorthand_is_not_rewritten() {
     leads_to("POST", &[("lists", "/lists"), ("me", "/me")]).await;
@@ -266,7 +266,7 @@ async fn a_write_to_the_path_of_a_shorthand_is_not_rewritten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_route_that_is_not_listed_is_forwarded_and_named_so() {
+async fn an_unlisted_route_is_forwarded_and_named_unlisted() {
     on_stage(
         "platform_alpha",
         "",
@@ -288,9 +288,9 @@ async fn a_route_that_is_not_listed_is_forwarded_and_named_so() {
     .await;
 }
 
-/// Usage has a line for each shape, and so many of them that no caller can fill it.
+/// Usage counts each shape separately, up to a limit, so that no caller can fill it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unlisted_paths_are_grouped_by_shape_and_bounded() {
+async fn unlisted_paths_are_counted_by_shape_up_to_a_limit() {
     on_stage(
         "platform_alpha",
         "[http]\nunlisted_shapes_max = 2",
@@ -323,7 +323,7 @@ async fn unlisted_paths_are_grouped_by_shape_and_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_route_that_is_not_listed_is_refused_where_the_operator_wants_it() {
+async fn an_unlisted_route_is_refused_if_the_operator_wants_it() {
     let overrides = "[http]\nunlisted_routes = \"refuse\"";
     on_stage(
         "platform_alpha",
@@ -344,7 +344,7 @@ async fn a_route_that_is_not_listed_is_refused_where_the_operator_wants_it() {
     .await;
 }
 
-/// What the catalogue knows to be wrong is refused before it costs anything.
+/// A request that breaks a rule of the catalogue is refused before it costs anything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
     on_stage(
@@ -382,7 +382,7 @@ async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
     .await;
 }
 
-/// A creation responds 201, and is no less proof than 200.
+/// A creation returns 201, which proves as much as 200.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_2xx_verifies_a_route() {
     let script = |_: &_, _| Script::json(201, "{}");
@@ -405,7 +405,7 @@ async fn any_2xx_verifies_a_route() {
 
 /// The first 2xx of a route marks it verified, for all customers and permanently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_answer_of_200_verifies_a_route() {
+async fn the_first_2xx_verifies_a_route() {
     let script = |_: &_, number| match number {
         0 => Script::json(404, "{}"),
         _ => Script::json(200, "{}"),

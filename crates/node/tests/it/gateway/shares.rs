@@ -1,7 +1,8 @@
-//! What all share, and what one caller can take of it: nobody who fills a budget keeps others out.
+//! Shared budgets and each caller's share: one caller that fills its share does not keep others
+//! out.
 #![expect(
     clippy::shadow_unrelated,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ fn body() -> Value {
 }
 
 impl Stage {
-    /// Begins requests whose bodies never end, each with most of its bytes sent.
+    /// Begins requests whose bodies never end, with most of their bytes sent.
     async fn begin_dripping(&self, count: usize, lines: &str) -> Vec<RawConnection> {
         let mut dripping = Vec::new();
         for _ in 0..count {
@@ -40,7 +41,7 @@ impl Stage {
         dripping
     }
 
-    /// Another customer with an account of its own: a client with its key, and the path of its writes.
+    /// Another customer with its own account, and a client with its key.
     async fn other(&self, platform: &str) -> Client {
         let customer = self.app.customer(100).await;
         let client = self.app.with_key(&customer.key);
@@ -51,8 +52,8 @@ impl Stage {
     }
 }
 
-/// Sends more whole bodies beside those that drip. Each is taken or told to wait, or its connection ends: what is refused
-/// is not read.
+/// Sends more whole bodies beside the dripping ones. Each is accepted, refused with 429, or loses
+/// its connection, because refused bodies are not read.
 async fn press(client: &Client, path: &str) {
     for _ in 0..20 {
         let json = client.with("content-type", "application/json");
@@ -64,7 +65,7 @@ async fn press(client: &Client, path: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customer_who_holds_all_its_room_for_bodies_keeps_nobody_else_from_writing() {
+async fn a_customer_that_fills_its_share_for_bodies_keeps_no_one_else_from_writing() {
     let limits = "[http.limits]\nnative_body_bytes_max = 65536\njson_body_bytes_max = 65536\n\
         native_bodies_bytes_max = 220000\nnative_bodies_per_customer_bytes_max = 136000";
     on_stage("platform_alpha", limits, decent, async |stage| {
@@ -86,7 +87,7 @@ async fn a_customer_who_holds_all_its_room_for_bodies_keeps_nobody_else_from_wri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_who_hold_bodies_keep_no_customer_from_a_login_or_a_write() {
+async fn strangers_that_hold_bodies_keep_no_customer_from_logging_in_or_writing() {
     let limits = "[http]\ntrusted_proxies = ['127.0.0.1']\n[http.limits]\n\
         native_bodies_bytes_max = 4200000\nnative_bodies_per_customer_bytes_max = 4200000\n\
         open_bodies_bytes_max = 1200000\nopen_bodies_per_network_bytes_max = 530000";
@@ -115,7 +116,7 @@ async fn strangers_who_hold_bodies_keep_no_customer_from_a_login_or_a_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_uploads_of_one_customer_leave_room_on_disk_for_others() {
+async fn one_customers_uploads_leave_disk_space_for_others() {
     let limits = "[http.limits]\nupload_bytes_max = 600000\nuploads_bytes_max = 2000000\n\
         uploads_per_customer_bytes_max = 700000";
     let created = |_: &Seen, _: usize| {

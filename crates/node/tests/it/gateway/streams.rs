@@ -1,4 +1,5 @@
-//! Streams: what a platform says bit by bit reaches the caller bit by bit, and ends when either of them leaves.
+//! Streams: each part of a platform's response reaches the caller as it arrives, and the stream
+//! ends when either side disconnects.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::support::platform::{Script, answer, json_answer};
 use crate::support::raw::RawConnection;
 use crate::support::stage::{CREDITS, Stage, on_stage};
 
-/// The head of a response that has no length.
+/// The head of a response without a length.
 fn head(content_type: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n")
         .into_bytes()
@@ -18,7 +19,7 @@ fn chunk(text: &str) -> Vec<u8> {
     format!("{:X}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// Plays these parts, one for each permit.
+/// Sends these parts, one for each permit.
 fn gated(gate: &Arc<Semaphore>, parts: &[Vec<u8>]) -> Script {
     Script::Gated(Arc::clone(gate), parts.to_vec())
 }
@@ -31,13 +32,13 @@ async fn open(stage: &Stage, lines: &str) -> RawConnection {
     caller
 }
 
-/// Reads one chunk as it left the platform.
+/// Reads one chunk, framed as the platform sent it.
 async fn reads(caller: &mut RawConnection, text: &str) {
     let framed = chunk(text);
     assert_eq!(caller.bytes(framed.len()).await, framed);
 }
 
-/// Waits until so many calls are in the log: one that streams is there when it has ended.
+/// Waits until `count` calls are in the log; a stream is there when it has ended.
 async fn until_logged(stage: &Stage, count: usize) {
     let logged = async || {
         let log = stage.client.get("/v1/billing/usage/recent").await.json();
@@ -48,7 +49,7 @@ async fn until_logged(stage: &Stage, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_head_of_an_event_stream_leaves_before_the_first_event() {
+async fn the_head_of_an_event_stream_is_passed_on_before_the_first_event() {
     for content_type in [
         "text/event-stream",
         "Text/Event-Stream; charset=utf-8",
@@ -85,9 +86,9 @@ async fn the_head_of_an_event_stream_leaves_before_the_first_event() {
     }
 }
 
-/// Whatever it is: what is there is passed on when nothing more comes.
+/// With any content type, the part that has arrived is passed on when nothing more comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_without_a_length_that_falls_silent_is_passed_on() {
+async fn a_response_without_a_length_that_pauses_is_passed_on() {
     let overrides = "[http.timeouts]\nstream_after_ms = 20";
     for first in [None, Some("[1,")] {
         let gate = Arc::new(Semaphore::new(0));
@@ -116,7 +117,7 @@ async fn a_response_without_a_length_that_falls_silent_is_passed_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_stream_of_beta_keeps_its_envelope_and_says_so() {
+async fn an_event_stream_of_beta_keeps_its_envelope_and_is_marked() {
     let gate = Arc::new(Semaphore::new(0));
     let line = "{\"success\":true,\"response\":{}}\n";
     let script = gated(&gate, &[head("application/jsonl"), chunk(line), chunk("")]);
@@ -138,9 +139,9 @@ async fn an_event_stream_of_beta_keeps_its_envelope_and_says_so() {
     .await;
 }
 
-/// An envelope can be taken off only when all of it is there.
+/// An envelope can be removed only once the whole response has arrived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_response_of_beta_still_loses_its_envelope() {
+async fn the_envelope_of_a_slow_response_of_beta_is_still_removed() {
     let overrides = "[http.timeouts]\nstream_after_ms = 1";
     let gate = Arc::new(Semaphore::new(0));
     let begin = [head("application/json"), chunk("{\"success\":true,")].concat();
@@ -152,7 +153,7 @@ async fn a_slow_response_of_beta_still_loses_its_envelope() {
         async |stage| {
             let mut caller = open(&stage, "").await;
             gate.add_permits(1);
-            // Some milliseconds, however fast the machine is.
+            // This takes some milliseconds on any machine.
             for _ in 0..50 {
                 stage.client.get("/v1/billing").await;
             }
@@ -166,9 +167,10 @@ async fn a_slow_response_of_beta_still_loses_its_envelope() {
     .await;
 }
 
-/// The platform sees that nobody listens any more, without having to say something first.
+/// The platform's connection is closed when the caller disconnects, even if the platform sends
+/// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_leaves_an_idle_stream_ends_it_and_is_charged() {
+async fn a_caller_that_leaves_an_idle_stream_ends_it_and_is_charged() {
     let bytes = [head("text/event-stream"), chunk("data: 1\n\n")].concat();
     let script = move |_: &_, _| Script::AnswerAndHang(bytes.clone());
     on_stage("platform_alpha", "", script, async |stage| {
@@ -186,14 +188,14 @@ async fn a_caller_who_leaves_an_idle_stream_ends_it_and_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_says_nothing_for_too_long_breaks_off_and_is_free() {
+async fn a_stream_idle_for_too_long_breaks_off_and_is_free() {
     let overrides = "[platforms.platform_alpha.timeouts]\nstream_idle_ms = 50";
     let bytes = [head("text/event-stream"), chunk("data: 1\n\n")].concat();
     let script = move |_: &_, _| Script::AnswerAndHang(bytes.clone());
     on_stage("platform_alpha", overrides, script, async |stage| {
         let answer = open(&stage, "").await.answer().await.unwrap();
 
-        assert!(!answer.is_whole, "it ended cleanly");
+        assert!(!answer.is_whole, "the stream must not end cleanly");
         assert_eq!(stage.ending().await, ("upstream_timeout".to_owned(), 0));
         assert_eq!(stage.balance().await, CREDITS);
         stage
@@ -201,9 +203,10 @@ async fn a_stream_that_says_nothing_for_too_long_breaks_off_and_is_free() {
     .await;
 }
 
-/// The limit of other responses does not hold for streams: while one of those runs into it, the stream lives.
+/// The timeout of other responses does not apply to streams: while another call runs into it, the
+/// stream continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_stream_outlives_the_limit_of_other_responses() {
+async fn an_idle_stream_outlives_the_timeout_of_other_responses() {
     let overrides = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 50";
     let gate = Arc::new(Semaphore::new(0));
     let stream = gated(&gate, &[head("text/event-stream"), chunk("data: 1\n\n"), chunk("")]);
@@ -229,9 +232,9 @@ async fn an_idle_stream_outlives_the_limit_of_other_responses() {
     .await;
 }
 
-/// Under its key a stream that came to its end is given again, whole.
+/// A stream that ended is replayed whole under its idempotency key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_ended_is_given_again_under_its_key() {
+async fn a_completed_stream_is_replayed_under_its_key() {
     let stream = [head("text/event-stream"), chunk("data: 1\n\n"), chunk("")].concat();
     let script = move |_: &_, number: usize| match number {
         0 => Script::Answer(stream.clone()),

@@ -1,4 +1,4 @@
-//! The upload of a file: what it may be, what the platform gets of it, what it costs, and what is left on disk.
+//! Uploads: allowed forms, what the platform receives, the cost, and that nothing is left on disk.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::support::{TestApp, memory_peak_kib, on_both};
 
 const GAMMA: &str = "platform_gamma";
 
-/// A platform that takes every upload.
+/// A platform that accepts every upload.
 fn created(_: &crate::support::platform::Seen, number: usize) -> Script {
     Script::json(201, format!(r#"{{"_id":"{number}"}}"#))
 }
@@ -28,21 +28,21 @@ impl Stage {
         form.upload(&self.client, &self.account).await
     }
 
-    /// Nothing was sent, nothing was taken, nothing is left on disk.
+    /// Asserts that nothing was sent, nothing charged, and nothing is left on disk.
     async fn is_untouched(&self) {
         self.is_unspent().await;
         until_empty(&self.app).await;
     }
 }
 
-/// Waits until no file of an upload is on disk.
+/// Waits until no upload's file is on disk.
 async fn until_empty(app: &TestApp) {
     while !app.spooled().is_empty() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits until a file of an upload is on disk, and tells its mode.
+/// Waits until an upload's file is on disk, and returns its mode.
 async fn until_spooling(app: &TestApp) -> u32 {
     loop {
         if let Some((mode, _)) = app.spooled().first() {
@@ -52,7 +52,7 @@ async fn until_spooling(app: &TestApp) -> u32 {
     }
 }
 
-/// The head of an upload, of which `length` bytes follow if it is given.
+/// The head of an upload, with a body of `length` bytes, or chunked.
 fn head(stage: &Stage, form: &Form, length: Option<usize>) -> String {
     let framing = length.map_or_else(
         || "Transfer-Encoding: chunked".to_owned(),
@@ -66,14 +66,14 @@ fn head(stage: &Stage, form: &Form, length: Option<usize>) -> String {
     )
 }
 
-/// Bytes that look like boundaries, line ends and everything else.
+/// Bytes that include boundaries, line ends and all other bytes.
 fn wild(length: usize) -> Vec<u8> {
     let wild = b"\r\n--\r\n------a-boundar\r\n--\0\xff\xfe--".iter().copied();
     wild.chain(0..=255).cycle().take(length).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_is_a_post_that_later_reads_show() {
+async fn an_upload_creates_a_post_that_reads_show() {
     on_both(async |app| {
         let (_, client, account) = app.ready(GAMMA, 100).await;
         let file = wild(300_000);
@@ -100,7 +100,7 @@ async fn an_upload_is_a_post_that_later_reads_show() {
         let sha256 = hex::encode(Sha256::digest(&file));
         assert_eq!(medium["sha256"], sha256.as_str());
         let kept = Client::new(app.world.address()).get(&format!("/control/files/{sha256}")).await;
-        assert!(kept.status == 200 && kept.body == file, "the file arrived changed");
+        assert!(kept.status == 200 && kept.body == file, "the file must arrive unchanged");
 
         let native = |path: &str| format!("/v1/{account}/native/{path}");
         let posts = client.get(&native("posts?limit=1")).await.json();
@@ -120,9 +120,9 @@ async fn an_upload_is_a_post_that_later_reads_show() {
     .await;
 }
 
-/// The price rules and the defaults of specification 4.3, seen from the platform.
+/// The price rules and the defaults of specification 4.3, as the platform sees them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_field_leaves_as_the_specification_says() {
+async fn every_field_is_sent_as_specified() {
     on_stage(GAMMA, "", created, async |stage| {
         let picture = || Form::new().with_picture();
         let named = |name: &str, kind: &str| Form::new().file(name, kind, b"x");
@@ -192,9 +192,9 @@ async fn every_field_leaves_as_the_specification_says() {
     .await;
 }
 
-/// The same write by its native path: no check of the upload can be gone around.
+/// The same write by its native path, which must not bypass the checks of uploads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_by_its_native_path_is_the_same_upload() {
+async fn an_upload_by_its_native_path_is_checked_like_an_upload() {
     on_stage(GAMMA, "", created, async |stage| {
         let send = async |native: &str, form: &Form| {
             let client = stage.client.with("content-type", &form.content_type());
@@ -226,9 +226,9 @@ async fn an_upload_by_its_native_path_is_the_same_upload() {
     .await;
 }
 
-/// The platform gets a form of ours: credentials, one content type, a length, and the file byte by byte.
+/// The platform gets our own form: credentials, one content type, a length, and the file unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_platform_gets_a_form_of_our_own() {
+async fn the_platform_gets_a_newly_framed_form() {
     on_stage(GAMMA, "", created, async |stage| {
         let file = wild(200_001);
         let form = Form::new().file("a\"; name=\"evil.jpg", "image/jpeg; x=y", &file);
@@ -246,13 +246,13 @@ async fn the_platform_gets_a_form_of_our_own() {
         let sent = parts.last().unwrap();
         assert!(sent.headers.ends_with("\r\nContent-Type: image/jpeg"), "{}", sent.headers);
         assert_eq!(sent.headers.matches("name=\"").count(), 2, "{}", sent.headers);
-        assert!(sent.content == file, "the file arrived changed");
+        assert!(sent.content == file, "the file must arrive unchanged");
         stage
     })
     .await;
 }
 
-/// Forms with something wrong, and what is said of them: the places and the kinds of mistakes.
+/// Invalid forms, and the expected field errors: location and kind.
 fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
     let picture = || Form::new().with_picture();
     let disposition = |rest: &str| format!("Content-Disposition: form-data{rest}");
@@ -302,7 +302,7 @@ fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
     ]
 }
 
-/// Forms with several things wrong, all of which are named together.
+/// Forms with several errors, which are all reported together.
 fn forms_with_much_wrong() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
     vec![
         (
@@ -345,7 +345,7 @@ fn forms_with_much_wrong() -> Vec<(Form, &'static [(&'static str, &'static str)]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_field_is_named_and_costs_nothing() {
+async fn a_wrong_field_is_reported_and_costs_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
         for (form, expected) in wrong_forms().into_iter().chain(forms_with_much_wrong()) {
             let reply = stage.upload(&form).await;
@@ -363,7 +363,7 @@ async fn a_wrong_field_is_named_and_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_is_none_is_refused() {
+async fn a_malformed_form_is_refused() {
     on_stage(GAMMA, "", created, async |stage| {
         let path = format!("/v1/{}/media/upload", stage.account);
         let whole = Form::new().with_picture();
@@ -412,7 +412,7 @@ async fn a_form_that_is_none_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_platforms_take_no_upload() {
+async fn other_platforms_accept_no_upload() {
     on_both(async |app| {
         for platform in ["platform_alpha", "platform_beta", "platform_delta"] {
             let (_, client, account) = app.ready(platform, 10).await;
@@ -429,9 +429,9 @@ async fn other_platforms_take_no_upload() {
     .await;
 }
 
-/// Nobody has to send a large file to learn that it cannot be paid.
+/// A caller need not send a large file to find out that it cannot pay for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_that_cannot_be_paid_is_refused_before_its_file_is_read() {
+async fn an_upload_beyond_the_balance_is_refused_before_its_file_is_read() {
     on_both(async |app| {
         let (customer, client, account) = app.ready(GAMMA, 1).await;
         let before = app.seen(GAMMA).await.len();
@@ -462,7 +462,7 @@ async fn an_upload_that_cannot_be_paid_is_refused_before_its_file_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_beyond_the_cap_is_413_and_leaves_nothing() {
+async fn a_file_above_the_limit_is_413_and_leaves_nothing() {
     let overrides = "[http.limits]\nupload_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
         let of = |bytes: usize| Form::new().file("a.jpg", "image/jpeg", &wild(bytes));
@@ -484,9 +484,9 @@ async fn a_file_beyond_the_cap_is_413_and_leaves_nothing() {
     .await;
 }
 
-/// D9: a file without an end and without an announced length ends at the cap, on disk too.
+/// D9: an endless file without an announced length is stopped at the limit, on disk too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endless_file_is_413_and_never_more_than_the_cap_on_disk() {
+async fn an_endless_file_is_413_and_never_exceeds_the_limit_on_disk() {
     let overrides = "[http.limits]\nupload_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
         let endless = Form::new().file("a.jpg", "image/jpeg", b"");
@@ -512,9 +512,9 @@ async fn an_endless_file_is_413_and_never_more_than_the_cap_on_disk() {
     .await;
 }
 
-/// Whatever a form has beside its file is bounded together, so that no form fills the memory.
+/// The other parts of a form have a common limit, so that no form fills the memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_form_has_beside_its_file_is_bounded() {
+async fn the_other_parts_of_a_form_are_limited() {
     on_stage(GAMMA, "", created, async |stage| {
         let picture = || Form::new().with_picture();
         let fits = picture().text("description", &"d".repeat(60_000));
@@ -535,7 +535,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
             before,
             after,
         ];
-        // The answer may come before the form's end, so both directions are looked at.
+        // The response may come before the form's end, so read while sending.
         let answered = async |form: &Form, body: Vec<u8>| {
             let mut caller = stage.raw().await;
             caller.send(head(&stage, form, Some(body.len()))).await;
@@ -545,7 +545,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
         for (index, body) in forms.into_iter().enumerate() {
             assert_eq!(answered(&picture(), body).await, 413, "form {index}");
         }
-        // What is wrong with its fields says more than that the form is too large.
+        // Field errors are more specific than a form that is too large.
         for form in [many, preamble] {
             assert_eq!(answered(&form, form.body()).await, 422, "{}", form.body().len());
         }
@@ -556,7 +556,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
     .await;
 }
 
-/// Takes one request, keeps nothing of it, answers it, and tells how long its body was.
+/// Accepts one request, discards and counts its body, responds, and returns the length of the body.
 async fn drain(listener: TcpListener) -> usize {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut head = Vec::new();
@@ -576,7 +576,7 @@ async fn drain(listener: TcpListener) -> usize {
     length
 }
 
-/// 64 MiB go through in a few hundred KiB of memory: the file is on disk, in pieces on the way to it and from it.
+/// 64 MiB pass through a few hundred KiB of memory: the file is on disk, and is copied in pieces.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_does_not_grow_with_the_file() {
     on_stage(GAMMA, "", created, async |mut stage| {
@@ -618,9 +618,10 @@ async fn memory_does_not_grow_with_the_file() {
     .await;
 }
 
-/// The file is for its owner alone, has no name, and is gone with the caller; nothing is held meanwhile.
+/// The file is readable only by its owner, has no name, and is gone when the caller disconnects; no
+/// credits are held meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
+async fn a_caller_that_disconnects_within_the_file_leaves_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
         let form = Form::new().file("a.jpg", "image/jpeg", &wild(900_000));
         let body = form.body();
@@ -633,7 +634,7 @@ async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
             caller.send(&body[..700_000]).await;
             assert_eq!(until_spooling(&stage.app).await, 0o600);
             let names = std::fs::read_dir(stage.app.spool_folder()).unwrap().count();
-            assert_eq!(names, 0, "the file has a name");
+            assert_eq!(names, 0, "the file must not have a name");
             assert_eq!(stage.client.get("/v1/billing").await.json()["held"], 0);
 
             drop(caller);
@@ -646,9 +647,10 @@ async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
     .await;
 }
 
-/// A caller who hangs up once the upload left pays for it, like any write; the file goes with the call.
+/// If a caller disconnects after the upload was sent, it is charged like any write; the file is
+/// deleted with the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_who_hangs_up_after_the_upload_left_is_charged() {
+async fn a_caller_that_disconnects_after_the_upload_was_sent_is_charged() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::Gated(Arc::clone(&gate), vec![json_answer(201, "{}")]);
     on_stage(
@@ -678,7 +680,7 @@ async fn a_caller_who_hangs_up_after_the_upload_left_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platforms_answer_to_an_upload_is_charged_like_any_writes() {
+async fn the_response_to_an_upload_is_charged_like_that_to_any_write() {
     let answers = [(200, 2), (400, 2), (403, 2), (409, 2), (413, 2), (429, 0), (500, 0), (503, 0)];
     for (status, cost) in answers {
         let script = move |_: &_, _| Script::json(status, r#"{"error":"x"}"#);
@@ -694,9 +696,9 @@ async fn a_platforms_answer_to_an_upload_is_charged_like_any_writes() {
     }
 }
 
-/// Without an answer nothing is charged, and a write is never tried a second time.
+/// Without a response nothing is charged, and a write is never retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_without_an_answer_is_free_and_not_sent_again() {
+async fn an_upload_without_a_response_is_free_and_not_sent_again() {
     let faults = [
         (Script::close(), 502, "outcome_unknown"),
         (
@@ -727,9 +729,9 @@ async fn an_upload_without_an_answer_is_free_and_not_sent_again() {
     }
 }
 
-/// The same form counts as the same however a client frames it; another file or field does not.
+/// The same form counts as the same request however it is framed; another file or field does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_is_repeated_safely_under_its_idempotency_key() {
+async fn an_upload_can_be_repeated_safely_with_an_idempotency_key() {
     on_stage(GAMMA, "", created, async |stage| {
         let client = stage.client.with("idempotency-key", "post-17");
         let of = |boundary: &str, file: &[u8], price: &str| {
@@ -755,9 +757,9 @@ async fn an_upload_is_repeated_safely_under_its_idempotency_key() {
     .await;
 }
 
-/// A form that drips is not waited for beyond its grace, and none beyond its whole time.
+/// A dripping form times out after the grace period, and any form after the total time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_comes_too_slowly_is_408_and_leaves_nothing() {
+async fn a_form_that_arrives_too_slowly_is_408_and_leaves_nothing() {
     for overrides in ["body_grace_ms = 100", "upload_ms = 100"] {
         let overrides = format!("[http.timeouts]\n{overrides}");
         on_stage(GAMMA, &overrides, created, async |stage| {
@@ -777,9 +779,9 @@ async fn a_form_that_comes_too_slowly_is_408_and_leaves_nothing() {
     }
 }
 
-/// All files together take no more of the disk than they may; a file that ends makes room.
+/// All files together have a limit on disk; a finished upload makes room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn uploads_together_stay_within_their_room_on_disk() {
+async fn uploads_together_stay_within_their_disk_limit() {
     let overrides = "[http.limits]\nupload_bytes_max = 600000\nuploads_bytes_max = 1000000";
     on_stage(GAMMA, overrides, created, async |stage| {
         let form = Form::new().file("a.jpg", "image/jpeg", &wild(600_000));
@@ -802,9 +804,9 @@ async fn uploads_together_stay_within_their_room_on_disk() {
     .await;
 }
 
-/// A process that dies in the moment before a file loses its name leaves it behind; the next one removes it.
+/// A process that dies before it has unlinked a file leaves it behind; the next start removes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_removes_what_a_dead_process_left_in_the_folder() {
+async fn a_start_removes_files_left_in_the_folder_by_a_dead_process() {
     on_both(async |mut app| {
         let folder = app.spool_folder();
         let mode = std::fs::metadata(&folder).unwrap().permissions().mode() & 0o7777;

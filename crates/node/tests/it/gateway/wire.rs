@@ -1,4 +1,4 @@
-//! What each platform receives, and what a caller gets of its answers, to the byte.
+//! What each platform receives, and what a caller receives of its responses, byte for byte.
 
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use crate::support::platform::{RawPlatform, Script, answer, json_answer};
 use crate::support::stage::{CANARY, CREDITS, Stage, on_stage, on_stage_of};
 
-/// Every byte there is, again and again, so that no text rule can let it pass by luck.
+/// All byte values repeatedly, so that text handling would be noticed.
 fn binary(length: usize) -> Vec<u8> {
     (0..=255).cycle().take(length).collect()
 }
@@ -23,7 +23,7 @@ fn gzip(plain: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Checks one call to a platform that answers `{}`.
+/// Runs the test with a platform that responds `{}`.
 async fn on_wire(platform: &str, test: impl AsyncFn(Stage) -> Stage) {
     on_stage(platform, "", |_, _| Script::json(200, "{}"), test).await;
 }
@@ -48,7 +48,7 @@ async fn alpha_gets_the_session_the_user_and_the_connected_user_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_of_extra_reaches_the_platform_in_the_operators_header() {
+async fn a_credential_in_extra_is_sent_in_the_operators_header() {
     let overrides = r#"[platforms.platform_alpha]
         headers = [
             { name = "Authorization", value = "Session {session_token}" },
@@ -69,7 +69,11 @@ async fn a_member_of_extra_reaches_the_platform_in_the_operators_header() {
             stage.get("users/me").await;
 
             let seen = stage.platform.last_call();
-            assert_eq!(without.header("x-device"), None, "an account without it sends no header");
+            assert_eq!(
+                without.header("x-device"),
+                None,
+                "an account without it must not send the header"
+            );
             assert_eq!(seen.header("x-device"), Some("id=b1; v=1"));
             stage
         },
@@ -78,7 +82,7 @@ async fn a_member_of_extra_reaches_the_platform_in_the_operators_header() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beta_gets_its_prefix_and_a_signature_over_what_is_sent() {
+async fn beta_gets_its_prefix_and_a_signature_of_the_request() {
     let overrides = "[platforms.platform_beta.signing]\nkey = \"k3y\"\nclient_id = \"c1\"\nclient_version = \"9.9\"";
     on_stage(
         "platform_beta",
@@ -141,7 +145,7 @@ async fn delta_gets_the_token_and_the_version_header() {
     .await;
 }
 
-/// Nothing decodes, normalises, reorders or tidies up a path or a query that may pass.
+/// Valid paths and queries are not decoded, normalized, reordered or cleaned up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn path_and_query_arrive_byte_for_byte() {
     let targets = [
@@ -189,8 +193,8 @@ async fn bodies_arrive_byte_for_byte_with_a_length_up_to_one_mebibyte() {
             assert_eq!(seen.header("content-length"), Some(&*length.to_string()));
             assert_eq!(seen.header("transfer-encoding"), None);
             assert_eq!(seen.header("content-type"), Some("application/x-thing; v=1"));
-            assert!(seen.body == body, "{length} bytes arrived changed");
-            assert!(reply.body == body, "{length} bytes came back changed");
+            assert!(seen.body == body, "{length} bytes must arrive unchanged");
+            assert!(reply.body == body, "{length} bytes must come back unchanged");
             assert_eq!(reply.header("content-type"), "application/octet-stream");
         }
         stage
@@ -199,7 +203,7 @@ async fn bodies_arrive_byte_for_byte_with_a_length_up_to_one_mebibyte() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_chunked_body_leaves_with_a_length() {
+async fn a_chunked_body_is_sent_with_a_length() {
     on_wire("platform_alpha", async |stage| {
         let mut caller = stage.raw().await;
         let head = format!(
@@ -216,14 +220,14 @@ async fn a_chunked_body_leaves_with_a_length() {
         let seen = stage.platform.last_call();
         assert_eq!((reply.status, &seen.body[..]), (200, &b"abcde"[..]));
         assert_eq!(seen.header("content-length"), Some("5"));
-        assert!(!seen.head.contains("evil"), "a trailer became a header: {}", seen.head);
+        assert!(!seen.head.contains("evil"), "a trailer must not become a header: {}", seen.head);
         stage
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_without_a_body_says_so() {
+async fn a_write_without_a_body_has_a_content_length_of_zero() {
     on_wire("platform_alpha", async |stage| {
         for (method, length) in
             [("POST", Some("0")), ("PUT", Some("0")), ("PATCH", Some("0")), ("DELETE", None)]
@@ -243,7 +247,7 @@ async fn a_write_without_a_body_says_so() {
 async fn a_body_above_one_mebibyte_is_refused_and_free() {
     on_wire("platform_alpha", async |stage| {
         let whole = stage.client.try_send("POST", &stage.path("x"), Some(vec![0; 1_048_577])).await;
-        // In chunks its size is known only when it is there.
+        // The size of a chunked body is known only after it has arrived.
         let mut caller = stage.raw().await;
         let head = format!(
             "POST {} HTTP/1.1\r\n{}Transfer-Encoding: chunked\r\n\r\n",
@@ -255,7 +259,7 @@ async fn a_body_above_one_mebibyte_is_refused_and_free() {
         caller.send(vec![b'x'; 1_048_577]).await;
         let chunked = caller.answer().await.unwrap();
 
-        // The client may have been cut off while it was still sending.
+        // The client may lose its connection while it is still sending.
         if let Ok(reply) = whole {
             assert_eq!((reply.status, reply.code().as_str()), (413, "body_too_large"));
         }
@@ -280,7 +284,7 @@ async fn a_get_with_a_body_is_refused_and_free() {
     .await;
 }
 
-/// What `platform_beta` answers and what the caller then gets: bytes, and the value of `X-Envelope`.
+/// For each response of `platform_beta`: what the caller gets, as bytes and as `X-Envelope`.
 async fn unwraps(answers: &[(Vec<u8>, Vec<u8>, &str)]) {
     let scripts: Vec<_> = answers.iter().map(|(sent, ..)| sent.clone()).collect();
     let script = move |_: &_, number: usize| Script::Answer(scripts[number].clone());
@@ -299,13 +303,13 @@ async fn unwraps(answers: &[(Vec<u8>, Vec<u8>, &str)]) {
     .await;
 }
 
-/// A row of `unwraps` for a JSON answer.
+/// A row of `unwraps` for a JSON response.
 fn row(sent: &str, got: &str, envelope: &'static str) -> (Vec<u8>, Vec<u8>, &'static str) {
     (json_answer(200, sent), got.as_bytes().to_vec(), envelope)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_envelope_of_success_is_taken_off_and_its_inside_kept_exactly() {
+async fn a_success_envelope_is_removed_and_its_contents_kept_exactly() {
     unwraps(&[
         row(r#"{"success":true,"response":{"a":1}}"#, r#"{"a":1}"#, ""),
         row(r#"{"response": [ 1.0e3,  "\u00e9" ] ,"success":true}"#, r#"[ 1.0e3,  "\u00e9" ]"#, ""),
@@ -316,7 +320,7 @@ async fn an_envelope_of_success_is_taken_off_and_its_inside_kept_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn anything_else_than_an_envelope_of_success_is_passed_whole() {
+async fn anything_but_a_success_envelope_is_passed_on_whole() {
     let deep = "[".repeat(10_000);
     let kept = [
         r#"{"success":false,"error":{"code":7}}"#,
@@ -337,16 +341,16 @@ async fn anything_else_than_an_envelope_of_success_is_passed_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_that_is_not_json_is_passed_whole_and_says_so() {
+async fn a_response_that_is_not_json_is_passed_on_whole_and_marked() {
     let body = r#"{"success":true,"response":1}"#;
     let text = answer(200, "content-type: text/plain\r\n", body);
 
     unwraps(&[(text, body.as_bytes().to_vec(), "kept")]).await;
 }
 
-/// Short and long (buffered for the envelope), compressed or not.
+/// Short and long responses (buffered for the envelope), compressed or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_envelope_is_taken_off_long_and_compressed_answers_too() {
+async fn envelopes_of_long_and_compressed_responses_are_removed_too() {
     let inner = format!("\"{}\"", "y".repeat(300_000));
     let wrapped = format!(r#"{{"success":true,"response":{inner}}}"#);
     let coded = "content-type: application/json; charset=utf-8\r\ncontent-encoding: gzip\r\n";
@@ -362,9 +366,9 @@ async fn an_envelope_is_taken_off_long_and_compressed_answers_too() {
     .await;
 }
 
-/// What is larger than the buffer, or would be when decoded, passes whole and in order.
+/// A response larger than the buffer, even if only when decoded, is passed on whole and in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_too_large_for_the_buffer_passes_whole() {
+async fn a_response_too_large_for_the_buffer_is_passed_on_whole() {
     let large = format!(r#"{{"success":true,"response":"{}"}}"#, "z".repeat(8_388_608));
     let bomb = gzip(&vec![b' '; 9_000_000]);
     let coded = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
@@ -382,7 +386,7 @@ async fn an_answer_too_large_for_the_buffer_passes_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_compressed_envelope_that_is_cut_is_502_and_free() {
+async fn a_truncated_compressed_envelope_is_502_and_free() {
     let mut cut = gzip(br#"{"success":true,"response":[1,2,3,4,5,6,7,8,9]}"#);
     cut.truncate(cut.len() - 12);
     let coded = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
@@ -403,9 +407,9 @@ async fn a_compressed_envelope_that_is_cut_is_502_and_free() {
     .await;
 }
 
-/// Where nothing must be unwrapped nothing is decoded.
+/// Without an envelope to remove, nothing is decoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_compressed_answer_passes_as_it_is() {
+async fn a_compressed_response_is_passed_on_unchanged() {
     let coded = gzip(br#"{"success":true,"response":1}"#);
     let headers = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
     let make = async || {

@@ -1,9 +1,9 @@
-//! Every way a write can go, as the table of `docs/money.md` says it: its response, its hint, its cost, and what the same
-//! request gets afterwards under the same `Idempotency-Key`.
+//! Every way a write can end, as in the table of `docs/money.md`: its response, retry hint and
+//! cost, and the response to the same request under the same `Idempotency-Key`.
 #![expect(
     clippy::shadow_unrelated,
     clippy::unwrap_used,
-    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+    reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,20 +16,17 @@ use crate::support::client::{Client, Reply};
 use crate::support::platform::{Script, answer};
 use crate::support::stage::{CREDITS, Stage, on_stage};
 
-/// Rows of which no fault of a platform can make a case here, and the tests that show them.
+/// Rows that no fault of a platform can produce here, and the tests that cover them.
 const ELSEWHERE: [(&str, &str); 6] = [
-    ("W3", "gateway::accounts::a_failed_refresh_matters_only_once_the_token_has_ended"),
+    ("W3", "gateway::accounts::a_failed_refresh_matters_only_after_the_token_has_expired"),
     ("W6", "clients::http2, clients::faults"),
-    ("W22", "gateway::idempotency::a_call_that_never_left_may_be_repeated, gateway::owned"),
+    ("W22", "gateway::idempotency::a_call_that_was_never_sent_may_be_repeated, gateway::owned"),
     ("W23", "gateway::recovery"),
-    (
-        "W24",
-        "gateway::recovery::a_repeat_of_what_was_left_open_is_told_that_its_outcome_is_unknown",
-    ),
-    ("W1", "refusals_cost_nothing_and_say_the_balance_once_the_caller_is_known"),
+    ("W24", "gateway::recovery::a_repetition_of_a_call_left_open_is_outcome_unknown"),
+    ("W1", "refusals_are_free_and_show_the_balance_to_known_callers"),
 ];
 
-/// Alpha may not fall silent within a response, gamma not before it.
+/// Alpha may not stall within a response, gamma not before it.
 const IMPATIENT: &str = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 800\n\
     [platforms.platform_gamma.timeouts]\nfirst_byte_ms = 800\n";
 
@@ -65,7 +62,7 @@ fn table() -> BTreeMap<String, Row> {
     .collect()
 }
 
-/// The code in a cell such as "502 `outcome_unknown`", with its status.
+/// The status and code in a cell such as "502 `outcome_unknown`".
 fn coded(cell: &str) -> Vec<(u16, String)> {
     let words: Vec<&str> = cell.split_whitespace().collect();
     let pair = |pair: &[&str]| {
@@ -76,7 +73,7 @@ fn coded(cell: &str) -> Vec<(u16, String)> {
 }
 
 impl Row {
-    /// Checks a first response. `cost` is what the full cost would be.
+    /// Checks a first response.
     fn check(&self, name: &str, first: &Result<Reply, String>) {
         let expected = coded(&self.response);
         let reply = match first {
@@ -104,7 +101,7 @@ impl Row {
         assert!(reply.receipt().1 >= 0, "{name}: no balance");
     }
 
-    /// Checks what the same request gets afterwards.
+    /// Checks the response to the repetition.
     fn check_again(&self, name: &str, first: &Result<Reply, String>, again: &Reply) {
         let expected = coded(&self.repetition);
         let is_replayed = again.header("idempotent-replayed") == "true";
@@ -133,7 +130,7 @@ impl Row {
     }
 }
 
-/// The faults of the simulators that lead to a row.
+/// The faults of the simulators that produce each row.
 fn faults() -> Vec<(&'static str, Value)> {
     let kind = |kind: &str| json!({"kind": kind});
     let status = |status: u16| json!({"kind": "status", "status": status});
@@ -173,7 +170,7 @@ fn faults() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Accounts on platforms that are about to go wrong.
+/// Accounts on platforms that are about to fail.
 struct Accounts {
     app: TestApp,
     client: Client,
@@ -191,7 +188,7 @@ impl Accounts {
         Self { app, client, gamma_id }
     }
 
-    /// A write; silence is borne least by gamma, all else is alpha's.
+    /// A write, to gamma if the fault is silence, otherwise to alpha.
     async fn write(&self, fault: &Value, key: Option<&str>) -> Result<Reply, String> {
         let path = match platform_of(fault) {
             "platform_gamma" => {
@@ -204,7 +201,7 @@ impl Accounts {
         client.try_send("POST", &path, Some(br#"{"name":"x"}"#.to_vec())).await
     }
 
-    /// Lets time pass, and lets a read succeed, so that nothing is held back.
+    /// Advances the time and makes a successful read, so that no pause or breaker is in effect.
     async fn recover(&self) {
         self.app.no_faults().await;
         self.app.advance_seconds(10);
@@ -237,10 +234,11 @@ fn platform_of(fault: &Value) -> &'static str {
     if fault["kind"] == "silence" { "platform_gamma" } else { "platform_alpha" }
 }
 
-/// Rows that take exact bytes, in the order in which they are tried.
+/// Rows that need exact bytes, in the order of the calls.
 const SCRIPTED: [&str; 3] = ["W13", "W14", "W21"];
 
-/// What the platform does with each call of them. Of the repetitions only that of W14 reaches it.
+/// The platform's response to each of their calls. Of the repetitions only that of W14 reaches the
+/// platform.
 fn scripted(number: usize) -> Script {
     let mut broken = answer(200, "", vec![b'x'; 200_000]);
     broken.truncate(100_000);
@@ -255,7 +253,7 @@ fn scripted(number: usize) -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_that_take_exact_bytes_hold() {
+async fn rows_that_need_exact_bytes_hold() {
     let table = table();
     on_stage(
         "platform_alpha",
@@ -294,11 +292,11 @@ async fn every_row_of_the_table_holds() {
     shown.extend(ELSEWHERE.iter().map(|(id, _)| *id));
     shown.extend(["W2", "W5"]);
     let rows: BTreeSet<&str> = table.keys().map(String::as_str).collect();
-    assert_eq!(shown, rows, "rows without a case, or cases without a row");
+    assert_eq!(shown, rows, "each row needs a case, and each case a row");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_sent_while_the_account_is_held_back() {
+async fn nothing_is_sent_while_the_account_is_paused() {
     let row = &table()["W2"];
     let play = |_: &_, number| match number {
         0 => Script::Answer(answer(429, "retry-after: 30\r\n", "")),
@@ -323,7 +321,7 @@ async fn nothing_is_sent_while_the_account_is_held_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_platform_without_tls_was_not_reached() {
+async fn a_platform_without_tls_is_unreachable() {
     let row = &table()["W5"];
     let play = |_: &_, _| Script::json(201, "{}");
     on_stage("platform_alpha", "", play, async |mut stage| {
@@ -339,7 +337,7 @@ async fn a_platform_without_tls_was_not_reached() {
         let client = stage.client.with("idempotency-key", "once");
         let first = Ok(client.post(&stage.path("lists"), &json!({})).await);
         row.check("W5", &first);
-        // The ids of a new process depend on the time alone here.
+        // The ids of a restarted process depend only on the time here.
         stage.app.advance_seconds(10);
         stage.restart_with(at("http")).await;
         let client = stage.client.with("idempotency-key", "once");
@@ -350,9 +348,10 @@ async fn a_platform_without_tls_was_not_reached() {
     .await;
 }
 
-/// A refusal before anything is held costs nothing, keeps no key, and shows the balance to those who are known.
+/// A refusal before credits are held costs nothing, frees the key, and shows the balance if the
+/// caller is known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_cost_nothing_and_say_the_balance_once_the_caller_is_known() {
+async fn refusals_are_free_and_show_the_balance_to_known_callers() {
     let play = |_: &_, _| Script::json(201, "{}");
     on_stage("platform_alpha", "", play, async |stage| {
         let client = stage.client.with("idempotency-key", "once");
@@ -395,9 +394,9 @@ async fn refusals_cost_nothing_and_say_the_balance_once_the_caller_is_known() {
     .await;
 }
 
-/// Our own refusals keep no key, also where an export was asked for.
+/// Our own refusals free the key, for exports as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_that_was_refused_is_made_by_the_same_request_later() {
+async fn a_refused_export_can_be_created_later_by_the_same_request() {
     let play = |_: &_, _| Script::json(200, "[]");
     on_stage("platform_alpha", "", play, async |stage| {
         while stage.balance().await >= 10 {

@@ -1,6 +1,7 @@
-//! `TestApp`: the real service on a real socket, with a clock that stands and a seeded generator.
+//! `TestApp`: the real service on a real socket, with a manual clock and a seeded random generator.
 //!
-//! When it ends it checks what must hold after every test: no call is left open, and the books add up.
+//! At its end it checks the invariants of every test: no call is left open, and the ledger keeps
+//! its rules.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +15,10 @@ use store::testing::TestStore;
 
 use super::client::Client;
 
-/// Where the clock stands at the beginning: the simulated world's present.
+/// The clock's initial time, which is also the simulated world's present.
 pub(crate) const NOON: &str = "2026-11-21T12:00:00Z";
 
-/// The service over simulated platforms.
+/// The service with simulated platforms.
 pub(crate) struct TestApp {
     running: Option<RunningService>,
     pub(crate) world: simulators::Running,
@@ -30,14 +31,14 @@ pub(crate) struct TestApp {
     uploads: tempfile::TempDir,
 }
 
-/// A customer made for a test, with a key of full scope.
+/// A customer created for a test, with a key of full scope.
 pub(crate) struct Customer {
     pub(crate) id: String,
     pub(crate) key_id: String,
     pub(crate) key: String,
 }
 
-/// Runs a test on SQLite and, where there is a server for it, on PostgreSQL.
+/// Runs a test on SQLite and, if a server is configured, on PostgreSQL.
 pub(crate) async fn on_both<F, T>(test: F)
 where
     F: Fn(TestApp) -> T,
@@ -50,17 +51,17 @@ where
 }
 
 impl TestApp {
-    /// On SQLite, with configuration over the defaults.
+    /// Starts the service on SQLite, with these changes to the default configuration.
     pub(crate) async fn on_sqlite(overrides: &str) -> Self {
         Self::start(store::testing::sqlite().await, overrides).await
     }
 
-    /// On a database, with configuration over the defaults.
+    /// Starts the service on a database, with these changes to the default configuration.
     pub(crate) async fn start(database: TestStore, overrides: &str) -> Self {
         Self::start_at(Timestamp::from_rfc3339(NOON).unwrap(), database, overrides).await
     }
 
-    /// The same, with clocks that stand at `start`.
+    /// The same, with the clocks set to `start`.
     pub(crate) async fn start_at(
         start: Timestamp,
         mut database: TestStore,
@@ -71,7 +72,7 @@ impl TestApp {
             listen: "127.0.0.1:0".parse().unwrap(),
             data: None,
             clock: world_clock.clone(),
-            // Events of the processor go out when a test says so.
+            // The processor's events are delivered when a test asks for it.
             processor: ProcessorSettings { events_held: true, ..ProcessorSettings::default() },
             ..Settings::default()
         };
@@ -102,23 +103,23 @@ impl TestApp {
         }
     }
 
-    /// The folder in which exports and their spools lie.
+    /// The folder with the exports and their spools.
     pub(crate) fn exports_folder(&self) -> std::path::PathBuf {
         self.uploads.path().join("exports")
     }
 
-    /// Works on the exports that wait; gives how many claims that took.
+    /// Runs the waiting exports and returns the number of claims.
     pub(crate) async fn run_exports(&self) -> usize {
         self.running().run_exports().await.unwrap()
     }
 
-    /// The folder in which files of uploads wait.
+    /// The folder for the files of uploads.
     pub(crate) fn spool_folder(&self) -> std::path::PathBuf {
         self.uploads.path().join("spool")
     }
 
-    /// Mode and length of every file of an upload that is on disk. They lose their names as soon as they are
-    /// open, so they are found among what this process has open.
+    /// Mode and length of each upload's file on disk. The files are unlinked as soon as they are
+    /// open, so they are found among this process's open files.
     pub(crate) fn spooled(&self) -> Vec<(u32, u64)> {
         use std::os::unix::fs::MetadataExt as _;
         let folder = self.spool_folder();
@@ -141,23 +142,23 @@ impl TestApp {
         self.running().store()
     }
 
-    /// Moves the clocks of the service and of the platforms.
+    /// Advances the clocks of the service and of the platforms.
     pub(crate) fn advance_seconds(&self, seconds: i64) {
         self.clock.advance_seconds(seconds);
         self.world_clock.advance_ms(seconds * 1_000);
     }
 
-    /// Somebody without a key.
+    /// A client without a key.
     pub(crate) fn anonymous(&self) -> Client {
         Client::new(self.running().address())
     }
 
-    /// Whoever has this key.
+    /// A client with this key.
     pub(crate) fn with_key(&self, key: &str) -> Client {
         self.anonymous().with_key(key)
     }
 
-    /// Makes a customer with so many credits, as staff do.
+    /// Creates a customer with this many credits, as staff do.
     pub(crate) async fn customer(&self, credits: i64) -> Customer {
         let number = self.customers.fetch_add(1, Ordering::Relaxed);
         let done = self
@@ -172,7 +173,7 @@ impl TestApp {
         Customer { id: text("customer_id"), key_id: text("key_id"), key: text("api_key") }
     }
 
-    /// Carries out a staff command through the admin listener.
+    /// Runs a staff command through the admin listener.
     pub(crate) async fn staff(&self, command: serde_json::Value) -> serde_json::Value {
         use secrecy::ExposeSecret as _;
         let token = self.running().admin_token().expose_secret().to_owned();
@@ -182,12 +183,12 @@ impl TestApp {
         reply.json()
     }
 
-    /// Connects the simulated platform's first account to the customer; gives its id.
+    /// Connects the simulated platform's first account to the customer, and returns its id.
     pub(crate) async fn connect(&self, customer: &Customer, platform: &str) -> String {
         self.connect_nth(customer, platform, 0).await
     }
 
-    /// Connects another of the simulated platform's accounts to the customer; gives its id.
+    /// Connects the `nth` of the simulated platform's accounts to the customer, and returns its id.
     pub(crate) async fn connect_nth(
         &self,
         customer: &Customer,
@@ -205,7 +206,8 @@ impl TestApp {
         account.creator_id.to_owned()
     }
 
-    /// A customer with credits and one account of the platform: (customer, a client with the key, the account).
+    /// A customer with credits and an account on the platform: (customer, client with its key,
+    /// account).
     pub(crate) async fn ready(&self, platform: &str, credits: i64) -> (Customer, Client, String) {
         let customer = self.customer(credits).await;
         let account = self.connect(&customer, platform).await;
@@ -213,7 +215,7 @@ impl TestApp {
         (customer, client, account)
     }
 
-    /// The requests that the simulated platform has seen, oldest first.
+    /// The requests that the simulated platform has received, oldest first.
     pub(crate) async fn seen(&self, platform: &str) -> Vec<serde_json::Value> {
         let path = format!("/control/requests?platform={platform}&limit=100000");
         let reply = Client::new(self.world.address()).get(&path).await;
@@ -221,13 +223,13 @@ impl TestApp {
         reply.json()["requests"].as_array().unwrap().clone()
     }
 
-    /// Lets the simulated platforms go wrong in this way (docs/simulators.md).
+    /// Makes the simulated platforms fail in this way (docs/simulators.md).
     pub(crate) async fn fault(&self, fault: &serde_json::Value) {
         let reply = Client::new(self.world.address()).post("/control/faults", fault).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
-    /// Asks the simulators for something that platforms do not offer.
+    /// Sends a control request to the simulators.
     pub(crate) async fn world_control(
         &self,
         path: &str,
@@ -238,23 +240,23 @@ impl TestApp {
         reply.json()
     }
 
-    /// Forgets all that was written and moved at the simulators.
+    /// Resets all changes made at the simulators.
     pub(crate) async fn reset_world(&self) {
         self.world_control("reset", &serde_json::json!({})).await;
     }
 
-    /// Lets them work as they should.
+    /// Removes all faults.
     pub(crate) async fn no_faults(&self) {
         let reply = Client::new(self.world.address()).delete("/control/faults").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
-    /// Carries out the jobs that are due; gives how many attempts that took.
+    /// Runs the due jobs and returns the number of attempts.
     pub(crate) async fn run_jobs(&self) -> usize {
         self.running().run_due_jobs().await.unwrap()
     }
 
-    /// The mails that reached the address, oldest first, each with its text and its links. Jobs run first.
+    /// The emails to the address, oldest first, with text and links. Runs the jobs first.
     pub(crate) async fn mails_to(&self, email: &str) -> Vec<serde_json::Value> {
         self.run_jobs().await;
         let control = Client::new(self.world.address());
@@ -267,33 +269,33 @@ impl TestApp {
         mails
     }
 
-    /// The token in the newest mail to the address.
+    /// The token in the newest email to the address.
     pub(crate) async fn mailed_token(&self, email: &str) -> String {
         let mails = self.mails_to(email).await;
-        let link = mails.last().expect("no mail came")["links"][0].as_str().unwrap();
+        let link = mails.last().expect("no email arrived")["links"][0].as_str().unwrap();
         link.split_once("?token=").unwrap().1.to_owned()
     }
 
-    /// Lets the mail server refuse the next mails with this code of SMTP.
+    /// Makes the mail server refuse the next emails with this SMTP code.
     pub(crate) async fn refuse_mails(&self, next: u64, code: u16) {
         let path = format!("/control/mail/refuse?next={next}&code={code}");
         let reply = Client::new(self.world.address()).post(&path, &serde_json::json!({})).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
-    /// Waits until no call is held: settlements follow their answers.
+    /// Waits until no credits are held, because settlements follow the responses.
     pub(crate) async fn settled(&self, client: &Client) {
         self.settled_beside(client, 0).await;
     }
 
-    /// The same, where exports hold so many credits.
+    /// The same, while exports hold this many credits.
     pub(crate) async fn settled_beside(&self, client: &Client, held_by_exports: i64) {
         for _ in 0..10_000 {
             if client.get("/v1/billing").await.json()["held"] == held_by_exports {
                 return;
             }
         }
-        panic!("a call stays open");
+        panic!("a call was never settled");
     }
 
     /// Stops the service and starts it again on the same database.
@@ -307,12 +309,12 @@ impl TestApp {
         self
     }
 
-    /// Stops the service; the database can be looked into.
+    /// Stops the service, so that the database can be inspected.
     pub(crate) async fn stop_service(&mut self) {
         self.running.take().unwrap().stop().await;
     }
 
-    /// Starts the stopped service with a changed configuration, or tells why it does not start.
+    /// Starts the stopped service with a changed configuration, or returns why it does not start.
     pub(crate) async fn start_service(
         &mut self,
         change: impl FnOnce(&mut Config),
@@ -334,22 +336,22 @@ impl TestApp {
         Ok(())
     }
 
-    /// The url of the database.
+    /// The URL of the database.
     pub(crate) fn database_url(&self) -> &str {
         &self.database.options().url
     }
 
-    /// The configuration that the service was first started with.
+    /// The configuration of the first start.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The admin listener, as somebody without the token.
+    /// A client of the admin listener without the token.
     pub(crate) fn admin(&self) -> Client {
         Client::new(self.running().admin_address())
     }
 
-    /// Stops everything and checks what must hold after every test.
+    /// Stops everything and checks the invariants of every test.
     pub(crate) async fn end(mut self) {
         self.run_jobs().await;
         self.running.take().unwrap().stop().await;
@@ -358,18 +360,18 @@ impl TestApp {
         let violations = store::verify::check(&self.database, self.clock.now()).await.unwrap();
         assert!(violations.is_empty(), "{violations:?}");
         let held = store::verify::open_calls(&self.database).await.unwrap();
-        assert_eq!(held, 0, "calls are left open");
+        assert_eq!(held, 0, "no call may be left open");
         let jobs = store::jobs::count(&self.database).await.unwrap();
-        assert_eq!(jobs, store::jobs::JobCounts::default(), "jobs are left undone");
+        assert_eq!(jobs, store::jobs::JobCounts::default(), "no job may be left");
     }
 }
 
-/// Lets the simulated processor deliver its events to this service.
+/// Makes the simulated processor deliver its events to this service.
 fn receive_events(world: &simulators::Running, running: &RunningService) {
     world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", running.address()));
 }
 
-/// The defaults, pointed at the simulated platforms, with `overrides` over them.
+/// The default configuration with the simulated platforms, changed by `overrides`.
 fn config(
     url: &str,
     settings: &Settings,
@@ -385,18 +387,18 @@ fn config(
         let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
         add(format!("[secrets]\nmaster_keys = [{key:?}]"));
     }
-    // A busy machine is slow, but nothing here is late: limits of time are for the tests that set them.
+    // A busy machine is slow, so timeouts are long except in the tests that set them.
     add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
         .to_owned());
     add("[http.timeouts]\nstream_after_ms = 60000".to_owned());
     add("[passwords]\nwaiting_max = 1000".to_owned());
-    // The clock stands still, so no limit of time ever gives anything back.
+    // The clock stands still, so rate limits never refill.
     add("[rate_limits]\ncontrol_per_key_per_second = 1000000\ncontrol_per_key_burst = 1000000\n\
          control_per_network_per_second = 1000000\ncontrol_per_network_burst = 1000000\n\
          imports_per_minute = 1000000\nkey_changes_per_minute = 1000000\n\
          payment_requests_per_minute = 1000000\nidempotency_keys_per_minute = 1000000"
         .to_owned());
-    // Jobs run when a test says so, and at its end; exports only when it says so.
+    // Jobs run when a test asks for it, and at its end; exports only when a test asks for it.
     add("[exports]\nworkers = 0".to_owned());
     add(format!("[jobs]\nworkers = 0\n[mail]\nurl = \"smtp://{}\"", world.mail_address()));
     add(format!(

@@ -1,4 +1,4 @@
-//! A small HTTP client, named by who is calling.
+//! A small HTTP client; each client is one caller.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
-/// Who is calling: an address and the headers of every request.
+/// A caller: an address, and headers for every request.
 #[derive(Clone)]
 pub(crate) struct Client {
     http: HyperClient<HttpConnector, Full<Bytes>>,
@@ -18,7 +18,7 @@ pub(crate) struct Client {
     headers: Vec<(String, String)>,
 }
 
-/// An answer, read whole.
+/// A response, read completely.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -32,12 +32,12 @@ impl Client {
         Self { http, address, headers: Vec::new() }
     }
 
-    /// The same at another address.
+    /// The same caller at another address.
     pub(crate) fn at(&self, address: SocketAddr) -> Self {
         Self { headers: self.headers.clone(), ..Self::new(address) }
     }
 
-    /// The same with one more header.
+    /// The same caller with one more header.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut other = self.clone();
         other.headers.push((name.to_owned(), value.to_owned()));
@@ -52,7 +52,7 @@ impl Client {
         self.with("authorization", &format!("Bearer {token}"))
     }
 
-    /// With a session's cookie (`name=value`), as a page of the service sends it.
+    /// With a session cookie (`name=value`), as sent by a page of the service.
     pub(crate) fn with_session(&self, cookie: &str) -> Self {
         self.with("cookie", cookie).with("sec-fetch-site", "same-origin")
     }
@@ -75,12 +75,12 @@ impl Client {
         self.with("content-type", "application/json").send(method, path, Some(body)).await
     }
 
-    /// Any request; the answer is read to its end.
+    /// Sends any request and reads the response to its end.
     pub(crate) async fn send(&self, method: &str, path: &str, body: Option<Vec<u8>>) -> Reply {
         self.try_send(method, path, body).await.unwrap()
     }
 
-    /// Any request; fails when the connection or the answer breaks off.
+    /// Sends any request; fails if the connection or the response breaks off.
     pub(crate) async fn try_send(
         &self,
         method: &str,
@@ -95,7 +95,7 @@ impl Client {
         Ok(reply)
     }
 
-    /// A request without a body; the answer is not read yet.
+    /// Sends a request without a body, and returns before the response's body is read.
     pub(crate) async fn open(&self, method: &str, path: &str) -> http::Response<Incoming> {
         self.begin(method, path, Vec::new()).await.unwrap()
     }
@@ -117,12 +117,12 @@ impl Client {
 }
 
 impl Reply {
-    /// A header's value; empty when absent.
+    /// A header's value; empty if absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The cookie that the answer sets, as a browser sends it back: `name=value`.
+    /// The cookie set by the response, as a browser returns it: `name=value`.
     pub(crate) fn cookie(&self) -> String {
         let set = self.header("set-cookie");
         set.split(';').next().unwrap_or_default().to_owned()
@@ -137,7 +137,7 @@ impl Reply {
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The stable code of a failure; empty when there is none.
+    /// The stable code of a failure; empty if there is none.
     pub(crate) fn code(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         body["code"].as_str().unwrap_or_default().to_owned()
@@ -148,7 +148,7 @@ impl Reply {
         (self.status, self.code())
     }
 
-    /// The fields that a 422 complains about, with the kind of mistake, in its order.
+    /// The wrong fields listed by a 422 with their kinds, in order.
     pub(crate) fn wrong_fields(&self) -> Vec<(String, String)> {
         assert_eq!(self.status, 422, "{}", self.text());
         let detail = self.json()["detail"].as_array().unwrap().clone();

@@ -1,16 +1,16 @@
-//! A multipart form (RFC 7578): written as a client writes it, and read as a platform reads it.
+//! A multipart form (RFC 7578), as written by a client and as read by a platform.
 
 use super::client::{Client, Reply};
 use super::platform::Seen;
 
-/// A form on its way.
+/// A form to send.
 #[derive(Clone)]
 pub(crate) struct Form {
     boundary: String,
     body: Vec<u8>,
 }
 
-/// A part of a form that arrived: its headers and its content.
+/// A part of a received form: its headers and its content.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) headers: String,
@@ -65,14 +65,14 @@ impl Form {
         [&self.body[..], end.as_bytes()].concat()
     }
 
-    /// Sends it to the account's upload.
+    /// Sends it to the account's upload route.
     pub(crate) async fn upload(&self, client: &Client, account: &str) -> Reply {
         let client = client.with("content-type", &self.content_type());
         client.send("POST", &format!("/v1/{account}/media/upload"), Some(self.body())).await
     }
 }
 
-/// Takes apart the form that a platform got; panics where it is none.
+/// Parses the form that a platform received; panics if it is not one.
 pub(crate) fn parts(seen: &Seen) -> Vec<Part> {
     let content_type = seen.header("content-type").unwrap();
     let boundary = content_type.strip_prefix("multipart/form-data; boundary=").unwrap();
@@ -98,7 +98,7 @@ pub(crate) fn parts(seen: &Seen) -> Vec<Part> {
     }
 }
 
-/// The text fields of the form that a platform got, in their order.
+/// The text fields of the form that a platform received, in order.
 pub(crate) fn fields(seen: &Seen) -> Vec<(String, String)> {
     let texts = parts(seen).into_iter().filter_map(|part| {
         let name = part.headers.strip_prefix("Content-Disposition: form-data; name=\"")?;

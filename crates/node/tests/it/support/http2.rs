@@ -1,5 +1,5 @@
-//! An HTTP/2 caller that sends exactly the frames it is told to (RFC 9113), for those that no decent client sends.
-//! Headers are written without compression, and it asks for answers without a dynamic table.
+//! An HTTP/2 client that sends exactly the given frames (RFC 9113), for tests of frames that no
+//! valid client sends. Headers are sent uncompressed, and responses must not use a dynamic table.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// So long a test waits for a frame that must come before it fails.
+/// The time after which a test fails if an expected frame has not arrived.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// The first bytes of a connection: the preface, and settings with `HEADER_TABLE_SIZE` 0.
@@ -23,7 +23,7 @@ pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 
-/// The error code of a connection that is closed because its peer asks for too much.
+/// The error code for a connection closed because its peer causes too much load.
 pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// A connection to the service, frame by frame.
@@ -32,14 +32,14 @@ pub(crate) struct Http2 {
     unread: Vec<u8>,
 }
 
-/// How a stream ended for the caller.
+/// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With an answer of this status.
+    /// With a response of this status.
     Answer(u16),
-    /// The stream alone was reset, with this code.
+    /// Only the stream was reset, with this code.
     Reset(u32),
-    /// The connection was closed, with this code if it was said.
+    /// The connection was closed, with this code if one was sent.
     Closed(Option<u32>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// The headers of a request, in their order, each as a literal that is not kept.
+/// The headers of a request, in order, each as a literal without indexing.
 pub(crate) fn block(headers: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in headers {
@@ -87,7 +87,7 @@ impl Http2 {
         Self { stream, unread: Vec::new() }
     }
 
-    /// Sends bytes; a service that has closed the connection misses them.
+    /// Sends bytes; a service that has closed the connection does not receive them.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
     }
@@ -103,14 +103,14 @@ impl Http2 {
             match kind {
                 HEADERS if of == stream => return Ended::Answer(status(&payload)),
                 RESET if of == stream => return Ended::Reset(code(0)),
-                // A farewell without an error lets what runs come to its end.
+                // A GOAWAY without an error lets running streams complete.
                 GO_AWAY if code(4) != 0 => return Ended::Closed(Some(code(4))),
                 _ => {}
             }
         }
     }
 
-    /// The next frame: its kind, its stream and its payload. None when the connection ended.
+    /// The next frame: its kind, stream and payload; `None` when the connection has ended.
     async fn frame(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         let head = self.take(9).await?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
@@ -123,7 +123,7 @@ impl Http2 {
         while self.unread.len() < count {
             let read = self.stream.read_buf(&mut self.unread);
             let read = tokio::time::timeout(PATIENCE, read).await;
-            let read = read.expect("the service neither answers nor closes the connection");
+            let read = read.expect("the service neither responds nor closes the connection");
             if !read.is_ok_and(|bytes| bytes > 0) {
                 return None;
             }
@@ -133,9 +133,9 @@ impl Http2 {
     }
 }
 
-/// The status of an answer, which is its first header.
+/// The status of a response, which is its first header.
 fn status(block: &[u8]) -> u16 {
-    // Changes of the table's size may stand before it.
+    // Dynamic table size updates may precede it.
     let block = &block[block.iter().position(|byte| byte & 0xe0 != 0x20).unwrap()..];
     let known = [200, 204, 206, 304, 400, 404, 500];
     match block[0] {
@@ -146,11 +146,12 @@ fn status(block: &[u8]) -> u16 {
             let digits = if block[1] & 0x80 == 0 { text.to_vec() } else { digits(text) };
             String::from_utf8(digits).unwrap().parse().unwrap()
         }
-        other => panic!("{other:#x} is no status"),
+        other => panic!("{other:#x} is not a status"),
     }
 }
 
-/// Three digits in the code of HPACK (RFC 7541, appendix B): 0 to 2 have five bits, the others six.
+/// Three digits in HPACK's Huffman code (RFC 7541, appendix B): 0 to 2 have five bits, the others
+/// six.
 fn digits(coded: &[u8]) -> Vec<u8> {
     let bits: Vec<u8> =
         coded.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1)).collect();

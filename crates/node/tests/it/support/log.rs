@@ -1,4 +1,5 @@
-//! The log of this process, caught as fields. Tests that run beside each other find their lines by the request's id.
+//! Captures the log of this process as fields. Tests run concurrently and find their lines by the
+//! request's id.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;
@@ -9,7 +10,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The crates of the service, whose lines are caught.
+/// The crates whose lines are captured.
 const OURS: [&str; 12] = [
     "accounts", "api", "billing", "console", "emails", "exports", "gateway", "identity", "jobs",
     "node", "runtime", "web",
@@ -18,13 +19,13 @@ const OURS: [&str; 12] = [
 /// The lines so far: each with its fields, its `level` and its `message`.
 static LINES: Mutex<Vec<Map<String, Value>>> = Mutex::new(Vec::new());
 
-/// Catches every line of ours from now on.
+/// Captures all lines of these crates from now on.
 pub(crate) fn catch() {
     static CAUGHT: OnceLock<()> = OnceLock::new();
     CAUGHT.get_or_init(|| tracing::subscriber::set_global_default(Catcher).unwrap());
 }
 
-/// The lines of the request with this id that say how it ended, oldest first.
+/// The final lines of the request with this id, oldest first.
 pub(crate) fn lines_of(request_id: &str) -> Vec<Map<String, Value>> {
     let is_end = |line: &&Map<String, Value>| {
         line["message"] == "call ended" || line["message"] == "request ended"

@@ -1,11 +1,11 @@
-//! Customers who registered themselves, know a password and log in.
+//! Customers that registered themselves, know their password and log in.
 
 use serde_json::json;
 
 use super::app::{Customer, TestApp};
 use super::client::{Client, Reply};
 
-/// What every member's password is.
+/// The password of every member.
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A customer with a password and a first key of full scope.
@@ -15,7 +15,7 @@ pub(crate) struct Member {
 }
 
 impl TestApp {
-    /// Registers somebody.
+    /// Registers a customer.
     pub(crate) async fn member(&self, email: &str) -> Member {
         let form = json!({"email": email, "password": PASSWORD});
         let reply = self.anonymous().post("/v1/auth/register", &form).await;
@@ -30,7 +30,7 @@ impl TestApp {
         Member { customer, email: email.to_owned() }
     }
 
-    /// Gives a customer credits, as staff do.
+    /// Grants credits to a customer, as staff do.
     pub(crate) async fn grant(&self, customer: &Customer, credits: i64) {
         let grant = json!({
             "command": "grant_credits", "customer": customer.id, "credits": credits,
@@ -39,7 +39,7 @@ impl TestApp {
         self.staff(grant).await;
     }
 
-    /// The answer to a login.
+    /// The response to a login.
     pub(crate) async fn try_log_in(&self, email: &str, password: &str) -> Reply {
         let form = json!({"email": email, "password": password});
         self.anonymous().post("/v1/auth/login", &form).await
@@ -52,7 +52,7 @@ impl TestApp {
         reply.cookie()
     }
 
-    /// A member in a browser: a new session, on a page of the service.
+    /// A client with a new session of the member, on a page of the service.
     pub(crate) async fn signed_in(&self, member: &Member) -> Client {
         self.anonymous().with_session(&self.session(member).await)
     }

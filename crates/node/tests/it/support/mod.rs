@@ -1,10 +1,10 @@
-//! What every test stands on: the service as it runs, over simulated platforms, on a database of its own.
+//! Shared by all tests: the running service with simulated platforms, on a database of its own.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "an unexpected value must fail the test, and each test has its own stack"
 )]
 
 pub(crate) mod app;
@@ -23,7 +23,7 @@ pub(crate) mod subscriber;
 pub(crate) use app::{TestApp, on_both};
 pub(crate) use client::{Client, Reply};
 
-/// Runs everything at the same time and waits for all of it, in order.
+/// Runs everything concurrently and returns the results in order.
 pub(crate) async fn at_once<T: Send + 'static>(
     work: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -36,7 +36,7 @@ pub(crate) async fn at_once<T: Send + 'static>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The most memory that this process ever had, in KiB.
+/// The peak memory of this process, in KiB.
 pub(crate) fn memory_peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,5 @@
-//! Several nodes: the service three times over one PostgreSQL database, each as its own process would be.
+//! Several nodes: the service three times on one PostgreSQL database, as separate processes would
+//! run it.
 
 use std::time::Duration;
 
@@ -12,22 +13,22 @@ use super::client::{Client, Reply};
 use super::platform::{RawPlatform, Script, Seen};
 use super::stage::Stage;
 
-/// How long a killed node's runtime may take to drop its tasks.
+/// The time that a killed node's runtime may take to drop its tasks.
 const DEATH: Duration = Duration::from_secs(20);
 
-/// A stage whose service runs three times: the stage's own, and two beside it.
+/// A stage whose service runs three times: the stage's own, and two more.
 pub(crate) struct Nodes {
     pub(crate) stage: Stage,
     others: Vec<Node>,
 }
 
-/// A node beside the first. Its work runs on a runtime of its own, so that it can be killed.
+/// An additional node. It has its own runtime, so that it can be killed.
 struct Node {
     running: RunningService,
     runtime: Runtime,
 }
 
-/// Takes the voice from PostgreSQL's notices, for everybody who connects later.
+/// Disables PostgreSQL's notices for all connections opened later.
 const MUTE: [&str; 3] = [
     "create schema mute",
     "create function mute.pg_notify(text, text) returns text language sql as $$ select '' $$",
@@ -36,7 +37,7 @@ const MUTE: [&str; 3] = [
      end $$",
 ];
 
-/// Plays a test on three nodes where there is a PostgreSQL; SQLite has one node by design.
+/// Runs a test on three nodes if PostgreSQL is configured; SQLite always has one node.
 pub(crate) async fn on_three_nodes<S, F>(overrides: &str, script: S, test: F)
 where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
@@ -48,7 +49,7 @@ where
     }
 }
 
-/// The same on a platform that a test makes itself.
+/// The same with a platform created by the test.
 pub(crate) async fn on_three_nodes_of<F>(raw: RawPlatform, test: F)
 where
     F: AsyncFn(Nodes) -> Nodes,
@@ -58,8 +59,8 @@ where
     }
 }
 
-/// Plays a test on three nodes that hear what the others change, and on three that hear nothing: notices make a
-/// change felt sooner, and no promise may depend on them.
+/// Runs a test on three nodes that receive each other's notices, and on three that do not: notices
+/// only speed changes up, so no guarantee may depend on them.
 pub(crate) async fn on_hearing_and_deaf_nodes<S, F>(overrides: &str, script: S, test: F)
 where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
@@ -99,35 +100,35 @@ where
 }
 
 impl Nodes {
-    /// Whoever has this key, at each node: the stage's own first.
+    /// A client with this key for each node, the stage's own first.
     pub(crate) fn clients(&self, key: &str) -> Vec<Client> {
         let others = self.others.iter().map(|node| Client::new(node.running.address()));
         let all = std::iter::once(self.stage.app.anonymous()).chain(others);
         all.map(|client| client.with_key(key)).collect()
     }
 
-    /// The stage's customer at each node.
+    /// A client of the stage's customer for each node.
     pub(crate) fn own_clients(&self) -> Vec<Client> {
         self.clients(&self.stage.customer.key)
     }
 
-    /// The service at each node: the stage's own first.
+    /// The service of each node, the stage's own first.
     pub(crate) fn running(&self) -> Vec<&RunningService> {
         let others = self.others.iter().map(|node| &node.running);
         std::iter::once(self.stage.app.running()).chain(others).collect()
     }
 
-    /// The store of the `index`-th node beside the stage's own.
+    /// The store of the `index`-th additional node.
     pub(crate) fn store_beside(&self, index: usize) -> &store::Store {
         self.others[index].running.store()
     }
 
-    /// Kills the last node: nothing that it was about to write is written.
+    /// Kills the last node, so that its pending writes are lost.
     pub(crate) async fn kill_last(&mut self) {
         self.others.pop().unwrap().kill().await;
     }
 
-    /// Starts a node with this id beside those that are there.
+    /// Starts an additional node with this id.
     pub(crate) async fn start_with_id(&mut self, node: &str, seed: u64) {
         let mut config = self.stage.app.config().clone();
         config.metering.node = node.to_owned();
@@ -136,7 +137,7 @@ impl Nodes {
 }
 
 impl Node {
-    /// Starts a node on the database and the clock of `first`; no two nodes may have one seed.
+    /// Starts a node on the database and the clock of `first`; each node needs its own seed.
     async fn start(first: &TestApp, config: Config, seed: u64) -> Self {
         let clock = first.clock.clone();
         let started = tokio::task::spawn_blocking(move || {
@@ -155,7 +156,8 @@ impl Node {
     }
 
     async fn kill(self) {
-        // The writer and its connections are gone when this is done; what still runs on the cores reaches nobody.
+        // This ends the writer and its connections; work still running on the cores can write
+        // nothing.
         shut(self.runtime).await;
         drop(self.running);
     }
@@ -165,7 +167,7 @@ async fn shut(runtime: Runtime) {
     tokio::task::spawn_blocking(move || runtime.shutdown_timeout(DEATH)).await.unwrap();
 }
 
-/// The stage's path at a node.
+/// Reads the stage's path on a node.
 pub(crate) async fn read(stage: &Stage, client: &Client) -> Reply {
     client.get(&stage.path("users/me")).await
 }

@@ -1,4 +1,4 @@
-//! A platform that answers exactly the bytes it is told to: for answers that no decent platform gives.
+//! A platform that sends exactly the given bytes, for responses that no valid platform sends.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,60 +9,60 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What to do with one request.
+/// The reaction to one request.
 #[derive(Clone)]
 pub(crate) enum Script {
-    /// Answer these bytes and keep the connection.
+    /// Send these bytes and keep the connection.
     Answer(Vec<u8>),
-    /// Answer these bytes and close the connection.
+    /// Send these bytes and close the connection.
     AnswerAndClose(Vec<u8>),
-    /// Answer these bytes and stay silent.
+    /// Send these bytes and then nothing more.
     AnswerAndHang(Vec<u8>),
-    /// Send each part once the gate gives a permit for it, and keep the connection.
+    /// Send each part when the gate has a permit for it, and keep the connection.
     Gated(Arc<Semaphore>, Vec<Vec<u8>>),
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// The request line and the headers, as they came.
+    /// The request line and the headers, as received.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// Which connection it came on, counted from 0.
+    /// The number of its connection, from 0.
     pub(crate) connection: usize,
 }
 
-/// A platform on a socket of its own, and every request that it has seen.
+/// A platform on its own socket, with all requests that it has received.
 pub(crate) struct RawPlatform {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
     listening: AbortHandle,
 }
 
-/// An answer with a length.
+/// A response with a length.
 pub(crate) fn answer(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// A JSON answer with a length.
+/// A JSON response with a length.
 pub(crate) fn json_answer(status: u16, body: impl AsRef<[u8]>) -> Vec<u8> {
     answer(status, "content-type: application/json\r\n", body)
 }
 
 impl Script {
-    /// Closes the connection without an answer.
+    /// Closes the connection without a response.
     pub(crate) const fn close() -> Self {
         Self::AnswerAndClose(Vec::new())
     }
 
-    /// Never answers.
+    /// Never responds.
     pub(crate) const fn silence() -> Self {
         Self::AnswerAndHang(Vec::new())
     }
 
-    /// A JSON answer.
+    /// A JSON response.
     pub(crate) fn json(status: u16, body: impl AsRef<[u8]>) -> Self {
         Self::Answer(json_answer(status, body))
     }
@@ -78,11 +78,11 @@ impl Seen {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// The value of a header; panics when it is there twice.
+    /// The value of a header; panics if it is repeated.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers().filter(|(other, _)| other.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value);
-        assert!(values.next().is_none(), "{name} came twice: {}", self.head);
+        assert!(values.next().is_none(), "{name} is repeated: {}", self.head);
         value
     }
 
@@ -97,12 +97,12 @@ impl Seen {
         self.head.lines().skip(1).filter_map(|line| line.split_once(": "))
     }
 
-    /// Whether it is the identity check and not a call.
+    /// Whether this is the identity check and not a call.
     pub(crate) fn is_verification(&self) -> bool {
         self.header("x-call-id") == Some("verify")
     }
 
-    /// A decent answer to the identity check of any platform, whatever the credentials are.
+    /// A valid response to the identity check of any platform, whatever the credentials.
     pub(crate) fn confirmation(&self) -> Option<Script> {
         if !self.is_verification() {
             return None;
@@ -112,7 +112,7 @@ impl Seen {
         let body = format!(
             r#"{{"id":"{id}","_id":"{id}","success":true,"response":{{"account":{{"id":"41"}}}}}}"#
         );
-        // On a connection of its own, so that calls find none that is open already.
+        // On a connection of its own, so that calls find no open connection.
         Some(Script::AnswerAndClose(answer(
             200,
             "content-type: application/json\r\nconnection: close\r\n",
@@ -122,12 +122,12 @@ impl Seen {
 }
 
 impl RawPlatform {
-    /// Answers each request as `script` says, given the request's number from 0.
+    /// Responds to each request as `script` says, given the request's number from 0.
     pub(crate) async fn start(script: impl Fn(usize) -> Script + Send + Sync + 'static) -> Self {
         Self::deciding(move |_, number| script(number)).await
     }
 
-    /// Answers each request as `script` says, given the request and its number from 0.
+    /// Responds to each request as `script` says, given the request and its number from 0.
     pub(crate) async fn deciding(
         script: impl Fn(&Seen, usize) -> Script + Send + Sync + 'static,
     ) -> Self {
@@ -151,7 +151,7 @@ impl RawPlatform {
         self.listening.abort();
     }
 
-    /// Confirms every identity check, and answers calls as `script` says, numbered from 0.
+    /// Confirms every identity check, and responds to calls as `script` says, numbered from 0.
     pub(crate) async fn playing(
         script: impl Fn(&Seen, usize) -> Script + Send + Sync + 'static,
     ) -> Self {
@@ -164,19 +164,19 @@ impl RawPlatform {
         .await
     }
 
-    /// Always the same answer.
+    /// Always sends the same response.
     pub(crate) async fn answering(bytes: &[u8]) -> Self {
         let bytes = bytes.to_vec();
         Self::start(move |_| Script::Answer(bytes.clone())).await
     }
 
-    /// The requests so far, head and body as they came.
+    /// The requests so far, as received.
     pub(crate) fn seen(&self) -> Vec<String> {
         let written = |seen: &Seen| format!("{}{}", seen.head, String::from_utf8_lossy(&seen.body));
         self.seen.lock().unwrap().iter().map(written).collect()
     }
 
-    /// The requests so far that are no identity checks.
+    /// The requests so far, without identity checks.
     pub(crate) fn calls(&self) -> Vec<Seen> {
         let seen = self.seen.lock().unwrap().clone();
         seen.into_iter().filter(|request| !request.is_verification()).collect()
@@ -187,7 +187,7 @@ impl RawPlatform {
         self.calls().pop().expect("the platform saw no call")
     }
 
-    /// Configuration that puts it in the place of a platform.
+    /// Configuration that uses it as this platform.
     pub(crate) fn as_platform(&self, platform: &str) -> String {
         format!("[platforms.{platform}]\nbase_url = \"http://{}\"\n", self.address)
     }
@@ -242,7 +242,7 @@ async fn pass_gate(stream: &mut TcpStream, gate: &Semaphore, parts: Vec<Vec<u8>>
     Some(())
 }
 
-/// Reads a head and a body with a length; nothing when the connection ended.
+/// Reads a head and a body with a length; `None` when the connection has ended.
 async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let head_end = loop {

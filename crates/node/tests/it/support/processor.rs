@@ -1,4 +1,4 @@
-//! What customers, banks and the processor do, so that a test can let it happen.
+//! Actions of customers, banks and the processor, for tests to trigger.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
@@ -7,19 +7,19 @@ use sha2::Sha256;
 use super::app::{Customer, TestApp};
 use super::client::{Client, Reply};
 
-/// What the pack of these tests costs and brings.
+/// The pack that these tests buy, its credits and its price.
 pub(crate) const PACK: &str = "pack_10";
 pub(crate) const PACK_CREDITS: i64 = 5_000;
 pub(crate) const PACK_CENTS: i64 = 1_000;
 
-/// A checkout that was begun.
+/// A checkout in progress.
 pub(crate) struct Begun {
     pub(crate) session: String,
     pub(crate) order: String,
 }
 
 impl TestApp {
-    /// So that what comes next is newer; the processor's clock, which signs events, stands.
+    /// Makes what follows newer. The processor's clock, which signs events, does not move.
     fn pass_a_second(&self) {
         self.clock.advance_seconds(1);
     }
@@ -34,7 +34,7 @@ impl TestApp {
         about.map(|event| (text(event, "id"), text(event, "type"))).collect()
     }
 
-    /// Sends an event so often at once; gives how each was answered.
+    /// Sends an event `copies` times concurrently, and returns the statuses of the responses.
     pub(crate) async fn send_event(&self, id: &str, copies: u32) -> Vec<Value> {
         let sent = self.control(&format!("events/{id}/send"), json!({"copies": copies})).await;
         self.pass_a_second();
@@ -51,7 +51,7 @@ impl TestApp {
         Begun { session: text("session_id"), order: text("order_id") }
     }
 
-    /// Pays a page with a card, as a customer does; gives the payment intent.
+    /// Pays on a page with a card, as a customer does, and returns the payment intent.
     pub(crate) async fn pay_page(&self, session: &str, card: &str) -> String {
         self.pass_a_second();
         let path = format!("checkout/{session}/pay");
@@ -59,7 +59,7 @@ impl TestApp {
         paid["payment_intent"].as_str().unwrap().to_owned()
     }
 
-    /// Does at the bank what the customer does.
+    /// Passes or fails the bank's authentication, as the customer would.
     pub(crate) async fn authenticate(&self, intent: &str, proven: bool) {
         let path = format!("/control/processor/intents/{intent}/authenticate");
         let world = Client::new(self.world.address());
@@ -67,42 +67,42 @@ impl TestApp {
         assert_eq!(reply.status, if proven { 200 } else { 400 }, "{}", reply.text());
     }
 
-    /// Lets the processor's next request like this go wrong.
+    /// Makes the processor's next matching request fail.
     pub(crate) async fn processor_fault(&self, fault: &Value) {
         self.control("switches", fault.clone()).await;
     }
 
-    /// Lets the processor work as it should.
+    /// Removes the processor's faults.
     pub(crate) async fn mend_processor(&self) {
         let world = Client::new(self.world.address());
         let reply = world.delete("/control/processor/switches").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
-    /// Lets the processor write its events in this version.
+    /// Makes the processor write its events in this version.
     pub(crate) async fn event_version(&self, version: &str) {
         self.control("webhook", json!({"api_version": version})).await;
     }
 
-    /// Lets the bank decline the next charge.
+    /// Makes the bank decline the next charge.
     pub(crate) async fn decline_next(&self, code: &str) {
         self.control("declines", json!({"codes": [code]})).await;
     }
 
-    /// Lets the bank take a payment back; gives the dispute.
+    /// Makes the bank dispute a payment, and returns the dispute.
     pub(crate) async fn dispute(&self, intent: &str) -> String {
         self.pass_a_second();
         let dispute = self.control("disputes", json!({"payment_intent": intent})).await;
         dispute["id"].as_str().unwrap().to_owned()
     }
 
-    /// Decides a dispute.
+    /// Closes a dispute.
     pub(crate) async fn close_dispute(&self, dispute: &str, won: bool) {
         self.pass_a_second();
         self.control(&format!("disputes/{dispute}/close"), json!({"won": won})).await;
     }
 
-    /// Gives money back, as the operator does at the processor; gives the refund.
+    /// Refunds a payment, as the operator does at the processor, and returns the refund.
     pub(crate) async fn refund(&self, intent: &str, cents: i64) -> String {
         self.pass_a_second();
         let refund = self
@@ -111,7 +111,7 @@ impl TestApp {
         refund["id"].as_str().unwrap().to_owned()
     }
 
-    /// What the processor was asked with this method at this path: each request's key and parameters.
+    /// The requests to the processor with this method and path: each one's key and parameters.
     pub(crate) async fn asked(&self, method: &str, path: &str) -> Vec<Value> {
         let requests = self.shown("requests").await;
         let all = requests["requests"].as_array().unwrap().iter();
@@ -122,7 +122,7 @@ impl TestApp {
         all.filter(of).cloned().collect()
     }
 
-    /// A customer whose card was saved with a first pack, which is spent on nothing: (customer, client).
+    /// A customer whose card was saved when it bought a pack, which is unspent: (customer, client).
     pub(crate) async fn with_card(&self, card: &str) -> (Customer, Client) {
         let customer = self.customer(0).await;
         let client = self.with_key(&customer.key);
@@ -153,12 +153,12 @@ impl TestApp {
     }
 }
 
-/// What the customer has to spend.
+/// The customer's available credits.
 pub(crate) async fn balance(client: &Client) -> i64 {
     client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
 }
 
-/// The bookings of the ledger, newest first: (kind, amount).
+/// The entries of the ledger, newest first: (kind, amount).
 pub(crate) async fn bookings(client: &Client) -> Vec<(String, i64)> {
     let billing = client.get("/v1/billing").await.json();
     let entries = billing["ledger"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! A caller that sends exactly the bytes it is told to: for requests that no decent client sends.
+//! A client that sends exactly the given bytes, for requests that no valid client sends.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// So long a test waits for bytes that must come before it fails.
+/// The time after which a test fails if expected bytes have not arrived.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// A connection to the service, without a client library between.
+/// A connection to the service without a client library.
 pub(crate) struct RawConnection {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
 pub(crate) struct RawAnswer {
     pub(crate) status: u16,
     /// The status line and the headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
-    /// Whether it came to the end that its framing announced.
+    /// Whether it arrived to the end announced by its framing.
     pub(crate) is_whole: bool,
 }
 
@@ -31,18 +31,18 @@ impl RawConnection {
         Self { stream: TcpStream::connect(address).await.unwrap(), unread: Vec::new() }
     }
 
-    /// Sends bytes; a service that has closed the connection misses them.
+    /// Sends bytes; a service that has closed the connection does not receive them.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         drop(self.stream.write_all(bytes.as_ref()).await);
     }
 
-    /// The next answer, or nothing when the connection ended without one.
+    /// The next response, or `None` if the connection ends without one.
     pub(crate) async fn answer(&mut self) -> Option<RawAnswer> {
         loop {
             let head = self.until(b"\r\n\r\n").await?;
             let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
             let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
-            // `100 Continue` is no answer yet.
+            // `100 Continue` is not the final response.
             if status == 100 {
                 continue;
             }
@@ -51,21 +51,21 @@ impl RawConnection {
         }
     }
 
-    /// The head of the next answer; its body is left unread.
+    /// The head of the next response; its body is left unread.
     pub(crate) async fn head(&mut self) -> String {
-        let head = self.until(b"\r\n\r\n").await.expect("no answer came");
+        let head = self.until(b"\r\n\r\n").await.expect("no response arrived");
         String::from_utf8_lossy(&head).to_ascii_lowercase()
     }
 
-    /// So many bytes more, of a body; panics when the connection ends before.
+    /// The next `count` bytes of a body; panics if the connection ends before.
     pub(crate) async fn bytes(&mut self, count: usize) -> Vec<u8> {
         while self.unread.len() < count {
-            assert!(self.more().await, "the answer broke off");
+            assert!(self.more().await, "the response broke off");
         }
         self.take(count)
     }
 
-    /// Whether the service closes the connection without a word more.
+    /// Whether the service closes the connection without sending anything more.
     pub(crate) async fn is_closed(&mut self) -> bool {
         self.unread.is_empty() && !self.more().await
     }
@@ -121,17 +121,17 @@ impl RawConnection {
         std::mem::replace(&mut self.unread, rest)
     }
 
-    /// Reads on; false when the connection ended.
+    /// Reads more; false when the connection has ended.
     async fn more(&mut self) -> bool {
         let read = self.stream.read_buf(&mut self.unread);
         let read = tokio::time::timeout(PATIENCE, read).await;
-        let read = read.expect("the service neither answers nor closes the connection");
+        let read = read.expect("the service neither responds nor closes the connection");
         read.is_ok_and(|count| count > 0)
     }
 }
 
 impl RawAnswer {
-    /// The stable code of a failure; empty when there is none.
+    /// The stable code of a failure; empty if there is none.
     pub(crate) fn code(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
         body["code"].as_str().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! A stage: the service with one connected account on a platform that plays by a script.
+//! A stage: the service with one connected account on a scripted platform.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use super::client::{Client, Reply};
 use super::platform::{RawPlatform, Script, Seen};
 use super::raw::RawConnection;
 
-/// The secret of every account that is connected on a stage. It must never be seen by a caller.
+/// The secret of every account connected on a stage. Callers must never see it.
 pub(crate) const CANARY: &str = "canary-7f3a91c2";
 
-/// What the customer has at the beginning.
+/// The customer's initial credits.
 pub(crate) const CREDITS: i64 = 100;
 
 /// The service, a scripted platform, and a customer with one account on it.
@@ -22,7 +22,7 @@ pub(crate) struct Stage {
     pub(crate) account: String,
 }
 
-/// Plays a test on SQLite and, where there is a server for it, on PostgreSQL.
+/// Runs a test on SQLite and, if a server is configured, on PostgreSQL.
 pub(crate) async fn on_stage<S, F>(platform: &str, overrides: &str, script: S, test: F)
 where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
@@ -32,7 +32,7 @@ where
         .await;
 }
 
-/// The same on a platform that a test makes itself.
+/// The same with a platform created by the test.
 pub(crate) async fn on_stage_of<M, F>(platform: &str, overrides: &str, make: M, test: F)
 where
     M: AsyncFn() -> RawPlatform,
@@ -48,7 +48,7 @@ where
     }
 }
 
-/// The fields that an account of a platform is connected with.
+/// The credentials of an account on this platform.
 pub(crate) fn auth(platform: &str) -> Value {
     match platform {
         "platform_alpha" => {
@@ -61,7 +61,7 @@ pub(crate) fn auth(platform: &str) -> Value {
 }
 
 impl Stage {
-    /// The service on this database, with `raw` in the place of `platform`.
+    /// The service on this database, with `raw` as `platform`.
     pub(crate) async fn set(
         database: store::testing::TestStore,
         platform: &str,
@@ -78,13 +78,13 @@ impl Stage {
         stage
     }
 
-    /// Connects the account, or connects it anew.
+    /// Connects the account, or replaces its credentials.
     pub(crate) async fn import(&self, platform: &str, auth: Value) -> Reply {
         let import = json!({"creator_id": self.account, "platform": platform, "auth": auth});
         self.client.post("/v1/connect/import", &import).await
     }
 
-    /// Gives the customer more credits, as staff do.
+    /// Grants more credits to the customer, as staff do.
     pub(crate) async fn grant(&self, credits: i64) {
         let grant = json!({
             "command": "grant_credits", "customer": self.customer.id, "credits": credits,
@@ -106,17 +106,17 @@ impl Stage {
         self.client.post(&self.path(native), json).await
     }
 
-    /// A connection for exact bytes.
+    /// A connection for sending exact bytes.
     pub(crate) async fn raw(&self) -> RawConnection {
         RawConnection::open(self.app.running().address()).await
     }
 
-    /// The head lines that every request needs: host and key.
+    /// The headers that every request needs: host and key.
     pub(crate) fn host_and_key(&self) -> String {
         format!("Host: gateway\r\nX-API-Key: {}\r\n", self.customer.key)
     }
 
-    /// Waits until nothing is held, and gives the call log, newest first.
+    /// Waits until nothing is held, and returns the call log, newest first.
     pub(crate) async fn log(&self) -> Vec<Value> {
         self.app.settled(&self.client).await;
         let log = self.client.get("/v1/billing/usage/recent").await.json();
@@ -126,7 +126,7 @@ impl Stage {
     /// How the only call ended: (outcome, credits).
     pub(crate) async fn ending(&self) -> (String, i64) {
         let log = self.log().await;
-        let [call] = &log[..] else { panic!("not one call but {log:?}") };
+        let [call] = &log[..] else { panic!("there must be one call: {log:?}") };
         (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
     }
 
@@ -137,7 +137,7 @@ impl Stage {
         (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
     }
 
-    /// Nothing was sent, nothing was taken, nothing is in the log.
+    /// Asserts that nothing was sent, charged or logged.
     pub(crate) async fn is_unspent(&self) {
         assert_eq!(self.platform.calls().len(), 0);
         assert_eq!((self.balance().await, self.log().await.len()), (CREDITS, 0));
@@ -150,7 +150,7 @@ impl Stage {
         self.client = self.app.with_key(&self.customer.key);
     }
 
-    /// What the customer has left, once nothing is held.
+    /// The customer's credits, once nothing is held.
     pub(crate) async fn balance(&self) -> i64 {
         self.app.settled(&self.client).await;
         self.client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
@@ -163,7 +163,7 @@ impl Stage {
                 return;
             }
         }
-        panic!("the account does not become {state}");
+        panic!("the account did not become {state}");
     }
 
     /// The state of the account, as its owner sees it.
@@ -173,7 +173,7 @@ impl Stage {
     }
 }
 
-/// One TOML text of two that may name the same tables.
+/// Merges two TOML texts, which may have tables in common.
 fn merged(one: &str, other: &str) -> String {
     let mut table: toml::Table = one.parse().unwrap();
     super::app::merge(&mut table, other.parse().unwrap());

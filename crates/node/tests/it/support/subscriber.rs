@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use super::app::{Customer, TestApp};
 use super::client::{Client, Reply};
 
-/// The plan of most tests: two accounts more on alpha and beta each, 1,000 credits a month for 29.00 USD.
+/// The plan of most tests: two more accounts each on `platform_alpha` and `platform_beta`, and
+/// 1,000 credits a month for 29.00 USD.
 pub(crate) const PLAN: &str = "plan_small";
-/// A bigger one: four accounts more, 5,000 credits for 99.00 USD.
+/// A bigger plan: four more accounts, 5,000 credits for 99.00 USD.
 pub(crate) const BIG_PLAN: &str = "plan_big";
-/// What every test of subscriptions sells. An account on alpha costs 10.00 USD a month, one on beta 16.00.
+/// What every test of subscriptions sells. A slot on `platform_alpha` costs 10.00 USD a month, one
+/// on `platform_beta` 16.00.
 pub(crate) const OFFER: &str = "
 [slots.included]
 platform_alpha = 1
@@ -33,9 +35,9 @@ monthly_credits = 5000
 platforms = { platform_alpha = 4, platform_beta = 4, platform_gamma = 1, platform_delta = 0 }
 ";
 
-/// A plan between the two, for those who compare three: three accounts more on alpha, 2,500 credits for 49.00 USD.
+/// A plan between the two: three more accounts on `platform_alpha`, 2,500 credits for 49.00 USD.
 pub(crate) const MID_PLAN: &str = "plan_mid";
-/// It is sold beside the others.
+/// Sold in addition to the others.
 const MID_OFFER: &str = "
 [[plans]]
 id = \"plan_mid\"
@@ -45,10 +47,10 @@ monthly_credits = 2500
 platforms = { platform_alpha = 3, platform_beta = 3, platform_gamma = 0, platform_delta = 0 }
 ";
 
-/// A card that is charged without a question.
+/// A card that is charged without authentication.
 pub(crate) const GOOD_CARD: &str = "4242424242424242";
 
-/// Runs a test of subscriptions on SQLite and, where there is a server for it, on PostgreSQL.
+/// Runs a test of subscriptions on SQLite and, if a server is configured, on PostgreSQL.
 pub(crate) async fn selling<F, T>(test: F)
 where
     F: Fn(TestApp) -> T,
@@ -73,7 +75,7 @@ where
 }
 
 impl TestApp {
-    /// Asks the simulated processor for something that only tests ask.
+    /// Sends a control request to the simulated processor.
     pub(crate) async fn control(&self, path: &str, body: Value) -> Value {
         let path = format!("/control/processor/{path}");
         let reply = Client::new(self.world.address()).post(&path, &body).await;
@@ -81,13 +83,13 @@ impl TestApp {
         reply.json()
     }
 
-    /// What the simulated processor shows of a kind.
+    /// A list that the simulated processor shows to tests.
     pub(crate) async fn shown(&self, path: &str) -> Value {
         let path = format!("/control/processor/{path}");
         Client::new(self.world.address()).get(&path).await.json()
     }
 
-    /// Delivers every event that waits; each must be taken.
+    /// Delivers every waiting event; each must be accepted.
     pub(crate) async fn deliver(&self) {
         let delivered = self.control("deliver", json!({})).await;
         for sent in delivered["sent"].as_array().unwrap() {
@@ -95,7 +97,7 @@ impl TestApp {
         }
     }
 
-    /// Asks the processor as its owner does on its own pages: something that this service did not ask for.
+    /// Sends a request to the processor as its operator does, not through this service.
     pub(crate) async fn at_processor(&self, method: &str, path: &str, form: &str) -> Value {
         let address = self.world.processor_url().trim_start_matches("http://").parse().unwrap();
         let client = Client::new(address)
@@ -107,7 +109,7 @@ impl TestApp {
         reply.json()
     }
 
-    /// The subscription of the only customer who has one, as the processor has it.
+    /// The only subscription, as the processor has it.
     pub(crate) async fn subscription(&self) -> Value {
         let list = self.at_processor("GET", "subscriptions?status=all&limit=10", "").await;
         assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
@@ -120,7 +122,7 @@ impl TestApp {
         list["data"].as_array().unwrap().clone()
     }
 
-    /// How each request that changed a subscription prorated, oldest first.
+    /// The proration of each request that changed a subscription, oldest first.
     pub(crate) async fn prorations_asked(&self) -> Vec<String> {
         let asked = self.changes_asked().await;
         let word =
@@ -128,7 +130,7 @@ impl TestApp {
         asked.iter().filter_map(word).collect()
     }
 
-    /// Lets the next charges be declined, and then none.
+    /// Makes the processor decline this many charges.
     pub(crate) async fn decline(&self, charges: usize) {
         self.control("declines", json!({"codes": vec!["card_declined"; charges]})).await;
     }
@@ -144,12 +146,12 @@ impl TestApp {
         shown["requests"].as_array().unwrap().iter().filter(is_change).cloned().collect()
     }
 
-    /// A customer who has subscribed to the small plan with this card and is told so.
+    /// A customer that has subscribed to the small plan with this card, with all events delivered.
     pub(crate) async fn subscriber(&self, card: &str) -> (Customer, Client) {
         self.subscriber_of(json!({"plan_id": PLAN}), card).await
     }
 
-    /// The same with a choice.
+    /// The same with another choice.
     pub(crate) async fn subscriber_of(&self, choice: Value, card: &str) -> (Customer, Client) {
         let customer = self.customer(0).await;
         let client = self.with_key(&customer.key);
@@ -167,20 +169,20 @@ impl TestApp {
         assert_eq!(paid["status"], "complete", "{paid}");
     }
 
-    /// Lets the processor's clock go on by so many months, and tells what happened.
+    /// Advances the processor's clock by this many months, and delivers the events.
     pub(crate) async fn months_pass(&self, months: u32) {
         self.control("clock", json!({"advance_months": months})).await;
         self.deliver().await;
     }
 
-    /// Imports an account of the platform under an id of the caller's choice; gives its state.
+    /// Imports an account of the platform under this id, and returns its state.
     pub(crate) async fn import(&self, client: &Client, platform: &str, creator: &str) -> String {
         let accounts = simulators::demo_accounts(&self.settings);
         let account = accounts.iter().find(|account| account.platform == platform).unwrap();
         let import = json!({"creator_id": creator, "platform": platform, "auth": account.auth});
         let reply = client.post("/v1/connect/import", &import).await;
         assert!(reply.status == 201 || reply.status == 200, "{}", reply.text());
-        // Who came first is known by the time.
+        // The order of accounts follows from their times.
         self.advance_seconds(1);
         reply.json()["state"].as_str().unwrap().to_owned()
     }
@@ -193,7 +195,7 @@ pub(crate) async fn subscription_of(client: &Client) -> Value {
     reply.json()
 }
 
-/// The plan that is paid, and the one that renews.
+/// The paid plan, and the one that renews.
 pub(crate) async fn plans_of(client: &Client) -> (Value, Value) {
     let state = subscription_of(client).await;
     (state["plan_id"].clone(), state["next_plan_id"].clone())
@@ -204,13 +206,13 @@ pub(crate) async fn choose(client: &Client, plan: &str) -> Reply {
     client.post("/v1/billing/subscription/plan", &json!({"plan_id": plan})).await
 }
 
-/// The slots of a platform in an answer.
+/// The slots of a platform in a response.
 pub(crate) fn slots_on(answer: &Value, platform: &str) -> Value {
     let slots = answer["slots"].as_array().unwrap();
     slots.iter().find(|slot| slot["platform"] == platform).unwrap().clone()
 }
 
-/// The ids of a customer's accounts that are active.
+/// The ids of a customer's active accounts.
 pub(crate) async fn active(client: &Client) -> Vec<String> {
     let accounts = client.get("/v1/accounts").await.json();
     let all = accounts["accounts"].as_array().unwrap().iter();

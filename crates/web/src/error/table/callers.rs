@@ -1,4 +1,4 @@
-//! The rows that concern who calls: keys, sessions, mailed links, what each may do, and how often.
+//! The rows for callers: keys, sessions, emailed links, permissions, and the limits on each.
 
 use http::StatusCode;
 
@@ -186,7 +186,7 @@ pub(in crate::error) const TOO_MANY_LOGINS: FailureRow = FailureRow {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many wrong passwords",
     retryable: true,
-    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in lately. A customer can always log in from a network in which it did in the last 90 days, unless the wrong passwords for its own address come from there.",
+    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in recently. A customer can always log in from a network in which it did in the last 90 days, unless the wrong passwords for its own address come from there.",
 };
 /// `too_many_mails`
 pub(in crate::error) const TOO_MANY_MAILS: FailureRow = FailureRow {

@@ -1,5 +1,5 @@
-//! The table of failures: one row for each code and each status that it comes with, and nothing else decides
-//! a code, a status or whether to repeat.
+//! The table of failures: one row for each code and status. Nothing else decides a code, a status
+//! or whether a request may be repeated.
 
 pub(in crate::error) mod callers;
 
@@ -7,10 +7,10 @@ use http::StatusCode;
 
 use super::{accounts, exports, payments};
 
-/// What the table says of one failure. A code that comes with several statuses has a row for each.
+/// One failure. A code with several statuses has a row for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureRow {
-    /// What clients match. It never changes.
+    /// The code that clients match. It never changes.
     pub code: &'static str,
     /// The HTTP status.
     pub status: StatusCode,
@@ -18,7 +18,7 @@ pub struct FailureRow {
     pub title: &'static str,
     /// Whether the same request may succeed later, and is certain not to take effect twice.
     pub retryable: bool,
-    /// What happened and what to do, for the reference.
+    /// What happened and what to do about it, for the reference.
     pub meaning: &'static str,
 }
 
@@ -68,7 +68,7 @@ pub(in crate::error) const INSUFFICIENT_CREDITS: FailureRow = FailureRow {
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Insufficient credits",
     retryable: false,
-    meaning: "The balance does not cover the request; `balance` and `cost` say by how much. Where a free trial waits for a confirmed email address, `trial_credits` says what the confirmation brings. Nothing was sent.",
+    meaning: "The balance does not cover the request; `balance` and `cost` say by how much. If a free trial waits for a confirmed email address, `trial_credits` is what the confirmation grants. Nothing was sent.",
 };
 /// `unsupported_platform`
 pub(in crate::error) const UNSUPPORTED_PLATFORM: FailureRow = FailureRow {
@@ -150,8 +150,8 @@ pub(in crate::error) const BAD_PLATFORM_ANSWER: FailureRow = FailureRow {
     status: StatusCode::BAD_GATEWAY,
     title: "Bad platform response",
     retryable: true,
-    meaning: "The response to a read was lost, was cut or broke the rules of HTTP. Nothing was charged. Of a write \
-              whose response is lost, `outcome_unknown` says so.",
+    meaning: "The response to a read was lost, was cut or broke the rules of HTTP. Nothing was charged. For a write \
+              whose response is lost, see `outcome_unknown`.",
 };
 /// `platform_timeout`
 pub(in crate::error) const PLATFORM_TIMEOUT: FailureRow = FailureRow {
@@ -159,8 +159,8 @@ pub(in crate::error) const PLATFORM_TIMEOUT: FailureRow = FailureRow {
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Platform timeout",
     retryable: true,
-    meaning: "The platform did not respond to a read in time. Nothing was charged. Of a write whose response \
-              does not come, `outcome_unknown` says so.",
+    meaning: "The platform did not respond to a read in time. Nothing was charged. For a write whose response \
+              does not arrive, see `outcome_unknown`.",
 };
 /// `platform_unavailable`
 pub(in crate::error) const PLATFORM_UNAVAILABLE: FailureRow = FailureRow {
@@ -177,7 +177,7 @@ pub(in crate::error) const PLATFORM_REFUSING: FailureRow = FailureRow {
     title: "Platform refuses credentials",
     retryable: true,
     meaning: "The platform currently refuses the credentials of all accounts, so it is not known whether these are valid. \
-              Nothing needs to be connected again for it. Nothing was stored, sent or charged; try again after \
+              No account needs to be connected again. Nothing was stored, sent or charged; try again after \
               `Retry-After`. `GET /v1/platforms` shows the state of each platform.",
 };
 /// `account_paused`
@@ -202,7 +202,7 @@ pub(in crate::error) const TOO_MANY_IN_FLIGHT: FailureRow = FailureRow {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many calls in flight",
     retryable: true,
-    meaning: "Too many calls of this customer or account are running, or the bodies that this customer (on routes without a caller: this network) is sending take as much room as they may. Wait for some to end.",
+    meaning: "Too many calls of this customer or account are running, or the bodies that this customer (on routes without a caller: this network) is sending use all the memory they may. Wait for some to end.",
 };
 /// `overloaded`
 pub(in crate::error) const OVERLOADED: FailureRow = FailureRow {
@@ -242,7 +242,7 @@ pub(in crate::error) const ANSWER_NOT_STORED: FailureRow = FailureRow {
     status: StatusCode::CONFLICT,
     title: "Response not stored",
     retryable: false,
-    meaning: "The first request with this `Idempotency-Key` was carried out, but its response was too large to store. `call_id` names its entry in the call log where it was a native call.",
+    meaning: "The first request with this `Idempotency-Key` was carried out, but its response was too large to store. `call_id` names its entry in the call log if it was a native call.",
 };
 /// `outcome_unknown` of a write whose response was lost
 pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: FailureRow = FailureRow {
@@ -251,18 +251,18 @@ pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: FailureRow = FailureRow {
     title: "Outcome unknown",
     retryable: false,
     meaning: "A write, or part of it, was sent, and the platform's response was lost, was cut or broke the rules of \
-              HTTP; `platform_status` is its status where that came. The write may have taken effect; nothing was \
-              charged. Look at the platform whether it did, and repeat it only if it did not. Send an \
+              HTTP; `platform_status` is its status if that arrived. The write may have taken effect; nothing was \
+              charged. Check at the platform whether it did, and repeat it only if it did not. Send an \
               `Idempotency-Key` with writes: a repetition under the same key is never sent twice. `call_id` names \
               the entry in the call log.",
 };
-/// `outcome_unknown` of a write whose response did not come in time
+/// `outcome_unknown` of a write whose response did not arrive in time
 pub(in crate::error) const OUTCOME_UNKNOWN_LATE: FailureRow = FailureRow {
     code: "outcome_unknown",
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Outcome unknown",
     retryable: false,
-    meaning: "The same, where the response or the rest of it did not come in time.",
+    meaning: "The same, where the response or the rest of it did not arrive in time.",
 };
 /// `outcome_unknown` of a repetition
 pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: FailureRow = FailureRow {
@@ -337,8 +337,8 @@ pub(in crate::error) const DATABASE_UNAVAILABLE_IN_CHANGE: FailureRow = FailureR
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Database unavailable",
     retryable: false,
-    meaning: "The same for a request that changes something on this service: what it was to change may or may not have \
-              changed. Look before you repeat it.",
+    meaning: "The same for a request that changes something on this service: the change may or may not have \
+              been made. Check before you repeat it.",
 };
 /// `internal`
 pub(in crate::error) const INTERNAL: FailureRow = FailureRow {
@@ -355,7 +355,7 @@ pub(in crate::error) const INTERNAL_IN_CHANGE: FailureRow = FailureRow {
     status: StatusCode::INTERNAL_SERVER_ERROR,
     title: "Internal error",
     retryable: false,
-    meaning: "The same for a request that may have taken effect before that. Look before you repeat it.",
+    meaning: "The same for a request that may have taken effect before that. Check before you repeat it.",
 };
 
 /// Every row, in the order of the reference.
@@ -462,7 +462,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_listed_once() {
+    fn every_row_is_in_the_list_once() {
         let rows = [
             include_str!("mod.rs"),
             include_str!("callers.rs"),
@@ -478,12 +478,12 @@ mod tests {
         told_apart.sort_unstable();
         told_apart.dedup();
 
-        // The pattern itself stands once in this test.
+        // This test contains the pattern once itself.
         assert_eq!((ALL.len(), told_apart.len()), (rows - 1, rows - 1));
     }
 
     #[test]
-    fn rows_of_one_code_stand_together() {
+    fn rows_of_one_code_are_adjacent() {
         let mut codes: Vec<&str> = ALL.iter().map(|row| row.code).collect();
         codes.dedup();
         let in_order = codes.len();
