@@ -5,7 +5,6 @@ pub mod connect;
 pub mod platform_health;
 pub mod sealed_credentials;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use catalog::Catalog;
@@ -14,7 +13,6 @@ use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use failures::Failure;
-use foldhash::fast::RandomState;
 use runtime::cached::CachedEntries;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::Tasks;

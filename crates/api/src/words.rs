@@ -12,14 +12,17 @@ use domain::slot::SlotChangeKind;
 use domain::subscription::SubscriptionStatus;
 use domain::top_up::TopUpState;
 use serde_json::{Value, json};
-use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaFormat, Type};
 
 use super::exports::columns::CHOSEN_MAX;
 
 /// The platforms.
 pub fn platform() -> Object {
     let values = domain::platform::Platform::all().into_iter().map(|platform| platform.as_str());
-    one_of("A platform.", values)
+    let mut schema = one_of("A platform.", values);
+    // The check of fields accepts other names of a platform as well.
+    schema.format = Some(SchemaFormat::Custom("platform".to_owned()));
+    schema
 }
 
 /// The datasets.

@@ -106,6 +106,11 @@ impl Platform {
         self.0.stored
     }
 
+    /// Which names are accepted, for people: "one of …".
+    pub fn expected() -> &'static str {
+        read(|registry| registry.expected)
+    }
+
     /// Whether extra slots are sold for it.
     pub const fn sells_slots(self) -> bool {
         self.0.sells_slots

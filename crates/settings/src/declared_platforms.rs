@@ -218,3 +218,84 @@ fn is_built_in(name: &str) -> bool {
 fn problem(name: &str, key: &str, message: &str) -> ConfigProblem {
     ConfigProblem::new(format!("platforms.{name}.{key}"), message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Unreadable};
+    use super::*;
+
+    fn problems(toml: &str) -> Vec<String> {
+        match Config::from_toml(toml) {
+            Err(Unreadable::Values(problems)) => problems.iter().map(ToString::to_string).collect(),
+            other => panic!("{toml}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_platform_that_extends_another_starts_from_its_defaults_and_takes_its_place() {
+        let text = "[platforms.mine]\nextends = \"platform_gamma\"\nbase_url = \"https://mine.example.com\"\n\
+                    user_agent = \"x\"\n[slots.included]\nmine = 9";
+
+        let config = Config::from_toml(text).unwrap();
+
+        let mine: Platform = "mine".parse().unwrap();
+        assert_eq!("platform_gamma".parse(), Ok(mine));
+        assert_eq!(Platform::all().len(), 4);
+        let (mine, section) = config.platforms.offered().next().unwrap();
+        assert_eq!((mine.as_str(), mine.stored_name()), ("mine", "platform_gamma"));
+        assert_eq!((section.user_agent.as_str(), section.path_prefix.as_str()), ("x", "/"));
+        assert_eq!(config.slots.included_on(mine), 9);
+        assert_eq!(config.problems(), Vec::new());
+        let written = config.to_toml().unwrap();
+        assert_eq!(Config::from_toml(&written).unwrap().to_toml().unwrap(), written);
+    }
+
+    #[test]
+    fn two_platforms_that_extend_the_same_one_stand_beside_it() {
+        let text = "[platforms.one]\nextends = \"platform_delta\"\n[platforms.two]\nextends = \"platform_delta\"";
+
+        Config::from_toml(text).unwrap();
+
+        let names: Vec<&str> = Platform::all().iter().map(|it| it.as_str()).collect();
+        assert_eq!(
+            names,
+            ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta", "one", "two"]
+        );
+    }
+
+    #[test]
+    fn misspelt_and_impossible_platforms_are_refused_by_name() {
+        let of = |toml: &str| problems(toml).join("\n");
+
+        let misspelt = of("[platforms.platform_alhpa]\nbase_url = \"https://a.example.com\"");
+        assert!(misspelt.starts_with("platforms.platform_alhpa: "), "{misspelt}");
+        assert!(misspelt.contains("did you mean `platform_alpha`?"), "{misspelt}");
+        let extends = of("[platforms.mine]\nextends = \"platform_betta\"");
+        assert!(extends.starts_with("platforms.mine.extends: "), "{extends}");
+        assert!(extends.contains("did you mean `platform_beta`?"), "{extends}");
+        let built_in = of("[platforms.platform_beta]\nextends = \"platform_alpha\"");
+        assert!(built_in.starts_with("platforms.platform_beta.extends: "), "{built_in}");
+        let name = of("[platforms.\"My-own\"]\nextends = \"platform_alpha\"");
+        assert!(name.contains("lowercase letters"), "{name}");
+        let slots = of("[slots.included]\nnobody = 1");
+        assert!(slots.starts_with("slots.included"), "{slots}");
+        assert!(slots.contains("must be one of platform_alpha, "), "{slots}");
+    }
+
+    #[test]
+    fn a_platform_without_a_built_in_one_has_every_key() {
+        let text = "[platforms.own]\ncatalog = \"own.toml\"\nbase_url = \"https://own.example.com\"\n\
+                    verify_route = { path = \"me\" }";
+
+        let config = Config::from_toml(text).unwrap();
+
+        let (own, section) = config.platforms.offered().next().unwrap();
+        assert_eq!((own.as_str(), section.headers.len()), ("own", 0));
+        assert_eq!(section.verify_route.path, "me");
+        assert!(section.response_headers.iter().any(|name| name == "Link"));
+        let missing =
+            "[platforms.own]\ncatalog = \"own.toml\"\nbase_url = \"https://own.example.com\"";
+        let found = Config::from_toml(missing).unwrap().problems();
+        assert!(found.iter().any(|it| it.key == "platforms.own.verify_route.path"), "{found:?}");
+    }
+}

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::id::NodeId;
-use domain::platform::Platform;
 use domain::time::{Timestamp, UtcDay};
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::KeyFileError;

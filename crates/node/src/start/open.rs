@@ -1,7 +1,7 @@
 //! Opens the store, the vault, the catalogue and the ledger, and checks each before the service
 //! starts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,9 +18,7 @@ use clients::processor::ProcessorClient;
 use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::per_platform::PerPlatform;
-use domain::platform::Platform;
 use domain::time::Timestamp;
-use foldhash::fast::RandomState;
 use gateway::upload::spool::UploadSpool;
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, KeyFileError};

@@ -180,7 +180,9 @@ fn decimal(
 }
 
 fn problem_of_text(rules: &Text, text: &str) -> Option<FieldErrorKind> {
-    if !rules.words.is_empty() {
+    // A platform has a second name, which the contract does not list.
+    let has_aliases = rules.format.is_some_and(ValueFormat::has_aliases);
+    if !rules.words.is_empty() && !has_aliases {
         return (!rules.words.iter().any(|word| word == text))
             .then_some(FieldErrorKind::NotAllowed);
     }
@@ -200,7 +202,7 @@ fn described(shape: &ValueShape) -> String {
         Kind::Any => "any JSON value".to_owned(),
         Kind::Flag => "true or false".to_owned(),
         Kind::Integer { min, max } => format!("a whole number {}", span(min, max)),
-        Kind::Number { format: Some(format), .. } => format.words.to_owned(),
+        Kind::Number { format: Some(format), .. } => format.words().to_owned(),
         Kind::Number { min, max, format: None } => format!("a number {}", span(min, max)),
         Kind::Text(rules) => described_text(rules),
         Kind::List { items, min, max } => {
@@ -215,7 +217,7 @@ fn described(shape: &ValueShape) -> String {
 fn described_text(rules: &Text) -> String {
     match (rules.words.as_slice(), rules.format) {
         ([], format) => {
-            let words = format.map_or("a string", |format| format.words);
+            let words = format.map_or("a string", |format| format.words());
             let has_limits = (rules.min, rules.max) != (0, usize::MAX);
             let limits = has_limits.then(|| sized(rules.min, rules.max, "character"));
             limits.map_or_else(|| words.to_owned(), |limits| format!("{words} {limits}"))

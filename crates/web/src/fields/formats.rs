@@ -16,9 +16,21 @@ pub(crate) struct ValueFormat {
     /// The word in the contract.
     pub(super) name: &'static str,
     /// What to send, for people; it follows "must be".
-    pub(super) words: &'static str,
+    words: &'static str,
     /// The kind of problem with a value in another form.
     pub(super) problem: fn(&str) -> Option<FieldErrorKind>,
+}
+
+impl ValueFormat {
+    /// Whether values beside those that the contract lists are accepted.
+    pub(super) fn has_aliases(&self) -> bool {
+        self.name == PLATFORM
+    }
+
+    /// What to send, for people; it follows "must be".
+    pub(super) fn words(&self) -> &'static str {
+        if self.name == PLATFORM { Platform::expected() } else { self.words }
+    }
 }
 
 /// The format of this name. Other formats, such as `password`, are documentation only.
@@ -32,6 +44,8 @@ macro_rules! id {
         concat!("the id of ", $of, ": ", $prefix, " and 32 lower-case hexadecimal digits")
     };
 }
+
+const PLATFORM: &str = "platform";
 
 const ALL: &[ValueFormat] = &[
     parsed::<Email>(
@@ -65,8 +79,9 @@ const ALL: &[ValueFormat] = &[
     parsed::<CustomerId>("customer-id", id!("a customer", "`cus_`")),
     parsed::<LedgerLine>("ledger-line", "the `next_before` of a page of the ledger"),
     ValueFormat {
-        name: "platform",
-        words: "one of platform_alpha, platform_beta, platform_gamma, platform_delta",
+        name: PLATFORM,
+        // The names are configuration.
+        words: "",
         problem: |text| text.parse::<Platform>().err().map(|_| FieldErrorKind::NotAllowed),
     },
     ValueFormat {

@@ -11,6 +11,7 @@ mod accounts;
 mod believable_faults;
 mod callers;
 mod database;
+mod declared_platforms;
 mod faults;
 mod framing;
 mod headers;

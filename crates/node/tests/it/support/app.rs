@@ -215,6 +215,17 @@ impl TestApp {
         (customer, client, account)
     }
 
+    /// The base URL of a simulated platform.
+    pub(crate) fn platform_url(&self, platform: &str) -> String {
+        self.world.platform_url(platform)
+    }
+
+    /// The credentials of the simulated platform's first account.
+    pub(crate) fn demo_auth(&self, platform: &str) -> serde_json::Value {
+        let accounts = simulators::demo_accounts(&self.settings);
+        accounts.into_iter().find(|account| account.platform == platform).unwrap().auth
+    }
+
     /// The requests that the simulated platform has received, oldest first.
     pub(crate) async fn seen(&self, platform: &str) -> Vec<serde_json::Value> {
         let path = format!("/control/requests?platform={platform}&limit=100000");
@@ -412,7 +423,7 @@ fn config(
     ));
     let patient =
         "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
-    for platform in domain::platform::Platform::all() {
+    for platform in domain::platform::Platform::BUILT_IN {
         let base = world.platform_url(platform.as_str());
         add(format!("[platforms.{platform}]\nbase_url = {base:?}"));
         add(format!("[platforms.{platform}.timeouts]\n{patient}"));
