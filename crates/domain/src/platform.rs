@@ -7,7 +7,7 @@ text_enum! {
     Platform, "one of platform_alpha, platform_beta, platform_gamma, platform_delta" {
         /// Routes such as `users/me`; each has a group.
         Alpha = "platform_alpha",
-        /// Enveloped answers, signed requests.
+        /// Responses in an envelope, signed requests.
         Beta = "platform_beta",
         /// Routes under `user/{id}/…`, with shorthands.
         Gamma = "platform_gamma",

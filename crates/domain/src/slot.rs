@@ -1,5 +1,5 @@
-//! Slots: how many accounts may be in use on each platform. Every customer has some for good, a plan adds to them,
-//! and extra slots that are paid for add to two platforms.
+//! Slots: how many accounts may be in use on each platform. Every customer has some permanently, a
+//! plan adds to them, and extra slots can be bought for two platforms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use crate::platform::Platform;
 use crate::wire::text_enum;
 
 text_enum! {
-    /// What a change of slots or of the plan is.
+    /// The kind of a change of slots or of the plan.
     SlotChangeKind, "one of raise, lower, switch, plan" {
-        /// More slots of one platform, paid at once.
+        /// More slots on one platform, paid immediately.
         Raise = "raise",
-        /// Fewer slots of one platform, credited on the next invoice.
+        /// Fewer slots on one platform, credited on the next invoice.
         Lower = "lower",
-        /// One slot less on one platform and one more on another; the difference is on the next invoice.
+        /// One slot moved from one platform to another; the difference is on the next invoice.
         Switch = "switch",
         /// Another plan.
         Plan = "plan",
@@ -23,32 +23,32 @@ text_enum! {
 }
 
 text_enum! {
-    /// Which of its requests a change has come to.
+    /// The request that a change has reached.
     ChangeStep, "one of take_back, change, restore" {
-        /// An upgrade while a cheaper plan is pending: that one is taken back first.
+        /// An upgrade while a change to a cheaper plan is pending: cancel that change first.
         TakeBack = "take_back",
-        /// What was asked for.
+        /// The change that the customer asked for.
         Change = "change",
-        /// The upgrade was not made: the cheaper plan becomes pending again.
+        /// The upgrade failed: make the change to the cheaper plan pending again.
         Restore = "restore",
     }
 }
 
-/// What a change does to the money of the current period.
+/// How a change affects the money of the current period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeProration {
-    /// The difference is paid immediately, and nothing changes unless it is.
+    /// The difference is paid immediately; if the payment fails, nothing changes.
     PayNow,
     /// The difference is on the next invoice.
     NextInvoice,
-    /// Nothing: it moves no money.
+    /// Nothing is charged or credited.
     None,
 }
 
 text_enum! {
-    /// Where a change stands.
+    /// The state of a change.
     SlotChangeState, "one of open, applied, failed" {
-        /// Written down; the processor may or may not have carried it out.
+        /// Recorded; the processor may or may not have carried it out.
         Open = "open",
         /// The processor's subscription shows it.
         Applied = "applied",
@@ -66,10 +66,10 @@ pub struct AccountCounts {
     delta: i64,
 }
 
-/// How many accounts a customer may have in use without paying for them.
+/// How many accounts a customer may use without paying for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountAllowances {
-    /// What every customer has for good.
+    /// What every customer has permanently.
     pub included: AccountCounts,
 }
 
@@ -84,7 +84,7 @@ impl Platform {
 }
 
 impl AccountCounts {
-    /// The numbers that a function gives.
+    /// Creates counts from a function of the platform.
     pub fn each(mut number: impl FnMut(Platform) -> i64) -> Self {
         Self {
             alpha: number(Platform::Alpha),
@@ -104,7 +104,7 @@ impl AccountCounts {
         }
     }
 
-    /// The number of one platform, to be changed.
+    /// The number of one platform, mutable.
     pub const fn on_mut(&mut self, platform: Platform) -> &mut i64 {
         match platform {
             Platform::Alpha => &mut self.alpha,
@@ -114,7 +114,7 @@ impl AccountCounts {
         }
     }
 
-    /// Both together, for each platform.
+    /// The sum of both, for each platform.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self::each(|platform| self.on(platform).saturating_add(other.on(platform)))
@@ -141,7 +141,7 @@ impl fmt::Display for AccountCounts {
 impl FromStr for AccountCounts {
     type Err = UnknownWord;
 
-    /// Reads the same text. A platform that is not named has none; an unknown one is refused.
+    /// Reads the same text. A platform that is not named has 0; an unknown one is refused.
     fn from_str(text: &str) -> Result<Self, UnknownWord> {
         const MALFORMED: UnknownWord = UnknownWord { expected: "platform_alpha=1,platform_beta=1" };
         let mut accounts = Self::default();
@@ -156,7 +156,7 @@ impl FromStr for AccountCounts {
 }
 
 impl AccountAllowances {
-    /// The same number for good on every platform.
+    /// Includes the same number on every platform.
     pub fn of_each(number: i64) -> Self {
         Self { included: AccountCounts::each(|_| number) }
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_added_and_compared_for_each_platform() {
+    fn counts_are_added_and_compared_per_platform() {
         let mut one = AccountCounts::each(|platform| i64::from(platform == Platform::Beta));
         let other = AccountCounts::each(|_| 2);
         *one.on_mut(Platform::Delta) = 5;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_and_read_as_one_text() {
+    fn counts_survive_a_round_trip_as_text() {
         let mut numbers = AccountCounts::each(|_| 2);
         *numbers.on_mut(Platform::Delta) = 7;
         let text = "platform_alpha=2,platform_beta=2,platform_gamma=2,platform_delta=7";
