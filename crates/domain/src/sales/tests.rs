@@ -90,8 +90,7 @@ fn a_free_purchase_is_undone_with_the_first_cent() {
 }
 
 #[test]
-fn refunded_slot_money_that_was_credited_is_taken_from_the_credit_and_then_from_plan_months()
- {
+fn refunded_slot_money_that_was_credited_is_taken_from_the_credit_and_then_from_plan_months() {
     let mut slots = part(PartKind::Slot, "slot:1", 3_000, 0, None);
     slots.credited = 2_000;
     let first = sale(1, 7_900, vec![part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1)), slots]);
