@@ -1,4 +1,4 @@
-//! The configured platforms as the client speaks to them, and the catalogue that goes with them.
+//! The configured platforms as the client reaches them, and their catalogue.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use zeroize::Zeroizing;
 use crate::platforms::{NamedValue, PlatformSection, PlatformsSection};
 use crate::{Config, ConfigProblem};
 
-/// The platforms that are offered, or everything that is wrong with their sections. The catalogue says which credentials
-/// their accounts have; without it names of credentials are not checked.
+/// Returns the offered platforms, or the problems of their sections. The catalogue says which
+/// credentials their accounts have; without a catalogue, names of credentials are not checked.
 pub fn targets(
     platforms: &PlatformsSection,
     catalog: Option<&Catalog>,
@@ -100,7 +100,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     }
 }
 
-/// The built-in catalogue with the operator's extra files.
+/// The built-in catalogue, extended by the operator's files.
 pub fn catalogue(config: &Config) -> Result<Catalog, Vec<ConfigProblem>> {
     let key = |platform: Platform| format!("platforms.{platform}.catalog");
     let mut catalog = Catalog::built_in()
