@@ -1,7 +1,8 @@
-//! Log lines on their way to standard error: a bounded buffer, and a thread that writes it.
+//! Writes log lines to standard error: a bounded buffer, and a thread that writes it.
 //!
-//! A call must neither wait for whoever reads the log nor fail with it. So a line is put into memory, and what finds no
-//! room there or cannot be written is counted and dropped. Lines that come together are written together.
+//! A call must neither wait for the reader of the log nor fail because of it. Lines are put into
+//! memory; those that do not fit or cannot be written are counted and dropped. Lines that arrive
+//! together are written together.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,32 +11,32 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long the thread waits for more lines before it writes the first: a thread that is woken for each line costs
-/// calls more than the line does.
+/// How long the thread waits for more lines before it writes the first. Waking the thread for each
+/// line would cost calls more than the line itself.
 const GATHER: Duration = Duration::from_millis(2);
 
-/// The pause before lines are offered again to a pipe that takes none at present and does not block.
+/// The pause before lines are offered again to a non-blocking pipe that is full.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long the end of the process waits for its last lines to be written.
+/// How long the end of the process waits for the last lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
-/// Takes log lines. Never fails and never blocks.
+/// Accepts log lines. Never fails and never blocks.
 #[derive(Clone)]
 pub(crate) struct LogWriter(Arc<Shared>);
 
-/// Writes what is left when it is dropped, within a second.
+/// Writes the remaining lines when dropped, within a second.
 #[must_use]
 pub(crate) struct FlushOnDrop(LogWriter);
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is something to do for the thread.
+    /// There is work for the thread.
     filled: Condvar,
     /// The thread has ended.
     ended: Condvar,
     bytes_max: usize,
-    /// Counts lines that nobody will see.
+    /// Counts lost lines.
     count_lost: Box<dyn Fn(u64) + Send + Sync>,
 }
 
@@ -48,7 +49,7 @@ struct Queue {
 }
 
 impl LogWriter {
-    /// Starts the thread that writes to `output`. Lines of `bytes_max` bytes may wait.
+    /// Starts the thread that writes to `output`. At most `bytes_max` bytes of lines may wait.
     pub(crate) fn start(
         output: impl Write + Send + 'static,
         bytes_max: usize,
@@ -69,12 +70,12 @@ impl LogWriter {
 }
 
 impl Shared {
-    /// A panic elsewhere leaves the queue as good as it was.
+    /// A panic elsewhere leaves the queue intact.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes lines in, or drops and counts them if there is no room.
+    /// Adds lines, or drops and counts them if they do not fit.
     fn push(&self, lines: &[u8]) {
         let mut queue = self.queue();
         if queue.has_ended || queue.lines.len().saturating_add(lines.len()) > self.bytes_max {
@@ -88,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// The thread: writes what comes until it is told to stop and nothing is left.
+    /// The thread: writes lines until it is told to stop and none is left.
     fn run(&self, mut output: impl Write) {
         let mut batch = Vec::new();
         while self.take(&mut batch) {
@@ -103,7 +104,7 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// Waits for lines and takes them all; `false` when no more will come.
+    /// Waits for lines and takes all of them; `false` if no more will come.
     fn take(&self, batch: &mut Vec<u8>) -> bool {
         let mut queue = self.queue();
         while queue.lines.is_empty() && !queue.is_stopping {
@@ -120,7 +121,7 @@ impl Shared {
     }
 }
 
-/// Writes as much as can be written; gives how many bytes that were.
+/// Writes as much as possible; returns the number of bytes written.
 fn write(output: &mut impl Write, batch: &[u8]) -> usize {
     let mut written = 0;
     while let Some(rest) = batch.get(written..).filter(|rest| !rest.is_empty()) {
@@ -135,7 +136,7 @@ fn write(output: &mut impl Write, batch: &[u8]) -> usize {
     written
 }
 
-/// How many lines end here.
+/// The number of lines that end in these bytes.
 fn lines_in(bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
@@ -150,7 +151,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// One event's line.
+/// Writes the line of one event.
 impl Write for &LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.push(line);
@@ -180,7 +181,7 @@ mod tests {
     const BYTES_MAX: usize = 100;
     const LINE: &[u8] = b"123456789\n";
 
-    /// Starts a writer that counts what it loses.
+    /// Starts a writer and a counter of the lines it loses.
     fn start(output: impl Write + Send + 'static) -> (LogWriter, FlushOnDrop, Arc<AtomicU64>) {
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
@@ -191,7 +192,7 @@ mod tests {
         (writer, flush, lost)
     }
 
-    /// Gives what it takes to a test, and takes only `0` bytes at a time.
+    /// Passes what it receives to a test, and accepts only `0` bytes at a time.
     struct Narrow(usize, mpsc::Sender<Vec<u8>>);
 
     impl Write for Narrow {
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(lost.load(Ordering::SeqCst), 0);
     }
 
-    /// Takes 15 bytes, then nothing.
+    /// Accepts 15 bytes, then nothing.
     struct Full(usize);
 
     impl Write for Full {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_written_to_its_end_counts_as_lost() {
+    fn a_partially_written_line_counts_as_lost() {
         let (writer, flush, lost) = start(Full(15));
 
         for _ in 0..3 {
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(lost.load(Ordering::SeqCst), 2);
     }
 
-    /// Never comes back.
+    /// Never returns.
     struct Stuck(mpsc::Sender<()>);
 
     impl Write for Stuck {
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_find_no_room_are_counted_and_nobody_waits_for_them() {
+    fn lines_that_do_not_fit_are_counted_without_blocking() {
         let (sender, stuck) = mpsc::channel();
         let (writer, flush, lost) = start(Stuck(sender));
         (&writer).write_all(LINE).unwrap();
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_logged_after_the_end_is_counted() {
+    fn lines_logged_after_the_end_are_counted_as_lost() {
         let (sender, _written) = mpsc::channel();
         let (writer, flush, lost) = start(Narrow(100, sender));
         drop(flush);

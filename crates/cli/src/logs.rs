@@ -1,5 +1,5 @@
-//! Log lines on standard error: text for people, JSON for machines. Whatever becomes of standard error, the service
-//! goes on; lines that it does not take are counted.
+//! Log lines on standard error: text for people, JSON for machines. Whatever happens to standard
+//! error, the service continues; lines that cannot be written are counted.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -15,21 +15,22 @@ use tracing_subscriber::EnvFilter;
 
 use crate::log_writer::{FlushOnDrop, LogWriter};
 
-/// What is wrong with the settings of the log beyond what the configuration knows of itself.
+/// The problem of the log's settings that the configuration cannot check itself.
 pub(crate) fn problem(log: &LogSection) -> Option<ConfigProblem> {
-    let message = "must be a level such as info, or levels by part such as info,server=debug";
+    let message = "must be a level such as info, or levels by crate such as info,gateway=debug";
     EnvFilter::try_new(&log.filter).is_err().then(|| ConfigProblem::new("log.filter", message))
 }
 
-/// Starts logging. Keep what is returned until the end: dropped, it waits a moment for the last lines.
+/// Starts logging. Keep the returned value until the end: when dropped, it waits a moment for the
+/// last lines.
 pub(crate) fn start(log: &LogSection) -> io::Result<FlushOnDrop> {
     let stderr = io::stderr();
-    // A descriptor of its own: a write that hangs must not hold the lock of standard error.
+    // A separate descriptor: a write that hangs must not hold the lock of standard error.
     let output = File::from(stderr.as_fd().try_clone_to_owned()?);
     start_on(log, output, stderr.is_terminal())
 }
 
-/// The same with lines that are added to this file.
+/// The same, with lines appended to this file.
 pub(crate) fn start_in(log: &LogSection, file: &Path) -> io::Result<FlushOnDrop> {
     let output = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
     start_on(log, output, false)
@@ -62,8 +63,8 @@ fn start_on(log: &LogSection, output: File, is_terminal: bool) -> io::Result<Flu
     Ok(flush)
 }
 
-/// Says in the log that a part of the program panicked. What Rust does by itself writes to standard error, which may
-/// make the one who panicked wait for ever.
+/// Logs a panic. Rust's default hook writes to standard error, which could block the panicking
+/// thread forever.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string);
     let backtrace = Backtrace::capture();
@@ -73,7 +74,7 @@ fn log_panic(info: &PanicHookInfo<'_>) {
         thread = std::thread::current().name(),
         panic = message(info.payload()),
         backtrace = backtrace.as_ref().map(tracing::field::display),
-        "a part of the service panicked"
+        "a task of the service panicked"
     );
 }
 

@@ -1,4 +1,4 @@
-//! How it is started: one binary with a command for each way to use it.
+//! The command line: one binary with a command for each use.
 //!
 //! Commands talk to the terminal; everything else is in the other crates.
 
@@ -39,7 +39,7 @@ enum Command {
     Migrate(ConfigFile),
     /// Runs only the simulated platforms.
     Simulators(commands::simulators::Options),
-    /// Checks every invariant of the books, also beside a running server.
+    /// Checks every invariant of the ledger, also beside a running service.
     Verify(commands::verify::Options),
     /// Shows, exports and imports the route catalogue.
     #[command(subcommand)]
@@ -48,14 +48,14 @@ enum Command {
     Admin(commands::admin::Options),
     /// Prints the service's OpenAPI 3.1 document.
     Openapi,
-    /// Prints the configuration in force, secrets hidden, and everything that is wrong with it.
+    /// Prints the configuration in force, secrets hidden, and all its problems.
     CheckConfig(ConfigFile),
 }
 
 /// Which configuration to use.
 #[derive(clap::Args)]
 pub(crate) struct ConfigFile {
-    /// A TOML file over the built-in defaults; environment variables go over both.
+    /// A TOML file over the built-in defaults; environment variables override both.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let done = match runtime {
         Ok(runtime) => {
             let done = runtime.block_on(run(arguments.command));
-            // Whatever a command leaves behind, it leaves on purpose.
+            // Tasks that a command leaves running are meant to be abandoned.
             runtime.shutdown_background();
             done
         }

@@ -1,4 +1,5 @@
-//! What it costs to check a key's form and to make the hash that is looked up: `cargo bench -p domain`.
+//! The cost of checking a key's form and computing the hash that is looked up: `cargo bench -p
+//! domain`.
 
 use std::hint::black_box;
 

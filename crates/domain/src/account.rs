@@ -5,21 +5,22 @@ use crate::wire::{text_enum, written_as_text};
 text_enum! {
     /// What a connected account can be used for.
     AccountState, "one of active, inactive, reconnect_needed" {
-        /// Calls go through.
+        /// Calls are forwarded.
         Active = "active",
-        /// Over the limit of the plan, or switched off: stored, but calls are refused.
+        /// Over the limit of the plan, or switched off: stored, but its calls are refused.
         Inactive = "inactive",
-        /// The platform refused the credentials; calls still go through, a new import mends it.
+        /// The platform refused the credentials. Calls are still forwarded; importing the account
+        /// again repairs it.
         ReconnectNeeded = "reconnect_needed",
     }
 }
 
 text_enum! {
-    /// What a customer wants of an account.
+    /// The state that a customer asks for.
     WantedState, "one of active, inactive" {
-        /// It is to be in use, in a slot.
+        /// In use, in a slot.
         Active = "active",
-        /// It is to keep its credentials and have no slot.
+        /// Credentials kept, but without a slot.
         Inactive = "inactive",
     }
 }
@@ -29,12 +30,12 @@ text_enum! {
     InactiveReason, "one of no_free_slot, switched_off" {
         /// Over the limit of the plan; it becomes active by itself when a slot is free.
         NoFreeSlot = "no_free_slot",
-        /// Its customer switched it off; it stays so until it is switched on.
+        /// Its customer switched it off; it stays inactive until the customer switches it on.
         SwitchedOff = "switched_off",
     }
 }
 
-/// Words that stand where an account's id stands in our paths.
+/// Words that our own paths use where an account's id would be.
 pub const RESERVED_IDS: &[&str] = &[
     "accounts",
     "admin",
@@ -55,10 +56,10 @@ pub const RESERVED_IDS: &[&str] = &[
     "whoami",
 ];
 
-/// The longest id that a caller may choose, in bytes.
+/// The longest id that a customer may choose, in bytes.
 pub const CREATOR_ID_BYTES_MAX: usize = 64;
 
-/// The id of an account, chosen by the customer who connects it; unique for that customer.
+/// The id of an account, chosen by the customer who connects it and unique for that customer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CreatorId(String);
 
@@ -77,7 +78,7 @@ pub enum InvalidCreatorId {
 }
 
 impl CreatorId {
-    /// The id as it was chosen.
+    /// The id as the customer chose it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -108,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_letters_digits_and_three_marks_are_taken_as_they_are() {
+    fn ids_may_contain_letters_digits_and_three_marks() {
         for text in ["a", "Ada_1", "x.y-z", &"k".repeat(64)] {
             assert_eq!(text.parse::<CreatorId>().as_ref().map(CreatorId::as_str), Ok(text));
         }
     }
 
     #[test]
-    fn ids_that_would_confuse_a_path_are_refused() {
+    fn ids_that_could_be_mistaken_for_part_of_a_path_are_refused() {
         let cases = [
             ("", InvalidCreatorId::Length),
             (&"k".repeat(65), InvalidCreatorId::Length),

@@ -1,11 +1,12 @@
-//! Months as the payment processor counts them: from an anchor, so that a short month does not move the day for good.
+//! Months as the payment processor counts them: from an anchor, so that a short month does not move
+//! the billing day permanently.
 
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 
 use crate::time::Timestamp;
 
-/// Months that are looked through for a period: a hundred years.
+/// The most months that are searched for a period: a hundred years.
 const MONTHS_MAX: i64 = 1_200;
 
 /// A period of a subscription that is paid by the month, and the end of the following one.
@@ -15,15 +16,15 @@ pub struct BillingPeriod {
     pub start: Timestamp,
     /// The second after its last.
     pub end: Timestamp,
-    /// The end of the period after it: until then its credits can be spent.
+    /// The end of the following period, until which its credits can be spent.
     pub next_end: Timestamp,
 }
 
 impl BillingPeriod {
-    /// The period that ends at `end`, of a subscription whose months are counted from `anchor`. Nothing where no month
-    /// ends then: the anchor was moved, or it is paid by another interval.
+    /// The period that ends at `end`, of a subscription whose months are counted from `anchor`.
+    /// `None` if no month ends then: the anchor was moved, or the billing interval is not a month.
     pub fn ending(anchor: Timestamp, end: Timestamp) -> Option<Self> {
-        // A month has 28 to 31 days, so only a few can end there.
+        // A month has 28 to 31 days, so only a few months can end there.
         let days = end.unix_seconds().checked_sub(anchor.unix_seconds())?.checked_div(86_400)?;
         let first = days.checked_div(31)?.max(1);
         let number =
@@ -42,7 +43,8 @@ impl BillingPeriod {
     }
 }
 
-/// So many months after an anchor, in UTC; a day that a month lacks becomes its last.
+/// The time `months` months after an anchor, in UTC. A day that the month lacks becomes its last
+/// day.
 pub fn months_after(anchor: Timestamp, months: i64) -> Timestamp {
     let seconds = anchor.unix_seconds();
     let start = jiff::Timestamp::from_second(seconds).unwrap_or_default().to_zoned(TimeZone::UTC);
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_month_ends_on_its_last_day_and_the_next_one_on_the_anchors() {
+    fn a_short_month_ends_on_its_last_day_without_moving_the_anchor() {
         let anchor = day("2027-01-31");
 
         let period = BillingPeriod::ending(anchor, day("2027-02-28")).unwrap();
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_in_the_middle_of_a_month_is_no_period() {
+    fn an_end_in_the_middle_of_a_month_is_not_a_period() {
         assert_eq!(BillingPeriod::ending(day("2027-01-31"), day("2027-02-27")), None);
         assert_eq!(BillingPeriod::ending(day("2027-01-31"), day("2027-01-31")), None);
         assert_eq!(BillingPeriod::ending(day("2027-01-31"), day("2026-01-31")), None);

@@ -1,51 +1,51 @@
-//! How a call ends, and what it then costs (`docs/money.md`, "What is charged").
+//! How a call ends, and what it costs then (`docs/money.md`, "What is charged").
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// Where a call stands. `held` is the only state that can change.
+    /// The state of a call. Only `held` can change.
     CallState, "one of held, settled, refunded" {
-        /// Its credits are set aside; it is on its way or its end is not yet known.
+        /// Its credits are held; the call is running, or its outcome is not known yet.
         Held = "held",
         /// It was charged.
         Settled = "settled",
-        /// Its credits were given back.
+        /// Its credits were refunded.
         Refunded = "refunded",
     }
 }
 
 text_enum! {
-    /// How a call came out, as the call log says it.
+    /// How a call ended, as the call log shows it.
     Outcome, "an outcome of a call" {
-        /// The platform gave a chargeable answer.
+        /// The platform sent a response that is charged.
         Answered = "answered",
         /// The call never left this service.
         NotDispatched = "not_dispatched",
-        /// No connection to the platform, or it broke before an answer.
+        /// The connection to the platform failed, or broke before a response.
         ConnectFailed = "connect_failed",
-        /// The platform did not answer, or stopped answering, in time.
+        /// The platform did not respond in time, or stopped in the middle of its response.
         UpstreamTimeout = "upstream_timeout",
-        /// The platform answered 5xx.
+        /// The platform responded 5xx.
         Upstream5xx = "upstream_5xx",
-        /// The platform responded 401: it did not carry the call out.
+        /// The platform responded 401: it did not carry out the call.
         Upstream401 = "upstream_401",
-        /// The platform answered 429.
+        /// The platform responded 429.
         Upstream429 = "upstream_429",
-        /// The platform answered 408, 421 or 425: it did not carry the call out.
+        /// The platform responded 408, 421 or 425: it did not carry out the call.
         UpstreamNotCarriedOut = "upstream_not_carried_out",
-        /// The answer broke the rules of HTTP, or was cut.
+        /// The response violated HTTP, or was cut off.
         BadResponse = "bad_response",
-        /// The caller left before the call did.
+        /// The caller disconnected before the call was sent.
         ClientGoneBeforeDispatch = "client_gone_before_dispatch",
-        /// This service stopped in the middle; the platform may have acted on the call.
+        /// This service stopped during the call; the platform may have acted on it.
         OutcomeUnknown = "outcome_unknown",
-        /// Nobody ended the call in time.
+        /// The call was not settled in time.
         Expired = "expired",
     }
 }
 
 impl Outcome {
-    /// The outcome of a complete answer with this status.
+    /// The outcome of a complete response with this status.
     pub const fn of_status(status: u16) -> Self {
         match status {
             401 => Self::Upstream401,
@@ -56,12 +56,12 @@ impl Outcome {
         }
     }
 
-    /// The state it ends the call in: only what the platform answered is charged.
+    /// The state in which it ends the call: only calls that the platform answered are charged.
     pub const fn state(self) -> CallState {
         if self.is_charged() { CallState::Settled } else { CallState::Refunded }
     }
 
-    /// Whether the call is paid for.
+    /// Whether the call is charged.
     pub const fn is_charged(self) -> bool {
         match self {
             Self::Answered => true,
@@ -79,7 +79,8 @@ impl Outcome {
         }
     }
 
-    /// Whether it is certain that the platform did nothing: the call did not leave, or the platform said so.
+    /// Whether it is certain that the platform did nothing: the call was not sent, or the platform
+    /// said so.
     pub const fn is_certainly_not_carried_out(self) -> bool {
         match self {
             Self::NotDispatched
@@ -97,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the platform may have acted on the call although no answer of its came through.
+    /// Whether the platform may have acted on the call although no response arrived.
     pub const fn may_have_happened(self) -> bool {
         match self {
             Self::UpstreamTimeout | Self::BadResponse | Self::OutcomeUnknown | Self::Expired => {
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_platform_answered_is_charged() {
+    fn only_calls_that_the_platform_answered_are_charged() {
         for status in [200, 204, 301, 304, 400, 403, 404, 409, 422, 499] {
             assert!(Outcome::of_status(status).is_charged(), "{status}");
         }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_was_not_carried_out_or_may_have_been_but_never_both() {
+    fn no_outcome_is_both_certainly_not_carried_out_and_possibly_carried_out() {
         for outcome in Outcome::ALL {
             let is_both = outcome.is_certainly_not_carried_out() && outcome.may_have_happened();
             assert!(!is_both, "{outcome}");
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_ok_when_it_was_charged_and_succeeded() {
+    fn a_charged_call_with_a_status_below_400_is_ok() {
         assert!(is_ok(Outcome::Answered, Some(200)));
         assert!(!is_ok(Outcome::Answered, Some(404)));
         assert!(!is_ok(Outcome::BadResponse, Some(200)));

@@ -1,4 +1,4 @@
-//! Credits: what calls and exports cost. Whole numbers, never a float, never silently wrapped.
+//! Credits: what calls and exports cost. Whole numbers that never wrap silently, never floats.
 
 /// An amount of credits, or a change of one.
 #[derive(
@@ -18,10 +18,10 @@
 pub struct Credits(i64);
 
 impl Credits {
-    /// Nothing.
+    /// No credits.
     pub const ZERO: Self = Self(0);
 
-    /// So many whole credits.
+    /// An amount in whole credits.
     pub const fn from_whole(whole: i64) -> Self {
         Self(whole)
     }
@@ -31,7 +31,7 @@ impl Credits {
         self.0
     }
 
-    /// The sum, or nothing where it does not fit.
+    /// The sum, or `None` if it overflows.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(sum) => Some(Self(sum)),
@@ -39,7 +39,7 @@ impl Credits {
         }
     }
 
-    /// The difference, or nothing where it does not fit.
+    /// The difference, or `None` if it overflows.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(difference) => Some(Self(difference)),
@@ -54,7 +54,7 @@ impl std::fmt::Display for Credits {
     }
 }
 
-/// What metered work costs (specification 8; configurable by the operator).
+/// The cost of metered work (specification 8; configurable by the operator).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeteringCosts {
     /// A native GET.
@@ -66,7 +66,7 @@ pub struct MeteringCosts {
 }
 
 impl MeteringCosts {
-    /// What one native request of this method costs.
+    /// The cost of one native request with this method.
     pub const fn of(&self, method: crate::method::Method) -> Credits {
         if method.is_read() { self.read } else { self.write }
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_that_do_not_fit_are_nothing() {
+    fn sums_that_overflow_are_none() {
         assert_eq!(Credits::from_whole(i64::MAX).checked_add(Credits::from_whole(1)), None);
         assert_eq!(Credits::from_whole(i64::MIN).checked_sub(Credits::from_whole(1)), None);
     }

@@ -1,26 +1,26 @@
-//! Customers: the form of a mail address and of a password, and where the trial stands.
+//! Customers: the form of an email address and of a password, and the state of the trial.
 
 use sha2::{Digest, Sha256};
 
 use crate::wire::{text_enum, written_as_text};
 
 text_enum! {
-    /// Where a customer's trial credits stand.
+    /// The state of a customer's trial credits.
     TrialState, "one of none, pending, granted" {
         /// Created by staff, without a trial.
         None = "none",
-        /// Started at registration, granted when the address is confirmed.
+        /// Started at registration; granted when the address is confirmed.
         Pending = "pending",
-        /// Granted, once and for all.
+        /// Granted; a customer gets only one trial.
         Granted = "granted",
     }
 }
 
-/// A mail address in the one form that is stored: ASCII, lower case.
+/// An email address in the one form that is stored: ASCII, lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Email(String);
 
-/// A text that is not a mail address we accept.
+/// A text that is not an email address we accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an address such as ada@example.com, in ASCII, of at most 254 characters")]
 pub struct InvalidEmail;
@@ -31,12 +31,12 @@ impl Email {
         &self.0
     }
 
-    /// What stands behind the `@`.
+    /// The part after the `@`.
     pub fn domain(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
     }
 
-    /// SHA-256 of the address without a `+tag`: the same for all addresses that reach one mailbox.
+    /// SHA-256 of the address without a `+tag`: the same for all addresses that share a mailbox.
     pub fn mailbox_hash(&self) -> [u8; 32] {
         Sha256::digest(self.mailbox().as_bytes()).into()
     }
@@ -55,7 +55,7 @@ impl Email {
 impl std::str::FromStr for Email {
     type Err = InvalidEmail;
 
-    /// Two spellings that differ in letter case are one address.
+    /// Spellings that differ only in letter case are the same address.
     fn from_str(text: &str) -> Result<Self, InvalidEmail> {
         let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
         let printable = text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -83,7 +83,7 @@ written_as_text!(Email);
 /// The shortest and the longest password, in characters.
 pub const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=128;
 
-/// Whether a password has an acceptable length. It is never trimmed, folded or cut.
+/// Whether a password has an accepted length. It is never trimmed, folded or truncated.
 pub fn password_length_fits(password: &str) -> bool {
     PASSWORD_CHARS.contains(&password.chars().count())
 }
@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letter_case_does_not_make_another_address() {
+    fn addresses_ignore_letter_case() {
         let address = "Ada.Lovelace+x@Example.COM".parse::<Email>();
 
         assert_eq!(address.as_ref().map(Email::as_str), Ok("ada.lovelace+x@example.com"));
     }
 
     #[test]
-    fn addresses_that_differ_in_a_tag_share_a_mailbox() {
+    fn addresses_that_differ_only_in_a_tag_share_a_mailbox() {
         let mailbox = |text: &str| text.parse::<Email>().map(|email| email.mailbox());
 
         assert_eq!(mailbox("Ada+1@example.com"), Ok("ada@example.com".to_owned()));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_plain_address_are_refused() {
+    fn texts_that_are_not_plain_addresses_are_refused() {
         let long = format!("{}@example.com", "a".repeat(65));
         for text in [
             "",
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_counted_in_characters() {
+    fn password_length_is_counted_in_characters() {
         assert!(!password_length_fits("1234567"));
         assert!(password_length_fits("12345678"));
         assert!(password_length_fits(&"é".repeat(128)));

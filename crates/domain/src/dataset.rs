@@ -1,23 +1,24 @@
-//! What can be exported of an account.
+//! The datasets of an account that can be exported.
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// A kind of rows that an export holds (specification 2.4). Which of them a platform has is catalogue data.
+    /// The kind of rows in an export (specification 2.4). The catalogue says which of them a
+    /// platform has.
     DatasetName,
     "one of subscribers, subscriptions, transactions, chats, following, chat_messages"
     {
-        /// Those who subscribed to the creator.
+        /// The creator's subscribers.
         Subscribers = "subscribers",
-        /// What the creator itself is subscribed to.
+        /// The creator's own subscriptions.
         Subscriptions = "subscriptions",
         /// Payments to the creator.
         Transactions = "transactions",
-        /// Conversations, without what is said in them.
+        /// Conversations, without their messages.
         Chats = "chats",
-        /// Whom the creator follows.
+        /// Those whom the creator follows.
         Following = "following",
-        /// What was said in one conversation.
+        /// The messages of one conversation.
         ChatMessages = "chat_messages",
     }
 }

@@ -1,47 +1,47 @@
-//! Exports: the states of one, what becomes of its credits, and the formats of its file.
+//! Exports: their states, what happens to their credits, and the formats of their files.
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// Where an export stands.
+    /// The state of an export.
     ExportState, "one of pending, running, cancelling, completed, failed, cancelled, expired, deleted" {
-        /// Written down; no worker has it yet.
+        /// Recorded; no worker has claimed it yet.
         Pending = "pending",
-        /// A worker has it, or had it and is gone.
+        /// A worker has claimed it, even if that worker has since stopped.
         Running = "running",
-        /// Somebody asked for its end while a worker had it.
+        /// Cancellation was requested while a worker had it.
         Cancelling = "cancelling",
-        /// Its file is there, whole.
+        /// Its file is complete.
         Completed = "completed",
         /// It ended without a file.
         Failed = "failed",
-        /// It was ended on request, without a file.
+        /// It was cancelled on request and has no file.
         Cancelled = "cancelled",
-        /// Its file was there for its time, and is gone.
+        /// Its file was deleted after the retention time.
         Expired = "expired",
-        /// It was removed by its customer; only the books know of it.
+        /// The customer or support removed it; only the ledger still refers to it.
         Deleted = "deleted",
     }
 }
 
 text_enum! {
-    /// What became of the credits that were set aside for an export.
+    /// What happened to the credits that were held for an export.
     ExportCredits, "one of held, settled, refunded" {
         /// Set aside.
         Held = "held",
         /// Charged.
         Settled = "settled",
-        /// Given back.
+        /// Refunded.
         Refunded = "refunded",
     }
 }
 
 text_enum! {
-    /// Why a file that was there is not there any more, or why the export itself was removed.
+    /// Why a file no longer exists, or why the export itself was removed.
     ExportRemoval, "one of retention, file_missing, removed_by_customer, removed_by_support" {
-        /// The file was kept for its time.
+        /// The retention time has passed.
         Retention = "retention",
-        /// The storage does not have the file, though its time is not over.
+        /// The storage does not have the file, although its retention time has not passed.
         FileMissing = "file_missing",
         /// The customer removed the export.
         ByCustomer = "removed_by_customer",
@@ -51,23 +51,23 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a worker does for an export.
+    /// What a worker is doing for an export.
     ExportPhase, "one of reading, checking, writing" {
-        /// It reads the platform's list.
+        /// Reading the platform's list.
         Reading = "reading",
-        /// It reads the head of the list again, since the list may have changed meanwhile.
+        /// Reading the head of the list again, because the list may have changed in the meantime.
         Checking = "checking",
-        /// It ends the file and stores it.
+        /// Finishing the file and storing it.
         Writing = "writing",
     }
 }
 
 text_enum! {
-    /// The form of an export's file.
+    /// The format of an export's file.
     ExportFormat, "one of csv, jsonl, xlsx, zip" {
-        /// One line a row, RFC 4180.
+        /// One line per row, RFC 4180.
         Csv = "csv",
-        /// One JSON object a line, as the platform gave it.
+        /// One JSON object per line, as the platform returned it.
         Jsonl = "jsonl",
         /// A workbook with one sheet.
         Xlsx = "xlsx",
@@ -77,7 +77,7 @@ text_enum! {
 }
 
 impl ExportState {
-    /// Whether nothing works on it any more, and nothing will.
+    /// Whether it has ended: no worker acts on it any more.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::Running | Self::Cancelling => false,
@@ -87,14 +87,14 @@ impl ExportState {
         }
     }
 
-    /// Whether credits are set aside for it.
+    /// Whether its credits are held.
     pub const fn is_held(self) -> bool {
         !self.is_terminal()
     }
 }
 
 impl ExportFormat {
-    /// What a file of this form is (RFC 6838).
+    /// The media type of a file of this format (RFC 6838).
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8",
@@ -105,7 +105,8 @@ impl ExportFormat {
     }
 }
 
-/// What a cancelled export is charged: all once a page of the platform was read for it, else nothing.
+/// What happens to the credits of a cancelled export: all are charged once it has read a page of
+/// the platform, otherwise they are refunded.
 pub const fn credits_when_cancelled(pages: i64) -> ExportCredits {
     if pages >= 1 { ExportCredits::Settled } else { ExportCredits::Refunded }
 }
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_export_that_is_not_over_has_its_credits_set_aside() {
+    fn credits_are_held_until_the_export_ends() {
         let open: Vec<&str> = ExportState::ALL
             .iter()
             .filter(|state| state.is_held())
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_export_is_charged_from_its_first_page_on() {
+    fn a_cancelled_export_is_charged_once_it_has_read_a_page() {
         assert_eq!(credits_when_cancelled(0), ExportCredits::Refunded);
         assert_eq!(credits_when_cancelled(1), ExportCredits::Settled);
     }

@@ -1,9 +1,9 @@
-//! What can be wrong with a field of a request: the one vocabulary of validation errors.
+//! What can be wrong with a field of a request: the kinds of validation errors.
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// The kind of mistake in a field: what programs match, whatever the field and the route.
+    /// The kind of mistake in a field. Programs match it, whatever the field and the route.
     FieldErrorKind, "a kind of validation error" {
         /// A required field is absent.
         Missing = "missing",
@@ -11,19 +11,19 @@ text_enum! {
         UnknownField = "unknown_field",
         /// The field is given more than once.
         Duplicate = "duplicate",
-        /// Another kind of JSON value is needed, or a query parameter is not a number.
+        /// Another JSON type is needed, or a query parameter is not a number.
         WrongType = "wrong_type",
         /// A number, an amount or a time outside its limits.
         OutOfRange = "out_of_range",
-        /// A text or a list with too little in it.
+        /// A text or a list below its minimum length.
         TooShort = "too_short",
-        /// A text, a list or an object with too much in it.
+        /// A text, a list or an object above its maximum length.
         TooLong = "too_long",
-        /// A text that is not written as the field needs it.
+        /// A text without the required format.
         BadFormat = "bad_format",
         /// A value that exists but cannot be used here.
         NotAllowed = "not_allowed",
-        /// A name of something that does not exist.
+        /// The name of something that does not exist.
         NotFound = "not_found",
         /// A password that attackers try first.
         TooCommon = "too_common",
@@ -35,7 +35,7 @@ text_enum! {
 }
 
 impl FieldErrorKind {
-    /// What it means, for the reference.
+    /// What it means, for the error reference.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Missing => "a required field is absent",
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_word_and_a_meaning_of_its_own() {
+    fn every_kind_has_its_own_name_and_meaning() {
         let mut words: Vec<_> = FieldErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
         let mut meanings: Vec<_> = FieldErrorKind::ALL.iter().map(|kind| kind.meaning()).collect();
         words.sort_unstable();

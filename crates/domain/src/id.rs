@@ -1,19 +1,20 @@
-//! Identifiers: a prefix that says what they name, and a body that sorts by the time of creation.
+//! Identifiers: a prefix that says what they identify, and a body that sorts by the time of
+//! creation.
 //!
-//! The body is a UUID of version 7 (RFC 9562) in 32 lower-case hexadecimal digits. Ids are made above
-//! the store from the clock and random bytes that are passed in.
+//! The body is a UUID of version 7 (RFC 9562) in 32 lower-case hexadecimal digits. Callers above
+//! the store create ids from a time and random bytes.
 
 use crate::time::Timestamp;
 
-/// A word that is none of those expected.
+/// A word that is not one of those expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}")]
 pub struct UnknownWord {
-    /// What would have been right, for people.
+    /// The words that are accepted, for people.
     pub expected: &'static str,
 }
 
-/// An id that does not have the form of its kind.
+/// An id that does not have the format of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an id that starts with `{prefix}` and ends with 32 hexadecimal digits")]
 pub struct MalformedId {
@@ -28,7 +29,7 @@ macro_rules! ids {
         pub struct $name(uuid::Uuid);
 
         impl $name {
-            /// What every id of this kind starts with.
+            /// The prefix of every id of this kind.
             pub const PREFIX: &'static str = $prefix;
 
             /// Makes the id of something created at `now`.
@@ -39,7 +40,7 @@ macro_rules! ids {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                // In one piece: ids are written several times for each call.
+                // Written to the buffer in one piece: each call formats ids several times.
                 let mut text = [0; $prefix.len() + uuid::fmt::Simple::LENGTH];
                 let (prefix, body) = text.split_at_mut($prefix.len());
                 prefix.copy_from_slice($prefix.as_bytes());
@@ -73,42 +74,43 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Who registers and pays.
+    /// A customer, who registers and pays.
     CustomerId = "cus_",
     /// An API key of a customer; it survives the rotation of its secret.
     KeyId = "key_",
     /// One native request, from its hold to its end.
     CallId = "call_",
-    /// One HTTP request to this service, in answers and logs.
+    /// One HTTP request to this service, in responses and logs.
     RequestId = "req_",
     /// One change of a customer's credits that is not a call.
     EntryId = "ent_",
-    /// One entry of the audit list. Entries of earlier versions have the prefix of the ledger's.
+    /// One entry of the audit list. Entries of earlier versions have the prefix of ledger entries.
     AuditId = "aud_" or "ent_",
-    /// One attempt to carry out a request that came with an `Idempotency-Key`.
+    /// One attempt to carry out a request that has an `Idempotency-Key`.
     RunId = "run_",
-    /// One running server among those that share a database.
+    /// One running node among those that share a database.
     NodeId = "node_",
     /// A data key that seals one customer's credentials.
     DataKeyId = "dek_",
     /// One login of a customer in a browser.
     SessionId = "ses_",
-    /// A piece of work that is written down with what makes it necessary.
+    /// A job, written in the transaction that makes it necessary.
     JobId = "job_",
-    /// One purchase of a credit pack, from before the processor hears of it.
+    /// One purchase of a credit pack, created before the processor hears of it.
     OrderId = "ord_",
-    /// One change of slots or of the plan, from before the processor hears of it.
+    /// One change of slots or of the plan, created before the processor hears of it.
     ChangeId = "chg_",
     /// One offer to subscribe on the processor's page.
     OfferId = "off_",
-    /// One grant of credits, and what becomes of it.
+    /// One grant of credits, and what happens to it.
     LotId = "lot_",
     /// One export; `job_id` in paths and records.
     ExportId = "exp_",
 }
 
 impl EntryId {
-    /// The id of the `number`-th entry that is written together with this one, from 0. They sort in that order.
+    /// The id of entry `number` (from 0) of those that are written together. They sort in that
+    /// order.
     #[must_use]
     pub const fn nth(self, number: u64) -> Self {
         const RANDOM: u64 = (1 << 62) - 1;
@@ -119,13 +121,13 @@ impl EntryId {
 }
 
 impl LotId {
-    /// The id of the lot that an entry of the ledger begins.
+    /// The id of the lot that a ledger entry creates.
     pub const fn of(entry: EntryId) -> Self {
         Self(entry.0)
     }
 }
 
-/// The canonical form only: the same id has one spelling, so it can be compared as text.
+/// Accepts the canonical form only: an id has one spelling, so ids can be compared as text.
 fn parse(text: &str, prefix: &str) -> Option<uuid::Uuid> {
     let body = text.strip_prefix(prefix)?;
     let canonical =
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back_as_it_was_written() {
+    fn an_id_survives_a_round_trip_as_text() {
         let id = KeyId::new(Timestamp::from_unix_micros(1_790_000_000_000_000), [7; 10]);
 
         let text = id.to_string();
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_sort_by_the_time_they_were_made() {
+    fn ids_sort_by_creation_time() {
         let early = CallId::new(Timestamp::from_unix_micros(1_000_000), [255; 10]);
         let late = CallId::new(Timestamp::from_unix_micros(2_000_000), [0; 10]);
 
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_written_together_have_ids_in_their_order() {
+    fn ids_of_entries_written_together_sort_in_their_order() {
         let first = EntryId::new(Timestamp::from_unix_micros(1_000_000), [1; 10]);
 
         let ids = [first.nth(0), first.nth(1), first.nth(300)];
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_id_is_read_with_the_prefix_of_earlier_versions_and_written_with_its_own() {
+    fn audit_ids_accept_the_prefix_of_earlier_versions_and_are_written_with_their_own() {
         let entry = EntryId::new(Timestamp::from_unix_micros(1_000_000), [1; 10]);
 
         let audit: AuditId = entry.to_string().parse().unwrap();
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn another_kind_of_id_or_another_spelling_is_refused() {
+    fn ids_of_another_kind_or_spelling_are_refused() {
         let id = CustomerId::new(Timestamp::from_unix_micros(5_000_000), [3; 10]).to_string();
 
         assert!(id.parse::<KeyId>().is_err());

@@ -1,7 +1,7 @@
-//! The written form of an API key, and what it may do.
+//! The format of an API key, and what a key may do.
 //!
-//! `cgw_live_` + 30 random base62 digits + 6 base62 digits of the CRC-32 (IEEE 802.3) of all before
-//! them: 178 bits of chance, and a checksum that turns guesses away before any lookup. Only the
+//! `cgw_live_` + 30 random base62 digits + 6 base62 digits of the CRC-32 (IEEE 802.3) of everything
+//! before them: 178 random bits, and a checksum that rejects guesses before any lookup. Only the
 //! SHA-256 of the whole text is ever stored.
 
 use sha2::{Digest, Sha256};
@@ -14,14 +14,14 @@ text_enum! {
     KeyScope, "one of read_only, full" {
         /// GET only.
         ReadOnly = "read_only",
-        /// Everything.
+        /// Every method.
         Full = "full",
     }
 }
 
-/// What every key starts with; never changed once published, so that secret scanners know it.
+/// The prefix of every key. It never changes, because secret scanners match it.
 pub const PREFIX: &str = "cgw_live_";
-/// The form of a key, for scanners and validation at the edge.
+/// The pattern of a key, for scanners and validation at the edge.
 pub const PATTERN: &str = "^cgw_live_[0-9A-Za-z]{36}$";
 
 const RANDOM_DIGITS: usize = 30;
@@ -35,7 +35,7 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 /// The secret text of a key. It has no `Debug` and no `Display`, and is wiped when dropped.
 pub struct KeySecret(Zeroizing<String>);
 
-/// What is stored of a secret: SHA-256 of the whole text.
+/// The stored form of a secret: SHA-256 of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyHash([u8; 32]);
 
@@ -45,7 +45,7 @@ pub struct KeyHash([u8; 32]);
 pub struct MalformedKey;
 
 impl KeySecret {
-    /// Makes a new secret. `draw` gives one random number below the bound it is passed.
+    /// Creates a secret. `draw` returns a random number below the bound that it is passed.
     pub fn generate(mut draw: impl FnMut(u8) -> u8) -> Self {
         let mut text = Zeroizing::new(String::with_capacity(KEY_BYTES));
         text.push_str(PREFIX);
@@ -57,7 +57,7 @@ impl KeySecret {
         Self(text)
     }
 
-    /// Reads a secret that a caller sent. Only the form and the checksum are looked at.
+    /// Parses a secret that a caller sent. Only the format and the checksum are checked.
     pub fn parse(text: &str) -> Result<Self, MalformedKey> {
         let body = text.strip_prefix(PREFIX).ok_or(MalformedKey)?;
         let formed =
@@ -78,12 +78,12 @@ impl KeySecret {
         &self.0
     }
 
-    /// What is stored and looked up.
+    /// The hash that is stored and looked up.
     pub fn hash(&self) -> KeyHash {
         KeyHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// The start that may be shown later: the prefix and four digits.
+    /// The beginning that may be shown later: the prefix and four digits.
     pub fn shown_prefix(&self) -> &str {
         self.0.get(..SHOWN_PREFIX_ENDS_AT).unwrap_or_default()
     }
@@ -95,7 +95,7 @@ impl KeySecret {
 }
 
 impl KeyHash {
-    /// Reads a hash that was stored.
+    /// Reads a stored hash.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -121,7 +121,8 @@ fn checksum(text: &str) -> String {
     digits.iter().collect()
 }
 
-/// The remainders of CRC-32 for half a byte. Every call checks a key: bit by bit that costs as much as its hash.
+/// The remainders of CRC-32 for half a byte. Every call checks a key, and computing them bit by bit
+/// costs as much as the key's hash.
 #[expect(clippy::indexing_slicing, reason = "the loop ends at the length of the table")]
 const REMAINDERS: [u32; 16] = {
     let mut table = [0; 16];
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_key_reads_back_and_shows_only_its_ends() {
+    fn a_generated_key_parses_and_shows_only_its_ends() {
         let secret = fixed(1);
 
         let read = KeySecret::parse(secret.expose()).unwrap();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_another_form_are_refused() {
+    fn malformed_texts_are_refused() {
         let key = fixed(2).expose().to_owned();
         for text in [
             "",

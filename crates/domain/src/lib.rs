@@ -1,7 +1,7 @@
-//! What is true: the words of the product and the rules between them.
+//! The terms of the product and the rules between them.
 //!
 //! Pure by construction: no async, no I/O, no clock and no randomness of its own. Times and random
-//! bytes are arguments, so that every rule gives the same answer on every node and in every test.
+//! bytes are arguments, so every rule has the same result on every node and in every test.
 #![cfg_attr(
     not(test),
     warn(

@@ -1,13 +1,13 @@
-//! What a link in a mail is for, and how long it opens something.
+//! The purpose of an emailed link, and how long it is valid.
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// What the holder of a mailed link may do with it, once.
+    /// What the holder of an emailed link may do with it, once.
     LinkPurpose, "one of confirm_email, change_email, reset_password" {
         /// Confirm the address that a customer registered with.
         ConfirmEmail = "confirm_email",
-        /// Put the confirmed address in the place of the one before.
+        /// Replace the customer's address with the confirmed one.
         ChangeEmail = "change_email",
         /// Set a password without knowing the old one.
         ResetPassword = "reset_password",
@@ -15,7 +15,7 @@ text_enum! {
 }
 
 impl LinkPurpose {
-    /// Seconds from the writing of the mail to the link's end.
+    /// How long the link is valid after the email was written, in seconds.
     pub const fn lifetime_s(self) -> i64 {
         match self {
             Self::ConfirmEmail | Self::ChangeEmail => 24 * 3_600,

@@ -3,9 +3,9 @@
 use crate::wire::text_enum;
 
 text_enum! {
-    /// A method that a native request may have (specification 4.2); everything else is refused.
+    /// A method that a native request may have (specification 4.2); all others are refused.
     Method, "one of GET, POST, PUT, PATCH, DELETE" {
-        /// A read: costs as one, needs no full key, may be tried again.
+        /// A read: charged as a read, needs no full key, may be retried.
         Get = "GET",
         /// A write.
         Post = "POST",

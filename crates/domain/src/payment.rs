@@ -1,17 +1,17 @@
-//! Payments: the states of an order, and what takes credits back.
+//! Payments: the states of an order, and the reversals that take credits back.
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// Where an order stands. Money that arrives late still pays a failed or expired order.
+    /// The state of an order. Money that arrives late still pays a failed or expired order.
     OrderState, "one of pending, paid, failed, expired, refunded" {
-        /// Nobody knows yet whether it will be paid.
+        /// It is not known yet whether it will be paid.
         Pending = "pending",
         /// Paid, and its credits granted.
         Paid = "paid",
         /// The payment was declined or given up.
         Failed = "failed",
-        /// Nobody paid in time.
+        /// Not paid in time.
         Expired = "expired",
         /// Paid, and all of the money given back.
         Refunded = "refunded",
@@ -31,7 +31,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What kind of object of the processor a payment is known by; the source of its ledger entry.
+    /// The kind of processor object that identifies a payment; the source of its ledger entry.
     PaymentSource, "one of pi, invoice" {
         /// A payment intent: packs.
         Intent = "pi",
@@ -41,9 +41,9 @@ text_enum! {
 }
 
 text_enum! {
-    /// How money goes back.
+    /// How money goes back to the customer.
     ReversalKind, "one of refund, dispute" {
-        /// Given back by the operator.
+        /// Refunded by the operator.
         Refund = "refund",
         /// Claimed back through the customer's bank.
         Dispute = "dispute",
@@ -51,36 +51,36 @@ text_enum! {
 }
 
 text_enum! {
-    /// Where a refund or a dispute stands. It only moves downwards in this list.
+    /// The state of a refund or dispute. It only moves down this list.
     ReversalState, "one of waiting, standing, undone" {
-        /// An inquiry of the bank: no money has moved.
+        /// An inquiry by the bank: no money has moved.
         Waiting = "waiting",
-        /// The money is, or is about to be, with the customer.
+        /// The customer has the money, or is about to get it.
         Standing = "standing",
-        /// The refund failed or was cancelled, the dispute was won: the money is with the operator.
+        /// The refund failed or was cancelled, or the dispute was won: the operator has the money.
         Undone = "undone",
     }
 }
 
 text_enum! {
-    /// Why money that the processor shows was not booked.
+    /// Why money that the processor shows was not recorded in the ledger.
     Mismatch, "one of unknown_order, other_customer, other_amount, other_currency, other_mode, other_payment, \
                unknown_payment, missing_payment" {
         /// It names an order that does not exist.
         UnknownOrder = "unknown_order",
-        /// It was paid by another customer than the order's.
+        /// A customer other than the order's paid it.
         OtherCustomer = "other_customer",
-        /// It is another amount than the order's.
+        /// Its amount differs from the order's.
         OtherAmount = "other_amount",
-        /// It is in another currency than the order's.
+        /// Its currency differs from the order's.
         OtherCurrency = "other_currency",
-        /// It is from the processor's test mode where the order is not, or the reverse.
+        /// One of payment and order is in the processor's test mode, the other is not.
         OtherMode = "other_mode",
-        /// Its order was paid before by another payment.
+        /// Another payment has already paid its order.
         OtherPayment = "other_payment",
-        /// A refund or dispute of a payment that was never booked.
+        /// A refund or dispute of a payment that is not in the ledger.
         UnknownPayment = "unknown_payment",
-        /// It is booked, and the processor does not have it.
+        /// It is in the ledger, but the processor does not have it.
         MissingPayment = "missing_payment",
     }
 }

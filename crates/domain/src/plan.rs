@@ -1,25 +1,26 @@
-//! Versions of plans: what was sold at one price of the processor. A version never changes, so subscribers keep what
-//! they bought when the offer changes.
+//! Versions of plans: what was sold under one price of the processor. A version never changes, so
+//! subscribers keep what they bought when the offer changes.
 
 use crate::slot::AccountCounts;
 
 /// What one price of the processor sells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanVersion {
-    /// The price at the processor; it names the version.
+    /// The processor's id of the price, which identifies the version.
     pub price_id: String,
     /// The plan.
     pub plan_id: String,
-    /// What a period costs, in cents.
+    /// The price of a period, in cents.
     pub price_cents: i64,
     /// The credits of each paid period.
     pub monthly_credits: i64,
-    /// Accounts on top of those that every customer has.
+    /// Accounts in addition to those that every customer has.
     pub accounts: AccountCounts,
 }
 
 impl PlanVersion {
-    /// Whether both sell the same for the same money: one version may have several prices at the processor.
+    /// Whether both sell the same for the same money: one offer may have several prices at the
+    /// processor.
     pub fn is_same_offer(&self, other: &Self) -> bool {
         let terms = |version: &Self| (version.price_cents, version.monthly_credits);
         self.plan_id == other.plan_id
@@ -34,8 +35,8 @@ impl PlanVersion {
     }
 }
 
-/// The credits that an upgrade brings for the part of its period that is left: `rest_s` of `whole_s` seconds. A fraction
-/// of a credit is rounded up.
+/// The credits that an upgrade adds for the rest of its period, `rest_s` of `whole_s` seconds. A
+/// fraction of a credit is rounded up.
 pub fn credits_of_upgrade(paid: &PlanVersion, new: &PlanVersion, rest_s: i64, whole_s: i64) -> i64 {
     let more = i128::from(new.monthly_credits).saturating_sub(paid.monthly_credits.into()).max(0);
     let whole = i128::from(whole_s).max(1);
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_brings_the_credits_of_the_rest_and_a_fraction_counts_as_one() {
+    fn an_upgrade_adds_the_credits_of_the_rest_rounded_up() {
         let (paid, new) = (version(4_900, 30_000), version(19_900, 150_000));
         let month = 2_592_000;
         for (rest, credits) in

@@ -1,8 +1,9 @@
-//! Whether a request may be sent again, by what a platform answered (`docs/money.md`, "What happens to a write").
+//! Whether a request may be sent again after a platform's response (`docs/money.md`, "What happens
+//! to a write").
 
 use crate::method::Method;
 
-/// What a platform's status says, beside the charge.
+/// What a platform's status says, apart from the charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlatformStatus {
     /// The status, 200 to 599.
@@ -12,14 +13,15 @@ pub struct PlatformStatus {
 }
 
 impl PlatformStatus {
-    /// Whether the platform says that it carried nothing out and that the request may come again: with
-    /// other credentials after a 401, otherwise as it is. The request's `Idempotency-Key` is then free.
+    /// Whether the platform says that it did nothing and that the request may be sent again: with
+    /// other credentials after a 401, otherwise unchanged. The request's `Idempotency-Key` can then
+    /// be used again.
     pub const fn is_not_carried_out(self) -> bool {
         self.status == 401 || self.is_cured_by_repeating()
     }
 
-    /// Whether the same request may be sent again: a read after every passing failure, a write only
-    /// where the platform says that it did not carry it out.
+    /// Whether to send the same request again: a read after every transient failure, a write only
+    /// if the platform says that it did not carry it out.
     pub const fn should_retry(self, method: Method) -> bool {
         self.is_cured_by_repeating() || (method.is_read() && self.status >= 500)
     }
@@ -38,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_repeated_only_where_the_platform_says_that_nothing_was_done() {
+    fn a_write_is_retried_only_if_the_platform_says_it_did_nothing() {
         for status in [408, 421, 425, 429] {
             assert!(answered(status).should_retry(Method::Post), "{status}");
             assert!(answered(status).is_not_carried_out(), "{status}");
@@ -52,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_is_repeated_after_every_passing_failure() {
+    fn a_read_is_retried_after_every_transient_failure() {
         for status in [408, 421, 425, 429, 500, 502, 503, 504, 599] {
             assert!(answered(status).should_retry(Method::Get), "{status}");
         }
@@ -62,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_401_did_nothing_and_is_not_cured_by_repeating() {
+    fn a_401_did_nothing_and_is_not_retried() {
         for method in [Method::Get, Method::Post] {
             assert!(!answered(401).should_retry(method));
         }

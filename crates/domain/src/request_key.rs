@@ -1,4 +1,5 @@
-//! The `Idempotency-Key` of a request: what its caller chose so that a repeated write takes effect once.
+//! The `Idempotency-Key` of a request, chosen by its caller so that a repeated write takes effect
+//! once.
 
 use sha2::{Digest, Sha256};
 
@@ -7,12 +8,12 @@ use sha2::{Digest, Sha256};
 pub struct RequestKey([u8; 32]);
 
 impl RequestKey {
-    /// Of the bytes that the caller sent.
+    /// Hashes the bytes that the caller sent.
     pub fn new(sent: &[u8]) -> Self {
         Self(Sha256::digest(sent).into())
     }
 
-    /// SHA-256 of the key: what is stored.
+    /// SHA-256 of the key, which is stored.
     pub const fn hash(self) -> [u8; 32] {
         self.0
     }

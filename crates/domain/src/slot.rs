@@ -1,5 +1,5 @@
-//! Slots: how many accounts may be in use on each platform. Every customer has some for good, a plan adds to them,
-//! and extra slots that are paid for add to two platforms.
+//! Slots: how many accounts may be in use on each platform. Every customer has some permanently, a
+//! plan adds to them, and extra slots can be bought for two platforms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use crate::platform::Platform;
 use crate::wire::text_enum;
 
 text_enum! {
-    /// What a change of slots or of the plan is.
+    /// The kind of a change of slots or of the plan.
     SlotChangeKind, "one of raise, lower, switch, plan" {
-        /// More slots of one platform, paid at once.
+        /// More slots on one platform, paid immediately.
         Raise = "raise",
-        /// Fewer slots of one platform, credited on the next invoice.
+        /// Fewer slots on one platform, credited on the next invoice.
         Lower = "lower",
-        /// One slot less on one platform and one more on another; the difference is on the next invoice.
+        /// One slot moved from one platform to another; the difference is on the next invoice.
         Switch = "switch",
         /// Another plan.
         Plan = "plan",
@@ -24,32 +24,32 @@ text_enum! {
 }
 
 text_enum! {
-    /// Which of its requests a change has come to.
+    /// The request that a change has reached.
     ChangeStep, "one of take_back, change, restore" {
-        /// An upgrade while a cheaper plan is pending: that one is taken back first.
+        /// An upgrade while a change to a cheaper plan is pending: cancel that change first.
         TakeBack = "take_back",
-        /// What was asked for.
+        /// The change that the customer asked for.
         Change = "change",
-        /// The upgrade was not made: the cheaper plan becomes pending again.
+        /// The upgrade failed: make the change to the cheaper plan pending again.
         Restore = "restore",
     }
 }
 
-/// What a change does to the money of the current period.
+/// How a change affects the money of the current period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeProration {
-    /// The difference is paid immediately, and nothing changes unless it is.
+    /// The difference is paid immediately; if the payment fails, nothing changes.
     PayNow,
     /// The difference is on the next invoice.
     NextInvoice,
-    /// Nothing: it moves no money.
+    /// Nothing is charged or credited.
     None,
 }
 
 text_enum! {
-    /// Where a change stands.
+    /// The state of a change.
     SlotChangeState, "one of open, applied, failed" {
-        /// Written down; the processor may or may not have carried it out.
+        /// Recorded; the processor may or may not have carried it out.
         Open = "open",
         /// The processor's subscription shows it.
         Applied = "applied",
@@ -90,7 +90,7 @@ impl AccountCounts {
         self.set(platform, self.on(platform).saturating_add(number));
     }
 
-    /// Both together, for each platform.
+    /// The sum of both, for each platform.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         self.with(other, i64::saturating_add)
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_and_read_as_one_text() {
+    fn counts_survive_a_round_trip_as_text() {
         let mut numbers = AccountCounts::each(|_| 2);
         numbers.set(Platform::DELTA, 7);
         let text = "platform_alpha=2,platform_beta=2,platform_gamma=2,platform_delta=7";

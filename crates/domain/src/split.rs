@@ -4,8 +4,8 @@
     reason = "cents of one invoice, in i128 where they are multiplied"
 )]
 
-/// Whole cents for each weight that sum to `amount`, by largest remainder; ties go to the earlier part (economics 6).
-/// Where all weights are 0, the first parts take a cent each.
+/// Divides `amount` into whole cents in proportion to the weights, by largest remainder; ties go to
+/// the earlier part (economics 6). If all weights are 0, the first parts get a cent each.
 pub fn split(amount: i64, weights: &[i64]) -> Vec<i64> {
     let total = weights.iter().map(|weight| i128::from(*weight)).sum::<i128>().max(1);
     let exact = |weight: &i64| i128::from(amount) * i128::from(*weight);
@@ -33,7 +33,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_earlier_of_two_equal_parts_takes_the_cent_that_is_left() {
+    fn of_equal_parts_the_earlier_one_gets_the_remaining_cent() {
         assert_eq!(split(1, &[50, 50]), [1, 0]);
         assert_eq!(split(100, &[1, 1, 1]), [34, 33, 33]);
         assert_eq!(split(0, &[5, 7]), [0, 0]);
@@ -41,7 +41,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_no_part_is_over_its_weight(
+        fn the_parts_sum_to_the_amount_and_none_exceeds_its_weight(
             weights in prop::collection::vec(0..1_000_000_i64, 1..6),
             share in 0.0..1.0_f64,
         ) {

@@ -1,9 +1,10 @@
-//! Subscriptions: the states that the processor tells, and what each of them means for accounts and slots.
+//! Subscriptions: the states that the processor reports, and what each means for accounts and
+//! slots.
 
 use crate::wire::text_enum;
 
 text_enum! {
-    /// Where a subscription stands.
+    /// The state of a subscription.
     SubscriptionStatus,
     "one of none, incomplete, trialing, active, past_due, canceled, unpaid, paused" {
         /// There is no subscription.
@@ -14,11 +15,11 @@ text_enum! {
         Trialing = "trialing",
         /// Paid.
         Active = "active",
-        /// The last invoice could not be paid yet; the processor tries again.
+        /// The last invoice is not paid yet; the processor is retrying.
         PastDue = "past_due",
-        /// Over, for good.
+        /// Ended permanently.
         Canceled = "canceled",
-        /// The processor gave up trying to be paid.
+        /// The processor has given up collecting payment.
         Unpaid = "unpaid",
         /// A trial that ended without a card.
         Paused = "paused",
@@ -26,12 +27,13 @@ text_enum! {
 }
 
 impl SubscriptionStatus {
-    /// Reads the processor's word; one that is not known counts as over, which gives nothing away.
+    /// Reads the processor's word. An unknown word counts as canceled, which grants nothing.
     pub fn from_processor(word: &str) -> Self {
         word.parse().unwrap_or(Self::Canceled)
     }
 
-    /// Whether the plan and the slots count. While the processor still tries to be paid, they do.
+    /// Whether the plan and the slots count. They do while the processor still tries to collect
+    /// payment.
     pub const fn entitles(self) -> bool {
         match self {
             Self::Trialing | Self::Active | Self::PastDue => true,
@@ -39,8 +41,8 @@ impl SubscriptionStatus {
         }
     }
 
-    /// Whether more can be bought on it: only on one that is paid. A charge on a trial would be nothing, and its
-    /// end would move the billing date.
+    /// Whether more can be bought on it: only on one that is paid. On a trial nothing would be
+    /// charged, and the end of the trial would move the billing date.
     pub const fn takes_raises(self) -> bool {
         match self {
             Self::Active => true,
@@ -54,7 +56,7 @@ impl SubscriptionStatus {
         }
     }
 
-    /// Whether it is not over: no second one is sold beside it.
+    /// Whether it has not ended. A customer cannot buy a second subscription beside a live one.
     pub const fn is_live(self) -> bool {
         match self {
             Self::None | Self::Canceled => false,
@@ -67,7 +69,7 @@ impl SubscriptionStatus {
         }
     }
 
-    /// Which of several subscriptions counts: the one with the highest rank.
+    /// The rank by which one of several subscriptions counts: the highest.
     pub const fn rank(self) -> u8 {
         match self {
             Self::None => 0,
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processors_words_are_read_and_unknown_ones_give_nothing() {
+    fn unknown_words_of_the_processor_grant_nothing() {
         for status in SubscriptionStatus::ALL {
             assert_eq!(SubscriptionStatus::from_processor(status.as_str()), *status);
         }
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_raises_entitles_and_what_entitles_is_live() {
+    fn states_that_take_raises_entitle_and_states_that_entitle_are_live() {
         for status in SubscriptionStatus::ALL {
             assert!(!status.takes_raises() || status.entitles(), "{status}");
             assert!(!status.entitles() || status.is_live(), "{status}");

@@ -26,7 +26,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole milliseconds since the epoch; times before it count as the epoch.
+    /// Whole milliseconds since the epoch; earlier times count as the epoch.
     pub fn unix_millis(self) -> u64 {
         u64::try_from(self.0 / MICROS_PER_MILLI).unwrap_or(0)
     }
@@ -36,13 +36,14 @@ impl Timestamp {
         self.0.div_euclid(MICROS_PER_SECOND)
     }
 
-    /// So many microseconds later; stays at the last representable time.
+    /// This time plus `micros` microseconds, at most the last representable time.
     #[must_use]
     pub const fn plus_micros(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
     }
 
-    /// So many seconds later (earlier when negative); stays at the last representable time.
+    /// This time plus `seconds` seconds (which may be negative), at most the last representable
+    /// time.
     #[must_use]
     pub const fn plus_seconds(self, seconds: i64) -> Self {
         self.plus_micros(seconds.saturating_mul(MICROS_PER_SECOND))
@@ -53,7 +54,7 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The UTC day it lies in.
+    /// The UTC day that contains it.
     pub const fn day(self) -> UtcDay {
         UtcDay(self.0.div_euclid(MICROS_PER_DAY))
     }
@@ -68,7 +69,7 @@ impl Timestamp {
         format!("{time:.6}")
     }
 
-    /// Reads RFC 3339 with a zone, which is less than a day from UTC.
+    /// Reads an RFC 3339 time with a zone that is less than a day from UTC.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let after_date = text.get("2026-11-21".len()..).unwrap_or_default();
         let (_, zone) = after_date.rsplit_once(['+', '-']).unwrap_or_default();
@@ -78,8 +79,8 @@ impl Timestamp {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
 
-    /// Reads a date of HTTP such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7); its two older forms are not
-    /// read.
+    /// Reads an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7), but
+    /// not its two obsolete forms.
     pub fn from_http_date(text: &str) -> Option<Self> {
         let is_gmt = text.ends_with(" GMT");
         let time = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
@@ -108,19 +109,19 @@ impl UtcDay {
         Timestamp(self.plus_days(1).start().0.saturating_sub(1))
     }
 
-    /// The first day of the UTC month it lies in.
+    /// The first day of its UTC month.
     #[must_use]
     pub fn month_start(self) -> Self {
         self.plus_days(1_i64.saturating_sub(i64::from(self.civil().day())))
     }
 
-    /// The first day of the UTC month after the one it lies in.
+    /// The first day of the UTC month after its own.
     #[must_use]
     pub fn next_month_start(self) -> Self {
         self.month_start().plus_days(i64::from(self.civil().days_in_month()))
     }
 
-    /// The day of the calendar; days beyond what can be written count as the last that can.
+    /// The calendar day; days beyond the range count as the last representable one.
     fn civil(self) -> jiff::civil::Date {
         let start = jiff::Timestamp::from_microsecond(self.start().0).unwrap_or(if self.0 < 0 {
             jiff::Timestamp::MIN
@@ -130,7 +131,7 @@ impl UtcDay {
         jiff::tz::Offset::UTC.to_datetime(start).date()
     }
 
-    /// So many days later (earlier when negative).
+    /// This day plus `days` days (which may be negative).
     #[must_use]
     pub const fn plus_days(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_and_read_as_rfc3339() {
+    fn times_survive_a_round_trip_as_rfc3339() {
         let time = Timestamp::from_unix_micros(1_795_234_422_000_001);
 
         assert_eq!(time.to_rfc3339(), "2026-11-21T04:13:42.000001Z");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_http_are_read() {
+    fn http_dates_are_parsed() {
         let noon = Timestamp::from_rfc3339("2026-11-21T12:00:30Z");
 
         assert_eq!(Timestamp::from_http_date("Sat, 21 Nov 2026 12:00:30 GMT"), noon);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_ends_where_the_next_begins() {
+    fn a_month_ends_where_the_next_one_starts() {
         let cases = [
             ("2026-11-21", "2026-11-01", "2026-12-01"),
             ("2026-12-31", "2026-12-01", "2027-01-01"),
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_at_midnight_utc() {
+    fn a_day_starts_at_midnight_utc() {
         let midnight = Timestamp::from_rfc3339("2026-11-21T00:00:00Z").unwrap();
 
         assert_eq!(midnight.day().to_string(), "2026-11-21");

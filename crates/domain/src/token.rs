@@ -1,7 +1,8 @@
-//! Secrets made for one purpose and one holder: what a session's cookie or a link in a mail carries.
+//! Secrets made for one purpose and one holder: the value of a session's cookie or of an emailed
+//! link.
 //!
-//! 256 random bits in base64url without padding. Only the SHA-256 of the whole text is ever stored, so that
-//! a look-up compares nothing but hashes and a stolen database opens nothing.
+//! 256 random bits in base64url without padding. Only the SHA-256 of the whole text is ever stored,
+//! so a lookup compares only hashes and a stolen database opens nothing.
 
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
@@ -13,7 +14,7 @@ const TOKEN_CHARS: usize = 43;
 /// The secret text. It has no `Debug` and no `Display`, and is wiped when dropped.
 pub struct SecretToken(Zeroizing<String>);
 
-/// What is stored of a token: SHA-256 of the whole text.
+/// The stored form of a token: SHA-256 of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
 
@@ -23,7 +24,7 @@ pub struct TokenHash([u8; 32]);
 pub struct MalformedToken;
 
 impl SecretToken {
-    /// Writes random bytes as a token.
+    /// Encodes random bytes as a token.
     pub fn new(random: [u8; 32]) -> Self {
         let mut text = Zeroizing::new(String::with_capacity(TOKEN_CHARS));
         for triple in random.chunks(3) {
@@ -36,7 +37,7 @@ impl SecretToken {
         Self(text)
     }
 
-    /// Reads a token that a caller sent. Only its form is looked at.
+    /// Parses a token that a caller sent. Only its format is checked.
     pub fn parse(text: &str) -> Result<Self, MalformedToken> {
         let written = text.bytes().all(|byte| ALPHABET.contains(&byte));
         if text.len() == TOKEN_CHARS && written {
@@ -51,7 +52,7 @@ impl SecretToken {
         &self.0
     }
 
-    /// What is stored and looked up.
+    /// The hash that is stored and looked up.
     pub fn hash(&self) -> TokenHash {
         TokenHash(Sha256::digest(self.0.as_bytes()).into())
     }
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_base64url_of_its_bytes_and_reads_back() {
+    fn a_token_is_the_base64url_of_its_bytes_and_parses() {
         let mut bytes = [0; 32];
         bytes[..6].copy_from_slice(&[0xFB, 0xEF, 0xFF, 0x00, 0x10, 0x83]);
 
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_decides() {
+    fn every_bit_changes_the_hash() {
         let zero = SecretToken::new([0; 32]);
         for bit in 0..256 {
             let mut bytes = [0; 32];
@@ -97,9 +98,10 @@ mod tests {
         }
     }
 
-    /// One wrong character, wherever it stands, makes an unrelated hash: a look-up cannot be approached.
+    /// One wrong character anywhere makes an unrelated hash, so tokens cannot be guessed step by
+    /// step.
     #[test]
-    fn a_token_that_is_right_but_for_one_character_has_another_hash() {
+    fn one_wrong_character_makes_another_hash() {
         let token = SecretToken::new([7; 32]);
         let right = token.hash();
         for place in 0..TOKEN_CHARS {
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_another_form_are_refused() {
+    fn malformed_texts_are_refused() {
         let token = SecretToken::new([1; 32]).expose().to_owned();
         for text in ["", &token[1..], &format!("{token}A"), &token.replace('A', "+"), "é"] {
             assert!(SecretToken::parse(text).is_err(), "{text:?}");

@@ -3,11 +3,11 @@
 use crate::wire::text_enum;
 
 text_enum! {
-    /// Where an automatic charge stands.
+    /// The state of an automatic charge.
     TopUpState, "one of claimed, requires_action, succeeded, failed" {
-        /// Somebody is about to charge, is charging, or stopped on the way.
+        /// A node is about to charge the card, is charging it, or stopped while doing so.
         Claimed = "claimed",
-        /// The bank wants the customer.
+        /// The bank asks for the customer's confirmation.
         RequiresAction = "requires_action",
         /// Paid, and its credits granted.
         Succeeded = "succeeded",
@@ -16,19 +16,19 @@ text_enum! {
     }
 }
 
-/// So long the node that claimed a charge is alone with it, in seconds.
+/// How long the node that claimed a charge has it to itself, in seconds.
 pub const LEASE_S: i64 = 60;
-/// So long after its claim a charge may be sent again under the same key, in seconds: the processor remembers keys
-/// for 24 hours. After that it must be looked up.
+/// How long after its claim a charge may be sent again under the same idempotency key, in seconds:
+/// the processor remembers keys for 24 hours. After that the charge must be looked up.
 pub const SAME_KEY_S: i64 = 23 * 3_600;
-/// Seconds from its claim after which a charge that waits for the customer is given up.
+/// How long after its claim a charge that waits for the customer is given up, in seconds.
 pub const WAIT_S: i64 = 7 * 86_400;
-/// So many declines in a row turn it off.
+/// The number of consecutive declines that turns top-up off.
 pub const DECLINES_MAX: i64 = 3;
-/// So many charges of 24 hours may fail; the next one waits.
+/// The number of charges that may fail within 24 hours; the next one waits.
 pub const FAILURES_PER_DAY_MAX: i64 = 4;
 
-/// Seconds until the next charge after so many declines in a row.
+/// Seconds before the next charge, after `declines` consecutive declines.
 pub const fn pause_s(declines: i64) -> i64 {
     match declines {
         ..=0 => 0,
@@ -39,7 +39,7 @@ pub const fn pause_s(declines: i64) -> i64 {
 }
 
 impl TopUpState {
-    /// Whether its end is still to come.
+    /// Whether it has not ended yet.
     pub const fn is_open(self) -> bool {
         match self {
             Self::Claimed | Self::RequiresAction => true,

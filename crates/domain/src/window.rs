@@ -1,19 +1,21 @@
 //! The span of time that an export is limited to, as a caller writes it (specification 2.4).
 //!
-//! A day alone is a whole UTC day, at the start as at the end; a timestamp is an instant, and the end is exclusive.
+//! A date is a whole UTC day, inclusive as the start and as the end. A timestamp is an instant, and
+//! exclusive as the end.
 
 use crate::field_error::FieldErrorKind;
 use crate::time::{Timestamp, UtcDay};
 
-/// The years that dates may be of: all that a platform can have seen, and no number that a calendar cannot add to.
+/// The years that dates may have: every year that a platform can have data of, without overflow of
+/// calendar arithmetic.
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=2999;
 
-/// From `start` on, up to but not including `end`. What is absent is open.
+/// From `start`, inclusive, to `end`, exclusive. An absent bound is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DateWindow {
-    /// The first instant that is in it.
+    /// The first instant inside.
     pub start: Option<Timestamp>,
-    /// The first instant that is not in it any more.
+    /// The first instant after the window.
     pub end: Option<Timestamp>,
 }
 
@@ -29,7 +31,7 @@ pub struct WindowProblem {
 }
 
 impl DateWindow {
-    /// Reads `start_date` and `end_date`: `YYYY-MM-DD`, or a timestamp of RFC 3339 with its zone.
+    /// Parses `start_date` and `end_date`: `YYYY-MM-DD`, or an RFC 3339 timestamp with a zone.
     pub fn parse(start: Option<&str>, end: Option<&str>) -> Result<Self, WindowProblem> {
         let refused = |field| move |(kind, message)| WindowProblem { field, message, kind };
         let from = start.map(read).transpose().map_err(refused("start_date"))?;
@@ -45,17 +47,17 @@ impl DateWindow {
         }
     }
 
-    /// Whether every instant is in it.
+    /// Whether it contains every instant.
     pub const fn is_open(&self) -> bool {
         self.start.is_none() && self.end.is_none()
     }
 
-    /// Whether the instant is in it.
+    /// Whether it contains the instant.
     pub fn contains(&self, at: Timestamp) -> bool {
         self.start.is_none_or(|start| start <= at) && self.end.is_none_or(|end| at < end)
     }
 
-    /// Whether the instant lies before it.
+    /// Whether the instant is before it.
     pub fn is_before(&self, at: Timestamp) -> bool {
         self.start.is_some_and(|start| at < start)
     }
@@ -71,7 +73,7 @@ impl DateWindow {
     }
 }
 
-/// What a caller wrote.
+/// A bound as a caller writes it.
 #[derive(Clone, Copy)]
 enum WindowBound {
     Day(UtcDay),
@@ -128,12 +130,12 @@ fn read(text: &str) -> Result<WindowBound, WindowRefusal> {
         check_time(time)?;
         WindowBound::Instant(Timestamp::from_rfc3339(text).ok_or(NO_SUCH_DAY)?)
     };
-    // A zone can carry an instant over the edge of the years.
+    // A zone can move an instant beyond the range of years.
     let is_within = bound.first() >= UtcDay::from_number(0).start();
     if is_within { Ok(bound) } else { Err(YEAR) }
 }
 
-/// Checks the form of `THH:MM:SS`, a fraction and the zone (RFC 3339, section 5.6).
+/// Checks the format of `THH:MM:SS`, a fraction and the zone (RFC 3339, section 5.6).
 fn check_time(text: &str) -> Result<(), WindowRefusal> {
     let (clock, rest) = text.split_at_checked("T00:00:00".len()).ok_or(NOT_A_DATE)?;
     if !has_shape(clock, "T00:00:00") && !has_shape(clock, "t00:00:00") {
@@ -165,7 +167,7 @@ fn check_time(text: &str) -> Result<(), WindowRefusal> {
     }
 }
 
-/// Whether the text has digits where the shape has zeros, and the shape's own characters elsewhere.
+/// Whether the text has digits where the shape has zeros, and the shape's characters elsewhere.
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(byte, expected)| match expected {
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_as_end_is_included_and_a_timestamp_as_end_is_not() {
+    fn a_date_as_end_is_inclusive_and_a_timestamp_is_exclusive() {
         let days = DateWindow::parse(Some("2024-02-28"), Some("2024-02-29")).unwrap();
         let instants =
             DateWindow::parse(Some("2024-02-28T00:00:00Z"), Some("2024-02-29T00:00:00+00:00"))
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_day_is_a_window_and_an_instant_alone_is_none() {
+    fn the_same_date_twice_is_a_window_but_the_same_instant_is_not() {
         let day = DateWindow::parse(Some("2024-05-05"), Some("2024-05-05")).unwrap();
 
         assert_eq!((day.first_day(), day.last_day()), (day.last_day(), day.first_day()));
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_understood() {
+    fn time_zones_are_applied() {
         let window = DateWindow::parse(Some("2024-05-05T23:30:00.5-02:00"), None).unwrap();
 
         assert_eq!(window.start, Some(at("2024-05-06T01:30:00.500000Z")));
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused_with_its_field() {
+    fn malformed_dates_are_refused_with_their_field() {
         for (text, kind) in [
             ("2024-02-30", FieldErrorKind::BadFormat),
             ("2023-02-29", FieldErrorKind::BadFormat),

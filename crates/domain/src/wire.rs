@@ -1,6 +1,6 @@
 //! How the words of this crate are written: one spelling for JSON, the database and logs.
 
-/// Writes `as_str` and `FromStr` as the type's text form, for people and for JSON.
+/// Implements the type's text form for people and JSON from `as_str` and `FromStr`.
 macro_rules! written_as_text {
     ($name:ident) => {
         impl std::fmt::Display for $name {
@@ -37,7 +37,7 @@ macro_rules! text_enum {
         pub enum $name { $($(#[$variant_meta])* $variant,)+ }
 
         impl $name {
-            /// Every variant, in the order of their declaration.
+            /// Every variant, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// The text on the wire and in the database.

@@ -1,4 +1,4 @@
-//! What is written into a customer's audit list: one word for each thing that can be done, and who did it.
+//! The entries of a customer's audit list: one word for each action, and who did it.
 
 use domain::account::AccountState;
 use domain::id::{AuditId, CustomerId};
@@ -8,18 +8,18 @@ use store::slot_assignment::SlotShift;
 
 use crate::clock::{Clock, Random};
 
-/// Accounts that an entry or an email names.
+/// The most accounts that an entry or an email names.
 pub const NAMED_MAX: usize = 50;
 
-/// A further key was made.
+/// A key was created.
 pub const KEY_CREATED: &str = "key.created";
 /// The name or the limits of a key were changed.
 pub const KEY_CHANGED: &str = "key.changed";
-/// A key got another secret.
+/// A key got a new secret.
 pub const KEY_ROTATED: &str = "key.rotated";
-/// A key was revoked for good.
+/// A key was revoked permanently.
 pub const KEY_DELETED: &str = "key.deleted";
-/// An account was connected, or connected anew with other credentials.
+/// An account was connected, or connected again with other credentials.
 pub const ACCOUNT_CONNECTED: &str = "account.connected";
 /// An account was switched off: it keeps its credentials and has no slot.
 pub const ACCOUNT_SWITCHED_OFF: &str = "account.switched_off";
@@ -27,68 +27,69 @@ pub const ACCOUNT_SWITCHED_OFF: &str = "account.switched_off";
 pub const ACCOUNT_SWITCHED_ON: &str = "account.switched_on";
 /// An account and its credentials were deleted.
 pub const ACCOUNT_DELETED: &str = "account.deleted";
-/// The password was changed by who knew the old one.
+/// The password was changed by someone who knew the old one.
 pub const PASSWORD_CHANGED: &str = "password.changed";
-/// The password was replaced by who had the link mailed for that.
+/// The password was reset with an emailed link.
 pub const PASSWORD_RESET: &str = "password.reset";
-/// Another address took the place of the old one, once it was confirmed.
+/// A new, confirmed address replaced the old one.
 pub const EMAIL_CHANGED: &str = "email.changed";
-/// The customer allowed staff to look at its calls, exports and usage.
+/// The customer allowed staff to view its calls, exports and usage.
 pub const SUPPORT_ENABLED: &str = "support_access.enabled";
-/// The customer ended that.
+/// The customer ended support access.
 pub const SUPPORT_DISABLED: &str = "support_access.disabled";
-/// What the words for all that staff looked at begin with.
+/// The prefix of the actions in which staff view data.
 pub const STAFF_LOOKS: &str = "support.";
-/// A member of the staff read the customer's call log.
+/// Staff read the customer's call log.
 pub const STAFF_READ_CALLS: &str = "support.calls_read";
-/// A member of the staff read the customer's usage by day.
+/// Staff read the customer's usage by day.
 pub const STAFF_READ_USAGE: &str = "support.usage_read";
-/// A member of the staff looked at the customer's exports.
+/// Staff viewed the customer's exports.
 pub const STAFF_READ_EXPORTS: &str = "support.exports_read";
-/// A member of the staff removed an export of the customer.
+/// Staff removed an export of the customer.
 pub const STAFF_DELETED_EXPORT: &str = "support.export_deleted";
-/// The customer became staff, or may do more as such.
+/// The customer became staff, or got another permission.
 pub const PERMISSION_GRANTED: &str = "permission.granted";
-/// The customer may do less as staff, or is none any more.
+/// The customer lost a permission, or is no longer staff.
 pub const PERMISSION_REVOKED: &str = "permission.revoked";
-/// Credits were given or taken by an operator.
+/// An operator granted or took credits.
 pub const CREDITS_ADJUSTED: &str = "credits.adjusted";
-/// The plan was changed, as the processor shows.
+/// The plan changed, as the processor shows it.
 pub const PLAN_CHANGED: &str = "plan.changed";
-/// Another plan begins with the next period.
+/// Another plan starts with the next period.
 pub const PLAN_CHANGE_PENDING: &str = "plan.change_pending";
-/// The plan that was to begin with the next period does not.
+/// The plan that was to start with the next period will not.
 pub const PLAN_CHANGE_TAKEN_BACK: &str = "plan.change_taken_back";
-/// Slots were changed, as the processor shows.
+/// Slots changed, as the processor shows them.
 pub const SLOTS_CHANGED: &str = "slots.changed";
-/// The subscription began, ended, or is another one.
+/// A subscription started, ended, or replaced another.
 pub const SUBSCRIPTION_CHANGED: &str = "subscription.changed";
-/// Accounts that waited for room got it.
+/// Accounts that waited for a slot got one.
 pub const ACCOUNTS_ACTIVATED: &str = "accounts.activated";
 /// Accounts over the limit became inactive.
 pub const ACCOUNTS_DEACTIVATED: &str = "accounts.deactivated";
-/// Who acts when the payment processor shows a new state.
+/// The actor when the payment processor shows a new state.
 pub const PROCESSOR: &str = "processor";
-/// Who acts through the command line or the admin listener.
+/// The actor when a command of the command line or the admin listener is used.
 pub const OPERATOR: &str = "operator";
 
-/// Who acts by a link that was mailed.
+/// The actor when an emailed link is used.
 pub const MAILED_LINK: &str = "mailed link";
 
-/// Something that somebody does, about to be written down.
+/// An action to be recorded in the audit list.
 pub struct AuditRecord {
-    /// The customer it concerns.
+    /// The customer whom it concerns.
     pub customer: CustomerId,
-    /// Who: the id of a key or of a session, `operator`, `mailed link`, or the customer id of staff.
+    /// The actor: the id of a key or of a session, `operator`, `mailed link`, or the customer id of
+    /// staff.
     pub actor: String,
-    /// One of the words of this module.
+    /// One of the constants of this module.
     pub action: &'static str,
-    /// What else is worth knowing, as a JSON object of fields; never a secret.
+    /// Further facts, as the fields of a JSON object; never a secret.
     pub details: Value,
 }
 
 impl AuditRecord {
-    /// The entry of the list, at this moment.
+    /// The audit entry, dated now.
     pub fn now(self, clock: &Clock, random: &Random) -> AuditEntry {
         let at = clock.now();
         AuditEntry {
@@ -102,14 +103,15 @@ impl AuditRecord {
     }
 }
 
-/// The fields that name accounts that got a slot or lost it, as far as there is room.
+/// The fields that name accounts that got or lost a slot, up to [`NAMED_MAX`].
 pub fn named_accounts(shifts: &[&SlotShift]) -> Value {
     let account =
         |shift: &&SlotShift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
     json!({"accounts": shifts.iter().take(NAMED_MAX).map(account).collect::<Vec<_>>()})
 }
 
-/// What notes the accounts that get the slot which another one had; nothing where no account waited for it.
+/// Returns a function that builds the entry for accounts that a change of slots activated; it
+/// returns `None` if there are none.
 pub fn noting_activated<'n>(
     (clock, random): (&'n Clock, &'n Random),
     customer: CustomerId,
@@ -125,7 +127,7 @@ pub fn noting_activated<'n>(
     }
 }
 
-/// The fields of an entry as it is stored. What versions without fields wrote is one text.
+/// The fields of a stored entry. Versions without fields wrote one text.
 pub fn fields(details: &str) -> Map<String, Value> {
     if details.is_empty() {
         return Map::new();
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn details_are_fields_and_old_prose_is_one_text() {
+    fn details_are_fields_and_older_text_is_kept_whole() {
         assert_eq!(Value::from(fields(r#"{"key_id":"key_1"}"#)), json!({"key_id": "key_1"}));
         assert_eq!(Value::from(fields("")), json!({}));
         for prose in ["key_1 (first), full", "{broken", "[1]", "7", "null"] {

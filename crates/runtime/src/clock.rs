@@ -1,6 +1,7 @@
-//! Time and chance: the only places that read either.
+//! Time and randomness: the only place that reads either from the system.
 //!
-//! Everything else takes both from `App`, so that a test can stop the clock and fix the dice.
+//! Everything else gets both from here, so that a test can stop the clock and fix the random
+//! sequence.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use rand::{Rng, RngExt, SeedableRng};
 
-/// The time: the system's, corrected to the database's, or one that a test moves.
+/// The time: the system's, corrected to the database's, or one that a test sets.
 #[derive(Debug, Clone)]
 pub enum Clock {
     /// The system's clock plus an offset in microseconds, measured against the database's clock.
@@ -16,7 +17,7 @@ pub enum Clock {
         /// What to add to the system's clock.
         offset_micros: Arc<AtomicI64>,
     },
-    /// A clock that only moves when told to.
+    /// A clock that moves only when a test moves it.
     Manual(Arc<AtomicI64>),
 }
 
@@ -26,7 +27,7 @@ impl Clock {
         Self::System { offset_micros: Arc::new(AtomicI64::new(0)) }
     }
 
-    /// A clock that stands at `start`.
+    /// A clock that is stopped at `start`.
     pub fn manual(start: Timestamp) -> Self {
         Self::Manual(Arc::new(AtomicI64::new(start.unix_micros())))
     }
@@ -43,7 +44,7 @@ impl Clock {
         }
     }
 
-    /// Waits until then. On a manual clock it is the test that lets the time come.
+    /// Waits until `then`. On a manual clock, it waits until the test has moved the clock there.
     pub async fn sleep_until(&self, then: Timestamp) {
         loop {
             let left_micros = u64::try_from(then.micros_since(self.now())).unwrap_or(0);
@@ -58,14 +59,14 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock forward; the system's clock is left alone.
+    /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance_seconds(&self, seconds: i64) {
         if let Self::Manual(micros) = self {
             micros.fetch_add(seconds.saturating_mul(MICROS_PER_SECOND), Ordering::SeqCst);
         }
     }
 
-    /// Corrects the system's clock to what the database's clock said just now.
+    /// Corrects the system's clock to the time that the database has just reported.
     pub fn follow(&self, database: Timestamp) {
         if let Self::System { offset_micros } = self {
             let offset = database.unix_micros().saturating_sub(system_micros());
@@ -74,7 +75,7 @@ impl Clock {
     }
 }
 
-/// So often a manual clock is looked at by those who wait for it.
+/// The interval at which waiting tasks poll a manual clock.
 const MANUAL_LOOK_MICROS: u64 = 2_000;
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else reads")]
@@ -83,7 +84,7 @@ fn system_micros() -> i64 {
     since_epoch.map_or(0, |time| i64::try_from(time.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Chance: the operating system's, or a seeded sequence.
+/// Randomness: the operating system's, or a seeded sequence.
 #[derive(Clone)]
 pub enum Random {
     /// A cryptographic generator for each thread, seeded by the operating system.
@@ -93,12 +94,12 @@ pub enum Random {
 }
 
 impl Random {
-    /// A sequence that the seed decides.
+    /// A sequence determined by the seed.
     pub fn seeded(seed: u64) -> Self {
         Self::Seeded(Arc::new(parking_lot::Mutex::new(rand::rngs::StdRng::seed_from_u64(seed))))
     }
 
-    /// So many random bytes.
+    /// `N` random bytes.
     #[inline]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
@@ -109,7 +110,7 @@ impl Random {
         bytes
     }
 
-    /// A number below `bound`, each equally likely.
+    /// A uniformly distributed number below `bound`.
     pub fn below(&self, bound: u8) -> u8 {
         match self {
             Self::System => rand::rng().random_range(0..bound.max(1)),
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_stands_until_it_is_moved() {
+    fn a_manual_clock_moves_only_when_it_is_advanced() {
         let clock = Clock::manual(Timestamp::from_unix_micros(5));
 
         assert_eq!(clock.now().unix_micros(), 5);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes() {
+    fn the_same_seed_produces_the_same_bytes() {
         assert_eq!(Random::seeded(1).bytes::<16>(), Random::seeded(1).bytes::<16>());
         assert_ne!(Random::seeded(1).bytes::<16>(), Random::seeded(2).bytes::<16>());
     }

@@ -1,8 +1,9 @@
-//! The key file of the embedded default: master keys, one a line, the current one first, mode 0600.
+//! The key file of the embedded default: master keys, one per line, the current one first, mode
+//! 0600.
 //!
-//! It is generated with the database. Whoever has the database and this file can read every credential, so
-//! back them up apart. The file is the truth: it is read again before it is written, what is in it stays, and what is
-//! not understood is refused and left alone.
+//! It is generated with the database. The database and this file together reveal every credential,
+//! so back them up separately. The file is authoritative: it is read again before it is written,
+//! its keys are kept, and a file that cannot be parsed is refused and left unchanged.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
@@ -15,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::clock::Random;
 use crate::sealing::{Keyring, MasterKey};
 
-/// Only its owner reads and writes it.
+/// Only its owner may read and write it.
 const FILE_MODE: u32 = 0o600;
 
 /// What is wrong with the key file.
@@ -39,15 +40,15 @@ pub enum KeyFileError {
         /// What is wrong with it.
         message: String,
     },
-    /// Another process is writing it.
+    /// Another process is changing it.
     #[error("the key file {path} is being changed by another process; try again")]
     Busy {
         /// The file.
         path: String,
     },
-    /// It is not there, and what it sealed is.
+    /// It is missing, but data that its keys sealed exists.
     #[error(
-        "the key file {path} is missing, and this database has data that its keys sealed: restore the file from its \
+        "the key file {path} is missing, but this database contains data that its keys sealed: restore the file from its \
          backup, or name it with `secrets.key_file`; a new one could not open anything"
     )]
     Missing {
@@ -56,22 +57,24 @@ pub enum KeyFileError {
     },
 }
 
-/// The key file, which nobody else changes until this is dropped.
+/// The key file, locked against changes by other processes until this is dropped.
 pub struct LockedKeyFile<'p> {
     path: &'p Path,
-    /// Held for its lock; the file stays.
+    /// Holds the lock. The lock file is not deleted.
     _lock: File,
 }
 
-/// Reads the keys; nothing when there is no file.
+/// Reads the keys; `None` if there is no file.
 pub fn read(path: &Path) -> Result<Option<Keyring>, KeyFileError> {
     let Some(keys) = keys(path)? else { return Ok(None) };
-    // A copy from a backup may be open to others. Where that cannot be changed, it is not ours.
+    // A copy from a backup may have a wider mode. If the mode cannot be changed, another user owns
+    // the file.
     drop(std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE)));
     Keyring::new(keys).map(Some).ok_or_else(|| empty(path))
 }
 
-/// Makes the file with a first key. One that is there meanwhile is taken as it is.
+/// Creates the file with a first key. If another process has created it in the meantime, its keys
+/// are returned.
 pub fn create(path: &Path, random: &Random) -> Result<Keyring, KeyFileError> {
     let file = LockedKeyFile::lock(path)?;
     if let Some(keyring) = read(path)? {
@@ -84,7 +87,7 @@ pub fn create(path: &Path, random: &Random) -> Result<Keyring, KeyFileError> {
 }
 
 impl<'p> LockedKeyFile<'p> {
-    /// Lets no other process change the file.
+    /// Locks the file against other processes.
     pub fn lock(path: &'p Path) -> Result<Self, KeyFileError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
@@ -100,8 +103,8 @@ impl<'p> LockedKeyFile<'p> {
         }
     }
 
-    /// The keys of the file behind a new one. A key of `in_force` that is not in the file stays only if it is one of
-    /// `needed`: data are still wrapped by it.
+    /// A new key followed by the keys of the file. A key of `in_force` that is not in the file is
+    /// kept only if it is in `needed`, because data is still wrapped by it.
     pub fn with_new_key(
         &self,
         (in_force, needed): (&Keyring, &[String]),
@@ -121,7 +124,8 @@ impl<'p> LockedKeyFile<'p> {
         Keyring::new(all).ok_or_else(|| empty(path))
     }
 
-    /// Writes a temporary file of mode 0600, syncs it and renames it, so that the file is whole or the old one.
+    /// Writes a temporary file of mode 0600, syncs it and renames it, so that the file always has
+    /// either the old or the new content.
     pub fn write(&self, keyring: &Keyring) -> Result<(), KeyFileError> {
         let mut text = Zeroizing::new(String::new());
         for key in keyring.keys() {
@@ -136,7 +140,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
     let temporary = PathBuf::from(name);
-    // What an interrupted write left behind may have another mode.
+    // A file left behind by an interrupted write may have another mode.
     match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -150,7 +154,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }
 
-/// The keys of the file in their order; nothing when there is no file.
+/// The keys of the file in their order; `None` if there is no file.
 fn keys(path: &Path) -> Result<Option<Vec<MasterKey>>, KeyFileError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => Zeroizing::new(text),
@@ -161,7 +165,7 @@ fn keys(path: &Path) -> Result<Option<Vec<MasterKey>>, KeyFileError> {
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let key = MasterKey::parse(line).map_err(|message| malformed(path, index + 1, &message))?;
         if keys.iter().any(|known| known.id() == key.id()) {
-            let message = format!("repeats the id `{}`: each key needs its own", key.id());
+            let message = format!("repeats the id `{}`: ids must be unique", key.id());
             return Err(malformed(path, index + 1, &message));
         }
         keys.push(key);
@@ -169,7 +173,7 @@ fn keys(path: &Path) -> Result<Option<Vec<MasterKey>>, KeyFileError> {
     Ok(Some(keys))
 }
 
-/// The time, or the next number that no key has.
+/// The current time in microseconds, or the next number that is not the id of a key.
 fn fresh_id(keys: &[MasterKey], now: Timestamp) -> String {
     let mut number = now.unix_micros();
     while keys.iter().any(|key| key.id() == number.to_string()) {
@@ -210,7 +214,7 @@ mod tests {
         (folder, path)
     }
 
-    /// What a rotation does to the file.
+    /// Rotates the key and writes the file.
     fn rotated(path: &Path, in_force: &Keyring, needed: &[&str]) -> Result<Keyring, KeyFileError> {
         let file = LockedKeyFile::lock(path)?;
         let needed: Vec<String> = needed.iter().map(|id| (*id).to_owned()).collect();
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_key_is_generated_and_only_its_owner_may_read_it() {
+    fn the_first_key_is_generated_with_mode_0600() {
         let (_folder, path) = folder();
 
         assert!(read(&path).unwrap().is_none());
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_keeps_what_was_added_to_the_file_by_hand() {
+    fn a_rotation_keeps_keys_added_by_hand() {
         let (_folder, path) = folder();
         let first = create(&path, &Random::seeded(1)).unwrap();
         let before = std::fs::read_to_string(&path).unwrap();
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_force_that_left_the_file_comes_back_only_while_data_need_it() {
+    fn a_key_removed_from_the_file_is_restored_only_while_data_needs_it() {
         let (_folder, path) = folder();
         let first = create(&path, &Random::seeded(1)).unwrap();
         std::fs::write(&path, BY_HAND).unwrap();
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_and_stays() {
+    fn a_malformed_file_is_refused_and_left_unchanged() {
         let (_folder, path) = folder();
         let first = create(&path, &Random::seeded(1)).unwrap();
         let good = std::fs::read_to_string(&path).unwrap();
@@ -275,7 +279,7 @@ mod tests {
             let refused = rotated(&path, &first, &["1"]);
 
             if wrong.is_empty() {
-                // Nothing is in it that could be lost, and what is needed comes back.
+                // An empty file has nothing to lose, and the needed key is restored.
                 assert_eq!(ids(&refused.unwrap()), ["7", "1"]);
                 continue;
             }
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_missing_or_in_use_is_not_written() {
+    fn a_missing_or_locked_file_is_not_written() {
         let (_folder, path) = folder();
         let first = create(&path, &Random::seeded(1)).unwrap();
         let held = LockedKeyFile::lock(&path).unwrap();
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_private_whatever_was_there_before() {
+    fn the_file_has_mode_0600_whatever_it_replaces() {
         let (_folder, path) = folder();
         let first = create(&path, &Random::seeded(1)).unwrap();
         let left = path.with_file_name("keys.tmp");
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_is_named() {
+    fn a_malformed_line_is_named() {
         let (_folder, path) = folder();
         std::fs::write(&path, "\nnot a key\n").unwrap();
 

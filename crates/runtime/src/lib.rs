@@ -1,6 +1,7 @@
-//! What every service of ours stands on: time, randomness, tasks that stopping waits for, and secrets at rest.
+//! What all services build on: time, randomness, tasks that shutdown waits for, and secrets at
+//! rest.
 //!
-//! Nothing here knows of HTTP or of what the service does.
+//! Nothing here knows HTTP or what the service does.
 
 pub mod audit;
 pub mod cached;

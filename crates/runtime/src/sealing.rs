@@ -1,8 +1,9 @@
 //! Sealing: customers' secrets at rest (envelope encryption).
 //!
-//! A master key, from the operator, wraps one data key for each customer; the data key seals fields with
-//! XChaCha20-Poly1305 under a random 192-bit nonce. The associated data names customer, row and field, so a
-//! blob copied into another row does not open. Opened secrets live only as long as the task that needs them.
+//! A master key, from the operator, wraps one data key for each customer; the data key seals fields
+//! with XChaCha20-Poly1305 under a random 192-bit nonce. The associated data names customer, row
+//! and field, so a blob copied to another row does not open. Opened secrets live only as long as
+//! the task that needs them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +18,7 @@ use crate::clock::Random;
 const NONCE_BYTES: usize = 24;
 const VERSION: u8 = 1;
 
-/// A key of 32 bytes that wraps data keys; it has no `Debug`.
+/// A 32-byte key that wraps data keys; it has no `Debug`.
 #[derive(Clone)]
 pub struct MasterKey {
     id: String,
@@ -32,16 +33,16 @@ pub struct Keyring(Vec<MasterKey>);
 #[derive(Clone)]
 pub struct DataKey(Zeroizing<[u8; 32]>);
 
-/// What cannot be opened: another key, another row, or changed bytes.
+/// Why sealed bytes cannot be opened: another key, another row, or changed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsealable {
     /// The blob is shorter than any seal, or of an unknown version.
-    #[error("the sealed bytes have no known form")]
+    #[error("the sealed bytes have no known format")]
     Malformed,
-    /// The key, the row or the bytes are not those it was sealed with.
-    #[error("the sealed bytes do not open with this key in this place")]
+    /// The key, the place or the bytes are not those that were sealed.
+    #[error("the sealed bytes do not belong to this key and place")]
     Refused,
-    /// No master key of that id is configured.
+    /// No master key with that id is configured.
     #[error("the master key that wrapped this data key is not configured")]
     UnknownMasterKey,
 }
@@ -62,39 +63,39 @@ impl MasterKey {
         }
     }
 
-    /// Makes a new key of that id.
+    /// Generates a key with that id.
     pub fn generate(id: &str, random: &Random) -> Self {
         Self { id: id.to_owned(), key: Zeroizing::new(random.bytes()) }
     }
 
-    /// The written form, to be kept in a file of mode 0600.
+    /// The text form, to be stored in a file of mode 0600.
     pub fn expose(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{}:{}", self.id, STANDARD.encode(self.key.as_slice())))
     }
 
-    /// What data keys name it by.
+    /// The id by which data keys refer to it.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Seals a text for one place with the master key itself.
+    /// Seals a text for one place directly with the master key.
     pub fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
         seal_with(&self.key, plain, place.as_bytes(), random)
     }
 
-    /// Opens what the master key itself sealed for that place.
+    /// Opens what [`Self::seal`] sealed for that place.
     pub fn open(&self, sealed: &[u8], place: &str) -> Option<Zeroizing<Vec<u8>>> {
         open_with(&self.key, sealed, place.as_bytes()).ok()
     }
 
-    /// HMAC-SHA-256 under a key that is derived for one purpose alone.
+    /// HMAC-SHA-256 with a key that is derived for this purpose alone.
     fn keyed(&self, purpose: &str) -> Option<Hmac<Sha256>> {
         keyed(&self.key, purpose)
     }
 }
 
 impl Keyring {
-    /// The keys in their order; at least one.
+    /// A keyring of these keys, the current one first; `None` without keys.
     pub fn new(keys: Vec<MasterKey>) -> Option<Self> {
         if keys.is_empty() { None } else { Some(Self(keys)) }
     }
@@ -104,13 +105,13 @@ impl Keyring {
         self.0.iter()
     }
 
-    /// The signature of a text under the current key, in hexadecimal digits.
+    /// The signature of a text with the current key, in hexadecimal digits.
     pub fn sign(&self, purpose: &str, text: &str) -> Option<String> {
         let keyed = self.current()?.keyed(purpose)?;
         Some(hex::encode(keyed.chain_update(text.as_bytes()).finalize().into_bytes()))
     }
 
-    /// Whether any of the keys signed the text so. Takes as long for every signature.
+    /// Whether any of the keys made the signature. Compares in constant time.
     pub fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
         let mut bytes = [0; 32];
         if hex::decode_to_slice(signature, &mut bytes).is_err() {
@@ -123,12 +124,13 @@ impl Keyring {
         self.0.iter().any(by)
     }
 
-    /// The key that wraps now.
+    /// The key that wraps new data keys.
     pub fn current(&self) -> Option<&MasterKey> {
         self.0.first()
     }
 
-    /// Makes a data key and wraps it for `customer`: (key, wrapped bytes, id of the master key).
+    /// Generates a data key and wraps it for `customer`: (key, wrapped bytes, id of the master
+    /// key).
     pub fn new_data_key(
         &self,
         customer: &str,
@@ -168,7 +170,7 @@ impl Keyring {
 }
 
 impl DataKey {
-    /// Seals `plain` for one place; only the same place opens it again.
+    /// Seals `plain` for one place; it opens only for the same place.
     pub fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
         seal_with(&self.0, plain, place.as_bytes(), random)
     }
@@ -178,8 +180,8 @@ impl DataKey {
         open_with(&self.0, sealed, place.as_bytes())
     }
 
-    /// A hash of these parts that nobody can compute without the key, so that a short secret among them cannot be guessed
-    /// from it.
+    /// A hash of these parts that cannot be computed without the key, so that a short secret among
+    /// them cannot be guessed from it.
     pub fn digest(&self, purpose: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
         let mut keyed = keyed(&self.0, purpose)?;
         for part in parts {
@@ -190,7 +192,7 @@ impl DataKey {
     }
 }
 
-/// HMAC-SHA-256 under a key that is derived from this one for one purpose alone.
+/// HMAC-SHA-256 with a key that is derived from this one for one purpose alone.
 fn keyed(key: &[u8; 32], purpose: &str) -> Option<Hmac<Sha256>> {
     let derive = <Hmac<Sha256> as KeyInit>::new_from_slice(key.as_slice()).ok()?;
     let own = Zeroizing::new(<[u8; 32]>::from(
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_opens_in_its_own_place_only() {
+    fn a_seal_opens_only_for_its_own_place() {
         let random = Random::seeded(1);
         let (key, ..) = keyring(&["1"]).new_data_key("cus_a", &random).unwrap();
         let sealed = key.seal(b"secret", "v1|cus_a|ada", &random).unwrap();
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_or_cut_seal_does_not_open() {
+    fn a_changed_or_truncated_seal_does_not_open() {
         let random = Random::seeded(2);
         let (key, ..) = keyring(&["1"]).new_data_key("cus_a", &random).unwrap();
         let sealed = key.seal(b"secret", "place", &random).unwrap();
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_of_its_parts_its_purpose_and_its_key() {
+    fn a_digest_depends_on_its_parts_purpose_and_key() {
         let random = Random::seeded(6);
         let ring = keyring(&["1"]);
         let (key, ..) = ring.new_data_key("cus_a", &random).unwrap();
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_master_key_still_unwraps_after_a_newer_one_took_over() {
+    fn an_older_master_key_still_unwraps_after_a_rotation() {
         let random = Random::seeded(3);
         let old = MasterKey::generate("1", &random);
         let new = MasterKey::generate("2", &random);
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_good_for_its_text_and_purpose_and_outlives_a_rotation() {
+    fn a_signature_is_bound_to_its_text_and_purpose_and_outlives_a_rotation() {
         let random = Random::seeded(5);
         let (old, new) = (MasterKey::generate("1", &random), MasterKey::generate("2", &random));
         let before = Keyring::new(vec![old.clone()]).unwrap();
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_written_form_of_a_master_key_reads_back() {
+    fn a_master_key_survives_a_round_trip_as_text() {
         let key = MasterKey::generate("2026-11", &Random::seeded(4));
 
         let read = MasterKey::parse(&key.expose()).map(|read| (read.id.clone(), read.key.to_vec()));

@@ -1,4 +1,4 @@
-//! Every task of the service: tracked, so that stopping waits for them.
+//! Every task of the service, tracked so that shutdown waits for it.
 //!
 //! *Control* tasks run on the runtime that owns the store; *calls* run on the core that accepted them.
 
@@ -22,17 +22,16 @@ pub struct Tasks {
     calls: Arc<Mutex<Vec<TaskTracker>>>,
 }
 
-/// The calls of one core. They are counted apart from those of others, so that cores need not wait for each other to
-/// count.
+/// The calls of one core. Each core has its own counter, so that cores do not contend for one.
 #[derive(Debug)]
 pub struct Calls(TaskTracker);
 
-/// A task that ended without a result: by a panic, or with its runtime.
+/// A task that ended without a result: it panicked, or its runtime ended.
 #[derive(Debug, thiserror::Error)]
-#[error("a task of ours ended early: {0}")]
+#[error("an internal task ended early: {0}")]
 pub struct LostTask(tokio::task::JoinError);
 
-/// Work that runs on the control runtime. Dropping it leaves the work to itself.
+/// Work that runs on the control runtime. Dropping it does not stop the work.
 pub struct OnControl<T>(JoinHandle<T>);
 
 impl<T> Future for OnControl<T> {
@@ -43,23 +42,20 @@ impl<T> Future for OnControl<T> {
     }
 }
 
-/// Starts what ends with the current runtime, and is not waited for.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it holds nothing that stopping would have to wait for"
-)]
+/// Starts a task that ends with the current runtime and that shutdown does not wait for.
+#[expect(clippy::disallowed_methods, reason = "shutdown does not need to wait for it")]
 pub fn spawn_for_good(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
 }
 
-/// What makes stopping wait for a call.
+/// Makes shutdown wait for a call.
 pub struct CallPlace {
     runtime: Handle,
     token: TaskTrackerToken,
 }
 
 impl CallPlace {
-    /// Lets the call go on as a task of the runtime on which its place was taken.
+    /// Continues the call as a task of the runtime on which this was created.
     pub fn spawn(self, call: Pin<Box<dyn Future<Output = ()> + Send>>) {
         let Self { runtime, token } = self;
         runtime.spawn(async move {
@@ -75,8 +71,9 @@ impl Tasks {
         Self { control: Handle::current(), work: TaskTracker::new(), calls: Arc::default() }
     }
 
-    /// Runs work of the control plane to its end, also if the one who waits goes away. What is returned holds
-    /// the task's handle alone: queries are large, and a call that rarely makes one must not carry their room.
+    /// Runs work of the control plane to its end, even if the caller stops waiting. The returned
+    /// future holds only the task's handle: queries are large, and a call that rarely makes one
+    /// should not carry their size.
     pub fn on_control<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -89,14 +86,14 @@ impl Tasks {
         self.work.spawn_on(work, &self.control);
     }
 
-    /// The calls of one more core.
+    /// Creates the counter for the calls of one more core.
     pub fn calls_of_a_core(&self) -> Calls {
         let calls = TaskTracker::new();
         self.calls.lock().push(calls.clone());
         Calls(calls)
     }
 
-    /// Waits until no call runs.
+    /// Waits until no call is running.
     pub async fn calls_ended(&self) {
         let calls = self.calls.lock().clone();
         for of_core in calls {
@@ -105,7 +102,7 @@ impl Tasks {
         }
     }
 
-    /// Waits until no control task runs.
+    /// Waits until no control task is running.
     pub async fn control_ended(&self) {
         self.work.close();
         self.work.wait().await;
@@ -113,7 +110,7 @@ impl Tasks {
 }
 
 impl Calls {
-    /// A place for a call that is run where it is or on the current runtime.
+    /// Tracks a call that runs inline or on the current runtime.
     #[inline]
     pub fn place(&self) -> CallPlace {
         CallPlace { runtime: Handle::current(), token: self.0.token() }

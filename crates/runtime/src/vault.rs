@@ -1,4 +1,4 @@
-//! The vault: data keys by customer, unwrapped once and kept in memory, and what is sealed with them.
+//! The vault: the data keys of customers, unwrapped once and kept in memory, and what they seal.
 
 use domain::id::{CustomerId, DataKeyId};
 use domain::time::Timestamp;
@@ -9,11 +9,11 @@ use crate::clock::{Clock, Random};
 use crate::sealing::{DataKey, Keyring, Unsealable};
 
 const KEYS_MAX: usize = 100_000;
-/// What every master key seals once, to be recognized at the next start.
+/// The text that each master key seals once, to recognize the key at the next start.
 const CANARY: &[u8] = b"creator-gateway master key";
 const CANARY_PLACE: &str = "v1|canary";
 
-/// Master keys in force, and the data keys that were used lately.
+/// Master keys in force, and the data keys used recently.
 pub struct Vault {
     keyring: parking_lot::RwLock<Keyring>,
     open: quick_cache::sync::Cache<DataKeyId, DataKey>,
@@ -25,10 +25,10 @@ pub struct Vault {
 /// Why the vault cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The database does not answer.
+    /// The database does not respond.
     #[error("the vault cannot be read")]
     Store(#[from] store::StoreError),
-    /// The master key is another one than before.
+    /// The master key differs from the one used before.
     #[error("the master key `{0}` is not the one that this database was sealed with")]
     WrongKey(String),
     /// Data keys are wrapped by a master key that is not configured.
@@ -39,7 +39,7 @@ pub enum VaultError {
         /// How many data keys need it.
         count: i64,
     },
-    /// The data key that something was sealed with is gone, or cannot be opened.
+    /// The data key that sealed something is missing or cannot be opened.
     #[error("the data key of sealed data cannot be used")]
     NoDataKey,
     /// Something could not be sealed or opened.
@@ -48,7 +48,8 @@ pub enum VaultError {
 }
 
 impl Vault {
-    /// Opens the vault: every configured key must be the one it was, and none in use may be missing.
+    /// Opens the vault. Every configured key must be the same as before, and no key in use may be
+    /// missing.
     pub async fn open(
         store: Store,
         keyring: Keyring,
@@ -66,7 +67,8 @@ impl Vault {
         Ok(vault)
     }
 
-    /// Whether these keys are the ones that this database was sealed with, and none in use is missing.
+    /// Checks that these are the keys that this database was sealed with, and that no key in use is
+    /// missing.
     pub async fn check(&self, keyring: &Keyring) -> Result<(), VaultError> {
         for key in keyring.keys() {
             match data_keys::canary(&self.store, key.id()).await? {
@@ -92,7 +94,7 @@ impl Vault {
         Ok(())
     }
 
-    /// The data key that seals for this customer, made now if there is none.
+    /// The data key that seals for this customer, created now if there is none.
     pub async fn current(&self, customer: CustomerId) -> Result<(DataKeyId, DataKey), VaultError> {
         let record = match data_keys::current(&self.store, customer).await? {
             Some(record) => record,
@@ -119,7 +121,7 @@ impl Vault {
         })
     }
 
-    /// The data key with this id, to open what it sealed.
+    /// The data key with this id, which opens what it sealed.
     pub async fn find(&self, id: DataKeyId) -> Result<DataKey, VaultError> {
         if let Some(key) = self.open.get(&id) {
             return Ok(key);
@@ -135,7 +137,8 @@ impl Vault {
         self.keyring.read().unwrap(&record.wrapped, &record.master_key, &customer)
     }
 
-    /// Seals something of a customer for a place, with the customer's data key; gives the key's id too.
+    /// Seals a value of a customer for a place with the customer's data key; also returns the key's
+    /// id.
     pub async fn seal(
         &self,
         customer: CustomerId,
@@ -147,7 +150,7 @@ impl Vault {
         Ok((id, sealed))
     }
 
-    /// Puts a new master key in front: it wraps from now on.
+    /// Makes a new master key the current one: it wraps from now on.
     pub fn prefer(&self, keyring: Keyring) {
         *self.keyring.write() = keyring;
     }
@@ -157,7 +160,8 @@ impl Vault {
         self.keyring.read().clone()
     }
 
-    /// Wraps every data key again under the current master key, in steps; tells how many it was.
+    /// Wraps every data key again with the current master key, in batches; returns the number of
+    /// keys.
     pub async fn rewrap_all(&self) -> Result<u64, VaultError> {
         const STEP: i64 = 500;
         self.check(&self.keyring()).await?;

@@ -10,21 +10,21 @@ const DAY_S: i64 = 86_400;
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionsSection {
-    /// Seconds after its last use at which a session ends.
+    /// Seconds without use after which a session ends.
     pub idle_s: i64,
-    /// Seconds after its beginning at which it ends in any case.
+    /// Seconds after its start at which a session ends in any case.
     pub age_s: i64,
-    /// Sessions of one customer.
+    /// The most sessions that one customer may have.
     pub per_customer_max: i64,
 }
 
-/// `[passwords]`: hashing is slow on purpose, so few are hashed at once.
+/// `[passwords]`: hashing is slow on purpose, so only a few passwords are hashed concurrently.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PasswordsSection {
-    /// Hashes computed at once; each takes 19 MiB.
+    /// Hashes computed concurrently; each takes 19 MiB.
     pub at_once: usize,
-    /// Those that may wait for their turn.
+    /// Passwords that may wait to be hashed.
     pub waiting_max: usize,
 }
 

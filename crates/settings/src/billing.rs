@@ -1,4 +1,5 @@
-//! `[processor]`, `[[packs]]`, `[[plans]]` and the prices of slots: what is sold, and through whom.
+//! `[processor]`, `[[packs]]`, `[[plans]]` and the prices of slots: what is sold, and through which
+//! processor.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use zeroize::Zeroizing;
 use super::{AccountNumbers, ConfigProblem};
 use crate::hosts::is_loopback_host;
 
-/// What everything is paid in.
+/// The currency of all prices.
 pub const CURRENCY: &str = "usd";
-/// How often a plan and a slot are paid.
+/// The billing interval of plans and slots.
 pub const INTERVAL: &str = "month";
-/// What the processor puts the id of the session in the place of.
+/// The placeholder that the processor replaces with the checkout session's id.
 const SESSION_PLACE: &str = "{CHECKOUT_SESSION_ID}";
-/// The least that the processor charges, in cents.
+/// The smallest amount that the processor charges, in cents.
 const PRICE_CENTS_MIN: i64 = 50;
 const PRICE_CENTS_MAX: i64 = 99_999_999;
 const CREDITS_MAX: i64 = 1_000_000_000;
@@ -29,37 +30,38 @@ const CREDITS_MAX: i64 = 1_000_000_000;
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorSection {
-    /// Scheme and host; empty: nothing is sold.
+    /// Scheme and host. Empty: nothing is sold.
     pub base_url: String,
-    /// The script that pages for people load.
+    /// The processor's script that the browser pages load.
     pub js_url: String,
-    /// What requests prove themselves with.
+    /// The key that authenticates requests.
     #[serde(serialize_with = "super::writing::secret")]
     pub secret_key: SecretString,
-    /// What browsers are given.
+    /// The key that browsers get.
     pub publishable_key: String,
-    /// What events are signed with; several while one is replaced.
+    /// The secrets that sign events; several while one is being replaced.
     #[serde(serialize_with = "super::writing::secrets")]
     pub webhook_secrets: Vec<SecretString>,
-    /// Whether the keys are about real money.
+    /// Whether the keys move real money.
     pub livemode: bool,
-    /// Where a customer goes after a checkout; empty: a page of this service.
+    /// Where the customer goes after a checkout. Empty: a page of this service.
     pub success_url: String,
-    /// Where a customer goes from a checkout without paying; empty: a page of this service.
+    /// Where the customer goes when leaving a checkout without paying. Empty: a page of this
+    /// service.
     pub cancel_url: String,
-    /// Where a customer comes back to from the portal or the bank; empty: a page of this service.
+    /// Where the customer returns to from the portal or the bank. Empty: a page of this service.
     pub return_url: String,
-    /// The configuration of the portal; empty: one is made.
+    /// The id of the portal's configuration. Empty: one is created.
     pub portal_configuration: String,
-    /// A PEM file with further certificate authorities; empty: none.
+    /// A PEM file with additional certificate authorities. Empty: none.
     pub ca_file: PathBuf,
-    /// Milliseconds that one attempt of a request may take.
+    /// Milliseconds that one attempt at a request may take.
     pub timeout_ms: u64,
-    /// Attempts after the first.
+    /// The number of retries.
     pub retries_max: u32,
-    /// Milliseconds before the second attempt.
+    /// Milliseconds before the first retry.
     pub retry_pause_ms: u64,
-    /// Seconds between two comparisons with the processor; 0: this node makes none.
+    /// Seconds between two reconciliations with the processor; 0: this node makes none.
     pub reconcile_every_s: u64,
 }
 
@@ -67,30 +69,30 @@ pub struct ProcessorSection {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pack {
-    /// What requests name it by.
+    /// Its id in requests.
     pub id: String,
-    /// For people.
+    /// Its name for people.
     pub name: String,
-    /// What it brings.
+    /// The credits that it grants.
     pub credits: i64,
-    /// What it costs.
+    /// Its price, in cents.
     pub price_cents: i64,
-    /// A price that exists at the processor; empty: it is written out.
+    /// The id of an existing price at the processor. Empty: the price is sent inline.
     #[serde(default)]
     pub price_id: String,
 }
 
-/// Credits and accounts for a month, and again for the next.
+/// A subscription: credits and accounts for each month.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What requests name it by.
+    /// Its id in requests.
     pub id: String,
-    /// For people.
+    /// Its name for people.
     pub name: String,
-    /// What a month costs.
+    /// Its price per month, in cents.
     pub price_cents: i64,
-    /// Credits of each paid month.
+    /// The credits of each paid month.
     pub monthly_credits: i64,
     /// Accounts on top of those that everybody has.
     pub platforms: AccountNumbers,
@@ -112,34 +114,34 @@ pub struct SlotPrices(PerPlatform<SlotPrice>);
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlotPrice {
-    /// What a month costs; 0: none is sold.
+    /// Its price per month, in cents; 0: none are sold.
     pub price_cents: i64,
-    /// A price that exists at the processor; empty: it is written out.
+    /// The id of an existing price at the processor. Empty: the price is sent inline.
     pub price_id: String,
 }
 
 impl ProcessorSection {
-    /// Whether anything can be paid.
+    /// Whether a processor is configured.
     pub const fn is_configured(&self) -> bool {
         !self.base_url.is_empty()
     }
 
-    /// Where a customer goes after a checkout.
+    /// Where the customer goes after a checkout.
     pub fn success_url(&self, public_base_url: &str) -> String {
         own_page(&self.success_url, public_base_url, "/console/billing?session_id=", SESSION_PLACE)
     }
 
-    /// Where a customer goes from a checkout without paying.
+    /// Where the customer goes when leaving a checkout without paying.
     pub fn cancel_url(&self, public_base_url: &str) -> String {
         own_page(&self.cancel_url, public_base_url, "/console/billing?cancelled=true", "")
     }
 
-    /// Where a customer comes back to from the portal or the bank.
+    /// Where the customer returns to from the portal or the bank.
     pub fn return_url(&self, public_base_url: &str) -> String {
         own_page(&self.return_url, public_base_url, "/console/billing", "")
     }
 
-    /// The processor, if one is configured, or what is wrong with its section.
+    /// The processor if one is configured, or the problems of its section.
     pub fn client(&self) -> Result<Option<ProcessorClient>, Vec<ConfigProblem>> {
         if !self.is_configured() {
             return Ok(None);
@@ -190,9 +192,9 @@ impl ProcessorSection {
             ("return_url", &self.return_url),
         ];
         for (key, url) in pages.into_iter().filter(|(_, url)| !url.is_empty()) {
-            // The place of the session's id is no character of an address.
+            // The placeholder's braces are not allowed in a URL.
             if !is_page(&url.replace(SESSION_PLACE, "id")) {
-                problem(key, "must be such as https://example.com/billing");
+                problem(key, "must be a URL such as https://example.com/billing");
             }
         }
         if !self.is_configured() {
@@ -229,7 +231,7 @@ impl ProcessorSection {
             problems.push(ConfigProblem::new("processor.base_url", message));
         }
         if (is_live && !self.livemode) || (is_test && self.livemode) {
-            let message = "does not fit processor.secret_key: that one is for the other mode";
+            let message = "must be of the same mode, test or live, as processor.secret_key";
             problems.push(ConfigProblem::new("processor.livemode", message));
         }
     }
@@ -252,7 +254,7 @@ impl SlotPrices {
     }
 }
 
-/// Everything that is wrong with the packs and the plans.
+/// Checks the packs and the plans.
 pub(super) fn check_offers(packs: &[Pack], plans: &[Plan], problems: &mut Vec<ConfigProblem>) {
     for (index, pack) in packs.iter().enumerate() {
         let key = format!("packs[{index}]");
@@ -296,14 +298,14 @@ fn check_offer(key: &str, id: &str, name: &str, problems: &mut Vec<ConfigProblem
 
 fn check_price(key: &str, price_cents: i64, problems: &mut Vec<ConfigProblem>) {
     if !(PRICE_CENTS_MIN..=PRICE_CENTS_MAX).contains(&price_cents) {
-        let message = "must be 50 to 99,999,999: the processor charges nothing below or above";
+        let message = "must be 50 to 99,999,999: the processor charges no smaller or larger amount";
         problems.push(ConfigProblem::new(format!("{key}.price_cents"), message));
     }
 }
 
 fn check_price_id(key: &str, price_id: &str, problems: &mut Vec<ConfigProblem>) {
     if !price_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        let message = "must be empty, or such as price_1AbC";
+        let message = "must be empty or the id of a price, such as price_1AbC";
         problems.push(ConfigProblem::new(format!("{key}.price_id"), message));
     }
 }
@@ -347,7 +349,7 @@ mod tests {
         config.problems().into_iter().map(|problem| problem.key).collect()
     }
 
-    /// The processor's section with one line replaced.
+    /// The problems of the processor's section with one line replaced.
     fn processor(line: &str) -> Vec<String> {
         let key = line.split('=').next().unwrap();
         let kept = GOOD.lines().filter(|good| !good.starts_with(key));
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_without_what_it_needs_is_a_problem_that_names_the_field() {
+    fn problems_of_the_processor_section_name_the_field() {
         assert_eq!(problems(&format!("[processor]\n{GOOD}")), [""; 0]);
         for (line, key) in [
             ("webhook_secrets = []", "processor.webhook_secrets"),
@@ -384,9 +386,9 @@ mod tests {
         }
     }
 
-    /// Only on this machine, where nobody listens in between.
+    /// Plain HTTP is allowed only on this machine, where nothing can intercept it.
     #[test]
-    fn a_live_secret_key_does_not_cross_a_network_in_the_clear() {
+    fn a_live_secret_key_is_not_sent_unencrypted_over_a_network() {
         let live = |secret: &str, base_url: &str| {
             let kept = GOOD
                 .lines()
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sold_is_a_problem_that_names_the_field() {
+    fn problems_of_offers_name_the_field() {
         let pack = |change: (&str, &str)| {
             let fields =
                 [("id", "\"p\""), ("name", "\"P\""), ("credits", "1"), ("price_cents", "50")];
@@ -440,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_those_of_the_service_unless_others_are_configured() {
+    fn return_pages_default_to_those_of_the_service() {
         let config = Config::from_toml("[processor]\ncancel_url = \"https://shop.example.com/x\"");
         let section = config.unwrap().processor;
 

@@ -1,7 +1,8 @@
-//! Environment variables over defaults and file: one for each key of the default file, named after it.
+//! Environment variables over defaults and file: one for each key of the default file, named after
+//! the key.
 //!
-//! Values stay the texts they are until a field reads them, so that a secret such as `0012` or `1e5` is never
-//! taken for a number and written back differently.
+//! Values stay text until a field reads them, so a secret such as `0012` or `1e5` is never parsed
+//! as a number and written back differently.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ struct KnownKey {
     is_list: bool,
 }
 
-/// The configuration that the variables set, as TOML, and those that set nothing: a variable with our prefix must name a
-/// key. An empty one counts as not set.
+/// Returns the configuration that the variables set, as TOML, and the problems of variables that
+/// set nothing: a variable with our prefix must name a key. An empty variable counts as unset.
 pub(super) fn overrides(
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<(toml::Table, Vec<ConfigProblem>), ConfigError> {
@@ -34,7 +35,7 @@ pub(super) fn overrides(
         let value = if key.is_list { list(&text) } else { Some(toml::Value::String(text)) };
         match value {
             Some(value) => insert(&mut table, &key.steps, value),
-            // The value is not repeated: it may be a secret.
+            // The message does not repeat the value, which may be a secret.
             None => {
                 problems
                     .push(ConfigProblem::new(variable, "must be a list such as [\"a\", \"b\"]"));
@@ -44,13 +45,13 @@ pub(super) fn overrides(
     Ok((table, problems))
 }
 
-/// The variables of this process, as far as they are text.
+/// The variables of this process that are valid text.
 pub(super) fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Every key of the default file by its variable.
+/// Every key of the default file, by the name of its variable.
 fn known() -> Result<BTreeMap<String, KnownKey>, ConfigError> {
     let defaults: toml::Table = DEFAULT_TOML
         .parse()
@@ -73,7 +74,7 @@ fn collect(table: &toml::Table, above: &[String], known: &mut BTreeMap<String, K
     }
 }
 
-/// `a,b` or, for lists of other things than words, a TOML array.
+/// Reads `a,b`, or a TOML array for lists of anything but words.
 fn list(text: &str) -> Option<toml::Value> {
     if text.trim_start().starts_with('[') {
         let parsed = format!("value = {text}").parse::<toml::Table>();

@@ -1,38 +1,38 @@
-//! `[exports]`: who works on exports, how many, how long, and what one may be.
+//! `[exports]`: the workers, and the limits of exports and of one export.
 
 use tabular::{OUTPUT_BYTES_MAX, ROWS_MAX};
 
 use super::ConfigProblem;
 
-/// The longest lease, and the longest that a finished file is kept, in seconds.
+/// The longest lease in seconds.
 const LEASE_S_MAX: i64 = 3_600;
 const RETENTION_S_MAX: i64 = 366 * 86_400;
 
-/// Exports of whole lists.
+/// Exports of whole datasets.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportsSection {
-    /// Exports that this node works on at once; 0: none.
+    /// Exports that this node runs concurrently; 0: none.
     pub workers: usize,
-    /// Exports of one customer that are worked on at once, on all nodes.
+    /// Exports of one customer that run concurrently, over all nodes.
     pub running_max: i64,
-    /// Exports of one customer that may wait.
+    /// Exports of one customer that may be pending.
     pub pending_max: i64,
-    /// Milliseconds between two looks for exports that this node was not told of.
+    /// Milliseconds between two polls for exports that this node was not notified of.
     pub poll_ms: u64,
-    /// Seconds after which others take over from a worker that gives no sign of life.
+    /// Seconds after which other workers take over from one that no longer renews its lease.
     pub lease_s: i64,
-    /// Seconds between two signs of life.
+    /// Seconds between two renewals of the lease.
     pub renew_s: i64,
-    /// Attempts in a row without a new page, after which an export fails.
+    /// Consecutive attempts without a new page after which an export fails.
     pub attempts_max: i64,
-    /// Seconds that a finished file is kept.
+    /// Seconds for which a finished file is kept.
     pub retention_s: i64,
-    /// Rows of one export.
+    /// The most rows of one export.
     pub rows_max: u64,
-    /// Bytes of one file, and of the rows in it.
+    /// The most bytes of one file, and of the rows in it.
     pub bytes_max: u64,
-    /// Pages of one export.
+    /// The most pages of one export.
     pub pages_max: u64,
     /// Seconds that reading one conversation may take, over all attempts.
     pub conversation_s: i64,

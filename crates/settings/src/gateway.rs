@@ -1,16 +1,18 @@
-//! What native calls teach about platforms: `[platform_refusals]`.
+//! `[platform_refusals]`: when the gateway blames the platform for refused credentials.
 
 use super::ConfigProblem;
 
-/// `[platform_refusals]`: when refused credentials are the platform's fault and not the accounts'.
+/// `[platform_refusals]`: when refused credentials are blamed on the platform and not on the
+/// accounts.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatformRefusalsSection {
-    /// The number of accounts that are refused.
+    /// The number of accounts that must be refused.
     pub accounts_min: i64,
-    /// The number of customers that these accounts belong to. Where fewer have active accounts of the platform: all.
+    /// The number of customers that those accounts must belong to. If fewer have active accounts on
+    /// the platform: all of them.
     pub customers_min: i64,
-    /// The seconds within which they are.
+    /// Seconds within which the accounts must be refused.
     pub window_s: i64,
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Whether a host is this machine under a name that nobody else can claim.
+/// Whether a host names this machine and no other machine can claim the name.
 pub fn is_loopback_host(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")

@@ -8,10 +8,11 @@ use transport::TlsFiles;
 
 use super::ConfigProblem;
 
-/// The largest event of the payment processor that is read.
+/// The largest accepted event of the payment processor, in bytes.
 pub const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
-/// What is counted for something that comes in parts, besides its bytes: what waiting for it takes.
+/// Bytes that are counted for a body received in parts, in addition to its own: the memory that
+/// waiting for it takes.
 pub const READING_BYTES: usize = 4 * 1_024;
 
 /// The public listener.
@@ -20,17 +21,17 @@ pub const READING_BYTES: usize = 4 * 1_024;
 pub struct HttpSection {
     /// Address and port.
     pub listen: SocketAddr,
-    /// How customers reach the service.
+    /// The URL at which customers reach the service.
     pub public_base_url: String,
-    /// Host names that requests may be addressed to; empty: any.
+    /// Host names that requests may use. Empty: any.
     pub allowed_hosts: Vec<String>,
-    /// Addresses or networks of proxies that are believed.
+    /// Addresses or networks of proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<String>,
     /// Cores that serve requests; 0: all.
     pub cores: usize,
     /// What happens to a path that the catalogue does not list.
     pub unlisted_routes: UnlistedRoutes,
-    /// Shapes of such paths that are told apart, for each customer and UTC day.
+    /// Shapes of such paths that usage distinguishes, for each customer and UTC day.
     pub unlisted_shapes_max: usize,
     /// Certificate and key of the public listener.
     pub tls: TlsSection,
@@ -40,7 +41,7 @@ pub struct HttpSection {
     pub timeouts: TimeoutsSection,
 }
 
-/// PEM files; both empty: plain HTTP.
+/// PEM files. Both empty: plain HTTP.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsSection {
@@ -48,7 +49,8 @@ pub struct TlsSection {
     pub certificate_file: std::path::PathBuf,
     /// Its private key.
     pub key_file: std::path::PathBuf,
-    /// Seconds between two looks at both; 0: only when asked to.
+    /// Seconds between two checks of both files for changes; 0: they are read again only on
+    /// request.
     pub check_every_s: u64,
 }
 
@@ -74,43 +76,43 @@ pub struct LimitsSection {
     pub json_body_bytes_max: usize,
     /// Bytes of a native request body.
     pub native_body_bytes_max: usize,
-    /// Bytes of all buffered request bodies of customers together.
+    /// Bytes of all customers' buffered request bodies together.
     pub native_bodies_bytes_max: usize,
-    /// The same of one customer.
+    /// The same for one customer.
     pub native_bodies_per_customer_bytes_max: usize,
-    /// Bytes of all buffered request bodies on routes that need no caller.
+    /// Bytes of all buffered request bodies on open routes.
     pub open_bodies_bytes_max: usize,
-    /// The same from one network.
+    /// The same for one network.
     pub open_bodies_per_network_bytes_max: usize,
     /// Bytes of an uploaded file.
     pub upload_bytes_max: usize,
     /// Bytes of the rest of an upload's form.
     pub upload_fields_bytes_max: usize,
-    /// Bytes of all uploaded files that wait on disk together.
+    /// Bytes of all uploaded files on disk together.
     pub uploads_bytes_max: usize,
-    /// The same of one customer.
+    /// The same for one customer.
     pub uploads_per_customer_bytes_max: usize,
-    /// Bytes of one answer that is buffered for its envelope.
+    /// Bytes of one response that is buffered to remove its envelope.
     pub envelope_bytes_max: usize,
-    /// Bytes of all such answers together.
+    /// Bytes of all such responses together.
     pub envelopes_bytes_max: usize,
-    /// The same of one customer.
+    /// The same for one customer.
     pub envelopes_per_customer_bytes_max: usize,
-    /// Bytes of an answer that is read whole before its head is sent.
+    /// Bytes of a response that is read completely before its head is sent.
     pub answer_buffer_bytes_max: usize,
-    /// Bytes of any answer; 0: no limit.
+    /// Bytes of any response; 0: no limit.
     pub answer_bytes_max: u64,
-    /// Bytes of an answer kept for an `Idempotency-Key`.
+    /// Bytes of a response that is stored for an `Idempotency-Key`.
     pub stored_answer_bytes_max: usize,
     /// Open connections.
     pub connections_max: usize,
-    /// Open connections of one address.
+    /// Open connections from one address.
     pub connections_per_ip_max: usize,
-    /// Native calls in flight in this process.
+    /// Concurrent native calls in this process.
     pub calls_in_flight_max: usize,
-    /// Native calls in flight for one customer.
+    /// Concurrent native calls of one customer.
     pub calls_per_customer_max: usize,
-    /// Native calls in flight for one connected account.
+    /// Concurrent native calls of one account.
     pub calls_per_account_max: usize,
 }
 
@@ -120,29 +122,32 @@ pub struct LimitsSection {
 pub struct TimeoutsSection {
     /// For a request's head; also how long an idle connection is kept.
     pub head_ms: u64,
-    /// Without progress of a connection that does not read.
+    /// Without progress on a connection whose peer does not read.
     pub write_stall_ms: u64,
     /// For a whole request body.
     pub body_ms: u64,
-    /// Until a request body must come at the lowest rate.
+    /// After which a request body must arrive at the minimum rate.
     pub body_grace_ms: u64,
     /// For a whole upload.
     pub upload_ms: u64,
-    /// Without a byte of a response that has no length, after which its head is passed on; 0: never for that.
+    /// Of silence in a response without a length, after which its head is passed on; 0: silence
+    /// never does that.
     pub stream_after_ms: u64,
-    /// For which a server that was told to stop by SIGTERM serves on without being ready; at most 300,000.
+    /// After SIGTERM, for which the service keeps serving while it reports not ready; at most
+    /// 300,000.
     pub announce_ms: u64,
-    /// For running calls when the server stops.
+    /// For running calls when the service stops.
     pub drain_ms: u64,
 }
 
 impl HttpSection {
-    /// The networks of proxies that are believed. Texts that are none are problems, which keep the service from starting.
+    /// The networks of the trusted proxies. Malformed entries are skipped here; they are problems
+    /// that keep the service from starting.
     pub fn trusted_networks(&self) -> Vec<IpNetwork> {
         self.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
     }
 
-    /// The number of cores to serve with.
+    /// The number of cores that serve requests.
     pub fn cores_in_force(&self) -> usize {
         if self.cores > 0 {
             return self.cores;
@@ -150,19 +155,19 @@ impl HttpSection {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 
-    /// Whether customers reach the service by https.
+    /// Whether customers reach the service over HTTPS.
     pub fn is_public_https(&self) -> bool {
         self.public_base_url.starts_with("https://")
     }
 
-    /// Puts the port that was taken in the place of port 0 in the public address.
+    /// Replaces port 0 in the public URL with the port that was bound.
     pub fn name_port(&mut self, listening: SocketAddr) {
         if let Some(base) = self.public_base_url.strip_suffix(":0") {
             self.public_base_url = format!("{base}:{}", listening.port());
         }
     }
 
-    /// The certificate and key of the public listener, if it has them.
+    /// The certificate and key of the public listener, if configured.
     pub fn tls_files(&self) -> Option<TlsFiles> {
         (!self.tls.certificate_file.as_os_str().is_empty()).then(|| TlsFiles {
             certificate_file: self.tls.certificate_file.clone(),
@@ -170,12 +175,12 @@ impl HttpSection {
         })
     }
 
-    /// How long a server that is about to stop serves on without being ready.
+    /// How long a stopping service keeps serving while it reports not ready.
     pub const fn announce_timeout(&self) -> Duration {
         Duration::from_millis(self.timeouts.announce_ms)
     }
 
-    /// How long a stopping server waits.
+    /// How long a stopping service waits for running calls.
     pub const fn drain_timeout(&self) -> Duration {
         Duration::from_millis(self.timeouts.drain_ms)
     }
@@ -192,7 +197,7 @@ impl HttpSection {
         if !usable {
             problems.push(ConfigProblem::new(
                 "http.public_base_url",
-                "must be such as https://api.example.com, without a slash at its end",
+                "must be a URL such as https://api.example.com, without a trailing slash",
             ));
         }
         for (index, proxy) in self.trusted_proxies.iter().enumerate() {
@@ -258,9 +263,10 @@ impl LimitsSection {
         }
     }
 
-    /// What one may have of what all share must be enough for one request.
+    /// The share of one customer or network must be large enough for one request.
     fn check_shares(&self, problems: &mut Vec<ConfigProblem>) {
-        // A body is put together in memory of up to twice its size, beside what waiting for it takes.
+        // A body is assembled in a buffer of up to twice its size, in addition to the memory of
+        // waiting for it.
         let whole = |bytes: usize| bytes.saturating_mul(2).saturating_add(READING_BYTES);
         let open_bytes_max = self.json_body_bytes_max.max(EVENT_BYTES_MAX);
         let shares = [

@@ -1,7 +1,8 @@
-//! The configuration: one commented default file built in, a file over it, the environment over both.
+//! The configuration: built-in commented defaults, overridden by a file, overridden by the
+//! environment.
 //!
-//! Structs refuse unknown keys. `Config::problems` looks at everything, across sections too, so that an
-//! operator learns of all mistakes at once.
+//! Structs refuse unknown keys. `Config::problems` checks everything, across sections too, so that
+//! an operator sees all mistakes together.
 
 mod access;
 pub mod billing;
@@ -35,10 +36,10 @@ use secrecy::ExposeSecret as _;
 
 /// The reference: every key, its default and its meaning.
 pub const DEFAULT_TOML: &str = include_str!("../../../config/default.toml");
-/// What the names of environment variables start with, such as `CREATOR_GATEWAY__HTTP__LISTEN`.
+/// The prefix of environment variables such as `CREATOR_GATEWAY__HTTP__LISTEN`.
 pub const ENVIRONMENT_PREFIX: &str = "CREATOR_GATEWAY";
 
-/// The whole configuration as it is in force.
+/// The whole configuration in force.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -46,7 +47,7 @@ pub struct Config {
     pub http: http::HttpSection,
     /// The second, private listener.
     pub admin: AdminSection,
-    /// Where everything is remembered.
+    /// Where all data is stored.
     pub database: DatabaseSection,
     /// Master keys.
     pub secrets: secrets::SecretsSection,
@@ -54,13 +55,13 @@ pub struct Config {
     pub credits: CreditsSection,
     /// How many keys a customer may have.
     pub keys: KeysSection,
-    /// How many accounts a customer may have active.
+    /// How many accounts of a customer may be active.
     pub slots: SlotsSection,
     /// The payment processor.
     pub processor: billing::ProcessorSection,
     /// Credits that are bought once.
     pub packs: Vec<billing::Pack>,
-    /// What can be subscribed to.
+    /// What customers can subscribe to.
     pub plans: Vec<billing::Plan>,
     /// Logins of customers in browsers.
     pub sessions: SessionsSection,
@@ -72,15 +73,15 @@ pub struct Config {
     pub uploads: UploadsSection,
     /// Where exports are stored.
     pub storage: storage::StorageSection,
-    /// When a platform refuses everybody.
+    /// When a platform is considered to refuse all credentials.
     pub platform_refusals: PlatformRefusalsSection,
-    /// How calls are put on the books.
+    /// How calls are recorded.
     pub metering: MeteringSection,
-    /// Where mails are handed over.
+    /// Where emails are sent.
     pub mail: mail::MailSection,
-    /// Work that follows a change, such as sending a mail.
+    /// Work that follows a change, such as sending an email.
     pub jobs: JobsSection,
-    /// Exports of whole lists.
+    /// Exports of whole datasets.
     pub exports: ExportsSection,
     /// What is logged, and how.
     pub log: LogSection,
@@ -94,28 +95,28 @@ pub enum Unreadable {
     /// The file cannot be read.
     #[error("the configuration cannot be read: {0}")]
     File(String),
-    /// The file is no TOML.
+    /// The file is not TOML.
     #[error("the configuration cannot be read: {0}")]
     Syntax(#[from] toml::de::Error),
-    /// The built-in defaults or the layers over them cannot be joined.
+    /// The built-in defaults and the layers over them cannot be merged.
     #[error("the configuration cannot be read: {0}")]
     Layers(#[from] config::ConfigError),
-    /// Names that are unknown, values that cannot be read, and whatever else is wrong.
+    /// Unknown names, values that cannot be read, and everything else that is wrong.
     #[error("the configuration has problems:\n{}", listed(.0))]
     Values(Vec<ConfigProblem>),
 }
 
-/// A line for each problem.
+/// The problems, one per line.
 pub fn listed(problems: &[ConfigProblem]) -> String {
     problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n")
 }
 
-/// One thing that is wrong with a configuration that could be read.
+/// One problem of a configuration that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// The dotted name of the key, such as `http.public_base_url`.
     pub key: String,
-    /// What is wrong, and what to do.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
@@ -126,7 +127,7 @@ impl std::fmt::Display for ConfigProblem {
 }
 
 impl ConfigProblem {
-    /// A problem with the key of that dotted name.
+    /// A problem with the key of this dotted name.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into() }
     }
@@ -138,7 +139,7 @@ impl Config {
         Self::load_with(file, environment::variables())
     }
 
-    /// The same with these environment variables.
+    /// Like [`Config::load`], with these environment variables.
     pub fn load_with(
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -153,13 +154,13 @@ impl Config {
         Self::read(layers.add_source(overrides), problems)
     }
 
-    /// Reads the defaults with `overrides`, a TOML text, over them; the environment is not looked at.
+    /// Reads the defaults overridden by `overrides`, a TOML text. Ignores the environment.
     pub fn from_toml(overrides: &str) -> Result<Self, Unreadable> {
         let text = config::File::from_str(overrides, config::FileFormat::Toml);
         Self::read(layer(DEFAULT_TOML).add_source(text), Vec::new())
     }
 
-    /// Reads the layers. When something cannot be read, whatever else is wrong is found as well.
+    /// Reads the layers. If something cannot be read, the other problems are collected as well.
     fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, Unreadable> {
         let (mut tree, mut defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
         problems.extend(declared_platforms::declare(&mut tree, &mut defaults));
@@ -169,7 +170,8 @@ impl Config {
             Some(config) if problems.is_empty() => Ok(config),
             Some(config) => {
                 let others = config.all_problems().into_iter();
-                // What could not be read was replaced by its default, which is no news.
+                // Values that could not be read were replaced by their defaults, whose problems are
+                // not new.
                 let is_news =
                     |other: &ConfigProblem| problems.iter().all(|known| known.key != other.key);
                 let others: Vec<ConfigProblem> = others.filter(is_news).collect();
@@ -180,7 +182,7 @@ impl Config {
         }
     }
 
-    /// Everything that is wrong, across all sections; empty when the service can start.
+    /// All problems, across all sections; empty if the service can start.
     pub fn problems(&self) -> Vec<ConfigProblem> {
         let mut problems = Vec::new();
         self.http.check(&mut problems);
@@ -209,8 +211,8 @@ impl Config {
 }
 
 impl Config {
-    /// Everything that is wrong, also with what the sections of platforms name: their catalogue files, and how they are
-    /// reached. Empty when the service can start.
+    /// All problems, including those of what the platforms' sections refer to: their catalogue
+    /// files, and how the platforms are reached. Empty if the service can start.
     pub fn all_problems(&self) -> Vec<ConfigProblem> {
         let mut problems = self.problems();
         let catalog = targets::catalogue(self);
@@ -218,7 +220,7 @@ impl Config {
         let of_platforms = of_platforms.err().unwrap_or_default();
         let of_catalogue = catalog.err().unwrap_or_default();
         for problem in of_platforms.into_iter().chain(of_catalogue) {
-            // One sentence for each key is enough: two parts may look at the same one.
+            // One message per key is enough: two checks may concern the same key.
             if problems.iter().all(|known| known.key != problem.key) {
                 problems.push(problem);
             }
@@ -226,13 +228,13 @@ impl Config {
         problems
     }
 
-    /// The file of the embedded database, if that is what the configuration names.
+    /// The file of the embedded database, if that is the configured database.
     pub fn embedded_database(&self) -> Option<PathBuf> {
         self.database.url.expose_secret().strip_prefix("sqlite:").map(PathBuf::from)
     }
 }
 
-/// The text of a file.
+/// Reads a file as text.
 fn text_of(path: &Path) -> Result<String, Unreadable> {
     let unreadable = |error: std::io::Error| {
         Unreadable::File(match error.kind() {
@@ -269,7 +271,7 @@ impl Config {
     }
 }
 
-/// Texts over each other.
+/// The layers, each over the one before.
 type Layers = config::ConfigBuilder<config::builder::DefaultState>;
 
 fn layer(text: &str) -> Layers {
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once() {
+    fn all_problems_are_reported_together() {
         let config = Config::from_toml(
             "[http]\npublic_base_url = \"ftp://x\"\n[credits]\nread = -1\n[platforms.platform_beta]\nbase_url = \"http://127.0.0.1:1\"",
         )
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_metering_waits_for_a_moment_at_most() {
+    fn metering_delays_have_upper_limits() {
         let text = "[metering]\nread_patience_ms = 1001\ngather_ms = 101";
 
         let keys: Vec<String> = Config::from_toml(text)

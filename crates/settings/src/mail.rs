@@ -1,4 +1,4 @@
-//! `[mail]`: where mails are handed over, and from whom they come.
+//! `[mail]`: the server or folder that emails go to, and their sender.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,39 +9,40 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Config, ConfigProblem};
 
-/// The longest that one mail may take, in milliseconds: less than the time that a job has.
+/// The longest allowed timeout of one email, in milliseconds: shorter than a job may run.
 const TIMEOUT_MS_MAX: u64 = 50_000;
 
-/// Where mails are handed over.
+/// Where emails are sent.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailSection {
     /// `smtps://…`, `smtp+starttls://…`, `smtp://…` on loopback, or `file:FOLDER`.
     pub url: String,
-    /// The user at the mail server; empty: no login.
+    /// The user at the mail server. Empty: no login.
     pub user: String,
     /// The user's password.
     #[serde(serialize_with = "super::writing::secret")]
     pub password: SecretString,
-    /// The sender of all mails.
+    /// The sender of all emails.
     pub from: String,
-    /// A PEM file with certificate authorities that are trusted besides the public ones; empty: none.
+    /// A PEM file with certificate authorities that are trusted in addition to the public ones.
+    /// Empty: none.
     pub ca_file: PathBuf,
-    /// Milliseconds that handing over one mail may take.
+    /// Milliseconds that sending one email may take.
     pub timeout_ms: u64,
 }
 
 impl MailSection {
-    /// The folder that mails are written into, if that is what happens to them.
+    /// The folder that emails are written to, if they are not sent.
     pub fn folder(&self) -> Option<&Path> {
         self.url.strip_prefix("file:").map(Path::new)
     }
 
-    /// What mail is sent with; a relative folder lies in `base`.
+    /// The settings of the email client; a relative folder is relative to `base`.
     pub fn settings(&self, base: &Path) -> Result<MailSettings, ConfigProblem> {
         let destination = match self.folder() {
             Some(folder) if folder.as_os_str().is_empty() => {
-                return Err(ConfigProblem::new("mail.url", "names no folder"));
+                return Err(ConfigProblem::new("mail.url", "must name a folder"));
             }
             Some(folder) => MailDestination::Folder(base.join(folder)),
             None => MailDestination::Smtp(self.server()?),
@@ -69,8 +70,7 @@ impl MailSection {
         }
         let host = place.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         if security == MailSecurity::None && !mail::is_loopback(&host) {
-            let message =
-                "hands mail without TLS to this machine only; use smtps:// or smtp+starttls://";
+            let message = "smtp:// is unencrypted and allowed on loopback only; use smtps:// or smtp+starttls://";
             return Err(ConfigProblem::new("mail.url", message));
         }
         Ok(SmtpServer {
@@ -87,8 +87,8 @@ impl MailSection {
         match (self.user.is_empty(), password.is_empty()) {
             (true, true) => Ok(None),
             (false, false) => Ok(Some((self.user.clone(), password.to_owned().into()))),
-            (true, false) => Err(ConfigProblem::new("mail.user", "is needed with mail.password")),
-            (false, true) => Err(ConfigProblem::new("mail.password", "is needed with mail.user")),
+            (true, false) => Err(ConfigProblem::new("mail.user", "is required with mail.password")),
+            (false, true) => Err(ConfigProblem::new("mail.password", "is required with mail.user")),
         }
     }
 
@@ -106,7 +106,8 @@ impl MailSection {
             problems.push(ConfigProblem::new("mail.timeout_ms", "must be 1 to 50,000"));
         }
         if !mail::is_sender(&self.from) {
-            let message = "must be such as no-reply@example.com or Gateway <no-reply@example.com>";
+            let message =
+                "must be an address such as no-reply@example.com or Gateway <no-reply@example.com>";
             problems.push(ConfigProblem::new("mail.from", message));
             return;
         }
@@ -121,7 +122,8 @@ impl MailSection {
     }
 }
 
-/// The folder that relative paths of the configuration begin in: the database's, where that is a file.
+/// The folder that relative paths of the configuration start from: that of the database file, if
+/// there is one.
 pub fn base_folder(config: &Config) -> PathBuf {
     let database = config.embedded_database();
     database.and_then(|path| path.parent().map(Path::to_path_buf)).unwrap_or_default()
@@ -143,7 +145,7 @@ mod tests {
         let MailDestination::Smtp(server) =
             config.mail.settings(Path::new("")).unwrap().destination
         else {
-            panic!("no server: {toml}");
+            panic!("not a mail server: {toml}");
         };
         (server.host, server.port, server.security)
     }
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_folder_lies_beside_the_database() {
+    fn relative_folders_start_beside_the_database() {
         let config = Config::from_toml("[mail]\nurl = \"file:out\"").unwrap();
 
         let settings = config.mail.settings(Path::new("/data")).unwrap();
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_mail_can_be_sent_with_is_a_problem() {
+    fn unusable_mail_settings_are_problems() {
         assert_eq!(problems(""), [""; 0]);
         for (toml, key) in [
             ("url = \"mail.example.com\"", "mail.url"),

@@ -1,4 +1,4 @@
-//! `[platforms.*]`: where each platform is, and how it is spoken to.
+//! `[platforms.*]`: the address of each platform, and how requests to it are built.
 
 use std::path::PathBuf;
 
@@ -22,27 +22,27 @@ pub struct PlatformSection {
     pub extends: String,
     /// Scheme, host and optional base path; empty: not offered.
     pub base_url: String,
-    /// Stands before every native path.
+    /// The prefix of every native path.
     pub path_prefix: String,
-    /// Headers, fixed or from the account's credentials.
+    /// Headers, fixed or filled from the account's credentials.
     pub headers: Vec<NamedValue>,
-    /// The version header; empty name: none.
+    /// The version header. Empty name: none.
     pub version_header: NamedValue,
     /// How requests are signed.
     pub signing: SigningSection,
-    /// Whether answers come in an envelope.
+    /// Whether responses have an envelope.
     pub envelope: bool,
-    /// Response headers that reach callers, beside those that always do.
+    /// Response headers that are passed to callers, in addition to those that always are.
     pub response_headers: Vec<String>,
-    /// Sent when no header of the account says otherwise.
+    /// The `User-Agent` for accounts whose headers do not set one.
     pub user_agent: String,
-    /// The request that proves credentials.
+    /// The request of the identity check.
     pub verify_route: VerifySection,
     /// The token endpoint.
     pub oauth: OauthSection,
-    /// An extra catalogue file; empty: none.
+    /// An additional catalogue file. Empty: none.
     pub catalog: PathBuf,
-    /// A PEM file with further certificate authorities; empty: none.
+    /// A PEM file with additional certificate authorities. Empty: none.
     pub ca_file: PathBuf,
     /// Times.
     pub timeouts: UpstreamTimeouts,
@@ -67,23 +67,23 @@ pub struct SigningSection {
     /// The signing key.
     #[serde(serialize_with = "super::writing::secret")]
     pub key: SecretString,
-    /// What the platform knows this client as.
+    /// The platform's id for this client.
     pub client_id: String,
     /// The client's version.
     pub client_version: String,
 }
 
-/// The request that proves credentials.
+/// The request of the identity check.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifySection {
     /// The native path; `{field}` stands for a credential.
     pub path: String,
-    /// Where the platform's account id is in the answer; empty: nowhere.
+    /// The JSON pointer to the platform's account id in the response. Empty: none.
     pub id_pointer: String,
-    /// The credential that the id must equal; empty: none.
+    /// The credential that the id must equal. Empty: none.
     pub equals_field: String,
-    /// Statuses that count as proof although they are refusals.
+    /// Refusal statuses that count as proof.
     pub accepted_statuses: Vec<u16>,
 }
 
@@ -91,11 +91,11 @@ pub struct VerifySection {
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OauthSection {
-    /// Empty: none.
+    /// Its URL. Empty: none.
     pub token_url: String,
-    /// Who we are.
+    /// Our client id.
     pub client_id: String,
-    /// And how we prove it.
+    /// Our client secret.
     #[serde(serialize_with = "super::writing::secret")]
     pub client_secret: SecretString,
 }
@@ -108,11 +108,11 @@ pub struct UpstreamTimeouts {
     pub connect_ms: u64,
     /// For the TLS handshake.
     pub tls_ms: u64,
-    /// Until the answer begins.
+    /// Until the response starts.
     pub first_byte_ms: u64,
-    /// Between two bytes that we want.
+    /// Between two bytes of a response.
     pub between_bytes_ms: u64,
-    /// The same for a stream of events.
+    /// The same for an event stream.
     pub stream_idle_ms: u64,
 }
 
@@ -137,7 +137,7 @@ impl PlatformsSection {
         self.0.iter().filter(|(_, section)| section.is_offered())
     }
 
-    /// Adds a header to what is sent to every platform.
+    /// Adds a header to the requests to every platform.
     pub fn add_header_everywhere(&mut self, name: &str, value: &str) {
         for section in self.0.values_mut() {
             section.headers.push(NamedValue { name: name.to_owned(), value: value.to_owned() });

@@ -1,49 +1,51 @@
-//! `[rate_limits]`: how often a key, a customer, a network or an address may ask for something.
+//! `[rate_limits]`: how often a key, a customer, a network or an address may make requests.
 
 use super::ConfigProblem;
 
-/// `[rate_limits]`: how often a key or an address may call; each node counts for itself.
+/// `[rate_limits]`: how often a key, a customer, a network or an address may make requests. Each
+/// node counts by itself.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimitsSection {
-    /// Requests of one key for each second, on average.
+    /// Average requests per second of one key.
     pub per_key_per_second: u32,
-    /// Requests of one key at once.
+    /// The burst of one key.
     pub per_key_burst: u32,
-    /// Requests of the control plane with one key or session for each second, on average.
+    /// Average control-plane requests per second of one key or session.
     pub control_per_key_per_second: u32,
-    /// The same in one burst.
+    /// The burst of the same.
     pub control_per_key_burst: u32,
-    /// Requests of the control plane from one network for each second, on average.
+    /// Average control-plane requests per second from one network.
     pub control_per_network_per_second: u32,
-    /// The same in one burst.
+    /// The burst of the same.
     pub control_per_network_burst: u32,
-    /// Imports of accounts of one customer for each minute.
+    /// Imports of accounts per minute of one customer.
     pub imports_per_minute: u32,
-    /// Changes of keys and of support access of one customer for each minute.
+    /// Changes of keys and of support access per minute of one customer.
     pub key_changes_per_minute: u32,
-    /// Requests of one customer that reach the payment processor for each minute.
+    /// Requests per minute of one customer that reach the payment processor.
     pub payment_requests_per_minute: u32,
-    /// Requests of one customer to the service's own routes that come with an `Idempotency-Key`, for each minute.
+    /// Requests per minute of one customer to the service's own routes that have an
+    /// `Idempotency-Key`.
     pub idempotency_keys_per_minute: u32,
-    /// Registrations from one network for each hour.
+    /// Registrations per hour from one network.
     pub registrations_per_hour: u32,
-    /// Wrong passwords for one mail address from one network for each hour.
+    /// Wrong passwords per hour for one email address from one network.
     pub wrong_passwords_per_hour: u32,
-    /// Logins from one network that fail for each hour, whatever the address.
+    /// Failed logins per hour from one network, to any address.
     pub failed_logins_per_network_per_hour: u32,
-    /// Logins to one address that fail for each hour, whatever the network.
+    /// Failed logins per hour to one address, from any network.
     pub failed_logins_per_address_per_hour: u32,
-    /// Emails of one purpose that one network (or, for a change of address, one customer) may cause to be sent to one
-    /// address, for each hour.
+    /// Emails of one purpose per hour that one network (or, for a change of address, one customer)
+    /// may cause to be sent to one address.
     pub mails_per_address_per_hour: u32,
-    /// Emails of one purpose to one address, whoever asks, for each hour.
+    /// Emails of one purpose per hour to one address, whatever the source of the requests.
     pub mails_per_address_in_all_per_hour: u32,
-    /// Emails of one purpose that one network may ask for, for each hour.
+    /// Emails of one purpose per hour that one network may request.
     pub mails_per_network_per_hour: u32,
-    /// Free trials that begin in one network on one UTC day.
+    /// Free trials that start from one network per UTC day.
     pub trials_per_network_per_day: u32,
-    /// Free trials that begin under one mail domain on one UTC day.
+    /// Free trials that start under one email domain per UTC day.
     pub trials_per_domain_per_day: u32,
 }
 
@@ -73,7 +75,7 @@ impl RateLimitsSection {
             }
         }
         if self.mails_per_address_per_hour < 2 {
-            let message = "must be 2 or more: when an email is left out, the link of the one before must still work";
+            let message = "must be 2 or more, so that the previous link still works when the limit stops an email";
             problems.push(ConfigProblem::new("rate_limits.mails_per_address_per_hour", message));
         }
         if self.mails_per_address_in_all_per_hour < self.mails_per_address_per_hour {

@@ -1,24 +1,26 @@
-//! From layers of text to a configuration. Every name that is unknown and every value that cannot be read is found, not
-//! only the first: what is wrong is reported, put right from the defaults, and the rest is read on. What is said of a
-//! value never repeats it, unless it is one of several words: it may be a secret.
+//! Reads layers of text into a configuration. All unknown names and unreadable values are
+//! collected, not only the first: each mistake is reported and replaced by its default, and reading
+//! continues. A message never repeats a value, which may be a secret, unless the value is one of
+//! several words.
 
 use config::{ConfigError, Value, ValueKind};
 use serde_path_to_error::Segment;
 
 use super::{Config, ConfigProblem};
 
-/// Mistakes that are looked for in one configuration.
+/// The most mistakes that are reported for one configuration.
 const MISTAKES_MAX: usize = 100;
 
-/// A place in the tree of values.
+/// A step of a path in the tree of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PathStep {
     Key(String),
     Index(usize),
 }
 
-/// Reads the configuration; `defaults` is a tree that can be read. Gives every mistake, and the configuration with each
-/// mistaken value left out or replaced by its default, so that it can be checked further.
+/// Reads the configuration; `defaults` must be readable. Returns all mistakes, and the
+/// configuration with each mistaken value removed or replaced by its default, so that it can be
+/// checked further.
 pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<ConfigProblem>) {
     let mut problems: Vec<ConfigProblem> = Vec::new();
     for _ in 0..MISTAKES_MAX {
@@ -40,7 +42,7 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Co
                     .is_some_and(|default| put(&mut tree, &place, default.clone()))
             }
         };
-        // The same place again means that even its default is not what is wanted there.
+        // A second mistake at the same path means that its default is not accepted there either.
         let is_new = problems.iter().all(|known| known.key != problem.key);
         problems.push(problem);
         if !mended || !is_new {
@@ -50,15 +52,15 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Co
     (None, problems)
 }
 
-/// What is wrong at one place.
+/// What is wrong at one path.
 enum ReadMistake {
-    /// The name is none of these.
+    /// The name is not one of the known ones.
     Unknown { name: String, known: Vec<String> },
-    /// A field that must be given is not.
+    /// A required field is missing.
     Missing(String),
-    /// The value is not of the type that it must have.
+    /// The value has the wrong type.
     OtherType,
-    /// The value is of the right type, and still not what it must be.
+    /// The value has the right type but is not accepted.
     Unreadable(String),
 }
 
@@ -67,7 +69,7 @@ impl ReadMistake {
         match error {
             ConfigError::At { error, .. } => Self::of(*error),
             ConfigError::NotFound(field) => {
-                // The name alone: what stands before it is the place, which is known.
+                // The last segment only: the path before it is known.
                 let name = field.rsplit(['.', ']']).next().unwrap_or_default();
                 Self::Missing(name.to_owned())
             }
@@ -75,13 +77,13 @@ impl ReadMistake {
             other => {
                 let text = other.to_string();
                 if let Some((_, word)) = text.split_once(" does not have variant constructor ") {
-                    let what = "which is none of the words that config/default.toml names";
+                    let what = "which is not one of the words listed in config/default.toml";
                     return Self::Unreadable(format!("is \"{word}\", {what}"));
                 }
                 let Some(rest) = text.strip_prefix("unknown field ") else {
                     return Self::of_text(text);
                 };
-                // serde's sentence: unknown field `a`, expected one of `b`, `c`
+                // serde's message: unknown field `a`, expected one of `b`, `c`
                 let mut names = rest.split('`').skip(1).step_by(2).map(str::to_owned);
                 let name = names.next().unwrap_or_default();
                 Self::Unknown { name, known: names.collect() }
@@ -89,7 +91,7 @@ impl ReadMistake {
         }
     }
 
-    /// From the sentence of a library. Our own fields say what they must be.
+    /// Translates the message of a library. Our own fields say what they require.
     fn of_text(text: String) -> Self {
         if text.starts_with("must ") {
             return Self::Unreadable(text);
@@ -105,7 +107,7 @@ impl ReadMistake {
         Self::OtherType
     }
 
-    /// Given what stands there by default, and what was given.
+    /// The message, given the default value and the given value.
     fn message(&self, default: Option<&Value>, given: Option<&mut Value>) -> String {
         match self {
             Self::Unknown { name, known } => unknown(name, known.iter().map(String::as_str)),
@@ -116,7 +118,7 @@ impl ReadMistake {
     }
 }
 
-/// What a value must be, judged by the one that stands there by default.
+/// What a value must be, judging by its default.
 fn wanted(default: Option<&ValueKind>, given: Option<&mut Value>) -> String {
     let wanted = match default {
         Some(ValueKind::Boolean(_)) => "must be true or false",
@@ -124,17 +126,17 @@ fn wanted(default: Option<&ValueKind>, given: Option<&mut Value>) -> String {
         Some(ValueKind::Float(_)) => "must be a number",
         Some(ValueKind::Array(_)) => "must be a list, such as [\"a\", \"b\"]",
         Some(ValueKind::Table(_)) => "must be a section with keys of its own",
-        Some(ValueKind::String(_)) => "must be a text, or one of the words that are named there",
+        Some(ValueKind::String(_)) => "must be a text or one of the listed words",
         Some(_) | None => "cannot be used",
     };
-    format!("{wanted}; config/default.toml shows how it is written")
+    format!("{wanted}; config/default.toml has an example")
 }
 
 const fn is_whole(kind: &ValueKind) -> bool {
     matches!(kind, ValueKind::I64(_) | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_))
 }
 
-/// A number that is of the right kind is outside what can be counted.
+/// The message for a number of the right type outside the range that can be counted.
 fn wanted_number(given: Option<&mut Value>) -> String {
     let is_number = match given.map(|value| &value.kind) {
         Some(ValueKind::String(text)) => {
@@ -144,16 +146,12 @@ fn wanted_number(given: Option<&mut Value>) -> String {
         Some(kind) => is_whole(kind),
         None => false,
     };
-    let wanted = if is_number {
-        "is too large, or negative: it must be a whole number that makes sense here"
-    } else {
-        "must be a whole number"
-    };
+    let wanted = if is_number { "is negative or too large" } else { "must be a whole number" };
     wanted.to_owned()
 }
 
-/// Reads a file's text as TOML. A whole number that is too large to be one is left as a text, which the field that it
-/// belongs to then refuses by its name.
+/// Parses a file's text as TOML. A whole number that is too large stays a text, so that its field
+/// refuses it by name.
 pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
     for _ in 0..MISTAKES_MAX {
         let error = match text.parse::<toml::Table>() {
@@ -172,7 +170,7 @@ pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
     text.parse()
 }
 
-/// Says that a name is unknown, and which known one it may have been meant to be.
+/// The message for an unknown name, with the known name that it resembles.
 pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let distance = |candidate: &str| {
         let (name, candidate) = (name.to_ascii_lowercase(), candidate.to_ascii_lowercase());
@@ -183,7 +181,7 @@ pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
         Some(nearest) => format!("is unknown; did you mean `{nearest}`?"),
         None if known.clone().count() <= 24 => {
             let known: Vec<String> = known.map(|one| format!("`{one}`")).collect();
-            format!("is unknown; there are {}", known.join(", "))
+            format!("is unknown; expected one of {}", known.join(", "))
         }
         None => "is unknown".to_owned(),
     }
@@ -198,7 +196,7 @@ fn steps(path: &serde_path_to_error::Path) -> Vec<PathStep> {
     path.iter().map_while(step).collect()
 }
 
-/// As problems name it: `packs[1].name`.
+/// The path as problems name it: `packs[1].name`.
 fn dotted(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for step in steps {
@@ -211,7 +209,7 @@ fn dotted(steps: &[PathStep]) -> String {
     text
 }
 
-/// What stands there by default. The first element of a list stands for all.
+/// The default at a path. The first element of a list stands for all of them.
 fn default_of<'a>(defaults: &'a Value, place: &[PathStep]) -> Option<&'a Value> {
     let mut value = defaults;
     for step in place {
@@ -224,7 +222,7 @@ fn default_of<'a>(defaults: &'a Value, place: &[PathStep]) -> Option<&'a Value> 
     Some(value)
 }
 
-/// The value at a place, to be changed.
+/// The value at a path, mutable.
 fn value_at<'a>(tree: &'a mut Value, place: &[PathStep]) -> Option<&'a mut Value> {
     let mut value = tree;
     for step in place {
@@ -237,7 +235,7 @@ fn value_at<'a>(tree: &'a mut Value, place: &[PathStep]) -> Option<&'a mut Value
     Some(value)
 }
 
-/// Takes a key out of its table; gives whether it was there.
+/// Removes a key from its table; returns whether it was there.
 fn remove(tree: &mut Value, place: &[PathStep]) -> bool {
     let Some((PathStep::Key(key), above)) = place.split_last() else { return false };
     match value_at(tree, above).map(|value| &mut value.kind) {
@@ -246,7 +244,7 @@ fn remove(tree: &mut Value, place: &[PathStep]) -> bool {
     }
 }
 
-/// Puts a value where it belongs; gives whether there was such a place.
+/// Puts a value at a path; returns whether the path exists.
 fn put(tree: &mut Value, place: &[PathStep], value: Value) -> bool {
     let Some((last, above)) = place.split_last() else { return false };
     match (value_at(tree, above).map(|above| &mut above.kind), last) {
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_found_and_names_what_may_have_been_meant() {
+    fn every_mistake_is_reported_with_a_suggestion() {
         let toml = "
             [http]
             listn = \"127.0.0.1:1\"
@@ -316,15 +314,15 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_like_none_is_answered_with_all_of_them() {
+    fn a_name_without_a_similar_one_lists_all_known_names() {
         assert_eq!(
             problems("[jobs]\ncolour = 1"),
-            ["jobs.colour: is unknown; there are `workers`, `poll_ms`"]
+            ["jobs.colour: is unknown; expected one of `workers`, `poll_ms`"]
         );
     }
 
     #[test]
-    fn what_a_value_must_be_is_said_in_plain_words_and_the_value_is_not_repeated() {
+    fn messages_say_what_a_value_must_be_and_never_repeat_it() {
         let toml = "
             jobs = 5
             [http]
@@ -346,8 +344,8 @@ mod tests {
         let mut found = problems(toml);
 
         found.sort();
-        let shown = "; config/default.toml shows how it is written";
-        let number = "is too large, or negative: it must be a whole number that makes sense here";
+        let shown = "; config/default.toml has an example";
+        let number = "is negative or too large";
         assert_eq!(
             found,
             [
@@ -357,9 +355,7 @@ mod tests {
                 format!("http.limits.head_bytes_max: {number}"),
                 "http.limits.upload_bytes_max: must be a whole number".to_owned(),
                 "http.listen: must be an address with a port, such as 127.0.0.1:8080".to_owned(),
-                format!(
-                    "http.unlisted_routes: must be a text, or one of the words that are named there{shown}"
-                ),
+                format!("http.unlisted_routes: must be a text or one of the listed words{shown}"),
                 format!("jobs: must be a section with keys of its own{shown}"),
                 format!(
                     "platforms.platform_alpha.headers: must be a list, such as [\"a\", \"b\"]{shown}"
@@ -370,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_too_large_hides_nothing_else() {
+    fn a_number_that_is_too_large_does_not_hide_other_problems() {
         let text = "
             [http.limits]
             headers_max = 99999999999999999999
@@ -382,7 +378,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
 
         let Err(Unreadable::Values(found)) = Config::load_with(Some(&path), []) else {
-            panic!("it is refused with problems");
+            panic!("expected to be refused with problems");
         };
 
         let mut keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
@@ -391,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_says_what_it_is() {
+    fn a_file_that_cannot_be_read_is_refused_with_its_reason() {
         let folder = tempfile::tempdir().unwrap();
         let (path, said) = (folder.path().join("gateway.toml"), |path: &std::path::Path| {
             Config::load_with(Some(path), []).unwrap_err().to_string()

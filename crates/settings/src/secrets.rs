@@ -6,14 +6,14 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{ConfigProblem, DatabaseSection};
 
-/// Master keys, and where the embedded default keeps its own.
+/// Master keys, and the key file of the embedded default.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretsSection {
-    /// `ID:BASE64`, the current one first.
+    /// Each as `ID:BASE64`, the current one first.
     #[serde(serialize_with = "super::writing::secrets")]
     pub master_keys: Vec<SecretString>,
-    /// The file of the embedded default.
+    /// The key file of the embedded default.
     pub key_file: PathBuf,
 }
 

@@ -16,20 +16,21 @@ use super::billing::SlotPrices;
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdminSection {
-    /// Address and port of the listener with everything.
+    /// Address and port of the admin listener.
     pub listen: SocketAddr,
-    /// Address and port of one more listener, with readiness, liveness and metrics alone; none: there is no such one.
+    /// Address and port of the listener for probes, with readiness, liveness and metrics only.
+    /// `None`: there is no such listener.
     #[serde(
         deserialize_with = "optional_address",
         serialize_with = "super::writing::optional_address"
     )]
     pub probe_listen: Option<SocketAddr>,
-    /// What callers of staff commands must send; empty: generated.
+    /// The token that callers of staff commands must send. Empty: generated.
     #[serde(serialize_with = "super::writing::secret")]
     pub token: SecretString,
 }
 
-/// An address that need not be given: an empty text is none.
+/// Reads an optional address: an empty text is `None`.
 fn optional_address<'de, D>(from: D) -> Result<Option<SocketAddr>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -43,20 +44,20 @@ where
     address.map(Some).map_err(serde::de::Error::custom)
 }
 
-/// `[database]`: where everything is remembered.
+/// `[database]`: where all data is stored.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSection {
-    /// `sqlite:PATH` or `postgres://…`, which may hold a password.
+    /// `sqlite:PATH` or `postgres://…`, which may contain a password.
     #[serde(serialize_with = "super::writing::database_url")]
     pub url: SecretString,
-    /// Connections of the pool.
+    /// The most connections of the pool.
     pub connections_max: u32,
     /// Whether `serve` applies migrations.
     pub migrate_at_start: bool,
-    /// Whether settings that lose committed work are accepted.
+    /// Whether settings that may lose committed data are accepted.
     pub allow_unsafe_durability: bool,
-    /// Bytes kept on the disk of an embedded database for when it is full.
+    /// Bytes reserved on the disk of an embedded database for when it fills up.
     pub reserve_bytes: u64,
 }
 
@@ -70,17 +71,18 @@ pub struct CreditsSection {
     pub write: i64,
     /// The creation of an export.
     pub export: i64,
-    /// Granted once, at the confirmation of the mail address.
+    /// Granted once, when the email address is confirmed.
     pub trial: i64,
     /// How long credits can be spent.
     pub expiry: ExpirySection,
 }
 
-/// `[credits.expiry]`: how long credits that were bought can be spent. Those of a plan's month expire with the following month.
+/// `[credits.expiry]`: how long bought credits can be spent. Those of a plan's month expire with
+/// the following month.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpirySection {
-    /// Days until the credits of a pack expire; 0 if they do not.
+    /// Days until the credits of a pack expire; 0: never.
     pub pack_days: i64,
 }
 
@@ -115,44 +117,44 @@ pub struct SlotsSection {
 #[serde(transparent)]
 pub struct AccountNumbers(PerPlatform<i64>);
 
-/// `[jobs]`: work that follows a change, such as sending a mail.
+/// `[jobs]`: work that follows a change, such as sending an email.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobsSection {
-    /// Jobs that this node runs at once; 0: none.
+    /// Jobs that this node runs concurrently; 0: none.
     pub workers: usize,
-    /// Milliseconds between two looks for jobs that this node was not told of.
+    /// Milliseconds between two polls for jobs that this node was not notified of.
     pub poll_ms: u64,
 }
 
-/// `[metering]`: how calls are put on the books.
+/// `[metering]`: how calls are recorded.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeteringSection {
-    /// Operations of one commit.
+    /// The most operations in one commit.
     pub batch_max: usize,
-    /// Operations that wait for a commit.
+    /// The most operations that wait for a commit.
     pub queue_max: usize,
-    /// Milliseconds that the oldest of them may have waited.
+    /// The age in milliseconds of the oldest waiting operation above which new calls are refused.
     pub queue_age_max_ms: u64,
     /// Milliseconds that a call waits for its hold before it is refused; 100 to 60,000.
     pub hold_wait_max_ms: u64,
-    /// Milliseconds that the hold of a read may wait for the read's end.
+    /// Milliseconds that the hold of a read may wait for the read to end.
     pub read_patience_ms: u64,
-    /// The longest that the end of a call waits to be written together with others, in milliseconds; 0 to 100. Only on
-    /// SQLite, where reads are on their way before they are written.
+    /// The longest that a settlement waits to be committed together with others, in milliseconds; 0
+    /// to 100. Only on SQLite, where reads are sent before their holds are written.
     pub gather_ms: u64,
-    /// Seconds that a hold stands without a sign of life.
+    /// Seconds after which a hold that is not renewed expires.
     pub hold_ttl_s: i64,
-    /// This node's id; empty: a new one at each start.
+    /// This node's id. Empty: a new one at each start.
     pub node: String,
 }
 
-/// `[uploads]`: where files wait until they are sent.
+/// `[uploads]`: where uploaded files are kept until they are sent.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct UploadsSection {
-    /// A folder of this process's own, relative to the embedded database's folder if there is one.
+    /// A folder for this process alone, relative to the embedded database's folder if there is one.
     pub folder: PathBuf,
 }
 
@@ -164,7 +166,7 @@ pub struct LogSection {
     pub filter: String,
     /// Text or JSON.
     pub format: LogFormat,
-    /// Bytes of lines that may wait to be written.
+    /// Bytes of log lines that may wait to be written.
     pub buffer_bytes: usize,
 }
 
@@ -224,7 +226,7 @@ impl UploadsSection {
 }
 
 impl CreditsSection {
-    /// What metered work costs.
+    /// The costs of metered work.
     pub const fn costs(&self) -> MeteringCosts {
         MeteringCosts {
             read: Credits::from_whole(self.read),

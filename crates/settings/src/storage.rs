@@ -1,4 +1,4 @@
-//! `[storage]`: where finished exports lie, and what they are made of meanwhile.
+//! `[storage]`: where finished exports are stored, and where unfinished files are kept.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::ConfigProblem;
 
-/// The longest that one request to a store may take, in milliseconds: a worker must be able to renew its lease.
+/// The longest allowed request to a store, in milliseconds: a worker must be able to renew its
+/// lease.
 const REQUEST_MS_MAX: u64 = 300_000;
 
 /// A folder or a bucket.
@@ -17,36 +18,37 @@ const REQUEST_MS_MAX: u64 = 300_000;
 pub struct StorageSection {
     /// `file:FOLDER` or `s3://BUCKET`.
     pub url: String,
-    /// For a bucket: the store's address; empty: Amazon's for the region.
+    /// For a bucket: the store's URL. Empty: Amazon's for the region.
     pub endpoint: String,
     /// For a bucket: the region.
     pub region: String,
-    /// For a bucket: the key's id; empty: the machine's role.
+    /// For a bucket: the access key's id. Empty: the machine's role is used.
     pub access_key_id: String,
-    /// For a bucket: the key.
+    /// For a bucket: the secret access key.
     #[serde(serialize_with = "super::writing::secret")]
     pub secret_access_key: SecretString,
-    /// For a bucket: whether it is named in paths and not in the host's name.
+    /// For a bucket: whether its name is in the path instead of the host.
     pub path_style: bool,
-    /// For a bucket: whether another machine may be spoken to without TLS.
+    /// For a bucket: whether another machine may be reached without TLS.
     pub allow_http: bool,
-    /// For a bucket: a PEM file with certificate authorities trusted besides the system's; empty: none.
+    /// For a bucket: a PEM file with certificate authorities that are trusted in addition to the
+    /// system's. Empty: none.
     pub ca_file: PathBuf,
-    /// For a bucket: a folder of this machine for files on their way.
+    /// For a bucket: a local folder for files that are being uploaded.
     pub work_folder: PathBuf,
     /// For a bucket: milliseconds that connecting may take.
     pub connect_ms: u64,
-    /// For a bucket: milliseconds that one request may take, its repetitions included.
+    /// For a bucket: milliseconds that one request may take, including retries.
     pub request_ms: u64,
 }
 
 impl StorageSection {
-    /// What the storage is opened with; relative folders lie in `base`.
+    /// The settings of the storage; relative folders are relative to `base`.
     pub fn settings(&self, base: &Path) -> Result<StorageSettings, ConfigProblem> {
         let work_folder = base.join(&self.work_folder);
         let place = if let Some(folder) = self.url.strip_prefix("file:") {
             if folder.is_empty() {
-                return Err(ConfigProblem::new("storage.url", "names no folder"));
+                return Err(ConfigProblem::new("storage.url", "must name a folder"));
             }
             StorageLocation::Folder(base.join(folder))
         } else if let Some(bucket) = self.url.strip_prefix("s3://") {
@@ -62,11 +64,11 @@ impl StorageSection {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
         };
         if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(is_plain) {
-            let message = "must name a bucket: 3 to 63 small letters, digits, '-' and '.'";
+            let message = "must name a bucket: 3 to 63 lower-case letters, digits, '-' and '.'";
             return Err(ConfigProblem::new("storage.url", message));
         }
         if self.region.is_empty() {
-            return Err(ConfigProblem::new("storage.region", "is needed for a bucket"));
+            return Err(ConfigProblem::new("storage.region", "is required for a bucket"));
         }
         let settings = BucketSettings {
             bucket: bucket.to_owned(),
@@ -92,11 +94,11 @@ impl StorageSection {
             (false, false) => Ok(Some((self.access_key_id.clone(), secret.to_owned().into()))),
             (true, false) => Err(ConfigProblem::new(
                 "storage.access_key_id",
-                "is needed with storage.secret_access_key",
+                "is required with storage.secret_access_key",
             )),
             (false, true) => Err(ConfigProblem::new(
                 "storage.secret_access_key",
-                "is needed with storage.access_key_id",
+                "is required with storage.access_key_id",
             )),
         }
     }
@@ -119,7 +121,7 @@ impl StorageSection {
             }
         }
         if self.work_folder.as_os_str().is_empty() {
-            problems.push(ConfigProblem::new("storage.work_folder", "names no folder"));
+            problems.push(ConfigProblem::new("storage.work_folder", "must name a folder"));
         }
         if let Err(problem) = self.settings(Path::new("")) {
             problems.push(problem);
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_folder_lies_beside_the_database() {
+    fn relative_folders_start_beside_the_database() {
         let settings = section("").settings(Path::new("/data")).unwrap();
 
         let StorageLocation::Folder(folder) = settings.place else { panic!("no folder") };
@@ -153,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_reached_with_a_key_or_with_the_role_of_the_machine() {
+    fn a_bucket_uses_an_access_key_or_the_role_of_the_machine() {
         let bucket = |toml: &str| {
             let settings = section(toml).settings(Path::new("/data")).unwrap();
             let StorageLocation::Bucket(bucket) = settings.place else {
-                panic!("no bucket: {toml}")
+                panic!("not a bucket: {toml}")
             };
             (bucket.bucket, bucket.credentials.map(|(id, secret)| format!("{id}:{}", *secret)))
         };
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_storage_can_be_opened_with_is_a_problem() {
+    fn unusable_storage_settings_are_problems() {
         assert_eq!(problems(""), [""; 0]);
         assert_eq!(
             problems("url = \"s3://bucket\"\nendpoint = \"http://127.0.0.1:9000\""),

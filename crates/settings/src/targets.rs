@@ -1,4 +1,4 @@
-//! The configured platforms as the client speaks to them, and the catalogue that goes with them.
+//! The configured platforms as the client reaches them, and their catalogue.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use zeroize::Zeroizing;
 use crate::platforms::{NamedValue, PlatformSection, PlatformsSection};
 use crate::{Config, ConfigProblem};
 
-/// The platforms that are offered, or everything that is wrong with their sections. The catalogue says which credentials
-/// their accounts have; without it names of credentials are not checked.
+/// Returns the offered platforms, or the problems of their sections. The catalogue says which
+/// credentials their accounts have; without a catalogue, names of credentials are not checked.
 pub fn targets(
     platforms: &PlatformsSection,
     catalog: Option<&Catalog>,

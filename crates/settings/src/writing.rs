@@ -1,5 +1,5 @@
-//! The configuration in force as TOML that can be used again. Secrets are hidden: a field that holds one must say how it
-//! is written, or the configuration does not compile.
+//! Writes the configuration in force as TOML that can be used again. Secrets are hidden: a field
+//! that holds one must say how it is written, or the configuration does not compile.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serializer;
@@ -7,23 +7,23 @@ use serde::ser::SerializeSeq as _;
 
 use super::Config;
 
-/// What stands for a secret that is set.
+/// The text that replaces a secret.
 const HIDDEN: &str = "<hidden>";
 
 impl Config {
-    /// All of it as TOML, secrets hidden.
+    /// The whole configuration as TOML, secrets hidden.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
-        // As a table, so that plain values come before sections.
+        // Through a table, so that plain values come before sections.
         toml::Table::try_from(self).and_then(|table| toml::to_string(&table))
     }
 }
 
-/// Writes that there is a secret, or that there is none.
+/// Writes whether there is a secret.
 pub(super) fn secret<S: Serializer>(secret: &SecretString, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(shown(secret))
 }
 
-/// Writes how many secrets there are.
+/// Writes the number of secrets.
 pub(super) fn secrets<S: Serializer>(secrets: &[SecretString], to: S) -> Result<S::Ok, S::Error> {
     let mut list = to.serialize_seq(Some(secrets.len()))?;
     for secret in secrets {
@@ -32,7 +32,7 @@ pub(super) fn secrets<S: Serializer>(secrets: &[SecretString], to: S) -> Result<
     list.end()
 }
 
-/// Writes an address that need not be given.
+/// Writes an optional address.
 #[expect(clippy::ref_option, reason = "serde calls it with the field as it is")]
 pub(super) fn optional_address<S: Serializer>(
     address: &Option<std::net::SocketAddr>,
@@ -44,7 +44,7 @@ pub(super) fn optional_address<S: Serializer>(
     }
 }
 
-/// Writes the address of a database: one that names a file holds no secret, and can be used again.
+/// Writes the URL of a database. One that names a file holds no secret and can be used again.
 pub(super) fn database_url<S: Serializer>(url: &SecretString, to: S) -> Result<S::Ok, S::Error> {
     let text = url.expose_secret();
     to.serialize_str(if text.starts_with("sqlite:") { text } else { shown(url) })
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_can_be_read_and_says_the_same() {
+    fn written_configuration_reads_back_the_same() {
         let changed = "
             [http]
             trusted_proxies = [\"10.0.0.0/8\"]
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_written_as_hidden_wherever_it_stands() {
+    fn every_secret_is_written_as_hidden() {
         let mut toml = String::new();
         for (section, key) in [
             ("admin", "token"),

@@ -1,4 +1,4 @@
-//! Starting and stopping.
+//! Starts and stops the simulators.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ pub enum StartError {
     /// The data folder, a log or a journal in it cannot be used.
     #[error("the data folder of the simulators cannot be used")]
     Data(#[source] io::Error),
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -42,8 +42,8 @@ struct Simulators {
     mail: Arc<MailSink>,
 }
 
-/// Starts all platforms on one common port, each on a port of its own beside it as the payment
-/// processor is, and the mail sink. They serve until [`Running::stop`].
+/// Starts all simulators on one common port, each platform and the payment processor also on a port
+/// of its own, and the mail server. They serve until [`Running::stop`].
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let simulators = Simulators::open(&settings).map_err(StartError::Data)?;
     let refused = |address| move |source| StartError::Listen { address, source };
@@ -88,45 +88,46 @@ impl Simulators {
 }
 
 impl Running {
-    /// Where everything listens: all platforms and the control interface.
+    /// The common address of all simulators and the control interface.
     pub fn address(&self) -> SocketAddr {
         self.service.address()
     }
 
-    /// The URL that a platform lives under, on its own port, such as
-    /// `http://127.0.0.1:9001/platform_alpha`. It is served under the same path on the common port.
+    /// The base URL of a platform on its own port, such as `http://127.0.0.1:9001/platform_alpha`.
+    /// The common port serves it under the same path.
     pub fn platform_url(&self, platform: &str) -> String {
         let own = self.service.port_address(platform);
         format!("http://{}/{platform}", own.unwrap_or(self.address()))
     }
 
-    /// The URL below which the payment processor's API is, on its own port, such as
+    /// The base URL of the payment processor's API on its own port, such as
     /// `http://127.0.0.1:9005`.
     pub fn processor_url(&self) -> String {
         self.processor.url()
     }
 
-    /// The script that stands in for the payment processor's on the pages of a console.
+    /// The URL of the script that replaces the payment processor's on the pages of a console.
     pub fn processor_js_url(&self) -> String {
         self.processor.js_url()
     }
 
-    /// Sends the payment processor's events to this URL, which begins with `http://`, from now on.
+    /// Sends the payment processor's events to this URL, which must start with `http://`, from now
+    /// on.
     pub fn set_processor_webhook(&self, url: &str) {
         self.processor.set_webhook(url);
     }
 
-    /// Where emails are accepted over SMTP, without TLS or login.
+    /// The address that accepts emails over SMTP, without TLS or login.
     pub fn mail_address(&self) -> SocketAddr {
         self.mail_address
     }
 
-    /// Where the emails that were accepted can be read in a browser.
+    /// The URL at which accepted emails can be read in a browser.
     pub fn mail_url(&self) -> String {
         format!("http://{}/mail", self.address())
     }
 
-    /// Takes no more requests and waits until the running ones are answered.
+    /// Stops accepting requests and waits until the running ones have their responses.
     pub async fn stop(self) {
         self.service.stop().await;
     }

@@ -1,4 +1,4 @@
-//! What the simulators are started with.
+//! The settings of the simulators.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use simulator_kit::{Environment, SimulatorClock};
 use simulator_platforms::PlatformSettings;
 use simulator_processor::ProcessorSettings;
 
-/// Everything that can be chosen about the simulators.
+/// All settings of the simulators.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where the mail sink listens for SMTP; port 0 takes a free one.
+    /// The address on which the mail server listens for SMTP; port 0 takes a free one.
     pub mail_listen: SocketAddr,
-    /// The folder of the request logs and journals; it is made if it is missing. `None` keeps
-    /// both in memory, and all that was written is gone when the process ends.
+    /// The folder of the request logs and journals, created if missing. `None` keeps both in
+    /// memory, and everything written is gone when the process ends.
     pub data: Option<PathBuf>,
-    /// What the world is generated from: the same seed gives the same world.
+    /// The seed of the generated world: the same seed generates the same world.
     pub seed: u64,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: SimulatorClock,
-    /// What is about the platforms alone.
+    /// The settings of the platforms.
     pub platforms: PlatformSettings,
-    /// What is about the payment processor alone.
+    /// The settings of the payment processor.
     pub processor: ProcessorSettings,
 }
 

@@ -1,5 +1,6 @@
-//! What each row of an export pays: being taken apart on its way into the spool, and being written from it in each
-//! format. Rows are of fifteen fields and a nested object, in pages of a thousand. `cargo bench -p tabular`.
+//! The cost of each row of an export: flattening it on its way into the spool, and writing it from
+//! there in each format. Rows have fifteen fields and a nested object, in pages of a thousand.
+//! `cargo bench -p tabular`.
 
 use std::hint::black_box;
 use std::io::Cursor;

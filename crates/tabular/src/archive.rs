@@ -1,6 +1,7 @@
-//! Archives: `data.csv` and a `manifest.json` that says what it is and how to check it.
+//! Archives: `data.csv` and a `manifest.json` that describes it and how to verify it.
 //!
-//! Names in the archive are fixed and its times are those of no clock: the same rows give the same bytes.
+//! Names in the archive are fixed and its times are constant: the same rows always produce the same
+//! bytes.
 
 use std::io::{Seek, Write};
 
@@ -11,15 +12,16 @@ use crate::capped::DigestingWriter;
 use crate::columns::FileColumns;
 use crate::{DeclaredColumn, ManifestFacts, SpooledPages, TabularError};
 
-/// The name of the rows in an archive.
+/// The name of the rows' entry in an archive.
 pub const DATA_NAME: &str = "data.csv";
-/// The name of what describes them.
+/// The name of the entry that describes them.
 pub const MANIFEST_NAME: &str = "manifest.json";
 
-/// How hard archives and workbooks are compressed: beyond it they hardly get smaller, only slower to make.
+/// The compression level of archives and workbooks: higher levels take longer and hardly save
+/// space.
 const COMPRESSION_LEVEL: i64 = 4;
 
-/// An entry that is being written, or the archive between two entries.
+/// An archive while an entry is being written, or between two entries.
 pub(crate) type ArchiveWriter<W> = ZipWriter<W>;
 
 #[derive(serde::Serialize)]
@@ -46,16 +48,16 @@ struct ManifestWindow<'a> {
 #[derive(serde::Serialize)]
 struct ManifestColumn<'a> {
     name: &'a str,
-    /// As it is declared; what its cells hold, where nothing is.
+    /// The declared kind; if none is declared, what its cells contain.
     #[serde(rename = "type")]
     kind: &'static str,
     unit: Option<&'static str>,
-    /// What its cells hold in this file.
+    /// What its cells contain in this file.
     values: &'static str,
 }
 
-/// Begins an entry. Readers of small archives need not know of 64-bit lengths, so those are used only where
-/// `bytes_max` says that they may be needed.
+/// Starts an entry. Readers of small archives need not support 64-bit lengths, so those are used
+/// only if `bytes_max` may require them.
 pub(crate) fn begin<W: Write + Seek>(
     archive: &mut ArchiveWriter<W>,
     name: &str,
@@ -70,7 +72,7 @@ pub(crate) fn begin<W: Write + Seek>(
     archive.start_file(name, options).map_err(failure)
 }
 
-/// Begins the entry of the rows; what is written to it is counted and digested.
+/// Starts the entry of the rows; what is written to it is counted and hashed.
 pub(crate) fn begin_data<W: Write + Seek>(
     out: W,
 ) -> Result<DigestingWriter<ArchiveWriter<W>>, TabularError> {
@@ -79,7 +81,7 @@ pub(crate) fn begin_data<W: Write + Seek>(
     Ok(DigestingWriter::new(archive))
 }
 
-/// Ends the entry of the rows, adds the manifest, and gives the output back.
+/// Ends the entry of the rows, adds the manifest, and returns the output.
 pub(crate) fn finish_data<W: Write + Seek>(
     data: DigestingWriter<ArchiveWriter<W>>,
     facts: &ManifestFacts<'_>,

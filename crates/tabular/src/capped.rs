@@ -1,10 +1,10 @@
-//! Outputs that count what is written to them and take no more than they may.
+//! Outputs that count what is written to them and refuse more than a limit.
 
 use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use sha2::{Digest as _, Sha256};
 
-/// Passes writes on up to a length; beyond it they fail with [`ErrorKind::FileTooLarge`].
+/// Passes on writes up to a length; beyond it they fail with [`ErrorKind::FileTooLarge`].
 #[derive(Debug)]
 pub(crate) struct CappedWriter<W> {
     inner: W,
@@ -12,7 +12,7 @@ pub(crate) struct CappedWriter<W> {
     bytes_max: u64,
 }
 
-/// Passes writes on and knows their number and their SHA-256.
+/// Passes on writes and computes their length and SHA-256.
 #[derive(Debug)]
 pub(crate) struct DigestingWriter<W> {
     inner: W,
@@ -21,7 +21,7 @@ pub(crate) struct DigestingWriter<W> {
 }
 
 impl<W> CappedWriter<W> {
-    /// Stands at the beginning of an output.
+    /// Wraps an output at its beginning.
     pub(crate) const fn new(inner: W, bytes_max: u64) -> Self {
         Self { inner, position: 0, bytes_max }
     }
@@ -58,7 +58,7 @@ impl<W> DigestingWriter<W> {
         Self { inner, bytes: 0, digest: Sha256::new() }
     }
 
-    /// The output, how many bytes went through, and their SHA-256 in lower-case hexadecimal.
+    /// The output, the number of bytes written, and their SHA-256 in lower-case hexadecimal.
     pub(crate) fn finish(self) -> (W, u64, String) {
         (self.inner, self.bytes, hex::encode(self.digest.finalize()))
     }

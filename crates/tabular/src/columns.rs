@@ -1,16 +1,18 @@
 //! Flattening: nested objects become dotted columns, arrays become JSON text.
 //!
-//! * `{"a": {"b": 1}}` is the column `a.b`. A dot or backslash inside a member's name is written with a
-//!   backslash before it, so that two different fields never share a column.
-//! * Numbers keep the digits they came with: no rounding of long ids, no `1.10` that becomes `1.1`.
+//! * `{"a": {"b": 1}}` is the column `a.b`. A dot or backslash inside a member's name is escaped
+//!   with a backslash, so that two different fields never share a column.
+//! * Numbers keep their digits: long ids are not rounded, `1.10` does not become `1.1`.
 //! * `null` and a missing field are empty cells; an empty object has no cell.
-//! * Objects nested deeper than [`DEPTH_MAX`] become JSON text as arrays do.
-//! * Of a member that stands twice in an object, the last one counts, as for most readers of JSON.
-//! * Columns that are declared stand first, with or without a row that has their fields. `null` where a row may have an
-//!   object with declared columns is no column of its own. Where columns are chosen, other fields are left out.
+//! * Objects nested deeper than [`DEPTH_MAX`] become JSON text, as arrays do.
+//! * If a member occurs twice in an object, the last one counts, as for most JSON readers.
+//! * Declared columns come first, whether or not a row has their fields. `null` in place of an
+//!   object with declared columns is not a column of its own. If columns are chosen, other fields
+//!   are left out.
 //!
-//! Rows of one platform are much alike. So the members that were seen are kept as a tree, and at each place the one
-//! that came next in the row before is tried first: a row like the last one costs one comparison a member.
+//! Rows of one platform are much alike, so the members seen are kept as a tree, and at each
+//! position the member that came next in the previous row is tried first: a row like the previous
+//! one costs one comparison per member.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,29 +21,30 @@ use crate::declared::{self, DeclaredColumn};
 use crate::scan::{JsonScanner, StringSpan, TextSpan};
 use crate::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, TabularError, check_length};
 
-/// How many objects deep fields become columns of their own.
+/// How deeply nested fields become columns of their own.
 pub const DEPTH_MAX: usize = 16;
-/// How many members the tree may have when a row begins; beyond it the tree is grown anew.
+/// The size of the tree, in members, above which it is rebuilt before the next row.
 const MEMBERS_KEPT_MAX: usize = 4096;
 
-/// The columns of a file: those that are declared, then the others in the order in which their fields were first seen.
+/// The columns of a file: the declared ones, then the others in the order in which their fields
+/// first appeared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileColumns {
     names: Vec<String>,
     kinds: Vec<CellKinds>,
     positions: HashMap<String, usize>,
-    /// What stands first, whatever comes.
+    /// The columns that always come first.
     declared: Vec<DeclaredColumn>,
-    /// The names of the objects that fields of declared columns lie in.
+    /// The names of the objects that contain the fields of declared columns.
     objects: HashSet<String>,
     /// Whether fields without a column are left out.
     is_closed: bool,
 }
 
-/// What the cells of a column hold, over all rows.
+/// The kind of values in a column, over all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Nothing but `null`.
+    /// Only `null`.
     Empty,
     /// Texts.
     Text,
@@ -49,32 +52,32 @@ pub enum ColumnKind {
     Number,
     /// `true` and `false`.
     Boolean,
-    /// JSON text of arrays, or of objects nested too deep.
+    /// JSON text of arrays, or of objects nested too deeply.
     Json,
-    /// More than one of these.
+    /// Several of these.
     Mixed,
 }
 
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellValue<'a> {
-    /// `null`, or no such field.
+    /// `null`, or the field is missing.
     Empty,
     /// A text.
     Text(Cow<'a, str>),
-    /// A number, as it was written.
+    /// A number, as written.
     Number(&'a str),
     /// `true` or `false`.
     Boolean(bool),
-    /// JSON text, as it was written.
+    /// JSON text, as written.
     Json(&'a str),
 }
 
-/// The set of kinds that a column's cells have, as bits.
+/// The set of kinds of a column's cells, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct CellKinds(u8);
 
-/// Takes rows apart, one after the other, and keeps what it learns of their shape.
+/// Flattens rows one after the other, and remembers their structure.
 #[derive(Debug)]
 pub struct RowFlattener {
     columns: FileColumns,
@@ -84,16 +87,16 @@ pub struct RowFlattener {
     cells: Vec<FoundCell>,
 }
 
-/// What happens to a field that none of the columns is for.
+/// What happens to a field that has no column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldRule {
-    /// It becomes one.
+    /// It becomes a column.
     Collect,
     /// It is an error.
     Refuse,
 }
 
-/// The members that objects at one place of a row have, in the order in which they were first seen.
+/// The members of the objects at one position of a row, in the order in which they first appeared.
 #[derive(Debug, Default)]
 struct ObjectNode {
     members: Vec<ObjectMember>,
@@ -102,7 +105,7 @@ struct ObjectNode {
 
 #[derive(Debug)]
 struct ObjectMember {
-    /// Its name as it stands in the JSON text.
+    /// Its name as written in the JSON text.
     spelling: Box<str>,
     /// The name of its column.
     name: String,
@@ -110,20 +113,20 @@ struct ObjectMember {
     object: Option<Box<ObjectNode>>,
 }
 
-/// Where values of a member go.
+/// Where the values of a member go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberSlot {
-    /// None has come.
+    /// No value has been seen.
     Unknown,
     /// Into a column.
     Column(usize),
-    /// Only `null` has come, in the place of an object.
+    /// Only `null` has been seen, in place of an object.
     Null,
-    /// Nowhere: it is no column that was chosen.
+    /// Nowhere: its column was not chosen.
     LeftOut,
 }
 
-/// What was found for a column in the current row.
+/// The value of a column in the current row.
 #[derive(Debug, Clone, Copy)]
 enum FoundCell {
     Nothing,
@@ -134,13 +137,13 @@ enum FoundCell {
 }
 
 impl FileColumns {
-    /// No columns yet.
+    /// Creates it without columns.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Columns that stand first and in this order, also in a file without rows. Other fields become columns behind them.
-    /// Of a name that is given twice, the first counts.
+    /// Columns that come first and in this order, also in a file without rows. Other fields become
+    /// columns after them. If a name is given twice, the first counts.
     pub fn declared(
         columns: impl IntoIterator<Item = DeclaredColumn>,
     ) -> Result<Self, TabularError> {
@@ -159,18 +162,18 @@ impl FileColumns {
         Ok(all)
     }
 
-    /// Columns in this order, and no others: fields that are none of them are left out. JSON lines are made of these
-    /// columns too. Of a name that is given twice, the first counts.
+    /// These columns in this order, and no others: all other fields are left out. JSON lines
+    /// contain only these columns too. If a name is given twice, the first counts.
     pub fn chosen(columns: impl IntoIterator<Item = DeclaredColumn>) -> Result<Self, TabularError> {
         Ok(Self { is_closed: true, ..Self::declared(columns)? })
     }
 
-    /// Whether fields that are none of the columns are left out.
+    /// Whether fields without a column are left out.
     pub const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// What was declared of each column that stands first, in order.
+    /// The declarations of the columns that come first, in order.
     pub fn declarations(&self) -> &[DeclaredColumn] {
         &self.declared
     }
@@ -180,17 +183,17 @@ impl FileColumns {
         &self.names
     }
 
-    /// What each column holds, in the order of the names.
+    /// The kind of each column, in the order of the names.
     pub fn kinds(&self) -> impl Iterator<Item = ColumnKind> {
         self.kinds.iter().map(|kinds| kinds.kind())
     }
 
-    /// Where a column stands.
+    /// The position of a column.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.positions.get(name).copied()
     }
 
-    /// Adds a column behind the others and says where it stands.
+    /// Adds a column after the others and returns its position.
     fn push(&mut self, name: &str) -> Result<usize, TabularError> {
         if self.names.len() >= COLUMNS_MAX {
             return Err(TabularError::TooManyColumns);
@@ -204,7 +207,7 @@ impl FileColumns {
 }
 
 impl ColumnKind {
-    /// The word in manifests.
+    /// Its name in manifests.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -236,12 +239,12 @@ impl CellKinds {
 }
 
 impl RowFlattener {
-    /// Collects columns behind those that are there already.
+    /// Collects new columns after the existing ones.
     pub fn collecting(columns: FileColumns) -> Self {
         Self::with(columns, FieldRule::Collect)
     }
 
-    /// Reads rows whose columns were all collected before: a field that is none of them is an error.
+    /// Reads rows whose columns were all collected before: a field without a column is an error.
     pub fn arranging(columns: FileColumns) -> Self {
         Self::with(columns, FieldRule::Refuse)
     }
@@ -250,7 +253,7 @@ impl RowFlattener {
         Self { columns, rule, root: ObjectNode::default(), members: 0, cells: Vec::new() }
     }
 
-    /// Takes a row apart: the text of one JSON object, at most [`crate::ROW_BYTES_MAX`] long.
+    /// Reads a row: the text of one JSON object, at most [`crate::ROW_BYTES_MAX`] long.
     pub fn read(&mut self, row: &str) -> Result<(), TabularError> {
         check_length(row)?;
         if self.members > MEMBERS_KEPT_MAX {
@@ -280,12 +283,12 @@ impl RowFlattener {
         Ok(())
     }
 
-    /// The cells of the row that was read last, in the order of the columns; `row` is its text.
+    /// The cells of the last row read, in the order of the columns; `row` is its text.
     pub fn cells<'a>(&self, row: &'a str) -> impl Iterator<Item = CellValue<'a>> {
         self.cells.iter().map(move |found| found.cell(row))
     }
 
-    /// The JSON text of the same cells, as it was written; `null` for those without a value.
+    /// The JSON text of the same cells, as written; `null` for those without a value.
     pub fn values<'a>(&self, row: &'a str) -> impl Iterator<Item = &'a str> {
         self.cells.iter().map(move |found| found.value(row))
     }
@@ -295,13 +298,13 @@ impl RowFlattener {
         &self.columns
     }
 
-    /// Ends it and gives the columns back.
+    /// Returns the columns.
     pub fn into_columns(self) -> FileColumns {
         self.columns
     }
 }
 
-/// One row on its way through the tree.
+/// The pass of one row through the tree.
 struct RowPass<'p> {
     row: &'p str,
     columns: &'p mut FileColumns,
@@ -311,7 +314,7 @@ struct RowPass<'p> {
 }
 
 impl RowPass<'_> {
-    /// The depth is at most [`DEPTH_MAX`]; what is nested deeper is not taken apart.
+    /// Reads an object. The depth is at most [`DEPTH_MAX`]; deeper values are not flattened.
     fn object(
         &mut self,
         scanner: &mut JsonScanner<'_>,
@@ -502,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_in_the_order_in_which_they_were_first_seen() {
+    fn columns_are_in_the_order_of_first_appearance() {
         let rows = [
             r#"{"z": 1, "user": {"name": "a", "id": 2}, "a": []}"#,
             r#"{"b": 1, "user": {"x": 1}}"#,
@@ -519,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn values_keep_the_form_they_came_in() {
+    fn values_keep_their_written_form() {
         let row = r#"{"id": 123456789012345678901234567890, "price": 1.10, "exp": 1E+5, "neg": -0,
             "list": [1, {"a": "b"}], "text": "a\u0041\n", "yes": true, "no": false, "none": null, "o": {}}"#;
         let columns = collected(&[row]).unwrap();
@@ -543,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_column_is_that_of_all_its_cells() {
+    fn the_kind_of_a_column_covers_all_its_cells() {
         let columns = collected(&[
             r#"{"a": null, "b": 1, "c": "x", "d": true, "e": [], "f": 1, "g": null}"#,
             r#"{"a": null, "b": 2.5, "c": null, "d": false, "e": [1], "f": "x", "g": 7}"#,
@@ -556,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_member_that_stands_twice_the_last_one_counts() {
+    fn the_last_of_duplicate_members_counts() {
         let row = r#"{"a": 1, "a": 2}"#;
 
         let cells = arranged(&collected(&[row]).unwrap(), row).unwrap();
@@ -565,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_objects_become_text_and_not_endless_names() {
+    fn deeply_nested_objects_become_text() {
         let nest = |depth: usize| r#"{"a":"#.repeat(depth) + "1" + &"}".repeat(depth);
 
         let within = nest(DEPTH_MAX);
@@ -580,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_does_not_fail_a_row() {
+    fn an_unpaired_surrogate_does_not_fail_a_row() {
         let row = r#"{"a\udc00": "x\ud800"}"#;
 
         let columns = collected(&[row]).unwrap();
@@ -593,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_other_columns_is_refused() {
+    fn a_row_with_other_columns_is_refused() {
         let columns = collected(&[r#"{"a": 1}"#]).unwrap();
 
         let refused = arranged(&columns, r#"{"a": 1, "b": 2}"#);
@@ -602,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_named_when_it_is_exceeded() {
+    fn errors_name_the_exceeded_limit() {
         let fields = |count: usize| {
             let fields: Vec<String> = (0..count).map(|field| format!("\"f{field}\":1")).collect();
             format!("{{{}}}", fields.join(","))
@@ -629,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn rows_that_are_not_objects_are_refused() {
         for row in ["", " ", "[]", "1", "\"{}\"", "null"] {
             assert!(matches!(collected(&[row]), Err(TabularError::NotAnObject)), "{row}");
         }
@@ -639,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_changing_shape_are_read_like_the_first() {
+    fn rows_of_changing_structure_are_read_correctly() {
         let rows = [
             r#"{"a": 1, "b": {"c": 2, "d": 3}, "e": 4}"#,
             r#"{"e": 5, "b": {"d": 6}, "a": {"x": 7}}"#,
@@ -666,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_never_come_again_do_not_pile_up() {
+    fn names_that_occur_once_do_not_accumulate() {
         let mut flattener = RowFlattener::collecting(FileColumns::new());
         for row in 0..3 * MEMBERS_KEPT_MAX {
             flattener.read(&format!("{{\"by_id\": {{\"{row}\": {{}}}}}}")).unwrap();
@@ -677,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_was_not_collected_is_an_error_and_not_a_loss() {
+    fn a_field_that_was_not_collected_is_an_error() {
         let columns = collected(&[r#"{"a": 1}"#]).unwrap();
 
         let refused = arranged(&columns, r#"{"a": 1, "b": {"c": 2}}"#);
@@ -689,7 +692,7 @@ mod tests {
         DeclaredColumn { name: name.to_owned(), kind: None, unit: None }
     }
 
-    /// What is collected from rows behind these columns.
+    /// The columns collected from rows, after these ones.
     fn behind(columns: FileColumns, rows: &[&str]) -> FileColumns {
         let mut flattener = RowFlattener::collecting(columns);
         rows.iter().try_for_each(|row| flattener.read(row)).unwrap();
@@ -697,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_columns_stand_first_and_others_follow_as_they_come() {
+    fn declared_columns_come_first_and_others_follow_in_order() {
         let declared = FileColumns::declared(["id", "user.name", "at"].map(named)).unwrap();
 
         let columns = behind(declared.clone(), &[r#"{"x": 1, "user": {"age": 2, "name": "a"}}"#]);
@@ -710,7 +713,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_the_place_of_an_object_with_declared_columns_is_no_column() {
+    fn null_in_place_of_an_object_with_declared_columns_is_not_a_column() {
         let declared = FileColumns::declared(["last.user.name", "a\\.b.c"].map(named)).unwrap();
         let nulls = [r#"{"last": null, "a.b": null}"#, r#"{"last": {"user": null}, "a": null}"#];
 
@@ -725,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn where_columns_are_chosen_other_fields_are_left_out_however_many_they_are() {
+    fn chosen_columns_leave_out_any_number_of_other_fields() {
         let chosen = FileColumns::chosen(["b", "none", "user.name"].map(named)).unwrap();
         let many: Vec<String> = (0..2 * COLUMNS_MAX).map(|at| format!("\"x{at}\":1")).collect();
         let many = many.join(",");
@@ -739,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_name_counts_once_and_has_the_length_that_names_have() {
+    fn declared_names_are_deduplicated_and_limited_in_length() {
         let twice = FileColumns::declared(["a", "b", "a"].map(named)).unwrap();
         let name = |length| [named(&"x".repeat(length))];
         let many = |count: usize| (0..count).map(|at| named(&at.to_string()));
@@ -755,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_text_of_cells_is_as_it_was_written() {
+    fn cells_keep_their_json_text() {
         let columns = FileColumns::chosen(["a", "b", "c", "d", "e", "f", "g"].map(named)).unwrap();
         let row = r#"{"a":"\u0041\"", "b":1.10, "c":true, "d":false, "e": [1, {}], "f":null}"#;
         let mut flattener = RowFlattener::arranging(columns);
@@ -783,7 +786,7 @@ mod tests {
         })
     }
 
-    /// Puts an arranged row together again, by taking the names apart.
+    /// Rebuilds an arranged row by splitting the names.
     fn rebuilt(columns: &FileColumns, cells: &[CellValue<'_>]) -> Value {
         let mut root = json!({});
         for (name, cell) in columns.names().iter().zip(cells) {
@@ -815,7 +818,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_by_flattening(
+        fn flattening_loses_nothing(
             members in proptest::collection::hash_map("[ab.]{1,3}", value(), 1..5)
         ) {
             let row = Value::Object(members.into_iter().collect());
@@ -828,7 +831,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(row in "[{}\\[\\]\":,a1\\\\u.]{0,40}") {
+        fn no_text_causes_a_panic(row in "[{}\\[\\]\":,a1\\\\u.]{0,40}") {
             if let Ok(columns) = collected(&[&row]) {
                 prop_assert!(arranged(&columns, &row).is_ok());
             }

@@ -1,11 +1,12 @@
-//! CSV by RFC 4180: commas, double quotes, CRLF at the end of each line, UTF-8, with a byte order mark only if one is
-//! asked for.
+//! CSV by RFC 4180: commas, double quotes, CRLF at the end of each line, UTF-8, with a byte order
+//! mark only on request.
 //!
-//! The first line names the columns. Text cells, the names included, go through [`crate::safety`]; numbers, truth
-//! values and JSON text are written as they came.
+//! The first line names the columns. Text cells, including the names, go through [`crate::safety`];
+//! numbers, booleans and JSON text are written unchanged.
 //!
-//! `null` and a missing field are empty, an empty text is two quotes (`""`). Readers skip empty lines. So in a file of
-//! one column `null` is `""`, and an empty text is the apostrophe that marks texts, with nothing behind it.
+//! `null` and a missing field are empty, an empty text is two quotes (`""`). Readers skip empty
+//! lines, so in a file with a single column `null` is `""`, and an empty text is the apostrophe
+//! that marks texts, alone.
 
 use std::io::Write;
 
@@ -14,13 +15,13 @@ use crate::columns::{CellValue, FileColumns};
 use crate::safety;
 
 const LINE_END: &[u8] = b"\r\n";
-/// By this some spreadsheets know that a file is UTF-8.
+/// Some spreadsheets recognize UTF-8 by it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 const QUOTED_EMPTY: &[u8] = b"\"\"";
-/// An empty text in a file of one column: [`safety::TEXT_MARK`] alone.
+/// An empty text in a file with one column: [`safety::TEXT_MARK`] alone.
 const LONE_EMPTY_TEXT: &[u8] = b"'";
 
-/// Writes rows as lines of a CSV file. It buffers one line: give it an output that buffers more.
+/// Writes rows as lines of a CSV file. It buffers one line, so give it a buffered output.
 #[derive(Debug)]
 pub struct CsvWriter<W> {
     out: W,
@@ -29,7 +30,8 @@ pub struct CsvWriter<W> {
 }
 
 impl<W: Write> CsvWriter<W> {
-    /// Begins a file with the line of names. Without any column nothing is written, now or for any row.
+    /// Starts a file with the line of names. Without columns, nothing is written, now or for any
+    /// row.
     pub fn new(out: W, columns: &FileColumns) -> Result<Self, TabularError> {
         let names = columns.names();
         let mut writer = Self { out, width: names.len(), line: Vec::new() };
@@ -41,18 +43,19 @@ impl<W: Write> CsvWriter<W> {
         Ok(writer)
     }
 
-    /// Begins a file as [`Self::new`] does, behind a byte order mark, which stands there without any column too.
+    /// Starts a file as [`Self::new`] does, after a byte order mark, which is written even without
+    /// columns.
     pub fn with_byte_order_mark(mut out: W, columns: &FileColumns) -> Result<Self, TabularError> {
         out.write_all(BYTE_ORDER_MARK.encode_utf8(&mut [0; 4]).as_bytes())?;
         Self::new(out, columns)
     }
 
-    /// How many columns the file has.
+    /// The number of columns.
     pub const fn width(&self) -> usize {
         self.width
     }
 
-    /// Writes one row: its cells, one for each column. After an error the file is of no use.
+    /// Writes one row: one cell for each column. After an error the file is unusable.
     pub fn row<'c>(
         &mut self,
         cells: impl IntoIterator<Item = CellValue<'c>>,
@@ -77,7 +80,7 @@ impl<W: Write> CsvWriter<W> {
         }
     }
 
-    /// Writes a text so that it is no formula, and not `null` when it is empty.
+    /// Writes a text so that it is not a formula, and not `null` if it is empty.
     fn text(&mut self, text: &str) {
         match (text.is_empty(), self.width) {
             (false, _) => push_field(&mut self.line, &safety::text_cell(text)),
@@ -86,7 +89,7 @@ impl<W: Write> CsvWriter<W> {
         }
     }
 
-    /// Ends the file and gives the output back, flushed.
+    /// Ends the file and returns the output, flushed.
     pub fn finish(mut self) -> Result<W, TabularError> {
         self.out.flush()?;
         Ok(self.out)
@@ -103,7 +106,7 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-/// Writes what is not empty, in quotes where it needs them.
+/// Writes a non-empty text, quoted if necessary.
 fn push_field(line: &mut Vec<u8>, text: &str) {
     if !needs_quotes(text) {
         line.extend_from_slice(text.as_bytes());
@@ -119,8 +122,8 @@ fn push_field(line: &mut Vec<u8>, text: &str) {
     line.push(b'"');
 }
 
-/// Outer spaces are quoted because some readers cut them off, a byte order mark at the front because at the beginning of
-/// a file they take it for that of the file.
+/// Outer spaces are quoted because some readers trim them, a leading byte order mark because at the
+/// beginning of a file readers take it for that of the file.
 fn needs_quotes(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first() == Some(&b' ')
@@ -150,7 +153,7 @@ mod tests {
         String::from_utf8(writer.finish().unwrap()).unwrap()
     }
 
-    /// The cells by a reader that is not ours.
+    /// The cells as an independent reader reads them.
     fn read(text: &str) -> Vec<Vec<String>> {
         let mut reader = ::csv::ReaderBuilder::new()
             .has_headers(false)
@@ -178,35 +181,35 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_columns_are_made_safe_as_well() {
+    fn column_names_are_escaped_too() {
         let text = written(&[r#"{"=cmd|' /C calc'!A0": 1, "a,b": "\u0000x"}"#.to_owned()]);
 
         assert_eq!(text, "'=cmd|' /C calc'!A0,\"a,b\"\r\n1,\u{fffd}x\r\n");
     }
 
     #[test]
-    fn a_row_without_values_is_a_line_all_the_same() {
+    fn a_row_without_values_is_a_line() {
         let rows = [r#"{"a": null}"#, "{}", r#"{"a": ""}"#, r#"{"a": " "}"#].map(str::to_owned);
 
         assert_eq!(written(&rows), "a\r\n\"\"\r\n\"\"\r\n'\r\n\" \"\r\n");
     }
 
     #[test]
-    fn an_empty_text_is_quoted_and_null_is_bare() {
+    fn an_empty_text_is_quoted_and_null_is_not() {
         let rows = [r#"{"a": null, "b": "", "c": {"d": []}}"#, r#"{"a": "", "c": {}}"#];
 
         assert_eq!(written(&rows.map(str::to_owned)), "a,b,c.d\r\n,\"\",[]\r\n\"\",,\r\n");
     }
 
     #[test]
-    fn texts_that_differ_by_an_apostrophe_stay_different() {
+    fn texts_that_differ_in_an_apostrophe_stay_different() {
         let rows = [r#"{"a": "=1", "b": "'=1"}"#, r#"{"a": "''", "b": "'"}"#].map(str::to_owned);
 
         assert_eq!(written(&rows), "a,b\r\n'=1,''=1\r\n''',''\r\n");
     }
 
     #[test]
-    fn a_byte_order_mark_stands_at_the_front_when_it_is_asked_for() {
+    fn a_byte_order_mark_comes_first_on_request() {
         let row = "{\"\u{feff}a\": 1}";
         let mut flattener = RowFlattener::collecting(FileColumns::new());
         flattener.read(row).unwrap();
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_takes_no_more_is_an_error() {
+    fn a_full_output_is_an_error() {
         let mut flattener = RowFlattener::collecting(FileColumns::new());
         flattener.read(r#"{"a": 1}"#).unwrap();
         let mut space = [0_u8; 5];
@@ -249,14 +252,14 @@ mod tests {
         ]
     }
 
-    /// A field as it stands in the file: its text, and whether it has quotes around it.
+    /// A field as written in the file: its text, and whether it is quoted.
     #[derive(Debug, Default, PartialEq)]
     struct CsvField {
         text: String,
         is_quoted: bool,
     }
 
-    /// Reads a file by the grammar of RFC 4180; anything that the grammar does not allow ends the test.
+    /// Reads a file by the grammar of RFC 4180; panics at anything that the grammar does not allow.
     fn read_strictly(file: &str) -> Vec<Vec<CsvField>> {
         let (mut lines, mut line, mut rest) = (Vec::new(), Vec::new(), file);
         while !rest.is_empty() {
@@ -297,7 +300,7 @@ mod tests {
         (!is_null).then(|| field.text.strip_prefix('\'').unwrap_or(&field.text).to_owned())
     }
 
-    /// What a value says, as a text; `null` says nothing.
+    /// A value as text; `None` for `null`.
     fn said(value: &Value) -> Option<String> {
         match value {
             Value::Null => None,
@@ -316,7 +319,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_another_reader_reads_is_what_was_written(
+        fn another_reader_reads_what_was_written(
             rows in proptest::collection::vec(proptest::collection::vec(cell(), 3), 1..6)
         ) {
             let texts: Vec<String> =
@@ -330,7 +333,7 @@ mod tests {
         }
 
         #[test]
-        fn every_value_is_read_back_by_the_documented_rule(
+        fn every_value_is_recovered_by_the_documented_rule(
             names in proptest::collection::btree_set("[=',\"a\u{feff} \\n]{0,3}", 1..4),
             rows in proptest::collection::vec(proptest::collection::vec(cell(), 3), 1..6)
         ) {
@@ -352,7 +355,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_that_is_read_back_begins_like_a_formula(
+        fn no_cell_read_by_another_reader_starts_like_a_formula(
             name in "[=+@\\-＝a\\t\\r\\n\u{0}]{1,4}",
             texts in proptest::collection::vec("[=+@\\-＝＋－＠a\\t\\r\\n\u{0}\"]{0,5}", 1..5)
         ) {

@@ -1,26 +1,28 @@
-//! Texts that are times, as the numbers by which workbooks keep dates.
+//! Converts times in texts to the numbers that workbooks use for dates.
 //!
-//! A time is a text that is exactly a date-time of RFC 3339 with its zone, from 1900-03-01 to the end of 9999 in UTC: a
-//! day alone, a time without its zone, a leap second and a text with anything around it stay texts. So does a time with
-//! more than six digits behind its seconds, since the number would not hold them.
+//! A time is a text that is exactly an RFC 3339 date-time with its zone, from 1900-03-01 to the end
+//! of 9999 in UTC. A date alone, a time without a zone, a leap second and a text with anything
+//! around it stay texts. So does a time with more than six fractional digits, which the number
+//! could not hold.
 
-/// The first day that every spreadsheet counts alike, 1900-03-01: its number, and how many days it is before 1970.
+/// The first day that all spreadsheets number alike, 1900-03-01: its number, and its distance from
+/// 1970 in days.
 const FIRST_SERIAL: i64 = 61;
 const DAYS_BEFORE_1970: i64 = 25_508;
-/// The number of 9999-12-31, the last day that spreadsheets know.
+/// The number of 9999-12-31, the last day that spreadsheets support.
 const LAST_SERIAL: i64 = 2_958_465;
 const DAY_MICROS: i64 = 86_400_000_000;
 const FRACTION_DIGITS_MAX: usize = 6;
 
-/// The number of a time in a workbook: days since the end of 1899, in UTC; None for any other text. It is exact to the
-/// microsecond until 2079, and to four of them after that.
+/// The number of a time in a workbook: days since the end of 1899, in UTC; `None` for any other
+/// text. It is exact to the microsecond until 2079, and to four microseconds after that.
 #[expect(
     clippy::cast_precision_loss,
     reason = "days and the microseconds of a day have less than 53 bits"
 )]
 pub(crate) fn serial(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
-    // Most texts are told by these.
+    // A cheap test that rules out most texts.
     if bytes.len() < 20 || bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
         return None;
     }
@@ -34,7 +36,7 @@ pub(crate) fn serial(text: &str) -> Option<f64> {
     Some(day as f64 + micros.rem_euclid(DAY_MICROS) as f64 / DAY_MICROS as f64)
 }
 
-/// The day at the front of `YYYY-MM-DDT`.
+/// The day in the prefix `YYYY-MM-DDT`.
 fn days_since_1970(text: &[u8]) -> Option<i64> {
     let year = number(text.get(..4)?)?;
     let (month, day) = (number(text.get(5..7)?)?, number(text.get(8..10)?)?);
@@ -51,7 +53,7 @@ fn days_since_1970(text: &[u8]) -> Option<i64> {
     if !(1..=month_days).contains(&day) {
         return None;
     }
-    // Years are counted from March, so that the day that leap years have more is the last of its year.
+    // Years start in March, so that a leap day is the last day of its year.
     let shifted_year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let leap_days =
@@ -59,7 +61,7 @@ fn days_since_1970(text: &[u8]) -> Option<i64> {
     Some(shifted_year * 365 + leap_days + day_of_year - 719_468)
 }
 
-/// The microseconds of `HH:MM:SS`, with or without a fraction, and what stands behind.
+/// The microseconds of `HH:MM:SS` with an optional fraction, and the rest of the text.
 fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
     let ([b':'], [b':']) = (text.get(2..3)?, text.get(5..6)?) else { return None };
     let (hours, minutes) = (number(text.get(..2)?)?, number(text.get(3..5)?)?);
@@ -79,7 +81,7 @@ fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((micros + number(digits)? * scale, zone))
 }
 
-/// How far a zone is before UTC: `Z`, `+HH:MM` or `-HH:MM`.
+/// A zone's offset from UTC in minutes: `Z`, `+HH:MM` or `-HH:MM`.
 fn offset_minutes(zone: &[u8]) -> Option<i64> {
     let (sign, hours, minutes) = match zone {
         [b'Z' | b'z'] => return Some(0),
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_the_numbers_that_spreadsheets_show_as_them() {
+    fn times_become_the_serial_numbers_of_spreadsheets() {
         for (text, wanted) in [
             ("1900-03-01T00:00:00Z", 61.0),
             ("1970-01-01T00:00:00Z", 25_569.0),
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_exactly_a_time_stays_a_text() {
+    fn anything_but_an_exact_time_stays_a_text() {
         for text in [
             "",
             "2026-01-01",
@@ -165,12 +167,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_microsecond_of_these_decades_is_found_again(
+        fn every_microsecond_of_these_decades_survives_a_round_trip(
             (day, micros) in (36_526..65_536_i64, 0..DAY_MICROS), offset in -1_439..1_440_i64
         ) {
             let local = day * DAY_MICROS + micros + offset * 60_000_000;
             let (local_day, time) = (local.div_euclid(DAY_MICROS), local.rem_euclid(DAY_MICROS));
-            // The day is found by counting, not by the arithmetic that is tried.
+            // The day is counted, independently of the arithmetic under test.
             let (mut year, mut left) = (2000, local_day - 36_526);
             if left < 0 {
                 (year, left) = (1999, left + 365);
@@ -207,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_ends_it(text in "\\PC{0,30}|2026-[0-9]{2}-.{3}T.{8,12}|[0-9TZ:.+\\-]{15,35}") {
+        fn no_text_causes_a_panic(text in "\\PC{0,30}|2026-[0-9]{2}-.{3}T.{8,12}|[0-9TZ:.+\\-]{15,35}") {
             let _any = serial(&text);
         }
     }

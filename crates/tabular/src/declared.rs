@@ -1,17 +1,18 @@
 //! Columns that are known before the first row.
 
-/// A column that a file has whether or not a row has its field, and what is declared of it.
+/// A column that a file has whether or not a row has its field, with its declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredColumn {
-    /// Its name, as [`crate::columns`] names fields.
+    /// Its name, in the form of [`crate::columns`].
     pub name: String,
-    /// The word for what its values are; none where nothing is declared of a column that was chosen.
+    /// The name of its kind of values; `None` if a chosen column was not declared.
     pub kind: Option<&'static str>,
-    /// The word for what its values count or how they are written, where they have one.
+    /// The unit or format of its values, if they have one.
     pub unit: Option<&'static str>,
 }
 
-/// The names of the objects that a field lies in, from the outermost inwards, as columns would be named for them.
+/// The names of the objects that contain a field, from the outermost inwards, in the form of column
+/// names.
 pub(crate) fn parents(name: &str) -> impl Iterator<Item = &str> {
     let mut is_escaped = false;
     name.char_indices().filter_map(move |(at, character)| {
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_lies_in_the_objects_before_each_dot_that_is_not_escaped() {
+    fn the_parents_of_a_field_end_at_unescaped_dots() {
         let all = |name: &'static str| parents(name).collect::<Vec<_>>();
 
         assert_eq!(all("a"), Vec::<&str>::new());

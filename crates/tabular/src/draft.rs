@@ -1,9 +1,11 @@
-//! A file that is written while its rows still come, page after page.
+//! A file that is written while its rows are still arriving, page by page.
 //!
-//! JSON lines always can be, and so can every form of text where columns are chosen. Otherwise CSV, alone or in an archive, names its columns in its first line: it is begun with those of
-//! the first page that has rows, behind those that are declared, and given up when a later row has another one. The head of a workbook depends on its
-//! size, so it is never begun. What is not written on the way is rendered from the spool once all pages are there; the
-//! bytes are the same either way. A draft keeps no row.
+//! JSON lines can always be written that way, and so can all text formats if columns are chosen.
+//! Otherwise CSV, alone or in an archive, names its columns in its first line: the draft starts
+//! with the declared columns and those of the first page that has rows, and is abandoned if a later
+//! row has another one. The head of a workbook depends on its size, so a workbook is never drafted.
+//! An abandoned or undrafted file is rendered from the spool once all pages are there; the bytes
+//! are the same either way. A draft keeps no rows.
 
 use std::io::{Read, Seek, Write};
 
@@ -13,7 +15,7 @@ use crate::{
     TabularError,
 };
 
-/// A file on its way, and the columns of all rows so far.
+/// A file being written, and the columns of all rows so far.
 pub struct TabularDraft<W: Read + Write + Seek> {
     layout: FileLayout,
     bytes_max: u64,
@@ -24,15 +26,15 @@ pub struct TabularDraft<W: Read + Write + Seek> {
 }
 
 enum DraftFile<W: Read + Write + Seek> {
-    /// No row has come.
+    /// No row has arrived.
     Waiting(W),
-    /// It has all rows so far and all of their columns.
+    /// It contains all rows so far, with all of their columns.
     Begun(Box<FileWriter<W>>),
-    /// It is rendered when all rows are there.
+    /// The file must be rendered from the spool.
     GivenUp,
 }
 
-/// What a draft has become.
+/// The result of a draft.
 #[derive(Debug)]
 pub enum DraftOutcome {
     /// The whole file.
@@ -42,7 +44,8 @@ pub enum DraftOutcome {
 }
 
 impl<W: Read + Write + Seek> TabularDraft<W> {
-    /// Nothing yet. `out` stands at its beginning and may become `bytes_max` long.
+    /// Creates an empty draft. `out` must be at its beginning; the file may have up to `bytes_max`
+    /// bytes.
     pub fn new(layout: impl Into<FileLayout>, out: W, bytes_max: u64) -> Self {
         let layout = layout.into();
         let is_begun = layout.format != FileFormat::Xlsx;
@@ -51,14 +54,14 @@ impl<W: Read + Write + Seek> TabularDraft<W> {
         Self { layout, bytes_max, flattener, file, pages: 0, rows: 0 }
     }
 
-    /// The same with columns that are declared or chosen. It has taken no page.
+    /// Sets declared or chosen columns. Call it before the first page.
     #[must_use]
     pub fn with_columns(self, columns: FileColumns) -> Self {
         Self { flattener: RowFlattener::collecting(columns), ..self }
     }
 
-    /// Takes the next page: its rows, each the text of a JSON object with a line break behind it. After an error the
-    /// draft is of no use.
+    /// Adds the next page: its rows, each the text of a JSON object followed by a line break. After
+    /// an error the draft is unusable.
     pub fn page(&mut self, text: &str) -> Result<(), TabularError> {
         self.pages += 1;
         if let DraftFile::Waiting(_) = self.file
@@ -70,7 +73,7 @@ impl<W: Read + Write + Seek> TabularDraft<W> {
         self.rows_of(text).map_err(|error| too_large(error, bytes_max))
     }
 
-    /// Begins the file with the columns of its first page that has rows.
+    /// Starts the file with the columns of the first page that has rows.
     fn begin(&mut self, text: &str) -> Result<(), TabularError> {
         let columns = self.flattener.columns();
         if !columns.is_closed() && !self.layout.keeps_rows(columns) {
@@ -105,7 +108,7 @@ impl<W: Read + Write + Seek> TabularDraft<W> {
         }
     }
 
-    /// Ends it when all pages of the spool were taken.
+    /// Ends it after all pages of the spool were added.
     pub fn finish(
         self,
         facts: &ManifestFacts<'_>,
@@ -155,13 +158,13 @@ mod tests {
         tool_version: "1",
     };
 
-    /// What a draft makes of pages, what is rendered from their spool with its columns if it makes none, and the file
-    /// that is rendered from the spool in any case.
+    /// The drafted file (`None` if the draft was abandoned), and the file rendered from the spool.
+    /// Checks that both agree.
     fn both(layout: impl Into<FileLayout>, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
         both_behind(&FileColumns::new(), layout, pages)
     }
 
-    /// The same, behind these columns.
+    /// The same, after these columns.
     fn both_behind(
         known: &FileColumns,
         layout: impl Into<FileLayout>,
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_of_rows_that_are_alike_is_the_file_that_the_spool_gives() {
+    fn a_draft_of_similar_rows_equals_the_rendered_file() {
         let pages = [
             vec![],
             vec![r#"{"a":1,"b":{"c":"=x"}}"#, r#"{"b":{"c":"y"}}"#],
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_begins_with_a_byte_order_mark_when_one_is_asked_for() {
+    fn a_draft_starts_with_a_byte_order_mark_on_request() {
         let layout = FileLayout { format: FileFormat::Csv, csv_bom: true };
         for (pages, whole) in
             [(vec![vec![r#"{"a":1}"#]], "\u{feff}a\r\n1\r\n"), (vec![], "\u{feff}")]
@@ -232,9 +235,9 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_given_up_where_a_later_page_has_another_column() {
+    fn a_draft_is_abandoned_if_a_later_page_has_another_column() {
         let wider = [vec![r#"{"a":1}"#], vec![r#"{"a":1}"#, r#"{"b":1}"#, r#"{"a":2}"#]];
-        // A row without columns needs a line as soon as another row has one.
+        // A row without columns becomes a line as soon as another row has a column.
         let later = [vec!["{}"], vec![r#"{"a":1}"#]];
         for pages in [&wider, &later] {
             for format in [FileFormat::Csv, FileFormat::Zip] {
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_of_chosen_columns_is_never_given_up() {
+    fn a_draft_of_chosen_columns_is_never_abandoned() {
         let pages = [vec![r#"{"c":1}"#, r#"{"a":"x"}"#], vec![r#"{"d":1,"b":2}"#]];
 
         let csv = both_behind(&chosen_ab(), FileFormat::Csv, &pages);
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_lacks_a_page_or_a_row_is_no_file() {
+    fn a_draft_without_a_page_or_a_row_is_an_error() {
         for (pages, rows) in [(2, 1), (1, 2)] {
             let mut draft =
                 TabularDraft::new(FileFormat::Jsonl, Cursor::new(Vec::new()), OUTPUT_BYTES_MAX);
@@ -328,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_rows_come_a_draft_is_the_rendered_file_or_none(
+        fn a_draft_is_either_the_rendered_file_or_abandoned(
             pages in proptest::collection::vec(proptest::collection::vec(row(), 0..4), 0..4)
         ) {
             let pages: Vec<Vec<&str>> =

@@ -1,24 +1,24 @@
-//! JSON lines: each row as the platform gave it, byte for byte, one a line.
+//! JSON lines: each row as the platform returned it, byte for byte, one per line.
 //!
-//! Where columns are chosen, each line is an object with these and nothing else: the names of the columns in their order,
-//! each with its value as the platform wrote it, or `null`.
+//! If columns are chosen, each line is an object with exactly these: the names of the columns in
+//! order, each with its value as the platform wrote it, or `null`.
 
 use std::borrow::Cow;
 use std::io::Write;
 
 use crate::{FileColumns, RowFlattener, TabularError};
 
-/// Writes rows as objects of the chosen columns. It buffers one line: give it an output that buffers more.
+/// Writes rows as objects of the chosen columns. It buffers one line, so give it a buffered output.
 #[derive(Debug)]
 pub(crate) struct ObjectsWriter<W> {
     out: W,
-    /// What stands before each value: `{"a":`, then `,"b":`.
+    /// The text before each value: `{"a":`, then `,"b":`.
     heads: Vec<String>,
     line: Vec<u8>,
 }
 
 impl<W: Write> ObjectsWriter<W> {
-    /// Begins a file, which has nothing before its first row.
+    /// Starts a file, which has nothing before its first row.
     pub(crate) fn new(out: W, columns: &FileColumns) -> Self {
         let head = |(index, name): (usize, &String)| {
             let opening = if index == 0 { '{' } else { ',' };
@@ -28,7 +28,7 @@ impl<W: Write> ObjectsWriter<W> {
         Self { out, heads, line: Vec::new() }
     }
 
-    /// Writes one row, which is the one that was read last.
+    /// Writes the last row read.
     pub(crate) fn row(&mut self, flattener: &RowFlattener, row: &str) -> Result<(), TabularError> {
         if self.heads.is_empty() {
             self.line.push(b'{');
@@ -43,16 +43,17 @@ impl<W: Write> ObjectsWriter<W> {
         Ok(())
     }
 
-    /// Ends the file and gives the output back, flushed.
+    /// Ends the file and returns the output, flushed.
     pub(crate) fn finish(mut self) -> Result<W, TabularError> {
         self.out.flush()?;
         Ok(self.out)
     }
 }
 
-/// A row without its line breaks and outer spaces, for platforms that write their JSON over several lines. In
-/// valid JSON a line break stands between two tokens only, and no two tokens need one to be told apart; so the
-/// value stays the same, to the byte wherever there was none.
+/// A row without line breaks and outer spaces, for platforms that format their JSON over several
+/// lines. Valid JSON has line breaks only between tokens, and no two tokens need one as a
+/// separator, so the value stays the same. A row without line breaks stays the same byte for byte,
+/// apart from outer spaces.
 pub fn one_line(row: &str) -> Cow<'_, str> {
     let trimmed = row.trim_matches([' ', '\t', '\r', '\n']);
     let bytes = trimmed.as_bytes();
@@ -78,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_row_is_read_back_equal_from_its_own_line(
+        fn every_row_survives_a_round_trip_through_its_line(
             rows in proptest::collection::vec(("[a\\n\\r\"]{0,4}", "\\PC{0,8}|[\\x00-\\x20]{0,4}"), 0..6)
         ) {
             let values: Vec<Value> = rows.iter().map(|(name, text)| json!({ name.as_str(): text })).collect();

@@ -1,4 +1,4 @@
-//! The file of a job, in any format, in one pass over its spool.
+//! Renders the file of a job, in any format, in one pass over its spool.
 
 use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 
@@ -10,10 +10,10 @@ use crate::{
     CsvWriter, FileColumns, OUTPUT_BYTES_MAX, RowFlattener, SpoolReader, SpooledPages, TabularError,
 };
 
-/// How much of a file is kept before it is written.
+/// How much of a file is buffered before it is written.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What kind of file rows become.
+/// The format of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFormat {
     /// [`crate::csv`].
@@ -26,17 +26,17 @@ pub enum FileFormat {
     Zip,
 }
 
-/// What rows become, and how it is written. A [`FileFormat`] alone is a layout without options.
+/// The format of the file and its options. A [`FileFormat`] alone is a layout without options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLayout {
     /// What kind of file.
     pub format: FileFormat,
-    /// Whether [`FileFormat::Csv`] begins with a byte order mark. Other formats have none.
+    /// Whether [`FileFormat::Csv`] starts with a byte order mark. Other formats have none.
     pub csv_bom: bool,
 }
 
-/// What the manifest of an archive says besides what is in the rows. Bytes depend on these and on the rows alone, so
-/// nothing here may change between two attempts at a job.
+/// The facts in an archive's manifest that do not come from the rows. The bytes of the file depend
+/// only on these and on the rows, so nothing here may change between two attempts of a job.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestFacts<'a> {
     /// The job's id.
@@ -47,28 +47,28 @@ pub struct ManifestFacts<'a> {
     pub platform: &'a str,
     /// The dataset's name.
     pub dataset: &'a str,
-    /// The first date or time of the rows, as it was asked for.
+    /// The first date or time of the rows, as requested.
     pub start_date: Option<&'a str>,
-    /// The last date, or the time before which the rows are, as it was asked for.
+    /// The last date, or the time before which the rows are, as requested.
     pub end_date: Option<&'a str>,
     /// The version of the program.
     pub tool_version: &'a str,
 }
 
-/// How a file is made.
+/// How to make a file.
 #[derive(Clone, Copy)]
 pub struct FileRendering<'a> {
-    /// What kind of file.
+    /// Format and options.
     pub layout: FileLayout,
     /// For the manifest.
     pub facts: ManifestFacts<'a>,
     /// The largest file, in bytes; also the most data in an archive. Usually [`OUTPUT_BYTES_MAX`].
     pub bytes_max: u64,
-    /// Asked at each page; `true` ends it with [`TabularError::Stopped`].
+    /// Called at each page; `true` stops rendering with [`TabularError::Stopped`].
     pub is_stopped: &'a dyn Fn() -> bool,
 }
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedFile {
     /// Its rows.
@@ -80,10 +80,10 @@ pub struct RenderedFile {
 }
 
 impl FileFormat {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Csv, Self::Jsonl, Self::Xlsx, Self::Zip];
 
-    /// Its name, which is also what its files end with.
+    /// Its name, which is also the extension of its files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -93,7 +93,7 @@ impl FileFormat {
         }
     }
 
-    /// The format of that name.
+    /// The format with that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
@@ -116,21 +116,22 @@ impl From<FileFormat> for FileLayout {
 }
 
 impl FileLayout {
-    /// Whether rows stay as they are: in JSON lines, unless columns are chosen.
+    /// Whether rows are written unchanged: in JSON lines, unless columns are chosen.
     pub(crate) fn keeps_rows(self, columns: &FileColumns) -> bool {
         self.format == FileFormat::Jsonl && !columns.is_closed()
     }
 }
 
 impl<'a> FileRendering<'a> {
-    /// A file of at most [`OUTPUT_BYTES_MAX`] that is made to its end.
+    /// A file of at most [`OUTPUT_BYTES_MAX`] that is never stopped.
     pub fn new(layout: impl Into<FileLayout>, facts: ManifestFacts<'a>) -> Self {
         Self { layout: layout.into(), facts, bytes_max: OUTPUT_BYTES_MAX, is_stopped: &|| false }
     }
 }
 
-/// Makes the file from the spool's frames, `spooled` being what was put into them and `columns` those of all rows. It is
-/// written from where `out` stands, which must be its beginning. After an error what is in `out` is of no use.
+/// Renders the file from the spool's frames. `spooled` says what was written to the spool,
+/// `columns` are those of all rows. `out` must be at its beginning. After an error the content of
+/// `out` is unusable.
 pub fn render<R: Read, W: Read + Write + Seek>(
     rendering: &FileRendering<'_>,
     (spooled, columns): (&SpooledPages, &FileColumns),
@@ -156,7 +157,7 @@ pub fn render<R: Read, W: Read + Write + Seek>(
     Ok(RenderedFile { rows: spooled.rows, bytes, sha256 })
 }
 
-/// Hands the text of each frame over, and makes sure that it were all.
+/// Passes the text of each frame to `write`, and checks that none is missing.
 fn each_frame<R: Read>(
     rendering: &FileRendering<'_>,
     spooled: &SpooledPages,
@@ -183,12 +184,12 @@ fn each_frame<R: Read>(
     Ok(())
 }
 
-/// What is written to an archive's data.
+/// The output for an archive's data.
 type ArchivedData<W> = CappedWriter<DigestingWriter<ArchiveWriter<CappedWriter<W>>>>;
 
 /// A file of any format that is being written.
 pub(crate) enum FileWriter<W: Read + Write + Seek> {
-    /// JSON lines, which are written as they are.
+    /// JSON lines, written unchanged.
     Lines(DigestingWriter<CappedWriter<W>>),
     /// JSON lines of chosen columns.
     Objects(ObjectsWriter<BufWriter<DigestingWriter<CappedWriter<W>>>>),
@@ -201,7 +202,8 @@ pub(crate) enum FileWriter<W: Read + Write + Seek> {
 }
 
 impl<W: Read + Write + Seek> FileWriter<W> {
-    /// Begins a file of at most so many bytes. Only a workbook reads `spooled`: it names its size at the front.
+    /// Starts a file of at most `bytes_max` bytes. Only a workbook reads `spooled`: its head names
+    /// its size.
     pub(crate) fn begin(
         layout: FileLayout,
         (out, bytes_max): (W, u64),
@@ -231,7 +233,8 @@ impl<W: Read + Write + Seek> FileWriter<W> {
         })
     }
 
-    /// Writes rows with a line break behind each, where they stay as they are; other formats take each by itself.
+    /// Writes rows that are each followed by a line break, if the format writes rows unchanged;
+    /// other formats use `row`.
     pub(crate) fn lines(&mut self, text: &str) -> Result<(), TabularError> {
         match self {
             Self::Lines(out) => Ok(out.write_all(text.as_bytes())?),
@@ -239,7 +242,7 @@ impl<W: Read + Write + Seek> FileWriter<W> {
         }
     }
 
-    /// Writes a row, which is the one that was read last. JSON lines take them together.
+    /// Writes the last row read. JSON lines are written by `lines` instead.
     pub(crate) fn row(&mut self, flattener: &RowFlattener, row: &str) -> Result<(), TabularError> {
         match self {
             Self::Lines(_) => Ok(()),
@@ -250,8 +253,8 @@ impl<W: Read + Write + Seek> FileWriter<W> {
         }
     }
 
-    /// Ends the file; gives its length and its digest. What was written from beginning to end was digested on its way,
-    /// what was written here and there is read again.
+    /// Ends the file; returns its length and digest. A file written sequentially was hashed on the
+    /// way; a file written out of order is read again.
     pub(crate) fn finish(
         self,
         facts: &ManifestFacts<'_>,
@@ -316,7 +319,7 @@ mod tests {
         tool_version: "1.2.3",
     };
 
-    /// A spool with these pages, in as many segments as there are pages, and the columns of all rows.
+    /// A spool with these pages, one segment for each page, and the columns of all rows.
     fn spool(pages: &[Vec<String>]) -> (Vec<Vec<u8>>, (SpooledPages, FileColumns)) {
         let mut segments = Vec::new();
         let mut spooled = SpooledPages::default();
@@ -410,14 +413,14 @@ mod tests {
         DeclaredColumn { name: name.to_owned(), kind: Some(kind), unit }
     }
 
-    /// Columns of an id, a price and tags.
+    /// Columns for an id, a price and tags.
     fn three() -> FileColumns {
         let price = declared("price", "integer", Some("cents"));
         let all = [declared("=id", "text", None), price, declared("tags", "json", None)];
         FileColumns::declared(all).unwrap()
     }
 
-    /// The file of rows behind these columns.
+    /// The file of rows after these columns.
     fn file_of(format: FileFormat, columns: FileColumns, rows: &[&str]) -> Vec<u8> {
         let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
         writer.append(b"", rows.iter().copied()).unwrap();
@@ -455,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_columns_stand_first_and_extra_ones_behind_them() {
+    fn declared_columns_come_first_and_extra_ones_follow() {
         let rows = [r#"{"more":true,"tags":[1],"=id":"a"}"#, r#"{"price":1.5,"more":null}"#];
 
         let csv = file_of(FileFormat::Csv, three(), &rows);
@@ -482,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_columns_are_all_that_a_file_has() {
+    fn a_file_has_only_the_chosen_columns() {
         let rows = [r#"{"a":{"b":"=\u0041"},"x":1,"l":[1, 2]}"#, r#"{"a":null,"l":1.10}"#, "{}"];
         let unknown = DeclaredColumn { name: "a.b".to_owned(), kind: None, unit: None };
         let list = declared("l", "json", None);
@@ -534,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workbook_keeps_each_value_as_it_is() {
+    fn a_workbook_keeps_each_value() {
         let sheet = sheet(&[
             r#"{"a":1.10,"b":true,"c":123456789012345,"d":1234567890123456,"e":0.30000000000000004,"f":1e999,"g":null}"#,
             r#"{"a":"<&>\r_x0041_ ","b":[1,"<"],"c":"\uffff\uFFFE_x00_","g":"x"}"#,
@@ -560,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_dates_of_the_sheet_and_other_texts_are_not() {
+    fn only_exact_times_become_dates_of_the_sheet() {
         let sheet = sheet(&[
             r#"{"2026-01-01T00:00:00Z":"2026-01-01T12:00:00+06:00","b":"2026-01-01","c":["2026-01-01T00:00:00Z"],"d":false}"#,
         ]);
@@ -579,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_a_sheet_are_bold_stay_in_sight_and_filter_its_rows() {
+    fn the_header_row_of_a_sheet_is_bold_frozen_and_filterable() {
         let (file, _) = try_file(FileFormat::Xlsx, &[r#"{"a":1,"b":2}"#, "{}"]).unwrap();
         let (bare, _) = try_file(FileFormat::Xlsx, &[]).unwrap();
 
@@ -591,13 +594,13 @@ mod tests {
         assert_eq!((names.matches("<c ").count(), names.matches(" s=\"1\"").count()), (2, 2));
         assert!(entry(&file, "xl/workbook.xml").contains("data!$A$1:$B$3"));
         assert!(entry(&file, "xl/styles.xml").contains("<b/>"));
-        // Without a column there is nothing to filter.
+        // Without columns there is nothing to filter.
         assert!(!entry(&bare, "xl/worksheets/sheet1.xml").contains("autoFilter"));
         assert!(!entry(&bare, "xl/workbook.xml").contains("definedName"));
     }
 
     #[test]
-    fn a_text_that_no_cell_holds_is_named_and_other_formats_take_it() {
+    fn a_text_too_long_for_a_cell_is_an_error_in_workbooks_only() {
         let row = |length: usize| format!("{{\"id\":1,\"a\":\"{}\"}}", "é".repeat(length));
         let rows = [row(32_767), row(32_768)];
 
@@ -612,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_rows_give_the_same_bytes_however_they_came() {
+    fn the_same_rows_produce_the_same_bytes_whatever_their_pages() {
         let row = |id: usize| {
             format!(
                 "{{\"id\":{id},\"name\":\"n{}\",\"user\":{{\"f{}\":\"{}\"}}}}",
@@ -637,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_never_made_of_fewer_pages_than_there_were() {
+    fn missing_pages_are_an_error() {
         let pages = [vec![r#"{"a":1}"#.to_owned()], vec![r#"{"a":2}"#.to_owned()]];
         let (mut segments, spooled) = spool(&pages);
         segments[1].pop();
@@ -680,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_wants_any_more_is_given_up() {
+    fn a_stopped_file_is_abandoned() {
         let (segments, spooled) = spool(&[vec!["{}".to_owned()]]);
         let rendering =
             FileRendering { is_stopped: &|| true, ..FileRendering::new(FileFormat::Csv, FACTS) };
@@ -689,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_a_sheet_go_on_behind_z() {
+    fn column_letters_continue_after_z() {
         let fields: Vec<String> =
             (0..crate::COLUMNS_MAX).map(|field| format!("\"f{field}\":1")).collect();
 
@@ -703,7 +706,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_row_of_json_lines_is_read_back_as_the_platforms(
+        fn every_row_survives_a_round_trip_through_json_lines(
             rows in proptest::collection::vec(("[a\\n\\r\"]{0,4}", "\\PC{0,8}|[\\x00-\\x20]{0,4}"), 0..6)
         ) {
             let values: Vec<Value> = rows.iter().map(|(name, text)| json!({ name.as_str(): text })).collect();
@@ -719,7 +722,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_a_sheet_that_is_not_xml(text in "[\\x00-\\x20=<>&_x0A'\"\u{ffff}é]{0,12}") {
+        fn every_text_makes_a_well_formed_sheet(text in "[\\x00-\\x20=<>&_x0A'\"\u{ffff}é]{0,12}") {
             let sheet = sheet(&[&json!({"a": text}).to_string()]);
 
             let cell = sheet.split("<row r=\"2\">").nth(1).unwrap();

@@ -1,31 +1,35 @@
-//! Texts that a spreadsheet would not show but run, and characters that no data file should carry.
+//! Texts that a spreadsheet would execute as formulas, and characters that no data file should
+//! contain.
 //!
-//! * A text cell that begins like a formula, or with an apostrophe, gets an apostrophe before it. Whoever removes the
-//!   first apostrophe of every cell that begins with one has the texts back. Numbers never pass through here: `-5`
-//!   stays a number, the text `"-5"` becomes `'-5`.
-//! * Control characters other than tab and line breaks are replaced with U+FFFD, one for one: NUL ends a cell
-//!   early in many readers, and none of them can be in a workbook. They are replaced and not removed, so that
-//!   what stands behind one never moves to the front.
+//! * A text cell that starts like a formula, or with an apostrophe, is prefixed with an apostrophe.
+//!   Removing the first apostrophe of every cell that starts with one restores the texts. Numbers
+//!   never pass through here: `-5` stays a number, the text `"-5"` becomes `'-5`.
+//! * Control characters other than tab and line breaks are replaced with U+FFFD, one for one: NUL
+//!   ends a cell early in many readers, and a workbook cannot contain any of them. They are
+//!   replaced and not removed, so that the text after one never moves to the front.
 
 use std::borrow::Cow;
 
-/// What a formula begins with, in plain and in full-width form, and what some programs skip before one.
+/// How formulas start, in plain and in full-width form, and the characters that some programs skip
+/// before one.
 const FORMULA_LEADS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
-/// The apostrophe by which spreadsheets know that a cell is text.
+/// The apostrophe by which spreadsheets recognize a cell as text.
 pub const TEXT_MARK: char = '\'';
 
-/// Whether a spreadsheet may take a text for a formula. A byte order mark at the front does not hide one.
+/// Whether a spreadsheet may take a text for a formula. A leading byte order mark does not hide
+/// one.
 pub fn is_formula_like(text: &str) -> bool {
-    // Most texts begin with a letter or a digit, and nothing else needs to be known of them.
+    // Most texts start with a letter or a digit and need no further check.
     if text.as_bytes().first().is_none_or(u8::is_ascii_alphanumeric) {
         return false;
     }
     text.trim_start_matches('\u{feff}').starts_with(FORMULA_LEADS)
 }
 
-/// The text as a cell of a text file: without control characters, and marked if it is like a formula or begins with the
-/// mark itself. No two texts become the same cell, except where control characters were replaced.
+/// The text as a cell of a text file: without control characters, and marked if it is like a
+/// formula or starts with the mark itself. No two texts become the same cell, except if control
+/// characters were replaced.
 pub fn text_cell(text: &str) -> Cow<'_, str> {
     let clean = without_controls(text);
     let is_marked = clean.starts_with(TEXT_MARK) || is_formula_like(&clean);
@@ -34,7 +38,7 @@ pub fn text_cell(text: &str) -> Cow<'_, str> {
 
 /// The text with control characters replaced, except tab, line feed and carriage return.
 pub fn without_controls(text: &str) -> Cow<'_, str> {
-    // All of them are single bytes, which no part of another character equals.
+    // All of them are single bytes that occur in no other character.
     if any_byte(text, |byte| is_unwanted(char::from(byte))) {
         let replaced = |character| if is_unwanted(character) { '\u{fffd}' } else { character };
         Cow::Owned(text.chars().map(replaced).collect())
@@ -43,7 +47,8 @@ pub fn without_controls(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a byte of the text is one of these. Sixteen are looked at together, which processors have instructions for.
+/// Whether a byte of the text matches. Tests sixteen at a time, which processors have instructions
+/// for.
 pub(crate) fn any_byte(text: &str, is_meant: impl Fn(u8) -> bool) -> bool {
     let any = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | is_meant(*byte));
     let (blocks, rest) = text.as_bytes().as_chunks::<16>();
@@ -61,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_begin_like_a_formula_are_marked() {
+    fn texts_that_start_like_a_formula_are_marked() {
         for text in [
             "=HYPERLINK(\"http://x\")",
             "+1",
@@ -87,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_stay_as_they_are() {
+    fn other_texts_are_unchanged() {
         for text in ["", "a=1", " =1", "a'", "\"=1\"", "5", "é", "a\tb\r\nc", "\u{feff}", "😀"] {
             assert!(matches!(text_cell(text), Cow::Borrowed(same) if same == text), "{text:?}");
         }
@@ -102,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_cell_begins_like_a_formula_and_each_gives_its_text_back(
+        fn no_cell_starts_like_a_formula_and_each_text_can_be_restored(
             text in "[\\x00-\\x20=+@'a\\-＝\u{feff}]{0,8}"
         ) {
             let cell = text_cell(&text);

@@ -1,37 +1,38 @@
-//! A reader of JSON text that finds where values begin and end, checks them, and copies nothing.
+//! A reader of JSON text that finds where values start and end, checks them, and copies nothing.
 //!
-//! It accepts exactly what RFC 8259 calls JSON, with nesting of any depth and without recursion.
+//! It accepts exactly the JSON of RFC 8259, with nesting of any depth and without recursion.
 
 use std::borrow::Cow;
 
 use crate::TabularError;
 
-/// Reads one JSON text from its beginning to its end.
+/// Reads one JSON text from start to end.
 #[derive(Debug, Clone)]
 pub struct JsonScanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// A part of the text, in bytes.
+/// A range of the text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextSpan {
-    /// Where it begins.
+    /// Its first byte.
     pub start: u32,
-    /// Where it has ended.
+    /// The byte after its last.
     pub end: u32,
 }
 
-/// A string between its quotes, and whether anything in it is written with a backslash.
+/// A string between its quotes, and whether it contains escapes.
 #[derive(Debug, Clone, Copy)]
 pub struct StringSpan {
     /// Without the quotes.
     pub span: TextSpan,
-    /// Whether its text differs from how it is written.
+    /// Whether its text differs from its written form.
     pub escaped: bool,
 }
 
-/// What closes each value that is open, the innermost last: a bit for each, of which the last 64 are at hand.
+/// The closing bracket of each open value, the innermost last: a bit each, of which the last 64 are
+/// at hand.
 #[derive(Debug, Default)]
 struct OpenValues {
     depth: usize,
@@ -66,14 +67,15 @@ impl OpenValues {
 }
 
 impl TextSpan {
-    /// The part of the text that it was found in.
+    /// The range of the text that it was found in.
     pub fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
 impl StringSpan {
-    /// The string's text. Half a surrogate pair, which JSON allows and text cannot hold, becomes U+FFFD.
+    /// The string's text. An unpaired surrogate, which JSON allows and text cannot hold, becomes
+    /// U+FFFD.
     pub fn text(self, json: &str) -> Cow<'_, str> {
         let written = self.span.of(json);
         if self.escaped { Cow::Owned(unescaped(written)) } else { Cow::Borrowed(written) }
@@ -81,29 +83,29 @@ impl StringSpan {
 }
 
 impl<'a> JsonScanner<'a> {
-    /// Stands before the first token. No text that is read has 4 GiB, so places fit 32 bits.
+    /// Starts before the first token. Texts are shorter than 4 GiB, so offsets fit 32 bits.
     pub fn new(text: &'a str) -> Self {
         let mut scanner = Self { bytes: text.as_bytes(), at: 0 };
         scanner.skip_space();
         scanner
     }
 
-    /// The byte that the next token begins with.
+    /// The first byte of the next token.
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Where the next token begins.
+    /// The offset of the next token.
     pub fn place(&self) -> u32 {
         u32::try_from(self.at).unwrap_or(u32::MAX)
     }
 
-    /// The error of a text that is not JSON here.
+    /// The error of a text that is not JSON at this point.
     pub const fn error(&self) -> TabularError {
         TabularError::NotJson { at: self.at }
     }
 
-    /// Takes the next token if it is this one, and the space behind it.
+    /// Consumes the next token if it is this one, and the space after it.
     pub fn take(&mut self, token: u8) -> bool {
         if self.peek() != Some(token) {
             return false;
@@ -113,17 +115,17 @@ impl<'a> JsonScanner<'a> {
         true
     }
 
-    /// Takes the next token, which must be this one.
+    /// Consumes the next token, which must be this one.
     pub fn expect(&mut self, token: u8) -> Result<(), TabularError> {
         if self.take(token) { Ok(()) } else { Err(self.error()) }
     }
 
-    /// The text must end here.
+    /// Checks that the text ends here.
     pub fn finish(&self) -> Result<(), TabularError> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.error()) }
     }
 
-    /// Takes a string.
+    /// Consumes a string.
     pub fn string(&mut self) -> Result<StringSpan, TabularError> {
         if self.peek() != Some(b'"') {
             return Err(self.error());
@@ -148,7 +150,7 @@ impl<'a> JsonScanner<'a> {
         Ok(StringSpan { span, escaped })
     }
 
-    /// Takes a number.
+    /// Consumes a number.
     pub fn number(&mut self) -> Result<TextSpan, TabularError> {
         let start = self.place();
         if self.peek() == Some(b'-') {
@@ -175,7 +177,7 @@ impl<'a> JsonScanner<'a> {
         Ok(span)
     }
 
-    /// Takes `true`, `false` or `null`.
+    /// Consumes `true`, `false` or `null`.
     pub fn word(&mut self, word: &[u8]) -> Result<(), TabularError> {
         if !self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
             return Err(self.error());
@@ -185,12 +187,12 @@ impl<'a> JsonScanner<'a> {
         Ok(())
     }
 
-    /// Takes the next value, whatever it is.
+    /// Consumes the next value, of any type.
     pub fn value(&mut self) -> Result<TextSpan, TabularError> {
         if matches!(self.peek(), Some(b'{' | b'[')) { self.nested() } else { self.plain() }
     }
 
-    /// Takes an array or an object with all that is in it.
+    /// Consumes an array or an object with everything inside.
     pub fn nested(&mut self) -> Result<TextSpan, TabularError> {
         let start = self.place();
         let mut open = OpenValues::default();
@@ -203,7 +205,7 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Takes the beginnings of values until one is whole: a plain one, or an empty array or object.
+    /// Consumes the starts of values until one is complete: a scalar, or an empty array or object.
     fn open_values(&mut self, open: &mut OpenValues) -> Result<(), TabularError> {
         loop {
             let close = match self.peek() {
@@ -223,7 +225,8 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Takes the ends of values up to the next member of one that stays open. Returns where the last one ended.
+    /// Consumes the ends of values up to the next member of one that stays open. Returns where the
+    /// last one ended.
     fn close_values(&mut self, open: &mut OpenValues) -> Result<u32, TabularError> {
         loop {
             let Some(close) = open.last() else { return Err(self.error()) };
@@ -299,7 +302,7 @@ impl<'a> JsonScanner<'a> {
     }
 }
 
-/// The text of a string whose escapes were checked.
+/// The text of a string whose escapes are known to be valid.
 fn unescaped(written: &str) -> String {
     let mut text = String::with_capacity(written.len());
     let mut rest = written;
@@ -327,7 +330,7 @@ fn unescaped(written: &str) -> String {
     text
 }
 
-/// The character that four hexadecimal digits stand for, or eight with a second escape, and what follows.
+/// The character of a `\u` escape, with a second escape if it is a pair, and the rest of the text.
 fn unicode_escape(digits: &str) -> (char, &str) {
     let (first, rest) = hexadecimal(digits);
     if let Some(character) = char::from_u32(first) {
@@ -350,7 +353,8 @@ fn hexadecimal(digits: &str) -> (u32, &str) {
     (u32::from_str_radix(number, 16).unwrap_or(0xfffd), rest)
 }
 
-/// How many bytes at the front can stand in a string as they are. Eight are looked at together.
+/// The number of leading bytes that need no escaping or checking in a string. Tests eight at a
+/// time.
 fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -360,8 +364,8 @@ fn plain_length(bytes: &[u8]) -> usize {
         let word = u64::from_le_bytes(*word);
         let quote = word ^ (ONES * 0x22);
         let backslash = word ^ (ONES * 0x5c);
-        // A byte's high bit is set where it is zero, or, for the last, below 0x20. Above the lowest such byte a
-        // borrow may set more, which does no harm.
+        // A byte's high bit is set if it is zero, or, for the last, below 0x20. A borrow may set
+        // more bits above the lowest such byte, which does no harm.
         let found = (quote.wrapping_sub(ONES) & !quote)
             | (backslash.wrapping_sub(ONES) & !backslash)
             | (word.wrapping_sub(ONES * 0x20) & !word);
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_value_ends_at_its_own_bracket() {
+    fn a_nested_value_ends_at_its_matching_bracket() {
         let text = r#" { "a" : [ 1 , { "b" : [ ] } ] , "c" : { } } , "#;
         let mut scanner = JsonScanner::new(text);
 
@@ -402,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn any_value_is_taken_as_it_is_written() {
+    fn a_value_spans_its_written_form() {
         for value in ["{ \"a\": [] }", "[ ]", "\"a\\n\"", "-1.5e3", "true", "false", "null"] {
             let text = format!(" {value} ,");
             let mut scanner = JsonScanner::new(&text);
@@ -413,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_close_what_they_opened_however_deep() {
+    fn brackets_match_at_any_depth() {
         for depth in [1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1_000] {
             let opened: String =
                 (0..depth).map(|at| if at % 3 == 0 { "{\"a\":" } else { "[" }).collect();
@@ -432,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_not_accepted() {
+    fn invalid_json_is_refused() {
         for text in [
             "",
             "[",
@@ -475,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_replaced_and_takes_nothing_with_it() {
+    fn an_unpaired_surrogate_is_replaced_alone() {
         assert_eq!(text_of(r#""\ud83d\ude00""#), "😀");
         assert_eq!(text_of(r#""a\ud83d\n""#), "a\u{fffd}\n");
         assert_eq!(text_of(r#""\ud83d\u0041""#), "\u{fffd}A");
@@ -484,7 +488,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_string_has_the_text_that_another_reader_gives_it(
+        fn strings_read_as_in_another_reader(
             json in "\"([a\"é😀]|\\\\[\"\\\\/bfnrtu]|\\\\u0[0-9a-fA-F]{3}|\\\\ud83[cd]\\\\ude[0-9]{2})*\""
         ) {
             if let Ok(expected) = serde_json::from_str::<String>(&json) {
@@ -493,7 +497,7 @@ mod tests {
         }
 
         #[test]
-        fn it_accepts_what_another_reader_accepts(
+        fn it_accepts_the_same_texts_as_another_reader(
             text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\u]{0,12}|[\\[{](\"[a\\\\\"u0\\x01é]{0,9}\"|true|null|-?1?0?[.]?[0-9]?|[:,\\[\\]{}])*[\\]}]"
         ) {
             let other = serde_json::from_str::<IgnoredAny>(&text).is_ok();
@@ -502,7 +506,7 @@ mod tests {
         }
 
         #[test]
-        fn the_plain_front_of_a_string_ends_at_the_first_byte_that_is_not(
+        fn the_plain_prefix_of_a_string_ends_at_the_first_special_byte(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'a'), Just(0x1f), Just(0x20)], 0..40)
         ) {
             let expected = bytes.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();

@@ -1,14 +1,16 @@
-//! Workbooks: one sheet whose first row names the columns, written in one pass. That row is bold, stays in sight, and has
-//! buttons that filter the rows.
+//! Workbooks: one sheet whose first row names the columns, written in one pass. That row is bold,
+//! frozen, and has buttons that filter the rows.
 //!
 //! * A text that is exactly a time (RFC 3339, with its zone) is a date of the sheet, in UTC: see [`crate::dates`].
-//! * Any other text is a string of the sheet (`t="inlineStr"`), whatever it begins with. There are no formulas and no links.
-//! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole number of more than
-//!   15 digits (an id), one of more than 17 significant digits, and one beyond the range of a double are texts.
-//! * A truth value is a truth value of the sheet.
-//! * Characters that a workbook cannot have become U+FFFD, one for one.
-//! * A text longer than [`CELL_LENGTH_MAX`] is an error: nothing is cut off.
-//! * No time stands in it but those of the rows.
+//! * Any other text is a string of the sheet (`t="inlineStr"`), however it starts. There are no
+//!   formulas and no links.
+//! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole
+//!   number of more than 15 digits (an id), one of more than 17 significant digits, and one beyond
+//!   the range of a double are texts.
+//! * A boolean is a boolean of the sheet.
+//! * Characters that a workbook cannot contain become U+FFFD, one for one.
+//! * A text longer than [`CELL_LENGTH_MAX`] is an error: nothing is truncated.
+//! * It contains no times but those of the rows.
 
 use std::borrow::Cow;
 use std::io::{Seek, Write};
@@ -27,19 +29,21 @@ const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 const PACKAGE: &str = "http://schemas.openxmlformats.org/package/2006";
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
-/// How much of a sheet is kept before it is compressed.
+/// How much of a sheet is buffered before it is compressed.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// More than the marks around a cell ever take.
+/// An upper limit of the markup around a cell.
 const CELL_MARKUP_BYTES_MAX: u64 = 96;
-/// More than a sheet has besides its rows.
+/// An upper limit of a sheet's size without its rows.
 const SHEET_MARKUP_BYTES_MAX: u64 = 4096;
-/// No byte of a row takes more than this many in a sheet.
+/// An upper limit of the bytes in a sheet for one byte of a row.
 const ESCAPE_FACTOR_MAX: u64 = 8;
 
-/// The styles of [`STYLES`] by their place: cells of data have none, those of names are bold, those of dates show one.
+/// The styles of [`STYLES`] by index: data cells have none, names are bold, dates have a date
+/// format.
 const NAME_STYLE: &str = " s=\"1\"";
 const DATE_STYLE: &str = " s=\"2\"";
-/// What stands in the styles: the fonts and fills that every workbook has, a bold font, and the form of dates.
+/// The content of the styles: the fonts and fills that every workbook has, a bold font, and the
+/// date format.
 const STYLES: &str = "<numFmts count=\"1\"><numFmt numFmtId=\"164\" formatCode=\"yyyy\\-mm\\-dd\\ hh:mm:ss\"/></numFmts>\
      <fonts count=\"2\"><font><sz val=\"11\"/><name val=\"Calibri\"/><family val=\"2\"/></font>\
      <font><b/><sz val=\"11\"/><name val=\"Calibri\"/><family val=\"2\"/></font></fonts>\
@@ -50,7 +54,8 @@ const STYLES: &str = "<numFmts count=\"1\"><numFmt numFmtId=\"164\" formatCode=\
      <xf numFmtId=\"0\" fontId=\"1\" fillId=\"0\" borderId=\"0\" xfId=\"0\" applyFont=\"1\"/>\
      <xf numFmtId=\"164\" fontId=\"0\" fillId=\"0\" borderId=\"0\" xfId=\"0\" applyNumberFormat=\"1\"/></cellXfs>\
      <cellStyles count=\"1\"><cellStyle name=\"Normal\" xfId=\"0\" builtinId=\"0\"/></cellStyles>";
-/// What stands in a sheet before its rows: the first row stays in sight, and columns are as wide as a date needs.
+/// The part of a sheet before its rows: the first row is frozen, and columns are as wide as a date
+/// needs.
 const VIEW: &str = "<sheetViews><sheetView tabSelected=\"1\" workbookViewId=\"0\">\
      <pane ySplit=\"1\" topLeftCell=\"A2\" activePane=\"bottomLeft\" state=\"frozen\"/>\
      <selection pane=\"bottomLeft\"/></sheetView></sheetViews>\
@@ -63,12 +68,12 @@ pub(crate) struct XlsxWriter<W: Write + Seek> {
     letters: Vec<String>,
     rows: u64,
     sheet: Vec<u8>,
-    /// The filter over all rows, as it stands in the sheet behind them.
+    /// The filter over all rows, written after them.
     filter: String,
 }
 
 impl<W: Write + Seek> XlsxWriter<W> {
-    /// Begins a workbook with the row of names.
+    /// Starts a workbook with the row of names.
     pub(crate) fn new(
         out: W,
         spooled: &SpooledPages,
@@ -94,10 +99,10 @@ impl<W: Write + Seek> XlsxWriter<W> {
         Ok(writer)
     }
 
-    /// Writes one row, which is the one that was read last.
+    /// Writes the last row read.
     pub(crate) fn row(&mut self, flattener: &RowFlattener, row: &str) -> Result<(), TabularError> {
         self.rows += 1;
-        // The first row of the sheet is the names'.
+        // The first row of the sheet contains the names.
         let number = (self.rows + 1).to_string();
         let mut line = SheetRow::begin(&mut self.sheet, &number);
         let cells = self.letters.iter().zip(flattener.cells(row));
@@ -133,7 +138,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
         self.drain(BUFFER_BYTES)
     }
 
-    /// Ends the workbook and gives the output back.
+    /// Ends the workbook and returns the output.
     pub(crate) fn finish(mut self) -> Result<W, TabularError> {
         push(&mut self.sheet, &["</sheetData>", &self.filter, "</worksheet>"]);
         self.drain(0)?;
@@ -146,14 +151,14 @@ impl<W: Write + Seek> XlsxWriter<W> {
         }
         let mut line = SheetRow::begin(&mut self.sheet, "1");
         for (letters, name) in self.letters.iter().zip(columns.names()) {
-            // Names are shorter than a cell may be.
+            // Names are shorter than the limit of a cell.
             line.text((letters, NAME_STYLE), name).map_err(|_| TabularError::ColumnNameTooLong)?;
         }
         line.end();
         Ok(())
     }
 
-    /// Hands the sheet over to be compressed once there is this much of it.
+    /// Compresses the buffered part of the sheet once it has `bytes` bytes.
     fn drain(&mut self, bytes: usize) -> Result<(), TabularError> {
         if self.sheet.len() >= bytes {
             self.archive.write_all(&self.sheet)?;
@@ -193,7 +198,7 @@ impl<'s> SheetRow<'s> {
     }
 
     fn date(&mut self, letters: &str, serial: f64) {
-        // As many digits as tell it from any other number, and never an exponent.
+        // The shortest digits that identify the number, never with an exponent.
         let digits = serial.to_string();
         let head = ["<c r=\"", letters, self.number, "\"", DATE_STYLE, "><v>"];
         push(self.sheet, &head);
@@ -230,7 +235,7 @@ fn push(sheet: &mut Vec<u8>, parts: &[&str]) {
     }
 }
 
-/// Writes a text without control characters as XML, as far as it may not stand there as it is.
+/// Writes a text without control characters as XML, escaping what must be.
 fn push_text(sheet: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let mut written = 0;
@@ -240,11 +245,12 @@ fn push_text(sheet: &mut Vec<u8>, text: &str) {
             b'&' => ("&amp;", 1),
             b'<' => ("&lt;", 1),
             b'>' => ("&gt;", 1),
-            // Readers of XML take a bare one for a line feed.
+            // XML readers would turn a bare one into a line feed.
             b'\r' => ("&#13;", 1),
-            // Spreadsheets read _x0041_ as a letter; so its first underscore is written in that way.
+            // Spreadsheets read _x0041_ as a letter, so its first underscore is escaped the same
+            // way.
             b'_' if is_escape_like(rest) => ("_x005F_", 1),
-            // U+FFFE and U+FFFF, which no XML may have.
+            // U+FFFE and U+FFFF, which XML does not allow.
             0xef if rest.starts_with(b"\xef\xbf\xbe") || rest.starts_with(b"\xef\xbf\xbf") => {
                 ("\u{fffd}", 3)
             }
@@ -262,7 +268,7 @@ fn is_escape_like(text: &[u8]) -> bool {
         if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()))
 }
 
-/// Whether a spreadsheet, which counts in doubles, shows this number as it is.
+/// Whether a spreadsheet, which calculates in doubles, keeps this number unchanged.
 fn is_kept(number: &str) -> bool {
     let is_whole = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     if is_whole {
@@ -277,19 +283,19 @@ fn is_kept(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(|value| is_zero || value.is_normal())
 }
 
-/// More than the sheet will have.
+/// An upper limit of the sheet's size.
 fn sheet_bytes_max(spooled: &SpooledPages, columns: &FileColumns) -> u64 {
     let cells = (spooled.rows + 1) * columns.names().len() as u64;
     spooled.text_bytes * ESCAPE_FACTOR_MAX + cells * CELL_MARKUP_BYTES_MAX + SHEET_MARKUP_BYTES_MAX
 }
 
-/// The cells of names and rows, from the first to the last.
+/// The range of cells with names and rows.
 struct CellRange {
     last_column: String,
     last_row: u64,
 }
 
-/// None where there is no column.
+/// `None` without columns.
 fn range(spooled: &SpooledPages, columns: &FileColumns) -> Option<CellRange> {
     let last = columns.names().len().checked_sub(1)?;
     Some(CellRange { last_column: letters(last), last_row: spooled.rows + 1 })
@@ -300,7 +306,7 @@ impl CellRange {
         format!("<autoFilter ref=\"A1:{}{}\"/>", self.last_column, self.last_row)
     }
 
-    /// The name that spreadsheets give to what is filtered.
+    /// The name that spreadsheets use for the filtered range.
     fn name(&self) -> String {
         format!(
             "<definedNames><definedName name=\"_xlnm._FilterDatabase\" localSheetId=\"0\" hidden=\"1\">\
@@ -322,7 +328,7 @@ fn letters(index: usize) -> String {
     letters.into_iter().rev().map(char::from).collect()
 }
 
-/// What a workbook has besides its sheet.
+/// The parts of a workbook besides its sheet.
 fn parts(range: Option<&CellRange>) -> [(&'static str, String); 5] {
     let document = "application/vnd.openxmlformats-officedocument.spreadsheetml";
     let types = format!(

@@ -1,4 +1,5 @@
-//! Files for other programs to open: `scripts/export-test` names a folder, runs this, and reads what is in it.
+//! Writes files for other programs to open: `scripts/export-test` names a folder, runs this, and
+//! reads the files.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ const FACTS: ManifestFacts<'_> = ManifestFacts {
     tool_version: "1.2.3",
 };
 
-/// The folder's `rows.jsonl` as `data.csv`, `data.jsonl`, `data.xlsx` and `data.zip` beside it, and as `data-bom.csv`.
+/// Writes the folder's `rows.jsonl` as `data.csv`, `data.jsonl`, `data.xlsx` and `data.zip` beside
+/// it, and as `data-bom.csv`.
 #[test]
 fn rows_of_a_file_become_files_of_every_format() {
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());

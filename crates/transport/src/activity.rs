@@ -1,7 +1,8 @@
-//! What one connection is doing, and until when it may go on doing that.
+//! What a connection is doing, and how long it may continue to do so.
 //!
-//! One rule for each way to hold a connection without using it, over HTTP/1 and HTTP/2 alike, kept by one
-//! timer for each connection that is set anew only when it fires: a request costs a few stores, no timer.
+//! There is one rule for each way to hold a connection without using it, for HTTP/1 and HTTP/2
+//! alike. Each connection has a single timer, which is reset only when it fires: a request costs a
+//! few stores and no timer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,15 +10,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a connection that is being closed may still send what nobody will read. Closing at once would
-/// make the kernel reset the connection, and the client could lose the answer that says why.
+/// How long a closing connection may still send data, which is discarded. Closing immediately would
+/// make the kernel reset the connection, and the client could lose the response that says why.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How long a connection without a request is kept once the listener stops.
+/// How long a connection without a request is kept after the listener stops.
 const DRAIN_IDLE: Duration = Duration::from_secs(2);
 
-/// Writes up to this many bytes are HTTP/2 housekeeping (a ping's answer, a window's update). They do not
-/// count as use, or a peer could keep an idle connection for ever.
+/// Writes of at most this many bytes are HTTP/2 housekeeping (a ping's acknowledgement, a window
+/// update). They do not count as use, otherwise a peer could keep an idle connection open forever.
 const HOUSEKEEPING_BYTES_MAX: usize = 64;
 
 /// How long each state may last.
@@ -25,50 +26,51 @@ const HOUSEKEEPING_BYTES_MAX: usize = 64;
 pub(crate) struct ActivityTimeouts {
     /// Without a request.
     pub(crate) head: Duration,
-    /// With bytes that the peer does not take.
+    /// With bytes that the peer does not accept.
     pub(crate) stall: Duration,
-    /// From the listener's stop to the end of everything.
+    /// From the stop of the listener until the connection is closed.
     pub(crate) drain: Duration,
 }
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionEnding {
-    /// By either side, in order or by a failure.
+    /// Closed by either side, in order or by a failure.
     Closed,
-    /// No whole request head came in time.
+    /// No complete request head arrived in time.
     Idle,
-    /// The peer did not take its answer.
+    /// The peer did not read its response.
     Stalled,
-    /// The listener stopped and could not wait longer.
+    /// The listener stopped and could not wait any longer.
     Drained,
 }
 
 /// Whether the connection may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ActivityVerdict {
-    /// Nothing can be wrong before this moment.
+    /// It may, at least until this moment.
     Until(Instant),
-    /// It is over.
+    /// It must be closed.
     Close(ConnectionEnding),
 }
 
-/// What one connection is doing. Moments are milliseconds since it began, plus one; 0 is "not so".
+/// What one connection is doing. Moments are milliseconds since the connection began, plus one; 0
+/// means unset.
 #[derive(Debug)]
 pub(crate) struct ConnectionActivity {
     began: Instant,
     allowances: ActivityTimeouts,
-    /// Requests between their head and the end of their answer's body.
+    /// Requests between their head and the end of their response body.
     requests: AtomicU32,
-    /// When the last request ended or the last bytes of an answer were taken.
+    /// When the last request ended or the peer last accepted bytes of a response.
     idle_since: AtomicU64,
     /// When the socket stopped taking bytes.
     blocked_since: AtomicU64,
-    /// Bodies that have a part handed out and were not asked for the next one.
+    /// Bodies that returned a part and were not asked for the next one yet.
     waiting_bodies: AtomicU32,
-    /// When a body last handed out a part.
+    /// When a body last returned a part.
     handed_out: AtomicU64,
-    /// Whether the last request had a body, which its sender may still be sending.
+    /// Whether the last request had a body, which the peer may still be sending.
     had_body: AtomicBool,
     /// When the write side was closed.
     lingering_since: AtomicU64,
@@ -92,7 +94,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// A request's head has arrived. The request lasts as long as the returned value.
+    /// A request's head has arrived. The request ends when the returned value is dropped.
     #[inline]
     pub(crate) fn begin_request(self: &Arc<Self>, has_body: bool) -> RunningRequest {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -109,36 +111,36 @@ impl ConnectionActivity {
         }
     }
 
-    /// The socket takes no bytes at present.
+    /// The socket does not take bytes at the moment.
     #[inline]
     pub(crate) fn blocked(&self) {
         self.stamp_first(&self.blocked_since);
     }
 
-    /// The write side is closed; says whether the peer may still be sending a body.
+    /// The write side is closed; returns whether the peer may still be sending a body.
     pub(crate) fn linger(&self) -> bool {
         self.stamp_first(&self.lingering_since);
         self.had_body.load(Ordering::Relaxed)
     }
 
-    /// The listener stops.
+    /// The listener is stopping.
     pub(crate) fn drain(&self) {
         self.stamp_first(&self.draining_since);
     }
 
-    /// Whether only the end of what the peer sends is awaited.
+    /// Whether the connection only waits for the peer to finish sending.
     #[inline]
     pub(crate) fn is_lingering(&self) -> bool {
         self.lingering_since.load(Ordering::Relaxed) != 0
     }
 
-    /// How long after its beginning a connection needs to be judged at the earliest.
+    /// The earliest time after its beginning at which a connection must be judged.
     pub(crate) fn first_look(&self) -> Duration {
         self.allowances.head.min(self.allowances.stall)
     }
 
-    /// Judges the connection at `now`. Whatever begins later has its own time ahead of it, so nothing is
-    /// found too late by looking again at the moment that is returned.
+    /// Judges the connection at `now`. Whatever starts later has its full time ahead of it, so
+    /// judging again at the returned moment is never too late.
     pub(crate) fn judge(&self, now: Instant) -> ActivityVerdict {
         let (deadline, ending) = self.deadline(now);
         if deadline <= now {
@@ -189,7 +191,7 @@ impl ConnectionActivity {
         self.blocked_since.load(Ordering::Relaxed) != 0
     }
 
-    /// The present as it is stored.
+    /// The current moment in its stored form.
     #[inline]
     fn moment(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1).saturating_add(1)
@@ -208,7 +210,7 @@ impl ConnectionActivity {
     }
 }
 
-/// One request of a connection, from its head to the end of its answer.
+/// One request of a connection, from its head to the end of its response.
 #[derive(Debug)]
 pub(crate) struct RunningRequest {
     activity: Arc<ConnectionActivity>,
@@ -216,7 +218,7 @@ pub(crate) struct RunningRequest {
 }
 
 impl RunningRequest {
-    /// The answer's body handed out a part and has more: it is the peer's turn.
+    /// The response body returned a part and has more: the peer must read.
     #[inline]
     pub(crate) fn handed_out(&mut self) {
         self.activity.handed_out.store(self.activity.moment(), Ordering::Relaxed);
@@ -226,7 +228,7 @@ impl RunningRequest {
         }
     }
 
-    /// The answer's body is asked for its next part: it is our turn.
+    /// The response body is asked for its next part: this service must produce it.
     #[inline]
     pub(crate) fn asked(&mut self) {
         if self.waiting {
@@ -286,14 +288,14 @@ mod tests {
         let request = activity.begin_request(false);
 
         tokio::time::advance(100 * SECOND).await;
-        assert_eq!(seconds_left(&activity), 20, "looked at again, not closed");
+        assert_eq!(seconds_left(&activity), 20, "judged again, not closed");
         drop(request);
 
         assert_eq!(seconds_left(&activity), 30);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_takes_no_bytes_is_stalled_and_any_progress_starts_anew() {
+    async fn a_peer_that_accepts_no_bytes_is_stalled_until_it_makes_progress() {
         let activity = activity();
         let _request = activity.begin_request(false);
         activity.blocked();
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_waits_for_us_is_not_stalled_and_one_that_waits_for_the_peer_is() {
+    async fn only_a_body_that_waits_for_the_peer_is_stalled() {
         let activity = activity();
         let mut request = activity.begin_request(false);
 
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bytes_taken_after_the_last_request_are_use_and_pings_are_not() {
+    async fn accepted_response_bytes_count_as_use_and_pings_do_not() {
         let activity = activity();
         drop(activity.begin_request(false));
 
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stopping_listener_gives_running_requests_its_drain_time_and_idle_connections_less() {
+    async fn a_stopping_listener_closes_idle_connections_before_those_with_running_requests() {
         let busy = activity();
         let idle = activity();
         let _request = busy.begin_request(false);

@@ -1,8 +1,9 @@
-//! Connections balanced evenly over the cores.
+//! Balances connections over the cores.
 //!
-//! The kernel chooses the core that accepts a connection by a hash of its addresses. Connections are kept for long, so
-//! a core that got more than its share would be behind for as long as they last, while another has nothing to do.
-//! Whoever accepts a connection passes it on, before its first byte is read, if another core has fewer of them open.
+//! The kernel chooses the core that accepts a connection by a hash of its addresses. Connections
+//! last long, so a core that got more than its share would lag for as long as they last, while
+//! another core is idle. The core that accepts a connection therefore passes it on, before reading
+//! its first byte, if another core has fewer open.
 
 use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use tokio::sync::mpsc;
 
 use super::connection_limits::ConnectionPermit;
 
-/// Among so many connections of a core, one more than another has is not worth a change.
+/// A core may have one connection more than another for every so many connections of the other; a
+/// smaller difference is not worth passing a connection on.
 const CONNECTIONS_PER_DIFFERENCE: usize = 64;
 
 /// The cores of a listener, and how many connections each of them has.
@@ -26,10 +28,10 @@ struct BalancedCore {
     inbox: mpsc::UnboundedSender<AcceptedConnection>,
 }
 
-/// What the other cores have accepted for one.
+/// The connections that other cores accepted for a core.
 pub(crate) type CoreInbox = mpsc::UnboundedReceiver<AcceptedConnection>;
 
-/// A connection that is open and within the limits.
+/// An open connection within the limits.
 #[derive(Debug)]
 pub(crate) struct AcceptedConnection {
     pub(crate) stream: TcpStream,
@@ -45,7 +47,7 @@ pub(crate) struct CoreAssignment {
 }
 
 impl ConnectionBalancer {
-    /// Over so many cores; gives each one's inbox, in their order.
+    /// Creates a balancer over `cores` cores; also returns their inboxes, in order.
     pub(crate) fn over(cores: usize) -> (Self, Vec<CoreInbox>) {
         let (cores, inboxes) = (0..cores)
             .map(|index| {
@@ -56,8 +58,8 @@ impl ConnectionBalancer {
         (Self(cores), inboxes)
     }
 
-    /// The core for a connection that core `own` has accepted: there, unless another has fewer. Nothing where there is no
-    /// such core.
+    /// Chooses the core for a connection that core `own` has accepted: that core, unless another
+    /// has fewer, beyond the tolerated difference. `None` if there is no core `own`.
     pub(crate) fn assign(&self, own: usize, permit: ConnectionPermit) -> Option<CoreAssignment> {
         let own = self.0.get(own)?;
         let fewest = self.0.iter().min_by_key(|core| core.open())?;
@@ -67,7 +69,7 @@ impl ConnectionBalancer {
     }
 }
 
-/// How many connections a core may have beside one that has so many.
+/// The most connections a core may have while the least loaded core has `fewest`.
 const fn bearable(fewest: usize) -> usize {
     fewest + fewest / CONNECTIONS_PER_DIFFERENCE
 }
@@ -79,14 +81,14 @@ impl BalancedCore {
 }
 
 impl CoreAssignment {
-    /// Whether its connection is to be served by this core.
+    /// Whether the connection is to be served by this core.
     pub(crate) fn is_at(&self, core: usize) -> bool {
         self.core.index == core
     }
 }
 
 impl AcceptedConnection {
-    /// Passes it on to its core; gives it back if that core takes no connections any more.
+    /// Passes the connection on to its core; returns it if that core no longer accepts connections.
     pub(crate) fn pass_on(self) -> Result<(), Self> {
         let core = Arc::clone(&self.assignment.core);
         core.inbox.send(self).map_err(|unsent| unsent.0)

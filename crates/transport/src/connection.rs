@@ -1,4 +1,5 @@
-//! One connection: hyper speaks HTTP/1.1 or HTTP/2 on it, and its timer decides how long it may last.
+//! One connection: hyper speaks HTTP/1.1 or HTTP/2 on it, and its timer decides how long it may
+//! last.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -31,13 +32,15 @@ use super::tls::TlsServing;
 use super::watched::WatchedSocket;
 use super::{ArrivedRequest, ConnectionPeer, ListenerSettings, RequestHandler};
 
-/// The smallest buffer that hyper takes.
+/// The smallest buffer that hyper accepts.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
 
-/// The number of headers that hyper reads without allocating; lower limits are kept by the framing rules.
+/// The number of headers that hyper parses without allocating; the framing rules enforce lower
+/// limits.
 const HEADERS_WITHOUT_ALLOCATION: usize = 100;
 
-/// HTTP/2: what a peer may have open and in transit, and how much of what it cancels or breaks is borne.
+/// HTTP/2: how much a peer may have open and in transit, and how many of its resets and errors are
+/// tolerated.
 const STREAMS_MAX: u32 = 100;
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -76,8 +79,8 @@ impl<S: RequestHandler> HttpServing<S> {
 fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
     let buffer = settings.head_bytes_max.max(BUFFER_BYTES_MIN);
     let mut builder = Builder::new(TokioExecutor::new());
-    // hyper's own timer for heads stays off: the connection's timer covers it, also before the first
-    // byte and on HTTP/2, where hyper has none, and it costs nothing for each request.
+    // hyper's timeout for heads stays off. The connection's timer also covers the time before the
+    // first byte and HTTP/2, where hyper has no such timeout, and costs nothing per request.
     builder.http1().header_read_timeout(None).max_buf_size(buffer);
     if settings.headers_max > HEADERS_WITHOUT_ALLOCATION {
         builder.http1().max_headers(settings.headers_max);
@@ -95,7 +98,7 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 pub(crate) async fn run<S: RequestHandler>(
     http: Arc<HttpServing<S>>,
     stream: TcpStream,
@@ -127,7 +130,7 @@ pub(crate) async fn run<S: RequestHandler>(
     drop(assignment);
 }
 
-/// Speaks HTTP on an open stream.
+/// Serves HTTP on an open stream.
 async fn speak<S, T>(
     http: &Arc<HttpServing<S>>,
     stream: T,
@@ -150,7 +153,7 @@ where
     drive(connection, activity, &http.stop).await
 }
 
-/// Drives a connection until it ends, is told to, or must.
+/// Drives a connection until it ends, the listener stops, or its time has run out.
 async fn drive<C>(
     connection: C,
     activity: &ConnectionActivity,
@@ -164,7 +167,8 @@ where
     let mut timer = pin!(tokio::time::sleep(activity.first_look()));
     let (mut is_registered, mut is_draining, mut is_lingering) = (false, false, false);
     poll_fn(|context| {
-        // The task's waker never changes, so one poll is enough to be woken by the word to stop.
+        // The task's waker never changes, so one poll is enough to be woken when the listener
+        // stops.
         if !is_registered {
             is_registered = true;
             let _already = stopped.as_mut().poll(context);
@@ -196,20 +200,22 @@ where
     .await
 }
 
-/// Says goodbye where the protocol has a word for it, without waiting for an answer.
+/// Starts a graceful shutdown and polls once, without waiting for the peer.
 fn part<C: GracefulConnection>(mut connection: Pin<&mut C>, context: &mut Context<'_>) {
     connection.as_mut().graceful_shutdown();
     drop(connection.poll(context));
 }
 
-/// An answer's body that notes whose turn it is, and whose end is the end of its request.
+/// A response body that tracks whether the peer or this service is to act, and that ends its
+/// request when dropped.
 struct TrackedBody<B> {
     body: B,
     running: RunningRequest,
 }
 
 impl<B: HttpBody> TrackedBody<B> {
-    /// hyper may not ask for the first part before the peer makes room for it, so the peer has the turn.
+    /// hyper may wait for room at the peer before it asks for the first part, so the peer is the
+    /// one to act.
     fn new(body: B, mut running: RunningRequest) -> Self {
         if !body.is_end_stream() {
             running.handed_out();

@@ -1,4 +1,4 @@
-//! How many connections may be open, in all and from one address.
+//! How many connections may be open, in total and from one address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,31 +31,31 @@ struct PermitCounts {
     stalled: AtomicU64,
 }
 
-/// What a listener has seen since it started; for metrics.
+/// What a listener has counted since it started, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
     /// Open now.
     pub open: usize,
     /// Accepted and served.
     pub accepted: u64,
-    /// Closed at once because too many were open.
+    /// Closed immediately because too many were open.
     pub refused: u64,
-    /// Closed at once because too many of that address were open.
+    /// Closed immediately because too many from that address were open.
     pub refused_by_ip: u64,
-    /// Closed because no whole request head came in time.
+    /// Closed because no complete request head arrived in time.
     pub closed_idle: u64,
-    /// Closed because the peer did not take its answer.
+    /// Closed because the peer did not read its response.
     pub closed_stalled: u64,
 }
 
-/// The right of a connection to be open; dropping it frees its place.
+/// The permission of a connection to be open; dropping it frees its place.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
     _counted: Option<(LoadGuard, Option<LoadGuard>)>,
 }
 
-/// An IPv6 site may have so many times the connections of one of its networks.
+/// An IPv6 site may have this many times the connections of one of its networks.
 const SITE_FACTOR: usize = 2;
 
 impl ConnectionLimits {
@@ -71,7 +71,7 @@ impl ConnectionLimits {
         }
     }
 
-    /// A place for a new connection from `ip`, or none if the limits are reached.
+    /// A permit for a new connection from `ip`; `None` if a limit is reached.
     pub(crate) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionPermit> {
         let counted = if self.is_exempt(ip) {
             None
@@ -82,7 +82,7 @@ impl ConnectionLimits {
             return None;
         };
         let open_before = self.open.fetch_add(1, Ordering::Relaxed);
-        // From here on dropping the permit takes the connection out again.
+        // From here on, dropping the permit uncounts the connection.
         let permit = ConnectionPermit { limits: Arc::clone(self), _counted: counted };
         if open_before >= self.total_max {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl ConnectionLimits {
         Some(permit)
     }
 
-    /// Counts a connection of an address, and of its IPv6 site if it is in one.
+    /// Counts a connection of an address, and of its IPv6 site if it has one.
     fn count(&self, ip: IpAddr) -> Option<(LoadGuard, Option<LoadGuard>)> {
         let of_ip = LoadGuard::enter(&self.by_ip.of(network_of(ip)), self.per_ip_max)?;
         let Some(site) = site_of(ip) else { return Some((of_ip, None)) };
@@ -100,7 +100,7 @@ impl ConnectionLimits {
         Some((of_ip, Some(LoadGuard::enter(&self.by_site.of(site), site_max)?)))
     }
 
-    /// Notes how a connection ended.
+    /// Records how a connection ended.
     pub(crate) fn ended(&self, ending: ConnectionEnding) {
         match ending {
             ConnectionEnding::Idle => self.counts.idle.fetch_add(1, Ordering::Relaxed),
@@ -109,7 +109,7 @@ impl ConnectionLimits {
         };
     }
 
-    /// What it has seen so far.
+    /// The counts so far.
     pub fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
             open: self.open.load(Ordering::Relaxed),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_cannot_take_the_places_of_others() {
+    fn one_address_cannot_use_up_the_connections_of_others() {
         let limits = limits(100, 2);
         let _held =
             [limits.enter(ip("192.0.2.1")).unwrap(), limits.enter(ip("192.0.2.1")).unwrap()];
@@ -180,7 +180,7 @@ mod tests {
         assert!(limits.enter(ip("192.0.2.2")).is_some());
 
         assert_eq!(limits.counts().refused_by_ip, 1);
-        assert_eq!(limits.counts().open, 2, "the refused one holds no place");
+        assert_eq!(limits.counts().open, 2, "the refused one is not counted");
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_site_cannot_take_the_places_of_others_with_its_many_networks() {
+    fn the_networks_of_one_ipv6_site_share_a_limit() {
         let limits = limits(100, 2);
         let held: Vec<_> = (0..20)
             .filter_map(|number| limits.enter(ip(&format!("2001:db8:1:{number}::1"))))
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_trusted_proxies_are_bound_by_the_total_alone() {
+    fn only_the_total_limits_loopback_and_trusted_proxies() {
         let limits = limits(4, 1);
 
         let held: Vec<_> = ["127.0.0.1", "127.0.0.1", "10.1.2.3", "10.1.2.3", "10.1.2.3"]

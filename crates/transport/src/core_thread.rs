@@ -18,14 +18,14 @@ use super::running::{CoreThread, StopCommand};
 use super::tls::TlsServing;
 use super::{ListenerSettings, RequestHandler};
 
-/// How long no connection is accepted after the system had no room for one. The loop would spin otherwise:
+/// How long accepting pauses after the system ran out of resources. Otherwise the loop would spin:
 /// the connection that cannot be accepted stays in the queue.
 const PAUSE_WITHOUT_RESOURCES: Duration = Duration::from_millis(100);
 
-/// How long a core's end waits for blocking work that was started on its runtime.
+/// How long a core's shutdown waits for blocking work that was started on its runtime.
 const BLOCKING_END: Duration = Duration::from_secs(1);
 
-/// What the cores of a listener have in common.
+/// What the cores of a listener share.
 #[derive(Debug)]
 pub(crate) struct SharedCores {
     pub(crate) settings: ListenerSettings,
@@ -35,7 +35,7 @@ pub(crate) struct SharedCores {
     pub(crate) balancer: Arc<ConnectionBalancer>,
 }
 
-/// Where the connections of one core come from.
+/// Where a core gets its connections from.
 #[derive(Debug)]
 pub(crate) struct ConnectionSources {
     /// The core's number.
@@ -44,7 +44,7 @@ pub(crate) struct ConnectionSources {
     pub(crate) inbox: CoreInbox,
 }
 
-/// Starts the thread of a core. The runtime is made here, so that a failure is seen by the caller.
+/// Starts the thread of a core. The runtime is created here, so that the caller sees a failure.
 pub(crate) fn start<S, M>(
     sources: ConnectionSources,
     shared: SharedCores,
@@ -64,9 +64,9 @@ where
             if let Err(error) = serve(sources, shared, service).await {
                 tracing::error!(core = index, %error, "a core cannot listen");
             }
-            // Nobody listens if the listener was dropped instead of drained.
+            // The receiver is gone if the listener was dropped instead of drained.
             say_drained.send(()).ok();
-            // Calls that outlive their connections run on, until the other end is dropped.
+            // Calls that outlive their connections keep running until the other end is dropped.
             ended.await.ok();
         });
         shut(runtime);
@@ -79,7 +79,7 @@ fn shut(runtime: Runtime) {
     runtime.shutdown_timeout(BLOCKING_END);
 }
 
-/// Serves what comes until the word to stop is given and no connection is left.
+/// Serves connections until the listener stops and none is left.
 async fn serve<S: RequestHandler>(
     sources: ConnectionSources,
     shared: SharedCores,
@@ -106,7 +106,7 @@ async fn serve<S: RequestHandler>(
             Ok((stream, peer)) => admit(&shared, core, &served, (stream, peer)),
             Err(error) if concerns_one_connection(&error) => {}
             Err(error) => {
-                tracing::error!(%error, "no connection can be accepted at present");
+                tracing::error!(%error, "connections cannot be accepted at the moment");
                 tokio::time::sleep(PAUSE_WITHOUT_RESOURCES).await;
             }
         }
@@ -121,7 +121,7 @@ async fn serve<S: RequestHandler>(
     Ok(())
 }
 
-/// Takes a connection in, for this core or for another, or closes it at once if there are too many.
+/// Admits a connection, for this core or another, or closes it immediately if there are too many.
 fn admit<S: RequestHandler>(
     shared: &SharedCores,
     core: usize,
@@ -141,7 +141,7 @@ fn admit<S: RequestHandler>(
             let passed_on = AcceptedConnection { stream, ip, assignment }.pass_on();
             passed_on.unwrap_or_else(|accepted| served.take(accepted));
         }
-        Err(error) => tracing::error!(%error, "a connection cannot be passed on"),
+        Err(error) => tracing::error!(%error, "a connection cannot be passed on to another core"),
     }
 }
 
@@ -157,7 +157,9 @@ impl<S: RequestHandler> ServedConnections<S> {
         let AcceptedConnection { stream, ip, assignment } = accepted;
         match TcpStream::from_std(stream) {
             Ok(stream) => self.begin(stream, ip, assignment),
-            Err(error) => tracing::error!(%error, "a connection cannot be taken over"),
+            Err(error) => {
+                tracing::error!(%error, "a connection from another core cannot be served")
+            }
         }
     }
 
@@ -167,7 +169,8 @@ impl<S: RequestHandler> ServedConnections<S> {
     }
 }
 
-/// Whether `accept` failed for the one connection it would have returned, and not for any that follows.
+/// Whether `accept` failed because of the connection that it would have returned, so that later
+/// ones are unaffected.
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -184,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lack_of_descriptors_or_memory_pauses_and_a_broken_connection_does_not() {
+    fn accepting_pauses_without_descriptors_or_memory_but_not_for_a_broken_connection() {
         const EMFILE: i32 = 24;
         const ENOMEM: i32 = 12;
         const ECONNABORTED: i32 = 103;

@@ -1,9 +1,9 @@
 //! The transport: sockets, connections, their timers and their limits.
 //!
-//! Each core has a thread with a single-threaded runtime, a socket of its own on the shared port and
-//! whatever the service keeps for each core (pools towards the platforms), so that a request never
-//! changes threads. HTTP itself is hyper's; this crate decides who may connect, how long a connection may
-//! do nothing, and how serving ends. What a request means is not decided here.
+//! Each core has a thread with a single-threaded runtime, a socket of its own on the shared port
+//! and whatever the service keeps per core (connection pools to the platforms), so that a request
+//! never changes threads. HTTP itself is hyper's; this crate decides who may connect, how long a
+//! connection may do nothing, and how serving ends. It does not interpret requests.
 
 mod activity;
 mod balancer;
@@ -54,25 +54,26 @@ pub struct ListenerSettings {
     pub cores: usize,
     /// Certificate and key; without them the listener speaks plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// From the end of one request (or the connection's start) to the whole head of the next.
+    /// From the end of one request (or the start of the connection) to the complete head of the
+    /// next.
     pub head_timeout: Duration,
     /// Bytes of a request's head, and of the buffer for each direction; at least 8 KiB are used.
     pub head_bytes_max: usize,
     /// Headers of a request.
     pub headers_max: usize,
-    /// How long bytes may wait for a peer that takes none.
+    /// How long bytes may wait for a peer that accepts none.
     pub write_stall_timeout: Duration,
-    /// How long running requests may go on once the listener is told to stop.
+    /// How long running requests may continue after the listener is told to stop.
     pub drain_timeout: Duration,
-    /// Open connections in all.
+    /// Open connections in total.
     pub connections_max: usize,
     /// Open connections of one address (IPv6: of one /64), loopback and trusted proxies excepted.
     pub connections_per_ip_max: usize,
-    /// Proxies, which bring the connections of many.
+    /// Proxies, whose connections carry the requests of many clients.
     pub trusted_proxies: Vec<IpNetwork>,
 }
 
-/// Who is at the other end of the connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionPeer {
     /// The address, in its IPv4 form where it has one.
@@ -81,42 +82,43 @@ pub struct ConnectionPeer {
     pub tls: bool,
 }
 
-/// A request, and who sent it.
+/// A request and its sender.
 #[derive(Debug)]
 pub struct ArrivedRequest {
-    /// Who sent it.
+    /// The sender.
     pub peer: ConnectionPeer,
-    /// Its head, and its body as it comes.
+    /// Its head, and its body as it arrives.
     pub request: Request<Incoming>,
 }
 
-/// Why a response ends before its end: whatever its body says.
+/// Why a response ends early: any error of its body.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What answers requests: a function that is always ready for one more.
+/// Handles requests. It is always ready for another one.
 pub trait RequestHandler: Clone + Send + Sync + 'static {
     /// The body of a response.
     type ResponseBody: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static;
 
-    /// The work for one request. It is moved into its connection, so the smaller the better.
+    /// The work for one request. It is moved into its connection, so it should be small.
     type ResponseFuture: Future<Output = Response<Self::ResponseBody>> + Send;
 
-    /// Begins to answer a request.
+    /// Starts to handle a request.
     fn answer(&self, arrived: ArrivedRequest) -> Self::ResponseFuture;
 
-    /// What is responded, behind the status line, to a head that the HTTP library refused with this status: header
-    /// lines, an empty line and a body. Nothing: the library's own response, which has neither.
+    /// The response, after the status line, to a head that the HTTP library refused with this
+    /// status: header lines, an empty line and a body. `None`: the library's own response, which
+    /// has neither headers nor a body.
     fn unread(&self, _: ConnectionPeer, _: StatusCode) -> Option<Bytes> {
         None
     }
 }
 
-/// What answers requests, and says what is wrong with those that cannot be read.
+/// Handles requests, and explains what is wrong with those that cannot be parsed.
 #[derive(Clone)]
 pub struct ExplainingHandler<S, E> {
-    /// Answers a request.
+    /// Handles a request.
     pub serve: S,
-    /// Answers a head that could not be read, as [`RequestHandler::unread`] says.
+    /// Explains a head that could not be parsed, see [`RequestHandler::unread`].
     pub explain: E,
 }
 
@@ -153,7 +155,7 @@ where
     }
 }
 
-/// Bound sockets, not served yet: connections wait in the kernel's queue.
+/// Bound sockets that are not served yet: connections wait in the kernel's queue.
 #[derive(Debug)]
 pub struct BoundListener {
     address: SocketAddr,
@@ -163,26 +165,27 @@ pub struct BoundListener {
 }
 
 impl BoundListener {
-    /// Binds one socket for each core. Fails when the address is in use, also by another instance of
-    /// this program, or when the certificate or its key cannot be read.
+    /// Binds one socket for each core. Fails if the address is in use, also by another instance of
+    /// this program, or if the certificate or its key cannot be read.
     pub fn bind(settings: &ListenerSettings) -> io::Result<Self> {
         let tls = settings.tls.as_ref().map(TlsServing::load).transpose()?;
         let (address, sockets) = bind::bind(settings.listen, settings.cores.max(1))?;
         Ok(Self { address, sockets, tls, settings: settings.clone() })
     }
 
-    /// The address and the port that were taken.
+    /// The bound address and port.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The certificate that it shows; none where it speaks plain HTTP.
+    /// The certificate in use; `None` if it serves plain HTTP.
     pub fn certificates(&self) -> Option<Arc<CertificateSource>> {
         self.tls.as_ref().map(TlsServing::certificates)
     }
 
-    /// Serves until told to stop. `make` is called once for each core, on that core's runtime and with
-    /// its number, so that what it creates belongs to that runtime. Fails when a thread cannot start.
+    /// Serves until told to stop. `make` is called once for each core, on that core's runtime and
+    /// with its number, so that what it creates belongs to that runtime. Fails if a thread cannot
+    /// start.
     pub fn run<S, M>(self, make: M) -> io::Result<RunningListener>
     where
         S: RequestHandler,

@@ -1,6 +1,7 @@
-//! Counts of what is in progress, by owner: calls, connections, bytes. Many threads may count; no limit is exceeded.
+//! Counts what is in progress, by owner: calls, connections, bytes. Many threads may count; no
+//! limit is exceeded.
 //!
-//! A caller that counts often looks its [`LoadCounter`] up once and keeps it.
+//! A caller that counts often should look up its [`LoadCounter`] once and keep it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,50 +10,50 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// So many remembered loads are never looked through for those that nobody has any more.
+/// With fewer remembered loads than this, unused ones are not searched for.
 const REMEMBERED_MIN: usize = 1_024;
 
-/// What is going on at present, of one customer, one account or one address: how many, or how many bytes.
+/// The current load of one customer, account or address: a number of things, or of bytes.
 #[derive(Debug, Default)]
 pub struct LoadCounter(AtomicUsize);
 
 impl LoadCounter {
-    /// Adds `amount`, if that makes `max` at most.
+    /// Adds `amount`, unless the load would exceed `max`.
     pub fn take(&self, amount: usize, max: usize) -> bool {
         let more = |load: usize| load.checked_add(amount).filter(|load| *load <= max);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Takes `amount` away again.
+    /// Subtracts `amount`.
     pub fn give_back(&self, amount: usize) {
         self.0.fetch_sub(amount, Ordering::Relaxed);
     }
 }
 
 impl LoadCounter {
-    /// How much it is.
+    /// The current load.
     pub fn amount(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// One that is counted until it is dropped.
+/// Counts one until it is dropped.
 #[derive(Debug)]
 pub struct LoadGuard(Arc<LoadCounter>);
 
-/// The loads that somebody has, by whom they are of.
+/// The loads in use, by owner.
 #[derive(Debug)]
 pub struct LoadMap<K>(Mutex<RememberedLoads<K>>);
 
 #[derive(Debug)]
 struct RememberedLoads<K> {
     by_key: HashMap<K, Weak<LoadCounter>>,
-    /// At so many those that nobody has any more are forgotten.
+    /// The number of loads at which unused ones are removed.
     full_at: usize,
 }
 
 impl LoadGuard {
-    /// Counts one more, unless there are `max` already.
+    /// Counts one more, unless the load is already `max`.
     pub fn enter(load: &Arc<LoadCounter>, max: usize) -> Option<Self> {
         load.take(1, max).then(|| Self(Arc::clone(load)))
     }
@@ -71,12 +72,12 @@ impl<K: Hash + Eq> Default for LoadMap<K> {
 }
 
 impl<K: Hash + Eq> LoadMap<K> {
-    /// Nobody has any yet.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self(Mutex::new(RememberedLoads { by_key: HashMap::new(), full_at: REMEMBERED_MIN }))
     }
 
-    /// The load of this key: the same for all who ask while somebody has it.
+    /// The load of this key: the same one for all callers, as long as it is in use.
     pub fn of(&self, key: K) -> Arc<LoadCounter> {
         let mut remembered = self.0.lock();
         if remembered.by_key.len() >= remembered.full_at {
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_is_the_same_for_all_as_long_as_somebody_has_it() {
+    fn a_load_is_shared_as_long_as_it_is_in_use() {
         let loads = LoadMap::new();
         let first = loads.of("a");
 
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_nobody_has_take_no_memory_for_long() {
+    fn unused_loads_are_removed() {
         let loads = LoadMap::new();
         let kept = loads.of(0);
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_at_once_stay_within_the_maximum() {
+    fn concurrent_threads_stay_within_the_maximum() {
         let load = Arc::default();
 
         let entered: usize = std::thread::scope(|scope| {
@@ -136,7 +137,7 @@ mod tests {
                         let held: Vec<_> =
                             (0..100).filter_map(|_| LoadGuard::enter(&load, 50)).collect();
                         let held_count = held.len();
-                        // Held until every thread is done, so that no place is used twice.
+                        // Held until every thread is done, so that no unit is counted twice.
                         std::mem::forget(held);
                         held_count
                     })

@@ -1,10 +1,12 @@
-//! Says what is wrong where hyper refuses a request by itself, which it does with a bare 400 or 431.
+//! Explains what is wrong when hyper refuses a request by itself, which it does with a bare 400 or
+//! 431.
 //!
-//! Such a request never becomes one for the service: its first line or a header line cannot be read, for example because
-//! its query holds a character that no target may hold, or its head is too large. The response is the last on its
-//! connection.
+//! Such a request never reaches the service: its first line or a header line cannot be parsed, for
+//! example because its query contains a character that no target may contain, or its head is too
+//! large. The response is the last one on its connection.
 //!
-//! Only the first bytes on a connection are looked at: later ones may be part of a body, which is nobody's to change.
+//! Only the first bytes on a connection are examined: later ones may be part of a body, which must
+//! not be changed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,18 +16,19 @@ use bytes::{Buf, Bytes};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What every response of the service itself has.
+/// A header of every response of the service itself.
 const OURS: &[u8] = b"x-request-id:";
 
-/// A stream that writes an explanation in place of a bare refusal. `E` writes it for a status.
+/// A stream that replaces a bare refusal by an explanation. `E` writes the explanation for a
+/// status.
 pub(crate) struct ExplainedStream<T, E> {
     stream: T,
     explain: E,
-    /// Nothing was written yet.
+    /// Nothing has been written yet.
     is_fresh: bool,
-    /// What is left to be written of the explanation.
+    /// The rest of the explanation.
     rest: Bytes,
-    /// The bytes that it is written for.
+    /// The number of bytes that it replaces.
     replaced: usize,
 }
 
@@ -34,7 +37,8 @@ impl<T, E: Fn(StatusCode) -> Option<Bytes>> ExplainedStream<T, E> {
         Self { stream, explain, is_fresh: true, rest: Bytes::new(), replaced: 0 }
     }
 
-    /// Whether these bytes, which are about to be written, are to be replaced. True until that is done.
+    /// Whether these bytes, which are about to be written, are to be replaced. True until the
+    /// explanation is written.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
         if self.is_fresh && !bytes.is_empty() {
             self.is_fresh = false;
@@ -50,7 +54,7 @@ impl<T, E: Fn(StatusCode) -> Option<Bytes>> ExplainedStream<T, E> {
 }
 
 impl<T: AsyncWrite + Unpin, E> ExplainedStream<T, E> {
-    /// Writes the explanation to its end; then the bytes that it replaces count as written.
+    /// Writes the rest of the explanation; after that, the bytes that it replaces count as written.
     fn poll_explain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         while self.rest.has_remaining() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.rest))?;
@@ -94,7 +98,7 @@ where
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // A head is in one piece, and the bare one is all that its write holds.
+        // hyper writes a head in one piece, and a bare refusal is the only content of its write.
         if slices.first().is_some_and(|first| self.replaces(first)) {
             return self.poll_explain(context);
         }
@@ -114,7 +118,8 @@ where
     }
 }
 
-/// The status of hyper's own refusal, with its status line and its date: no response of the service is without an id.
+/// The status of hyper's own refusal, with its status line and date: every response of the service
+/// has a request id.
 fn bare(bytes: &[u8]) -> Option<(StatusCode, Vec<u8>)> {
     let is_ours = bytes.windows(OURS.len()).any(|window| window.eq_ignore_ascii_case(OURS));
     if is_ours || !bytes.ends_with(b"\r\n\r\n") {
@@ -141,7 +146,7 @@ mod tests {
         is_known.then(|| Bytes::from_static(b"x-why: because\r\ncontent-length: 4\r\n\r\nwhy?"))
     }
 
-    /// What arrives of these bytes, through a pipe that takes few at a time.
+    /// What the peer receives of these bytes, through a pipe that takes a few at a time.
     async fn arrives(bytes: &[u8]) -> String {
         let (near, mut far) = tokio::io::duplex(7);
         let mut explained = ExplainedStream::new(near, explain);
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bare_refusal_is_explained_whole_and_keeps_its_date() {
+    async fn a_bare_refusal_is_explained_and_keeps_its_date() {
         for line in ["HTTP/1.1 400 Bad Request", "HTTP/1.1 431 Request Header Fields Too Large"] {
             let bare = format!(
                 "{line}\r\nconnection: close\r\ncontent-length: 0\r\ndate: Sat, 21 Nov 2026\r\n\r\n"
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_else_passes_byte_for_byte() {
+    async fn other_responses_pass_unchanged() {
         for text in [
             "HTTP/1.1 200 OK\r\n\r\n",
             "HTTP/1.1 408 Request Timeout\r\n\r\n",
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_looks_like_a_bare_400_passes() {
+    async fn a_body_that_looks_like_a_bare_400_passes_unchanged() {
         let bare = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bare.len());
         let (near, mut far) = tokio::io::duplex(4096);

@@ -10,7 +10,7 @@ pub struct IpNetwork {
     prefix_bits: u32,
 }
 
-/// A text that names no network.
+/// A text that does not name a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an address or a network such as 10.0.0.0/8")]
 pub struct MalformedNetwork;
@@ -20,7 +20,7 @@ pub fn is_trusted(ip: IpAddr, networks: &[IpNetwork]) -> bool {
     networks.iter().any(|network| network.contains(ip))
 }
 
-/// The network that stands for an address where people are told apart: an IPv4 /24, an IPv6 /64.
+/// The network by which clients are distinguished: an IPv4 /24, an IPv6 /64.
 pub fn neighbourhood_of(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(address) => {
@@ -34,14 +34,14 @@ pub fn neighbourhood_of(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// The same, written: `192.0.2.0/24`, `2001:db8::/64`.
+/// The same as text: `192.0.2.0/24`, `2001:db8::/64`.
 pub fn neighbourhood_text(ip: IpAddr) -> String {
     let network = neighbourhood_of(ip);
     format!("{network}/{}", if network.is_ipv4() { 24 } else { 64 })
 }
 
 impl IpNetwork {
-    /// Whether the address lies in it. An IPv4 address and its form in IPv6 are the same.
+    /// Whether it contains the address. An IPv4 address and its IPv6 form are the same.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.base, ip.to_canonical()) {
             (IpAddr::V4(base), IpAddr::V4(ip)) => {
@@ -78,7 +78,7 @@ impl FromStr for IpNetwork {
     }
 }
 
-/// What is counted as one address: an IPv6 host commonly owns a whole /64.
+/// The network that counts as one address: an IPv6 host commonly owns a whole /64.
 pub fn network_of(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => ip,
@@ -89,7 +89,7 @@ pub fn network_of(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// What is counted as one address more loosely: an IPv6 site commonly owns a whole /48. Of IPv4 there is none.
+/// The larger network with its own limit: an IPv6 site commonly owns a whole /48. `None` for IPv4.
 pub fn site_of(ip: IpAddr) -> Option<IpAddr> {
     match ip {
         IpAddr::V4(_) => None,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shortened_to_its_neighbourhood() {
+    fn an_address_belongs_to_its_neighbourhood() {
         for (address, network) in [
             ("192.0.2.77", "192.0.2.0/24"),
             ("::ffff:192.0.2.77", "192.0.2.0/24"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_network_is_refused() {
+    fn malformed_networks_are_refused() {
         for text in ["", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0/8", "proxy", "10.0.0.0/-1"] {
             assert_eq!(text.parse::<IpNetwork>(), Err(MalformedNetwork), "{text}");
         }

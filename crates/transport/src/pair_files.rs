@@ -1,5 +1,5 @@
-//! The files of a certificate and its key, read within bounds: they may have been replaced by anything, and lie on a
-//! network disk that does not respond.
+//! The files of a certificate and its key, read within limits: anything may have replaced them, and
+//! they may be on a network disk that does not respond.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-/// The longest file that is read, in bytes.
+/// The largest file that is accepted, in bytes.
 const BYTES_MAX: usize = 1_048_576;
-/// As much of a file as is looked at: one byte more, which tells that it is longer.
+/// The bytes read of a file: one more than accepted, to detect a larger file.
 const READ_MAX: u64 = 1_048_577;
 /// How long reading both files may take.
 const READ_TIME: Duration = Duration::from_secs(10);
-/// Reads that may be stuck at the same time. Beyond it none is begun until one of them ends.
+/// Reads that may be stuck at the same time. At this number no read starts until one of them ends.
 const STUCK_MAX: usize = 4;
 
 /// Where the certificate and its key are.
@@ -30,7 +30,7 @@ pub struct TlsFiles {
     pub key_file: PathBuf,
 }
 
-/// Both files as they are.
+/// The content of both files.
 pub(crate) struct PairBytes {
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Zeroizing<Vec<u8>>,
@@ -53,7 +53,8 @@ impl PairBytes {
     }
 }
 
-/// The whole file. What is no regular file is not opened: opening a pipe waits for its other end.
+/// Reads the whole file. Only regular files are opened: opening a pipe would wait for its other
+/// end.
 fn regular_file(path: &Path) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -68,7 +69,7 @@ fn regular_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the files, each time in a thread of its own: one that a disk keeps waiting is left behind.
+/// Reads the files, each time in a new thread, which is abandoned if the disk does not respond.
 pub(crate) struct PairReader {
     pub(crate) files: TlsFiles,
     stuck: Arc<AtomicUsize>,
@@ -79,7 +80,7 @@ impl PairReader {
         Self { files: files.clone(), stuck: Arc::default() }
     }
 
-    /// Reads both files. The error names the file, never its content. Blocks, for ten seconds at most.
+    /// Reads both files. Errors name the file, never its content. Blocks for at most ten seconds.
     pub(crate) fn read(&self) -> io::Result<PairBytes> {
         let files = self.files.clone();
         self.within(READ_TIME, move || PairBytes::read(&files))
@@ -96,7 +97,7 @@ impl PairReader {
         std::thread::Builder::new().name("certificate".to_owned()).spawn(move || {
             let done = work();
             drop(stuck);
-            // Nobody may wait for it any more.
+            // The receiver may have given up.
             drop(sender.send(done));
         })?;
         receiver.recv_timeout(time).unwrap_or_else(|_| Err(late(())))
@@ -135,21 +136,21 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_respond_is_waited_for_a_while_and_by_a_few_threads_only() {
+    fn an_unresponsive_disk_times_out_and_holds_few_threads() {
         let reader = reader();
         let mut ends = Vec::new();
         for _ in 0..STUCK_MAX {
             let (end, ended) = mpsc::channel::<()>();
             let stuck = move || {
                 let ended = ended.recv();
-                assert!(ended.is_err(), "the test has ended it");
+                assert!(ended.is_err(), "only dropping the sender ends it");
                 Ok(())
             };
             let error = reader.within(Duration::from_millis(1), stuck).unwrap_err();
             assert_eq!(error.to_string(), "own.pem: its disk does not respond");
             ends.push(end);
         }
-        let refused: io::Result<()> = reader.within(READ_TIME, || panic!("none is begun"));
+        let refused: io::Result<()> = reader.within(READ_TIME, || panic!("no read starts"));
         assert!(refused.is_err());
 
         drop(ends);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_or_too_large_is_refused() {
+    fn irregular_and_large_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         let problem = |path: &Path| regular_file(path).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! How serving ends: no new connections, running requests finish, then the cores end.
+//! How serving ends: no new connections are accepted, running requests finish, then the cores end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::connection_limits::ConnectionLimits;
 
-/// The word to stop, given once.
+/// The command to stop, given once.
 #[derive(Debug)]
 pub(crate) struct StopCommand {
     is_given: AtomicBool,
@@ -27,17 +27,18 @@ impl StopCommand {
         self.notify.notify_waiters();
     }
 
-    /// Whether the word was given. Cheap: connections ask whenever they are polled.
+    /// Whether the command was given. Cheap: connections check it at every poll.
     pub(crate) fn is_given(&self) -> bool {
         self.is_given.load(Ordering::Acquire)
     }
 
-    /// Wakes whoever waits when the word is given; to be asked for [`StopCommand::is_given`] after its first poll.
+    /// Wakes the waiting task when the command is given. Check [`StopCommand::is_given`] after its
+    /// first poll.
     pub(crate) fn notified(&self) -> Notified<'_> {
         self.notify.notified()
     }
 
-    /// Waits for the word.
+    /// Waits for the command.
     pub(crate) async fn given(&self) {
         let notified = self.notified();
         if !self.is_given() {
@@ -46,10 +47,10 @@ impl StopCommand {
     }
 }
 
-/// One core's thread, and how to talk to it.
+/// One core's thread and the channels to it.
 #[derive(Debug)]
 pub(crate) struct CoreThread {
-    /// Ends when the core has no connection left after the word to stop.
+    /// Resolves when the core has no connection left after the command to stop.
     pub(crate) drained: oneshot::Receiver<()>,
     /// Dropping it lets the core's runtime end.
     pub(crate) end: oneshot::Sender<()>,
@@ -79,30 +80,31 @@ impl RunningListener {
         self.cores.push(core);
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Who counts its connections.
+    /// The limits and counts of its connections.
     pub fn limits(&self) -> Arc<ConnectionLimits> {
         Arc::clone(&self.limits)
     }
 
-    /// Stops accepting, lets running requests finish for as long as the drain timeout allows, and returns
-    /// when no connection is left. The cores' runtimes still run what was spawned on them, so that calls
-    /// which outlive their connection can be settled before [`RunningListener::stop`].
+    /// Stops accepting, lets running requests continue for up to the drain timeout, and returns
+    /// when no connection is left. The cores' runtimes still run the tasks spawned on them, so that
+    /// calls which outlive their connection can be settled before [`RunningListener::stop`].
     pub async fn drain(&mut self) {
         self.stop.give();
         for core in &mut self.cores {
-            // A core that ended early has dropped its end, and an answered receiver may be asked again.
+            // A core that ended early has dropped its end; a receiver that has resolved must not be
+            // polled again.
             if !core.drained.is_terminated() {
                 drop((&mut core.drained).await);
             }
         }
     }
 
-    /// Drains, then ends the cores' runtimes and with them whatever is still running there.
+    /// Drains, then ends the cores' runtimes and everything that still runs on them.
     pub async fn stop(mut self) {
         self.drain().await;
         let threads: Vec<_> = std::mem::take(&mut self.cores)
@@ -115,7 +117,7 @@ impl RunningListener {
         let joined =
             tokio::task::spawn_blocking(|| threads.into_iter().try_for_each(JoinHandle::join));
         if !matches!(joined.await, Ok(Ok(()))) {
-            tracing::error!("a core of the listener ended by a panic");
+            tracing::error!("a core of the listener panicked");
         }
     }
 }

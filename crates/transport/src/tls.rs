@@ -1,4 +1,5 @@
-//! TLS for the public listener: 1.2 and 1.3, certificate and key from PEM files, read again when they are renewed.
+//! TLS for the public listener: 1.2 and 1.3, with certificate and key from PEM files that are read
+//! again when they are renewed.
 
 use std::io;
 use std::sync::Arc;
@@ -18,35 +19,35 @@ use tokio_rustls::server::TlsStream;
 use super::pair_files::{PairBytes, PairReader, TlsFiles, unusable};
 use super::validity::CertificateValidity;
 
-/// How new connections shake hands.
+/// The TLS handshakes of new connections.
 #[derive(Clone)]
 pub(crate) struct TlsServing {
     acceptor: TlsAcceptor,
     certificates: Arc<CertificateSource>,
 }
 
-/// The certificate that new connections are shown, and the files that it came from. Connections that are open keep the
-/// one that they were shown.
+/// The certificate for new connections, and the files that it came from. Open connections keep the
+/// certificate with which they started.
 pub struct CertificateSource {
     reader: PairReader,
     provider: Arc<CryptoProvider>,
     current: RwLock<LoadedCertificate>,
 }
 
-/// A certificate with its key, as both were read.
+/// A certificate with its key.
 struct LoadedCertificate {
     key: Arc<CertifiedKey>,
     validity: CertificateValidity,
-    /// Of the bytes of both files.
+    /// A digest of the bytes of both files.
     digest: [u8; 32],
 }
 
-/// What reading the files again led to.
+/// The result of reading the files again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateRenewal {
-    /// They are as they were.
+    /// The files have not changed.
     Unchanged,
-    /// Another certificate is shown from now on.
+    /// Another certificate is in use from now on.
     Renewed,
 }
 
@@ -66,7 +67,7 @@ impl std::fmt::Debug for CertificateSource {
 }
 
 impl TlsServing {
-    /// Reads both files. The error names the file, never its content. Blocks, for ten seconds at most.
+    /// Reads both files. Errors name the file, never its content. Blocks for at most ten seconds.
     pub(crate) fn load(files: &TlsFiles) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let reader = PairReader::new(files);
@@ -86,12 +87,12 @@ impl TlsServing {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificates })
     }
 
-    /// The certificate that it shows.
+    /// The certificate in use.
     pub(crate) fn certificates(&self) -> Arc<CertificateSource> {
         Arc::clone(&self.certificates)
     }
 
-    /// Shakes hands on a new connection.
+    /// Completes the handshake on a new connection.
     pub(crate) async fn accept<T>(&self, stream: T) -> io::Result<TlsStream<T>>
     where
         T: AsyncRead + AsyncWrite + Unpin,
@@ -101,8 +102,9 @@ impl TlsServing {
 }
 
 impl CertificateSource {
-    /// Reads the files again. A pair that differs is looked at as a whole (both files are readable, the key is the
-    /// certificate's, it is valid now) before it takes the place of the one in use. Blocks, for ten seconds at most.
+    /// Reads the files again. A pair that differs is checked as a whole (both files are readable,
+    /// the key belongs to the certificate, the certificate is valid now) before it replaces the one
+    /// in use. Blocks for at most ten seconds.
     pub fn renew(&self, now: Timestamp) -> io::Result<CertificateRenewal> {
         let bytes = self.reader.read()?;
         let digest = bytes.digest();
@@ -112,14 +114,14 @@ impl CertificateSource {
         let loaded = LoadedCertificate::parse(&self.reader.files, &bytes, &self.provider)?;
         if !loaded.validity.holds_at(now) {
             let CertificateValidity { begins, ends } = loaded.validity;
-            let problem = format!("it is valid from {begins} to {ends} only");
+            let problem = format!("it is valid only from {begins} to {ends}");
             return Err(unusable(&self.reader.files.certificate_file, problem));
         }
         *self.current.write() = loaded;
         Ok(CertificateRenewal::Renewed)
     }
 
-    /// When the certificate in use is valid.
+    /// The validity of the certificate in use.
     pub fn validity(&self) -> CertificateValidity {
         self.current.read().validity
     }

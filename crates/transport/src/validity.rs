@@ -1,5 +1,5 @@
-//! From when until when a certificate is valid (RFC 5280, 4.1.2.5): the one thing that an operator must know of it, and
-//! that the TLS library does not tell.
+//! The validity of a certificate (RFC 5280, 4.1.2.5), which operators need and the TLS library does
+//! not report.
 
 use jiff::Timestamp;
 
@@ -8,24 +8,24 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The moments between which a certificate may be used.
+/// The time during which a certificate may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CertificateValidity {
-    /// Not before this one.
+    /// Not before this time.
     pub begins: Timestamp,
-    /// Not after this one.
+    /// Not after this time.
     pub ends: Timestamp,
 }
 
 impl CertificateValidity {
-    /// Reads it from a certificate in DER; nothing where it is not where it must be.
+    /// Reads it from a certificate in DER; `None` if the certificate is malformed.
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let (certificate, _) = contents(certificate, SEQUENCE)?;
         let (mut rest, _) = contents(certificate, SEQUENCE)?;
         if rest.first() == Some(&VERSION) {
             rest = element(rest)?.2;
         }
-        // Serial number, algorithm of the signature, issuer.
+        // Serial number, signature algorithm, issuer.
         for _ in 0..3 {
             rest = element(rest)?.2;
         }
@@ -35,24 +35,24 @@ impl CertificateValidity {
         Some(Self { begins: time(first_tag, begins)?, ends: time(second_tag, ends)? })
     }
 
-    /// Whether a certificate may be used at this moment.
+    /// Whether the certificate may be used at this time.
     pub fn holds_at(&self, now: Timestamp) -> bool {
         self.begins <= now && now <= self.ends
     }
 }
 
-/// The contents of the first element, which must have this tag, and what follows it.
+/// The contents of the first element, which must have this tag, and the bytes after it.
 fn contents(input: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, contents, rest) = element(input)?;
     (tag == wanted).then_some((contents, rest))
 }
 
-/// The first element: its tag, its contents, and what follows it.
+/// The first element: its tag, its contents, and the bytes after it.
 fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], mut rest) = input.split_first_chunk::<2>()?;
     let mut length = usize::from(first);
     if first >= 0x80 {
-        // The number of bytes that the length takes.
+        // The number of bytes of the length field.
         let (bytes, behind) = rest.split_at_checked(usize::from(first & 0x7f))?;
         if bytes.is_empty() || bytes.len() > 4 {
             return None;
@@ -98,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_are_read_in_both_forms() {
-        // From 2050 on the other form is prescribed.
+    fn both_ends_are_read_in_both_formats() {
+        // From 2050 on, the other format is required.
         let short = CertificateValidity::of(&made((1999, 12, 31), (2049, 12, 31))).unwrap();
         let long = CertificateValidity::of(&made((2026, 2, 3), (2050, 1, 1))).unwrap();
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_changed_anywhere_is_read_without_a_panic() {
+    fn truncated_or_changed_certificates_do_not_panic() {
         let whole = made((2026, 1, 1), (2027, 1, 1));
         for length in 0..whole.len() {
             assert_eq!(CertificateValidity::of(&whole[..length]), None, "{length} bytes");

@@ -1,4 +1,4 @@
-//! The socket of a connection, whose progress is noted.
+//! A connection's socket that reports its progress.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,11 +9,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::activity::ConnectionActivity;
 
-/// Bytes thrown away in one read while a connection closes.
+/// Bytes discarded in one read while a connection closes.
 const DISCARD_BYTES: usize = 4096;
 
-/// A socket that tells [`ConnectionActivity`] when its peer takes bytes and when not, and that closes in a way
-/// which lets the peer read the last answer.
+/// A socket that reports to [`ConnectionActivity`] when its peer accepts bytes and when it does
+/// not, and that closes in a way that lets the peer read the last response.
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
     socket: T,
@@ -25,7 +25,7 @@ pub(crate) struct WatchedSocket<T> {
 enum ClosingState {
     /// Not closing.
     No,
-    /// The write side is closed; the peer sent all it has, as far as is known.
+    /// The write side is closed; as far as is known, the peer has sent everything.
     Quiet,
     /// The write side is closed; the peer is still sending.
     PeerSends,
@@ -46,8 +46,8 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncRead + Unpin> WatchedSocket<T> {
-    /// Reads and drops what the peer still sends. A socket that is closed with unread bytes is reset by
-    /// the kernel, which throws away the answer on its way.
+    /// Reads and discards what the peer still sends. The kernel resets a socket that is closed with
+    /// unread bytes, and discards the response that is in transit.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut space = [0; DISCARD_BYTES];

@@ -1,4 +1,4 @@
-//! `admin`: staff work. It opens the database itself, or asks the server that holds it.
+//! `admin`: staff work. Opens the database itself, or asks the service that has it open.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use settings::Config;
 use crate::ConfigFile;
 use crate::output::say_line;
 
-/// What to do, and where.
+/// The command, and the database it is for.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -39,74 +39,76 @@ enum Work {
         /// The customer's email address. It counts as confirmed, and no email is sent.
         #[arg(long)]
         email: Email,
-        /// How the customer is called.
+        /// The customer's name.
         #[arg(long, default_value = "")]
         name: String,
-        /// Credits to begin with.
+        /// Credits to start with.
         #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = parse_credits)]
         credits: i64,
-        /// What the customer may do as staff: support.read, data-export.manage. May be given more than once.
+        /// The customer's permissions as staff: support.read, data-export.manage. May be given more
+        /// than once.
         #[arg(long = "permission", value_name = "PERMISSION")]
         permissions: Vec<Permission>,
     },
-    /// Lets a customer do something as staff.
+    /// Gives a customer a permission as staff.
     GrantPermission {
         /// The customer: an id or an email address.
         #[arg(long)]
         customer: CustomerRef,
-        /// What: support.read (look at calls, exports and usage of customers who allow it), data-export.manage
-        /// (remove exports of such customers besides).
+        /// The permission: support.read (view calls, exports and usage of customers who allow it),
+        /// data-export.manage (also remove exports of such customers).
         #[arg(long)]
         permission: Permission,
     },
-    /// Takes a permission back, for every request from now on.
+    /// Revokes a permission, effective with the next request.
     RevokePermission {
         /// The customer: an id or an email address.
         #[arg(long)]
         customer: CustomerRef,
-        /// Which.
+        /// The permission.
         #[arg(long)]
         permission: Permission,
     },
-    /// Tells who may do what as staff.
+    /// Lists who has which permission as staff.
     ListPermissions,
-    /// Gives credits to a customer; a negative amount takes them back.
+    /// Grants credits to a customer; a negative amount takes them back.
     GrantCredits {
         /// The customer: an id or an email address.
         #[arg(long)]
         customer: CustomerRef,
-        /// How many credits to give, or to take back if it is negative. Not 0.
+        /// How many credits to grant, or to take back if negative. Not 0.
         #[arg(long, allow_negative_numbers = true, value_parser = parse_credits)]
         credits: i64,
-        /// A ticket or a sentence of at most 200 characters. The same reference is booked once: again with the same
-        /// amount changes nothing, with another amount is an error.
+        /// A ticket or a sentence of at most 200 characters. A reference is recorded once:
+        /// repeating it with the same amount changes nothing, with another amount it is an error.
         #[arg(long)]
         reference: String,
-        /// When what is left of the gift expires: a time such as 2027-01-31T12:00:00Z, or a date, which counts whole (UTC);
-        /// 3000-01-01 at the latest. Without it the credits do not expire.
+        /// When the unused part of the gift expires: a time such as 2027-01-31T12:00:00Z, or a
+        /// date, whose whole day (UTC) is included; 3000-01-01 at the latest. Without it the
+        /// credits do not expire.
         #[arg(long, value_name = "TIME", value_parser = parse_end)]
         expires: Option<Timestamp>,
     },
-    /// Closes a key for good, on every node.
+    /// Revokes a key permanently, on every node.
     DisableKey {
         /// The key's id (`key_…`), as `GET /v1/auth/keys` and the log name it; not its secret.
         #[arg(long)]
         key: KeyId,
     },
-    /// Wraps every customer's data key under the newest master key.
+    /// Wraps every customer's data key with a new master key.
     RotateMasterKey,
-    /// Lets jobs (mails to send) that were given up be tried again.
+    /// Retries jobs (such as emails to send) that were given up.
     RetryJobs,
-    /// Compares what the payment processor has of the last hours with the books, and grants what was paid and is missing:
-    /// after a restore, or after a time without events.
+    /// Compares the payment processor's recent payments with the ledger and grants what was paid
+    /// but is missing: after a restore, or after a time without events.
     Reconcile {
-        /// How far to look back: 1 to 8784, a year.
+        /// Hours to look back: 1 to 8784, a year.
         #[arg(long, default_value_t = 72, value_parser = clap::value_parser!(i64).range(1..=node::start::HOURS_MAX))]
         hours: i64,
     },
 }
 
-/// A number that is not too large for the books.
+/// Parses a number of credits that the ledger can hold.
 fn parse_credits(text: &str) -> Result<i64, String> {
     let credits: Option<i64> = text.parse().ok();
     let credits = credits.filter(|credits| (-CREDITS_MAX..=CREDITS_MAX).contains(credits));
@@ -114,7 +116,7 @@ fn parse_credits(text: &str) -> Result<i64, String> {
         .ok_or_else(|| format!("expected a whole number between -{CREDITS_MAX} and {CREDITS_MAX}"))
 }
 
-/// A time with a zone, or a date: the end of that day.
+/// Parses a time with a zone, or a date: the end of that day.
 fn parse_end(text: &str) -> Result<Timestamp, String> {
     let end_of_day = || {
         let start = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"))?;
@@ -124,7 +126,7 @@ fn parse_end(text: &str) -> Result<Timestamp, String> {
     let end = Timestamp::from_rfc3339(text).or_else(end_of_day);
     if end.as_ref().is_some_and(is_far) || text.starts_with("9999-12-3") {
         return Err(
-            "too far away: 3000-01-01 at the latest; leave it out for credits that do not expire"
+            "too late: 3000-01-01 at the latest; leave it out for credits that do not expire"
                 .to_owned(),
         );
     }
@@ -136,7 +138,8 @@ fn parse_end(text: &str) -> Result<Timestamp, String> {
 }
 
 impl Work {
-    /// The staff command that it is; a reconciliation is none, since it asks the processor.
+    /// The staff command; `Err` with the hours for a reconciliation, which is not one because it
+    /// asks the processor.
     fn into_command(self) -> Result<staff::StaffCommand, i64> {
         use staff::StaffCommand;
         Ok(match self {
@@ -161,7 +164,7 @@ impl Work {
     }
 }
 
-/// Carries the work out and prints what was done.
+/// Runs the command and prints the result.
 pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let config = match &options.data {
         Some(folder) => super::verify::sandbox_config(folder)?,
@@ -175,7 +178,8 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Ok(done) => done,
         Err(failure) if failure.is_held_by_a_server() => {
             let database = config.embedded_database();
-            let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
+            let path =
+                database.ok_or_else(|| anyhow!("the database is in use by a running service"))?;
             let json = serde_json::to_vec(&command)?;
             ask_server(&node::start::admin_file(&path), "/commands", &json).await?
         }
@@ -204,7 +208,7 @@ fn print(done: &StaffOutcome) -> anyhow::Result<()> {
                 say_line!("with the permission {permission}")?;
             }
             say_line!("key {key_id}: {api_key}")?;
-            say_line!("The key is shown this once.")?;
+            say_line!("The key is not shown again.")?;
         }
         StaffOutcome::CreditsGranted {
             customer_id,
@@ -214,7 +218,8 @@ fn print(done: &StaffOutcome) -> anyhow::Result<()> {
             balance,
             debt,
         } => {
-            let word = if *applied { "booked" } else { "had been booked before: nothing changed" };
+            let word =
+                if *applied { "recorded" } else { "had been recorded before: nothing changed" };
             let end = expires_at.map_or_else(String::new, |end| format!(", expiring at {end}"));
             let owed = if *debt > 0 { format!(", the debt {debt}") } else { String::new() };
             say_line!(
@@ -231,7 +236,7 @@ fn print(done: &StaffOutcome) -> anyhow::Result<()> {
             say_line!("{customer_id} no longer has the permission {permission}")?;
         }
         StaffOutcome::Permissions { staff } if staff.is_empty() => {
-            say_line!("nobody has a permission")?;
+            say_line!("no customer has a permission")?;
         }
         StaffOutcome::Permissions { staff } => {
             let width = staff.iter().map(|member| member.email.len()).max().unwrap_or_default();
@@ -239,7 +244,7 @@ fn print(done: &StaffOutcome) -> anyhow::Result<()> {
                 say_line!("{email:width$}  {customer_id}  {permission:18}  since {granted_at}")?;
             }
         }
-        StaffOutcome::KeyDisabled { key_id } => say_line!("key {key_id} is closed")?,
+        StaffOutcome::KeyDisabled { key_id } => say_line!("key {key_id} is revoked")?,
         StaffOutcome::MasterKeyRotated { master_key_id, rewrapped, key_file } => {
             say_line!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}")?;
             if let Some(path) = key_file {
@@ -250,18 +255,20 @@ fn print(done: &StaffOutcome) -> anyhow::Result<()> {
                 say_line!("as you keep earlier backups of the database.")?;
             }
         }
-        StaffOutcome::JobsRetried { jobs } => say_line!("{jobs} job(s) are tried again")?,
+        StaffOutcome::JobsRetried { jobs } => say_line!("{jobs} job(s) will be retried")?,
     }
     Ok(())
 }
 
-/// Compares the payment processor with the books, in the server that holds the database if there is one.
+/// Compares the payment processor with the ledger, in the service that has the database open if
+/// there is one.
 async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<ExitCode> {
     let database = config.embedded_database();
     let report: ReconciliationReport = match Box::pin(node::start::reconcile(config, hours)).await {
         Ok(report) => report,
         Err(failure) if failure.is_held_by_a_server() => {
-            let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
+            let path =
+                database.ok_or_else(|| anyhow!("the database is in use by a running service"))?;
             let json = serde_json::to_vec(&serde_json::json!({ "hours": hours }))?;
             ask_server(&node::start::admin_file(&path), "/reconcile", &json).await?
         }
@@ -272,24 +279,22 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
     } else {
         let ReconciliationReport { hours: covered, looked_at, granted, events, unmatched, failed } =
             report;
-        say_line!("looked at {looked_at} object(s) of the last {covered} hours")?;
-        say_line!("{granted} payment(s) granted that were not on the books")?;
-        say_line!("{events} event(s) acted on that had not come")?;
-        say_line!(
-            "{unmatched} payment(s) match nothing of ours; {failed} failure(s), see the log"
-        )?;
+        say_line!("checked {looked_at} object(s) of the last {covered} hours")?;
+        say_line!("granted {granted} payment(s) that were missing from the ledger")?;
+        say_line!("processed {events} event(s) that had not arrived")?;
+        say_line!("{unmatched} payment(s) match no order; {failed} failure(s), see the log")?;
     }
     Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sends work to the admin listener of the server that holds the database.
+/// Sends a command to the admin listener of the service that has the database open.
 async fn ask_server<T: serde::de::DeserializeOwned>(
     file: &Path,
     path: &str,
     json: &[u8],
 ) -> anyhow::Result<T> {
     let text = std::fs::read_to_string(file).with_context(|| {
-        format!("a server holds the database, but {} cannot be read", file.display())
+        format!("a running service uses the database, but {} cannot be read", file.display())
     })?;
     let (address, token) = text.trim().split_once('\n').context("the admin file is malformed")?;
     let answer = super::request::post(address, path, token, json).await?;
@@ -298,7 +303,7 @@ async fn ask_server<T: serde::de::DeserializeOwned>(
     }
     let refused: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let error = refused.get("error").and_then(serde_json::Value::as_str);
-    Err(anyhow!("{}", error.unwrap_or("the server refused the command")))
+    Err(anyhow!("{}", error.unwrap_or("the service refused the command")))
 }
 
 #[cfg(test)]
@@ -306,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gift_ends_at_an_instant_or_with_a_whole_day() {
+    fn a_gift_expires_at_a_time_or_after_a_whole_day() {
         let read = |text| parse_end(text).map(Timestamp::to_rfc3339);
 
         assert_eq!(read("2027-01-31"), Ok("2027-02-01T00:00:00.000000Z".to_owned()));
@@ -325,12 +330,12 @@ mod tests {
         }
         assert_eq!(read("3000-01-01T00:00:00Z"), Ok("3000-01-01T00:00:00.000000Z".to_owned()));
         for far in ["3000-01-01T00:00:01Z", "3000-01-01", "9999-12-31", "9999-12-31T23:59:59Z"] {
-            assert!(read(far).unwrap_err().starts_with("too far away"), "{far}");
+            assert!(read(far).unwrap_err().starts_with("too late"), "{far}");
         }
     }
 
     #[test]
-    fn amounts_are_whole_numbers_that_the_books_can_hold() {
+    fn amounts_are_whole_numbers_that_the_ledger_can_hold() {
         assert_eq!(parse_credits("-7"), Ok(-7));
         assert_eq!(parse_credits("1000000000000"), Ok(1_000_000_000_000));
         for wrong in

@@ -1,4 +1,4 @@
-//! `catalog`: the route catalogue, to look at, to export, and to make from an OpenAPI document.
+//! `catalog`: shows and exports the route catalogue, and makes one from an OpenAPI document.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use settings::Config;
 
 use crate::output::say;
 
-/// What to do with the catalogue.
+/// The subcommand.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Lists routes: method, path, credits, group.
     List {
-        /// Only this platform.
+        /// Only routes of this platform.
         platform: Option<Platform>,
     },
-    /// Shows everything about the routes of a path.
+    /// Shows everything about the routes that a path matches.
     Show {
         /// The platform.
         platform: Platform,
         /// The path after `/native/`, as a template or as called.
         path: String,
     },
-    /// Prints a platform's catalogue as a file that `platforms.*.catalog` takes.
+    /// Prints a platform's catalogue as a file for `platforms.*.catalog`.
     Export {
         /// The platform.
         platform: Platform,
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Carries the command out.
+/// Runs the command.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let built_in = Catalog::built_in()?;
     let text = match command {
@@ -51,7 +51,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Some(text) => text,
             None => {
                 say(&format!(
-                    "{platform} lists no route for {path}; it would be forwarded as it is\n"
+                    "{platform} lists no route for {path}; it would be forwarded unchanged\n"
                 ))?;
                 return Ok(ExitCode::FAILURE);
             }
@@ -67,7 +67,7 @@ fn import(file: &Path, prefix: &str) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("{} cannot be read", file.display()))?;
     let document: serde_json::Value = serde_json::from_str(&text)
-        .with_context(|| format!("{} is not JSON (YAML is not read)", file.display()))?;
+        .with_context(|| format!("{} is not JSON (YAML is not supported)", file.display()))?;
     Ok(catalog::openapi_import::import(&document, prefix)?)
 }
 
@@ -102,7 +102,7 @@ fn show(catalog: &Catalog, platform: Platform, path: &str) -> anyhow::Result<Opt
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// One fact a line; what a route does not have is left out.
+/// One fact per line; facts that a route lacks are omitted.
 fn describe(text: &mut String, route: &Route, costs: &MeteringCosts) -> std::fmt::Result {
     writeln!(text, "{} {}", route.method, route.template)?;
     let pairs: Vec<String> =
@@ -115,7 +115,7 @@ fn describe(text: &mut String, route: &Route, costs: &MeteringCosts) -> std::fmt
         ("scopes", route.scopes.join(" ")),
         ("stands for", route.shorthand().map(|to| to.target.clone()).unwrap_or_default()),
         ("added", pairs.join("&")),
-        ("verified", if route.verified { "yes" } else { "at its first success" }.to_owned()),
+        ("verified", if route.verified { "yes" } else { "not yet" }.to_owned()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         writeln!(text, "  {name:<10}  {value}")?;

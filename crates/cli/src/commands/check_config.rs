@@ -1,4 +1,4 @@
-//! `check-config`: the configuration in force, secrets hidden, and everything that is wrong with it.
+//! `check-config`: the configuration in force, secrets hidden, and all its problems.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -8,7 +8,8 @@ use settings::Unreadable;
 use crate::output::{complain, say};
 use crate::{ConfigFile, logs};
 
-/// Prints the configuration as TOML, and problems to standard error; fails when the service would not start with it.
+/// Prints the configuration as TOML, and problems to standard error; fails if the service would not
+/// start with it.
 pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let problems = match file.load() {
         Ok(config) => {
@@ -21,7 +22,7 @@ pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
             problems
         }
         Err(error) => match error.downcast_ref() {
-            // What is in force cannot be said when something cannot be read.
+            // If a value cannot be read, the configuration in force is unknown.
             Some(Unreadable::Values(problems)) => problems.clone(),
             _ => return Err(error),
         },

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::ConfigFile;
 use crate::output::say_line;
 
-/// Applies the migrations and says so.
+/// Applies the migrations and reports the result.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
     let store = node::start::open_store(&config).await?;

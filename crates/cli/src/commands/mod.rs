@@ -15,20 +15,21 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ends the service as a crash does: its disk does not keep what it is given, so nothing more may be written, not even
-/// at the end. Whoever starts it again lets it recover from what the disk has.
+/// Ends the process without any further write, as a crash would: the disk has failed to keep a
+/// write, so nothing more may be written. The next start recovers from what is on the disk.
 pub(crate) fn end_at_once(running: node::start::RunningService) -> ExitCode {
     /// An input or output error, by the convention of `sysexits.h`.
     const IO_ERROR: u8 = 74;
     tracing::error!(
-        "the database's disk failed to keep a write: the service ends, to recover at its next start"
+        "the database's disk failed to keep a write: exiting, to recover at the next start"
     );
     std::mem::forget(running);
     ExitCode::from(IO_ERROR)
 }
 
-/// What an operator asks of a command that runs on: to stop (Ctrl-C, SIGTERM) or to read files again (SIGHUP). Listened
-/// for from before a command says that it is ready, so that the caller who reads that can send a signal immediately.
+/// The signals that an operator sends to a running command: stop (Ctrl-C, SIGTERM) or read files
+/// again (SIGHUP). Handled before a command says that it is ready, so that a caller can send a
+/// signal as soon as it has read that.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -36,7 +37,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on: the signals no longer end the process by themselves.
+    /// Starts handling: the signals no longer end the process by themselves.
     pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -45,7 +46,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the signal to stop. To read files again means nothing here, and does not end the process either.
+    /// Waits for a signal to stop. SIGHUP has no meaning here, but does not end the process either.
     pub(crate) async fn stop(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -53,20 +54,22 @@ impl Signals {
         }
     }
 
-    /// Lets load balancers see that the service is about to stop while it still serves; another signal ends that.
+    /// Lets load balancers see that the service is about to stop while it still serves; another
+    /// stop signal ends the wait.
     pub(crate) async fn announce_stop(&mut self, running: &node::start::RunningService) {
         let announced = running.announce_stop();
         if announced.is_zero() {
             return;
         }
         let announced_ms = announced.as_millis();
-        tracing::info!(announced_ms, "about to stop: not ready any more, but still serving");
-        // Who has asked to stop and asks again does not want to wait.
+        tracing::info!(announced_ms, "about to stop: no longer ready, but still serving");
+        // A second stop signal means that the operator does not want to wait.
         drop(tokio::time::timeout(announced, self.stop()).await);
     }
 
-    /// Waits for the signal to stop, also while files are being read; gives which one. Whenever it is asked to, it reads the files of the
-    /// running service again, one reading after the other.
+    /// Waits for a signal to stop, and returns which one it was. Each SIGHUP reads the files of the
+    /// running service again, one reading after the other; a signal to stop is noticed during a
+    /// reading too.
     pub(crate) async fn stop_or_reload(
         &mut self,
         running: &node::start::RunningService,
@@ -75,7 +78,7 @@ impl Signals {
         let reload = async {
             while hang_up.recv().await.is_some() {
                 let outcome = running.reload_certificate().await;
-                tracing::info!(certificate = outcome.as_str(), "SIGHUP: files were read again");
+                tracing::info!(certificate = outcome.as_str(), "SIGHUP: files read again");
             }
             std::future::pending::<()>().await;
         };
@@ -87,11 +90,11 @@ impl Signals {
     }
 }
 
-/// How a command that runs on is asked to stop.
+/// How a running command is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopSignal {
-    /// SIGINT: somebody at a terminal, who waits for it.
+    /// SIGINT: a person at a terminal, who is waiting.
     Interrupt,
-    /// SIGTERM: a supervisor, often with a load balancer before the service.
+    /// SIGTERM: a supervisor, often with a load balancer in front of the service.
     Terminate,
 }

@@ -1,4 +1,4 @@
-//! `openapi`: the contract, as JSON.
+//! `openapi`: the API contract, as JSON.
 
 use std::process::ExitCode;
 

@@ -1,13 +1,13 @@
-//! One request to the admin listener of a server on this machine.
+//! One request to the admin listener of a service on this machine.
 //!
-//! A single HTTP/1.1 exchange on loopback that ends with the connection: not worth a client library in this
-//! crate, which opens no other connection.
+//! A single HTTP/1.0 exchange on loopback that ends with the connection: not worth a client library
+//! in this crate, which opens no other connection.
 
 use anyhow::Context as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What the server said.
+/// The service's response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
 
 const ANSWER_BYTES_MAX: u64 = 1_048_576;
 
-/// Posts JSON and reads the whole answer.
+/// Posts JSON and reads the whole response.
 pub(crate) async fn post(
     address: &str,
     path: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn post(
 ) -> anyhow::Result<Answer> {
     let mut stream = TcpStream::connect(address)
         .await
-        .with_context(|| format!("the server's admin listener at {address} does not answer"))?;
+        .with_context(|| format!("the service's admin listener at {address} does not respond"))?;
     let head = format!(
         "POST {path} HTTP/1.0\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -34,10 +34,10 @@ pub(crate) async fn post(
     stream.write_all(json).await?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
-    parse(&answer).context("the server's answer is malformed")
+    parse(&answer).context("the service's response is malformed")
 }
 
-/// HTTP/1.0 answers end with the connection, so everything after the head is the body.
+/// An HTTP/1.0 response ends with the connection, so everything after the head is the body.
 fn parse(answer: &[u8]) -> Option<Answer> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let (head, rest) = answer.split_at(end);
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_and_body_are_read() {
+    fn status_and_body_are_parsed() {
         let answer = parse(b"HTTP/1.0 409 Conflict\r\nA: b\r\n\r\n{\"error\":\"x\"}").unwrap();
 
         assert_eq!((answer.status, answer.body.as_slice()), (409, &b"{\"error\":\"x\"}"[..]));
     }
 
     #[test]
-    fn a_cut_answer_is_no_answer() {
+    fn a_truncated_response_is_refused() {
         assert!(parse(b"HTTP/1.0 200 OK\r\n").is_none());
         assert!(parse(b"").is_none());
     }

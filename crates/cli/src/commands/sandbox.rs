@@ -1,8 +1,8 @@
-//! `sandbox`: a whole world on one machine, in one command.
+//! `sandbox`: everything on one machine, with one command.
 //!
-//! The gateway on SQLite, four simulated platforms, a simulated payment processor, a mail server that shows what it gets,
-//! and a demo customer with keys and connected accounts. With `--data` a later start keeps everything, the simulators'
-//! state too.
+//! The gateway on SQLite, four simulated platforms, a simulated payment processor, a mail server
+//! that shows what it receives, and a demo customer with keys and connected accounts. With
+//! `--data`, a later start keeps everything, including the simulators' state.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,33 +26,33 @@ use crate::{logs, output};
 pub(crate) const DATABASE: &str = "creator-gateway.db";
 const SIMULATORS: &str = "simulators";
 const REMEMBERED: &str = "sandbox.json";
-/// Where log lines go, one for each request, unless `RUST_LOG` is set.
+/// The file of the log, one line per request, unless `RUST_LOG` is set.
 const LOG: &str = "gateway.log";
 const EMAIL: &str = "demo@example.com";
 const CREDITS: i64 = 10_000;
 
-/// Where, and how large.
+/// Addresses, folder and size.
 #[derive(clap::Args)]
 #[command(
     after_help = "Log lines go to gateway.log in the data folder, one for each request. With RUST_LOG set, to a level such \
-                        as `info` or `server=debug`, they go to standard error instead."
+                        as `info` or `gateway=debug`, they go to standard error instead."
 )]
 pub(crate) struct Options {
     /// Address and port of the gateway; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Keeps everything in this folder; otherwise in a fresh temporary one that is removed at the end.
+    /// Keeps everything in this folder; otherwise in a temporary one that is deleted at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Subscribers of each demo account; they are generated page by page, not stored.
     #[arg(long, value_name = "N")]
     subscribers: Option<u64>,
-    /// Prints one JSON object on one line instead.
+    /// Prints one JSON object on one line.
     #[arg(long)]
     json: bool,
 }
 
-/// What a later start on the same folder must know again: secrets that are stored nowhere else.
+/// What a later start on the same folder needs: secrets that are stored nowhere else.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Remembered {
     api_key: String,
@@ -65,16 +65,16 @@ struct Remembered {
 #[derive(serde::Serialize)]
 struct Description<'a> {
     base_url: String,
-    /// None until the console exists.
+    /// `None` if there is no console.
     console_url: Option<String>,
     simulators_url: String,
-    /// Where the mails that were sent can be read.
+    /// Where sent emails can be read.
     mail_url: String,
-    /// The simulated payment processor: what was paid, and the cards that it takes.
+    /// The simulated payment processor's page, with payments and test cards.
     processor_url: String,
     admin_url: String,
     data: String,
-    /// The file with a log line for each request; none when they go to standard error.
+    /// The file with a log line per request; `None` if the log goes to standard error.
     log: Option<String>,
     api_key: &'a str,
     read_only_key: &'a str,
@@ -98,12 +98,12 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         (None, None) => anyhow::bail!("there is no data folder"),
     };
     is_free(options.listen)?;
-    // A demo customer's keys and password lie in it.
+    // It contains a demo customer's keys and password.
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&folder)
-        .with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+        .with_context(|| format!("the data folder {} cannot be created", folder.display()))?;
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let state = Some(folder.join(SIMULATORS));
     let settings = super::simulators::settings(any_port, state, options.subscribers);
@@ -138,7 +138,8 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses an address that is taken before anything is made: a data folder would be left behind.
+/// Refuses an address in use before anything is created; otherwise a data folder would be left
+/// behind.
 fn is_free(listen: SocketAddr) -> anyhow::Result<()> {
     std::net::TcpListener::bind(listen).map(drop).with_context(|| {
         format!(
@@ -184,7 +185,8 @@ fn config(
         }
     }
     let mut config = Config::from_toml(&toml)?;
-    // The simulated platforms log the id of each call, so that anybody can compare their log with the books.
+    // The simulated platforms log the id of each call, so that their log can be compared with the
+    // ledger.
     config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
     Ok(config)
 }
@@ -218,8 +220,8 @@ async fn make_demo(
     Ok(remembered)
 }
 
-/// What is remembered, with new keys in the place of those that were rotated or revoked meanwhile: only who did that
-/// knows their new secrets.
+/// The remembered secrets, with new keys instead of those that were rotated or revoked in the
+/// meantime: only the caller who rotated a key knows its new secret.
 async fn renewed(
     gateway: &node::start::RunningService,
     folder: &Path,
@@ -247,14 +249,15 @@ fn remembered(folder: &Path) -> anyhow::Result<Option<Remembered>> {
     match std::fs::read(&path) {
         Ok(text) => Ok(Some(
             serde_json::from_slice(&text)
-                .with_context(|| format!("{} is not what a sandbox wrote", path.display()))?,
+                .with_context(|| format!("{} was not written by a sandbox", path.display()))?,
         )),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
 }
 
-/// Written whole or not at all: a start that is killed in between makes the keys anew.
+/// Written whole or not at all: after a start that is killed in between, the next one creates new
+/// keys.
 fn remember(folder: &Path, remembered: &Remembered) -> anyhow::Result<()> {
     let temporary = folder.join("sandbox.json.tmp");
     let mut file = std::fs::OpenOptions::new()
@@ -315,13 +318,16 @@ fn in_words(description: &Description<'_>) -> Result<String, std::fmt::Error> {
     writeln!(out, "  metrics     {}/metrics", description.admin_url)?;
     writeln!(out, "  data        {}", description.data)?;
     if let Some(log) = &description.log {
-        writeln!(out, "  log         {log} (a line for each request)")?;
+        writeln!(out, "  log         {log} (one line per request)")?;
     }
     let Customer { email, password } = &description.customer;
     writeln!(out, "  login       {email} with the password {password}")?;
     writeln!(out, "  key         {}", description.api_key)?;
     writeln!(out, "  read-only   {}\n", description.read_only_key)?;
-    writeln!(out, "Try a call on each platform; the headers say what it cost and what is left:\n")?;
+    writeln!(
+        out,
+        "Try a call on each platform; the headers show its cost and the credits left:\n"
+    )?;
     for (platform, path) in [
         (Platform::ALPHA, "users/me"),
         (Platform::BETA, "account/me"),
@@ -335,22 +341,22 @@ fn in_words(description: &Description<'_>) -> Result<String, std::fmt::Error> {
             account(platform)
         )?;
     }
-    writeln!(out, "\nWhat was spent, and on what:\n")?;
+    writeln!(out, "\nBalance, and credits spent on each platform:\n")?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/billing", description.read_only_key)?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/platforms\n", description.read_only_key)?;
     write_export(&mut out, description)?;
     write_payments(&mut out, description)?;
-    writeln!(out, "Ctrl-C stops it.")?;
+    writeln!(out, "Press Ctrl-C to stop.")?;
     Ok(out)
 }
 
-/// How everything of a kind becomes a file.
+/// How to export a dataset as a file.
 fn write_export(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
     let (base, key) = (&description.base_url, description.api_key);
     let wanted = "{\"dataset\":\"subscribers\",\"fmt\":\"csv\"}";
     writeln!(
         out,
-        "Export everything of a kind as a file; the list says when it is there and where:\n"
+        "Export a whole dataset as a file; the list shows when and where it is ready:\n"
     )?;
     writeln!(
         out,
@@ -359,12 +365,12 @@ fn write_export(out: &mut String, description: &Description<'_>) -> std::fmt::Re
     writeln!(out, "  curl -H 'X-API-Key: {key}' {base}/v1/demo_gamma/exports\n")
 }
 
-/// How credits are bought, and how a month passes.
+/// How to buy credits, and how to let a month pass.
 fn write_payments(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
     let (base, key) = (&description.base_url, description.api_key);
     writeln!(
         out,
-        "Buy credits or a plan: open the url that is answered, and pay with 4242 4242 4242 4242:\n"
+        "Buy credits or a plan: open the url in the response and pay with 4242 4242 4242 4242:\n"
     )?;
     for (path, body) in
         [("checkout", "{\"pack_id\":\"pack_10\"}"), ("subscribe", "{\"plan_id\":\"plan_studio\"}")]
@@ -374,7 +380,7 @@ fn write_payments(out: &mut String, description: &Description<'_>) -> std::fmt::
             "  curl -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -d '{body}' {base}/v1/billing/{path}"
         )?;
     }
-    writeln!(out, "\nLet the payment processor's clock run ahead, so that subscriptions renew:\n")?;
+    writeln!(out, "\nAdvance the payment processor's clock, so that subscriptions renew:\n")?;
     writeln!(
         out,
         "  curl -d '{{\"advance_months\":1}}' {}/control/processor/clock\n",

@@ -1,4 +1,4 @@
-//! `serve`: the service, until it is told to stop.
+//! `serve`: runs the service until it is told to stop.
 
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
         address = %running.address(),
         admin_address = %running.admin_address(),
         probe_address = running.probe_address().map(tracing::field::display),
-        "the service listens"
+        "the service is listening"
     );
     let asked = tokio::select! {
         asked = signals.stop_or_reload(&running) => asked,
@@ -33,7 +33,7 @@ pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
             () = running.disk_failure() => return Ok(super::end_at_once(running)),
         }
     }
-    tracing::info!("stopping: running calls may end, new ones are refused");
+    tracing::info!("stopping: running calls may finish, new ones are refused");
     running.stop().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `simulators`: only the simulated platforms, the payment processor and the mail sink.
+//! `simulators`: only the simulated platforms, the payment processor and the mail server.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -11,13 +11,13 @@ use serde_json::{Map, Value, json};
 
 use super::Signals;
 
-/// Where, and with what.
+/// Addresses, and what to simulate.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Address and port; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
-    /// Address and port that mail is taken at; port 0 takes a free one.
+    /// Address and port for email; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     mail_listen: SocketAddr,
     /// Sends the payment processor's events to this http:// URL.
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// Runs the simulated platforms until told to stop.
+/// Runs the simulators until told to stop.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut settings = settings(options.listen, options.data.clone(), options.subscribers);
     settings.mail_listen = options.mail_listen;
@@ -47,13 +47,14 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     ];
     let running = simulators::start(settings.clone())
         .await
-        .context("the simulators did not start; `--listen` takes another address and port")?;
+        .context("the simulators did not start; choose another address and port with `--listen`")?;
     let platforms = platform_settings(&settings, &running);
     let address = running.address();
     let (mail_url, smtp_url) = (running.mail_url(), format!("smtp://{}", running.mail_address()));
     let [secret_key, publishable_key, webhook_secret] = keys;
     let (processor_url, js_url) = (running.processor_url(), running.processor_js_url());
-    // Each member of `platforms`, `processor` and `mail` is a setting of the section with that name.
+    // Each member of `platforms`, `processor` and `mail` is a setting of the configuration section
+    // with that name.
     let processor = json!({
         "base_url": processor_url, "js_url": js_url, "secret_key": secret_key,
         "publishable_key": publishable_key, "webhook_secrets": [webhook_secret],
@@ -78,9 +79,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         for (member, value) in processor.as_object().into_iter().flatten() {
             writeln!(text, "  {member} = {}", toml_value(value))?;
         }
-        writeln!(text, "mail taken at {smtp_url}, shown at {mail_url}")?;
+        writeln!(text, "mail server at {smtp_url}, shown at {mail_url}")?;
         writeln!(text, "  [mail]\n  url = \"{smtp_url}\"")?;
-        writeln!(text, "Ctrl-C stops them.")?;
+        writeln!(text, "Press Ctrl-C to stop.")?;
         text
     };
     crate::output::announce(&text);
@@ -89,7 +90,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `serve` needs to reach each simulated platform: the members of `[platforms.NAME]` in its configuration.
+/// The settings that `serve` needs to reach each simulated platform: the members of
+/// `[platforms.NAME]`.
 pub(crate) fn platform_settings(
     settings: &simulators::Settings,
     world: &simulators::Running,
@@ -120,14 +122,14 @@ pub(crate) fn platform_settings(
     Platform::BUILT_IN.into_iter().map(setting).collect()
 }
 
-/// A setting as TOML writes it. A basic string is written like a JSON string.
+/// A setting in TOML. A basic string is written like a JSON string.
 pub(crate) fn toml_value(value: &Value) -> String {
     let Value::Object(members) = value else { return value.to_string() };
     let written = members.iter().map(|(name, member)| format!("{name} = {}", toml_value(member)));
     format!("{{ {} }}", written.collect::<Vec<_>>().join(", "))
 }
 
-/// The simulators' settings, with their own defaults for what is not given.
+/// The simulators' settings, with their own defaults for whatever is not given.
 pub(crate) fn settings(
     listen: SocketAddr,
     data: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `verify`: every invariant of the books, as queries; also beside a running server.
+//! `verify`: checks every invariant of the ledger with queries; works beside a running service too.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use settings::Config;
 use crate::ConfigFile;
 use crate::output::say_line;
 
-/// Which database.
+/// The database to check.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The data folder of a sandbox.
@@ -19,7 +19,7 @@ pub(crate) struct Options {
     file: ConfigFile,
 }
 
-/// Prints what breaks an invariant; fails when anything does.
+/// Prints what violates an invariant; fails if anything does.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let config = match &options.data {
         Some(folder) => sandbox_config(folder)?,
@@ -32,10 +32,10 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let violations = store::verify::check(&store, Clock::system().now()).await?;
     store.close().await;
     if violations.is_empty() {
-        say_line!("the books are right: no invariant is broken")?;
+        say_line!("the ledger is consistent: no invariant is violated")?;
         return Ok(ExitCode::SUCCESS);
     }
-    say_line!("{} row(s) break an invariant:", violations.len())?;
+    say_line!("{} row(s) violate an invariant:", violations.len())?;
     for violation in violations {
         say_line!("  {}  {}  {}", violation.rule, violation.subject, violation.details)?;
     }

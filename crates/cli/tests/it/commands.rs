@@ -1,4 +1,5 @@
-//! Commands that look and end: the contract, the configuration, the database, the catalogue.
+//! Commands that print something and end: the contract, the configuration, the database, the
+//! catalogue.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,7 +11,7 @@ fn here() -> tempfile::TempDir {
 }
 
 #[test]
-fn openapi_prints_the_written_contract() {
+fn openapi_prints_the_committed_contract() {
     let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../openapi.json");
 
     let printed = ok(here().path(), &["openapi"]);
@@ -18,9 +19,9 @@ fn openapi_prints_the_written_contract() {
     assert_eq!(printed, std::fs::read_to_string(written).unwrap());
 }
 
-/// `creator-gateway openapi | head` is nothing to complain about.
+/// A closed pipe, as in `creator-gateway openapi | head`, is not an error.
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     for arguments in [&["openapi"][..], &["catalog", "list"], &["check-config"]] {
         let mut child = command(here().path(), arguments)
             .stdout(Stdio::piped())
@@ -35,7 +36,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn check_config_shows_what_is_in_force_and_no_secret() {
+fn check_config_shows_the_configuration_in_force_without_secrets() {
     let folder = here();
     let variables = [
         ("CREATOR_GATEWAY__ADMIN__TOKEN", "hunter2"),
@@ -55,9 +56,9 @@ fn check_config_shows_what_is_in_force_and_no_secret() {
     assert!(out.ends_with("no problems\n"), "{out}");
 }
 
-/// What is printed is a configuration: all of it, of which only the secrets have to be given again.
+/// The printed configuration is complete; only the secrets must be added to use it.
 #[test]
-fn what_check_config_prints_is_a_configuration_that_says_the_same() {
+fn check_config_prints_an_equivalent_configuration() {
     let folder = here();
     let variables = [("CREATOR_GATEWAY__HTTP__CORES", "3"), ("CREATOR_GATEWAY__MAIL__USER", "ada")];
     let (_, printed, _) = run_with(folder.path(), &variables, &["check-config"]);
@@ -73,7 +74,7 @@ fn what_check_config_prints_is_a_configuration_that_says_the_same() {
 }
 
 #[test]
-fn check_config_tells_every_problem_and_fails() {
+fn check_config_reports_every_problem_and_fails() {
     let folder = here();
     std::fs::write(
         folder.path().join("bad.toml"),
@@ -97,9 +98,9 @@ fn check_config_tells_every_problem_and_fails() {
     assert!(err.contains(&format!("CREATOR_GATEWAY__HTTP__LISTN: {nearest}")), "{err}");
 }
 
-/// Names that are unknown, values that cannot be read and values that are wrong, of the file and of the environment.
+/// Unknown names, unreadable values and wrong values, of the file and of the environment.
 #[test]
-fn check_config_finds_every_mistake_in_one_run() {
+fn check_config_reports_every_mistake_in_one_run() {
     let folder = here();
     let bad = "[http]\nlistn = \"127.0.0.1:1\"\ncores = \"many\"\n[credits]\nread = 0\nwriet = 1\n";
     std::fs::write(folder.path().join("bad.toml"), bad).unwrap();
@@ -126,9 +127,9 @@ fn check_config_finds_every_mistake_in_one_run() {
     }
 }
 
-/// The log's filter is looked at as well; a service does not start with one that it cannot read.
+/// The log's filter is checked as well; the service does not start with one that it cannot parse.
 #[test]
-fn a_filter_of_the_log_that_cannot_be_read_is_refused() {
+fn a_malformed_log_filter_is_refused() {
     let folder = here();
     let bad = "[log]\nfilter = \"[[[\"\n[credits]\nread = 0\n";
     std::fs::write(folder.path().join("bad.toml"), bad).unwrap();
@@ -142,9 +143,10 @@ fn a_filter_of_the_log_that_cannot_be_read_is_refused() {
     assert!(refused.contains("log.filter"), "{refused}");
 }
 
-/// A server that may not migrate says what is missing and what to do, on a new database and on an old one.
+/// A service that may not migrate says what is missing and what to do, on a new database and on an
+/// old one.
 #[test]
-fn a_server_that_may_not_migrate_names_the_command_that_does() {
+fn a_service_that_may_not_migrate_names_the_command_that_does() {
     let folder = here();
     let folder = folder.path();
     let config = "[http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
@@ -170,7 +172,7 @@ fn a_server_that_may_not_migrate_names_the_command_that_does() {
     }
 }
 
-/// A database is made and brought up to date as often as one likes, and a server may be told not to.
+/// Migrating is idempotent, and can be turned off at the start of the service.
 #[test]
 fn migrate_brings_the_database_up_to_date() {
     let folder = here();
@@ -179,7 +181,7 @@ fn migrate_brings_the_database_up_to_date() {
     assert_eq!(ok(folder, &["migrate"]), "the database is up to date\n");
     assert_eq!(ok(folder, &["migrate"]), "the database is up to date\n");
 
-    assert_eq!(ok(folder, &["verify"]), "the books are right: no invariant is broken\n");
+    assert_eq!(ok(folder, &["verify"]), "the ledger is consistent: no invariant is violated\n");
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn the_catalogue_is_listed_with_prices() {
     for platform in ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta"] {
         assert!(all.contains(&format!("{platform}: ")), "{platform}");
     }
-    assert!(all.contains(&one), "the list of one is a part of the list of all");
+    assert!(all.contains(&one), "the list of one platform is part of the full list");
     let chats = one.lines().filter(|line| line.split_whitespace().nth(1) == Some("chats"));
     let told: Vec<Vec<&str>> =
         chats.map(|line| line.split_whitespace().take(3).collect()).collect();
@@ -203,7 +205,7 @@ fn the_catalogue_is_listed_with_prices() {
 }
 
 #[test]
-fn a_route_is_shown_by_template_and_as_it_is_called() {
+fn a_route_is_shown_by_template_and_by_path() {
     let folder = here();
 
     let shorthand = ok(folder.path(), &["catalog", "show", "platform_gamma", "subscribers"]);
@@ -218,11 +220,11 @@ fn a_route_is_shown_by_template_and_as_it_is_called() {
     assert!(called.contains("GET chats/{chat_id}/messages\n"), "{called}");
     assert_eq!(
         unknown,
-        "platform_gamma lists no route for no/such; it would be forwarded as it is\n"
+        "platform_gamma lists no route for no/such; it would be forwarded unchanged\n"
     );
 }
 
-/// What an import makes is a catalogue file that a server takes.
+/// An import prints a catalogue file that the service accepts.
 #[test]
 fn an_imported_document_becomes_routes_of_a_platform() {
     let folder = here();
@@ -239,12 +241,12 @@ fn an_imported_document_becomes_routes_of_a_platform() {
     std::fs::write(folder.join("gateway.toml"), config).unwrap();
     assert!(ok(folder, &["check-config", "--config", "gateway.toml"]).ends_with("no problems\n"));
     let refused = fails(folder, &["catalog", "import", "extra.toml"]);
-    assert!(refused.contains("extra.toml is not JSON (YAML is not read)"), "{refused}");
+    assert!(refused.contains("extra.toml is not JSON (YAML is not supported)"), "{refused}");
 }
 
-/// An exported catalogue is a file that the platform's `catalog` setting takes, whole or changed.
+/// The platform's `catalog` setting accepts an exported catalogue, unchanged or edited.
 #[test]
-fn an_exported_catalogue_is_taken_back() {
+fn an_exported_catalogue_can_be_used_as_a_catalogue_file() {
     let folder = here();
     let folder = folder.path();
     for platform in ["platform_alpha", "platform_gamma", "platform_delta"] {
@@ -280,7 +282,7 @@ fn the_simulated_platforms_run_alone() {
     assert_eq!(simulators.stop("TERM").0, 0);
 }
 
-/// What is printed is all that the configuration of a service needs to reach each platform.
+/// The output is all that the configuration of a service needs to reach each platform.
 #[test]
 fn the_simulators_print_what_a_service_needs_to_reach_each_platform() {
     let folder = here();

@@ -1,4 +1,4 @@
-//! A log or a standard output that nobody can write to costs lines and nothing else.
+//! A log or a standard output that cannot be written costs lines and nothing else.
 
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use simulators::{DemoAccount, Settings};
 
 use crate::process::{Running, command, get, ok, request};
 
-/// As many calls as it takes to fill a pipe and the smallest buffer for lines, twice over.
+/// Enough calls to fill a pipe and the smallest buffer for lines, twice.
 const CALLS_FOR_A_FULL_PIPE: usize = 700;
 
 fn sandbox(data: &Path) -> Command {
@@ -24,7 +24,7 @@ fn text<'a>(facts: &'a Value, name: &str) -> &'a str {
     facts[name].as_str().unwrap_or_else(|| panic!("{name} is not in {facts}"))
 }
 
-/// The log lines that the service says it lost.
+/// The number of log lines that the service reports as lost.
 fn lines_lost(admin_url: &str) -> f64 {
     let (status, _, metrics) = request(admin_url, "GET", "/metrics", "", "");
     assert_eq!(status, 200, "{metrics}");
@@ -33,7 +33,8 @@ fn lines_lost(admin_url: &str) -> f64 {
     line.unwrap_or_else(|| panic!("{metrics}")).split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// Reads, writes and refused calls on a sandbox whose log goes nowhere: all are responded to and settled.
+/// Reads, writes and refused calls on a sandbox whose log cannot be written: all get responses and
+/// are settled.
 fn calls_go_on(data: &Path, mut sandbox: Running) {
     let facts: Value = serde_json::from_str(&sandbox.line()).unwrap();
     let (base, key, admin) =
@@ -49,12 +50,12 @@ fn calls_go_on(data: &Path, mut sandbox: Running) {
     }
 
     assert_eq!(request(admin, "GET", "/ready", "", "").0, 200);
-    assert!(lines_lost(admin) >= 10.0, "every line was lost and is counted");
+    assert!(lines_lost(admin) >= 10.0, "every line is lost and counted");
     let billing = get(base, "/v1/billing", key);
     assert_eq!((&billing["balance"], &billing["held"]), (&json!(9_985), &json!(0)), "{billing}");
     assert_eq!(sandbox.stop("TERM").0, 0);
     let verified = ok(Path::new("/"), &["verify", "--data", data.to_str().unwrap()]);
-    assert_eq!(verified, "the books are right: no invariant is broken\n");
+    assert_eq!(verified, "the ledger is consistent: no invariant is violated\n");
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn calls_go_on_when_the_disk_of_the_log_is_full() {
 }
 
 #[test]
-fn calls_go_on_when_whoever_read_the_log_is_gone() {
+fn calls_go_on_when_the_reader_of_the_log_is_gone() {
     let data = tempfile::tempdir().unwrap();
     let mut command = sandbox(data.path());
     let (reader, writer) = std::io::pipe().unwrap();
@@ -77,10 +78,10 @@ fn calls_go_on_when_whoever_read_the_log_is_gone() {
     calls_go_on(data.path(), Running::start(command));
 }
 
-/// The service on simulated platforms; its log is a pipe of which nobody reads more than the first lines.
+/// The service on simulated platforms; its log is a pipe of which only the first lines are read.
 struct Unread {
     running: Running,
-    /// Kept open, and not read any more.
+    /// Kept open, but no longer read.
     _log: BufReader<PipeReader>,
     base: String,
     admin: String,
@@ -108,7 +109,7 @@ impl Unread {
         let listening = loop {
             let mut line = String::new();
             assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended");
-            if line.contains("the service listens") {
+            if line.contains("the service is listening") {
                 break serde_json::from_str::<Value>(&line).unwrap();
             }
         };
@@ -150,13 +151,17 @@ fn calls_go_on_when_nobody_reads_the_log() {
     assert!(lines_lost(&service.admin) > 0.0);
     let billing = get(&service.base, "/v1/billing", &service.key);
     assert_eq!((&billing["balance"], &billing["held"]), (&json!(1_300), &json!(0)), "{billing}");
-    assert_eq!(service.running.stop("TERM").0, 0, "it ends although its last lines go nowhere");
+    assert_eq!(
+        service.running.stop("TERM").0,
+        0,
+        "it ends although its last lines cannot be written"
+    );
     let verified = ok(folder, &["verify", "--config", "gateway.toml"]);
-    assert_eq!(verified, "the books are right: no invariant is broken\n");
+    assert_eq!(verified, "the ledger is consistent: no invariant is violated\n");
     runtime.block_on(world.stop());
 }
 
-/// Waits until a sandbox that prints nothing is there; gives its admin listener's address.
+/// Waits until a sandbox that prints nothing is ready; returns its admin listener's address.
 fn admin_url(data: &Path) -> String {
     let file = data.join("creator-gateway.db.admin");
     loop {
@@ -197,9 +202,9 @@ fn a_sandbox_whose_output_nobody_reads_runs_and_stops_in_order() {
     }
 }
 
-/// Errors of commands are told by their exit code as well, when nobody can read what they say.
+/// A failing command also reports errors by its exit code, in case its messages cannot be written.
 #[test]
-fn a_command_that_fails_says_so_by_its_exit_code_without_standard_error() {
+fn a_failing_command_has_an_exit_code_without_standard_error() {
     let folder = tempfile::tempdir().unwrap();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = command(folder.path(), &["verify"]);

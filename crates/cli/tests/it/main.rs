@@ -1,4 +1,4 @@
-//! The binary as people and scripts use it: what it prints, how it ends, and what it keeps.
+//! The binary as people and scripts use it: its output, its exit codes, and its data.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

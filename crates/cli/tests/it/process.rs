@@ -1,4 +1,4 @@
-//! The binary as a process of its own, with nothing of the surroundings in its environment.
+//! The binary as a separate process, with a clean environment.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end: (exit code, standard output, standard error).
+/// Runs it until it ends: (exit code, standard output, standard error).
 pub(crate) fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     said(command(folder, arguments).output().unwrap())
 }
@@ -33,21 +33,21 @@ fn said(output: Output) -> (i32, String, String) {
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
 
-/// What a command that must succeed says.
+/// The output of a command that must succeed.
 pub(crate) fn ok(folder: &Path, arguments: &[&str]) -> String {
     let (code, out, err) = run(folder, arguments);
     assert_eq!(code, 0, "{arguments:?}: {out}{err}");
     out
 }
 
-/// What a command that must fail says: everything it prints.
+/// The output of a command that must fail: everything it prints.
 pub(crate) fn fails(folder: &Path, arguments: &[&str]) -> String {
     let (code, out, err) = run(folder, arguments);
     assert_eq!(code, 1, "{arguments:?}: {out}{err}");
     format!("{out}{err}")
 }
 
-/// A command that runs until it is told to stop; killed when the test fails.
+/// A command that runs until it is told to stop; killed if the test fails.
 pub(crate) struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -72,14 +72,14 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends the signal.
+    /// Sends a signal.
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
         assert!(sent.success());
     }
 
-    /// Sends the signal and waits for the end: (exit code, the rest of what it printed).
+    /// Sends a signal and waits for the end: (exit code, the rest of standard output).
     pub(crate) fn stop(mut self, signal: &str) -> (i32, String) {
         self.signal(signal);
         let mut rest = String::new();
@@ -90,13 +90,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already when the test went well.
+        // It has already ended if the test passed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// One request to a server on this machine: (status, head, body).
+/// One request to a service on this machine: (status, head, body).
 pub(crate) fn request(
     base_url: &str,
     method: &str,
@@ -124,7 +124,7 @@ pub(crate) fn request(
     (status, head.to_lowercase(), rest.to_owned())
 }
 
-/// The JSON that a GET with this key gives.
+/// The JSON response to a GET with this key.
 pub(crate) fn get(base_url: &str, path: &str, key: &str) -> Value {
     let (status, _, body) = request(base_url, "GET", path, key, "");
     assert_eq!(status, 200, "{path}: {body}");

@@ -1,4 +1,5 @@
-//! `sandbox`: a whole world in one command, which keeps everything in its folder and stops when told to.
+//! `sandbox`: everything in one command, which keeps its state in its folder and stops when told
+//! to.
 
 use std::path::Path;
 
@@ -36,7 +37,7 @@ fn balance(facts: &Value) -> i64 {
 }
 
 #[test]
-fn one_line_of_json_says_everything_and_all_of_it_works() {
+fn the_json_line_describes_everything_and_all_of_it_works() {
     let folder = tempfile::tempdir().unwrap();
     let (sandbox, facts) = start(folder.path());
     let (base, key) = (text(&facts, "base_url"), text(&facts, "api_key"));
@@ -62,7 +63,7 @@ fn one_line_of_json_says_everything_and_all_of_it_works() {
     assert_eq!((code, rest.as_str()), (0, ""), "one line and nothing else");
 }
 
-/// Keys, balance, and what the simulated platforms remember outlive a restart.
+/// Keys, the balance, and the state of the simulated platforms survive a restart.
 #[test]
 fn a_second_start_on_the_same_folder_continues_where_the_first_ended() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,12 +85,12 @@ fn a_second_start_on_the_same_folder_continues_where_the_first_ended() {
     assert!(shown.to_string().contains("kept over night"), "{shown}");
     assert_eq!(again.stop("INT").0, 0);
     let said = ok(folder.path(), &["verify", "--data", "."]);
-    assert_eq!(said, "the books are right: no invariant is broken\n");
+    assert_eq!(said, "the ledger is consistent: no invariant is violated\n");
 }
 
-/// A secret that was rotated away is not printed again: the next start has keys that work.
+/// A secret that was rotated is not printed again: the next start creates keys that work.
 #[test]
-fn a_key_that_was_rotated_is_not_printed_dead_at_the_next_start() {
+fn a_rotated_key_is_replaced_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let (sandbox, first) = start(folder.path());
     let (base, key) = (text(&first, "base_url"), text(&first, "api_key"));
@@ -101,7 +102,7 @@ fn a_key_that_was_rotated_is_not_printed_dead_at_the_next_start() {
 
     let (base_again, fresh) = (text(&second, "base_url"), text(&second, "api_key"));
     assert_ne!(fresh, key);
-    assert_eq!(second["read_only_key"], first["read_only_key"], "it still works");
+    assert_eq!(second["read_only_key"], first["read_only_key"], "this key still works");
     let who = get(base_again, "/v1/whoami", fresh);
     assert_eq!(who["scope"], "full", "{who}");
     assert_eq!(again.stop("TERM").0, 0);
@@ -111,11 +112,11 @@ fn a_key_that_was_rotated_is_not_printed_dead_at_the_next_start() {
 }
 
 #[test]
-fn for_people_it_prints_lines_to_copy_and_how_to_stop() {
+fn the_text_output_has_lines_to_copy_and_says_how_to_stop() {
     let arguments = ["sandbox", "--listen", "127.0.0.1:0"];
     let mut sandbox = Running::start(command(Path::new("/"), &arguments));
     let mut said = String::new();
-    while !said.ends_with("Ctrl-C stops it.\n") {
+    while !said.ends_with("Press Ctrl-C to stop.\n") {
         let line = sandbox.line();
         assert!(!line.is_empty(), "it ended: {said}");
         said.push_str(&line);
@@ -133,11 +134,11 @@ fn for_people_it_prints_lines_to_copy_and_how_to_stop() {
     let log = said.lines().find_map(|line| line.trim().strip_prefix("log ")).unwrap();
     assert!(log.trim().starts_with(&format!("{data}/gateway.log ")), "{log}");
     assert_eq!(sandbox.stop("INT").0, 0);
-    assert!(!Path::new(&data).exists(), "the temporary folder is removed at the end");
+    assert!(!Path::new(&data).exists(), "the temporary folder is deleted at the end");
 }
 
 #[test]
-fn the_secrets_of_the_folder_are_readable_for_their_owner_only() {
+fn only_the_owner_can_read_the_secrets_of_the_folder() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let (sandbox, _facts) = start(folder.path());
@@ -158,7 +159,7 @@ fn the_secrets_of_the_folder_are_readable_for_their_owner_only() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_named() {
+fn an_address_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 
@@ -169,12 +170,12 @@ fn an_address_that_is_taken_is_named() {
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
     assert!(err.starts_with(&format!("error: {address} cannot be used for the gateway")), "{err}");
     assert!(err.contains("`--listen`"), "{err}");
-    assert!(!folder.path().join("kept").exists(), "nothing is left behind");
+    assert!(!folder.path().join("kept").exists(), "no folder is left behind");
 }
 
-/// The id of a response leads to its line in the log.
+/// The id of a response identifies its line in the log.
 #[test]
-fn each_request_is_one_line_of_the_sandboxs_log() {
+fn each_request_has_one_line_in_the_sandboxs_log() {
     let folder = tempfile::tempdir().unwrap();
     let (sandbox, facts) = start(folder.path());
     let log = text(&facts, "log").to_owned();

@@ -1,4 +1,5 @@
-//! `serve` and what works beside it: one server for each file, staff work with and without it, the books.
+//! `serve` and what works beside it: one service per file, staff work with and without it, the
+//! ledger.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,13 +31,13 @@ fn with_config<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     arguments.iter().copied().chain(WITH).collect()
 }
 
-/// The service, and where it says that it listens.
+/// The service, and the address on which it says that it listens.
 fn serve(folder: &Path) -> (Running, String) {
     let (running, base, _admin) = serve_with_admin(folder);
     (running, base)
 }
 
-/// The same, and where its admin listener is.
+/// The same, and the address of its admin listener.
 fn serve_with_admin(folder: &Path) -> (Running, String, String) {
     let mut command = command(folder, &with_config(&["serve"]));
     let log = folder.join("log");
@@ -44,7 +45,7 @@ fn serve_with_admin(folder: &Path) -> (Running, String, String) {
     let running = Running::start(command);
     loop {
         let text = std::fs::read_to_string(&log).unwrap();
-        let ready = text.lines().find(|line| line.contains("the service listens"));
+        let ready = text.lines().find(|line| line.contains("the service is listening"));
         if let Some(line) = ready.and_then(|line| serde_json::from_str::<Value>(line).ok()) {
             let url = |name: &str| format!("http://{}", line[name].as_str().unwrap());
             return (running, url("address"), url("admin_address"));
@@ -66,9 +67,9 @@ fn create(folder: &Path, email: &str) -> (String, String, String) {
     (text("customer_id"), text("key_id"), text("api_key"))
 }
 
-/// Staff work is the same whether the database is free or a server holds it.
+/// Staff work is the same whether the database is free or a service has it open.
 #[test]
-fn staff_work_with_and_without_a_server() {
+fn staff_work_with_and_without_a_service() {
     let folder = folder();
     let folder = folder.path();
     let (customer, _, key) = create(folder, "before@example.com");
@@ -121,13 +122,13 @@ fn staff_work_with_and_without_a_server() {
     assert_eq!(refused, "error: a customer with this address already exists\n");
     assert_eq!(
         ok(folder, &with_config(&["verify"])),
-        "the books are right: no invariant is broken\n"
+        "the ledger is consistent: no invariant is violated\n"
     );
 }
 
-/// Permissions are given and taken in the database, and in the server that holds it.
+/// Permissions are granted and revoked in the database, and in the service that has it open.
 #[test]
-fn staff_are_made_and_unmade_with_and_without_a_server() {
+fn permissions_change_with_and_without_a_service() {
     let folder = folder();
     let folder = folder.path();
     let (victim, _, victim_key) = create(folder, "victim@example.com");
@@ -171,7 +172,7 @@ fn staff_are_made_and_unmade_with_and_without_a_server() {
 }
 
 #[test]
-fn for_people_permissions_are_told_in_words() {
+fn the_text_output_names_permissions() {
     let folder = folder();
     let folder = folder.path();
     let said = |arguments: &[&str]| ok(folder, &with_config(&[&["admin"], arguments].concat()));
@@ -201,7 +202,7 @@ fn for_people_permissions_are_told_in_words() {
         &["admin", "grant-permission", "--customer", "grace", "--permission", "support.write"],
     );
 
-    assert_eq!(nobody, "nobody has a permission\n");
+    assert_eq!(nobody, "no customer has a permission\n");
     assert!(created.contains("\nwith the permission support.read\nkey key_"), "{created}");
     let id = listed.split_whitespace().nth(1).unwrap();
     assert_eq!(repeated, format!("{id} had the permission support.read before: nothing changed\n"));
@@ -219,7 +220,7 @@ fn for_people_permissions_are_told_in_words() {
 }
 
 #[test]
-fn for_people_staff_work_says_what_was_done() {
+fn the_text_output_reports_staff_work() {
     let folder = folder();
     let folder = folder.path();
 
@@ -234,14 +235,14 @@ fn for_people_staff_work_says_what_was_done() {
         "{said}"
     );
     assert!(lines[1].starts_with("key key_") && lines[1].contains(": cgw_live_"), "{said}");
-    assert_eq!(lines[2], "The key is shown this once.");
+    assert_eq!(lines[2], "The key is not shown again.");
     let grant = ["admin", "grant-credits", "--customer", "a@b.cd", "--credits", "2"];
     let granted = ok(folder, &with_config(&[&grant[..], &["--reference", "gift"]].concat()));
     assert!(granted.ends_with("the balance is 7\n"), "{granted}");
 }
 
 #[test]
-fn a_second_server_on_the_same_file_is_refused() {
+fn a_second_service_on_the_same_file_is_refused() {
     let folder = folder();
     let (server, _) = serve(folder.path());
 
@@ -249,13 +250,13 @@ fn a_second_server_on_the_same_file_is_refused() {
 
     assert!(refused.contains("creator-gateway.db is in use by another server"), "{refused}");
     let beside = ok(folder.path(), &with_config(&["verify"]));
-    assert_eq!(beside, "the books are right: no invariant is broken\n");
+    assert_eq!(beside, "the ledger is consistent: no invariant is violated\n");
     assert_eq!(server.stop("INT").0, 0);
 }
 
-/// A changed row is found, with the rule that it breaks and whose it is.
+/// A changed row is reported with the rule that it violates and its owner.
 #[test]
-fn verify_names_the_rule_that_a_tampered_row_breaks() {
+fn verify_names_the_rule_that_a_tampered_row_violates() {
     let folder = folder();
     let folder = folder.path();
     let (customer, _, _) = create(folder, "a@b.cd");
@@ -270,7 +271,7 @@ fn verify_names_the_rule_that_a_tampered_row_breaks() {
 
     let said = fails(folder, &with_config(&["verify"]));
 
-    assert!(said.starts_with("2 row(s) break an invariant:\n"), "{said}");
+    assert!(said.starts_with("2 row(s) violate an invariant:\n"), "{said}");
     assert!(said.contains("the credits left and spent in a customer's lots"), "{said}");
     assert!(
         said.contains("a customer's credits granted and removed equal the sum of its ledger"),
@@ -281,7 +282,7 @@ fn verify_names_the_rule_that_a_tampered_row_breaks() {
 }
 
 #[test]
-fn what_was_registered_is_there_after_a_restart() {
+fn a_registration_survives_a_restart() {
     let folder = folder();
     let folder = folder.path();
     let (_, _, key) = create(folder, "a@b.cd");
@@ -300,7 +301,7 @@ fn what_was_registered_is_there_after_a_restart() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
 
@@ -316,7 +317,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn after_sigterm_it_serves_on_without_being_ready_until_the_next_signal() {
+fn after_sigterm_it_keeps_serving_while_not_ready_until_the_next_signal() {
     let folder = folder();
     let folder = folder.path();
     let config = format!("{CONFIG}[http.timeouts]\nannounce_ms = 300000\n");

@@ -1,4 +1,4 @@
-//! What operators send: SIGHUP reads files again and never ends anything, in every mode that runs on.
+//! Signals from operators: SIGHUP reads files again and never ends a running command.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn hang_up(running: &Running) {
     assert!(Command::new("kill").args(["-s", "HUP", &pid]).status().unwrap().success());
 }
 
-/// Waits until the log has so many lines with this text.
+/// Waits until the log has `times` lines with this text.
 fn logged(log: &Path, text: &str, times: usize) {
     while std::fs::read_to_string(log).unwrap().matches(text).count() < times {
         std::thread::yield_now();
@@ -54,11 +54,11 @@ fn a_hang_up_does_not_end_the_simulators() {
     assert_eq!(
         simulators.stop("TERM").0,
         0,
-        "it was told to stop, and not ended by the signal before"
+        "it was ended by the signal to stop, not by the one before"
     );
 }
 
-/// A service that can carry no call says so, and what to do; a hang-up leaves it as it is.
+/// A service without platforms says so, and what to do; SIGHUP does not end it.
 #[test]
 fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +70,7 @@ fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
     let log = folder.join("log");
     command.stderr(std::fs::File::create(&log).unwrap());
     let service = Running::start(command);
-    logged(&log, "the service listens", 1);
+    logged(&log, "the service is listening", 1);
 
     let text = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -78,7 +78,8 @@ fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
     let advice = warned["message"].as_str().unwrap();
     assert!(advice.contains("no platform is configured"), "{advice}");
     assert!(advice.contains("base_url") && advice.contains("creator-gateway sandbox"), "{advice}");
-    let listening = lines.iter().find(|line| line["message"] == "the service listens").unwrap();
+    let listening =
+        lines.iter().find(|line| line["message"] == "the service is listening").unwrap();
     let probes = format!("http://{}", listening["probe_address"].as_str().unwrap());
     hang_up(&service);
     logged(&log, "SIGHUP", 1);
@@ -86,7 +87,7 @@ fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
     assert_eq!(service.stop("TERM").0, 0);
 }
 
-/// The files of the certificate are replaced by pipes that nobody writes to.
+/// The files of the certificate are replaced by pipes without a writer.
 #[test]
 fn a_service_that_cannot_read_its_certificate_again_goes_on_and_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +104,7 @@ fn a_service_that_cannot_read_its_certificate_again_goes_on_and_can_be_stopped()
     let log = folder.join("log");
     command.stderr(std::fs::File::create(&log).unwrap());
     let service = Running::start(command);
-    logged(&log, "the service listens", 1);
+    logged(&log, "the service is listening", 1);
     for file in [&certificate, &key] {
         std::fs::remove_file(file).unwrap();
         assert!(Command::new("mkfifo").arg(file).status().unwrap().success());

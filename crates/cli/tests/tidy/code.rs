@@ -5,7 +5,7 @@ use crate::tree::{self, File};
 
 const LINES_MAX: usize = 500;
 
-/// A word that belongs to one place: (word, where it may stand besides unit tests, why).
+/// A word that is limited to some files: (word, where it may occur besides unit tests, why).
 const PLACES: [(&str, &[&str], &str); 5] = [
     (
         "sqlx::",
@@ -19,8 +19,8 @@ const PLACES: [(&str, &[&str], &str); 5] = [
     ),
     (
         "TcpStream::connect",
-        // A staff command speaks to the server that holds the database, on this machine.
-        // The simulated processor sends its events to whom it is told to.
+        // A staff command sends a request to the service that has the database open, on this
+        // machine. The simulated processor sends its events to the configured webhook.
         &[
             "crates/clients/",
             "crates/cli/src/commands/request.rs",
@@ -33,9 +33,9 @@ const PLACES: [(&str, &[&str], &str); 5] = [
     (
         "include_str!(\"../migrations/",
         &["crates/store/src/migrations.rs"],
-        "migrations are listed in one place",
+        "migrations are listed in one file",
     ),
-    ("#[ignore", &[], "a test that does not run guards nothing: make it run or remove it"),
+    ("#[ignore", &[], "an ignored test protects nothing: make it run or remove it"),
 ];
 
 #[test]
@@ -44,7 +44,9 @@ fn no_file_is_too_long() {
     for file in tree::source_files().into_iter().filter(|file| !file.is_test()) {
         let lines = file.source_lines();
         if lines > LINES_MAX {
-            let problem = format!("{lines} lines before its tests, {LINES_MAX} at most: split it");
+            let problem = format!(
+                "{lines} lines before its tests, at most {LINES_MAX} are allowed: split it"
+            );
             findings.push(file.finding(LINES_MAX, &problem));
         }
     }
@@ -52,18 +54,18 @@ fn no_file_is_too_long() {
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_states_its_purpose() {
     let mut findings = Vec::new();
     for file in tree::rust_files() {
         if !file.text.starts_with("//! ") {
             findings
-                .push(file.finding(1, "open it with `//!`: what it is for, what it must not do"));
+                .push(file.finding(1, "start it with `//!`: its purpose, and what it must not do"));
         }
     }
     assert_tidy(&findings);
 }
 
-/// The services that know no HTTP.
+/// The services that must not know HTTP.
 const WITHOUT_HTTP: [&str; 6] = ["accounts", "billing", "emails", "exports", "failures", "jobs"];
 
 #[test]
@@ -71,9 +73,9 @@ fn services_below_the_edge_know_no_status_codes() {
     let mut findings = Vec::new();
     for file in tree::source_files() {
         let of = |name: &&str| file.path.starts_with(&format!("crates/{name}/"));
-        // A read of a platform by an export looks at the status of the platform's response, which is data here.
+        // An export checks the status of a platform's response, which is data here.
         if WITHOUT_HTTP.iter().any(of) && !file.path.starts_with("crates/exports/src/pages/") {
-            let problem = "return a failure; which status it has is said in `web`";
+            let problem = "return a failure; `web` maps it to a status";
             let words = ["StatusCode", "axum"];
             let lines = lines_with(&file, &words).filter(|line| *line <= file.source_lines());
             findings.extend(lines.map(|line| file.finding(line, problem)));
@@ -83,7 +85,7 @@ fn services_below_the_edge_know_no_status_codes() {
 }
 
 #[test]
-fn what_belongs_to_one_place_stays_there() {
+fn limited_words_stay_in_their_files() {
     let mut findings = Vec::new();
     for file in tree::rust_files() {
         for (word, places, reason) in PLACES {
@@ -98,7 +100,7 @@ fn what_belongs_to_one_place_stays_there() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn nothing_is_left_unfinished() {
     let marks =
         [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("to", "do!("), "unimplemented!("];
     let mut findings = Vec::new();
@@ -110,10 +112,11 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn lints_are_silenced_with_a_reason_only() {
+fn lints_are_silenced_only_with_a_reason() {
     let mut findings = Vec::new();
     for file in tree::rust_files() {
-        let problem = "use #[expect(lint, reason = \"…\")]: it tells when it is no longer needed";
+        let problem =
+            "use #[expect(lint, reason = \"…\")]: the compiler reports when it is no longer needed";
         let marks = ["#[allow(", "#![allow("];
         findings.extend(lines_with(&file, &marks).map(|line| file.finding(line, problem)));
     }
@@ -140,17 +143,18 @@ fn every_migration_is_built_in_and_numbered() {
             Some(number) if number == number_before || number == number_before + 1 => {
                 number_before = number;
             }
-            _ => findings.push(migration.finding(1, "numbers start at 0001 and leave no gap")),
+            _ => findings.push(migration.finding(1, "numbers must start at 0001 without gaps")),
         }
         if !migration.text.starts_with("-- ") {
-            findings.push(migration.finding(1, "open it with a comment: what its tables are for"));
+            findings
+                .push(migration.finding(1, "start it with a comment: the purpose of its tables"));
         }
     }
-    assert!(!migrations.is_empty(), "{folder} holds no migration");
+    assert!(!migrations.is_empty(), "{folder} contains no migration");
     assert_tidy(&findings);
 }
 
-/// The numbers of the lines that hold one of the words.
+/// The numbers of the lines that contain one of the words.
 fn lines_with<'a>(file: &'a File, words: &'a [&'a str]) -> impl Iterator<Item = usize> + 'a {
     let with = |line: &str| words.iter().any(|word| line.contains(word));
     file.lines().filter(move |(_, line)| with(line)).map(|(number, _)| number)

@@ -1,4 +1,5 @@
-//! Rules for who depends on whom. What `deny.toml` says about crates of others is checked by cargo-deny.
+//! Rules for the dependencies of crates. cargo-deny checks what `deny.toml` says about external
+//! crates.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use crate::assert_tidy;
 use crate::tree::{self, File, Package};
 
-/// Which of our crates each of our crates may use.
+/// The crates of this repository that each of them may use.
 const OURS: [(&str, &[&str]); 25] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
@@ -121,13 +122,13 @@ const OURS: [(&str, &[&str]); 25] = [
     ),
 ];
 
-/// What the pure crates may use: nothing that waits, reads, writes, tells the time or throws dice.
+/// The dependencies of the pure crates: no waiting, no I/O, no clock and no randomness.
 const PURE: [(&str, &[&str]); 2] = [
     ("domain", &["jiff", "serde", "sha2", "thiserror", "uuid", "zeroize"]),
     ("catalog", &["domain", "serde", "serde_json", "thiserror", "toml"]),
 ];
 
-/// What else a crate of ours must not use, and why.
+/// Other crates that a crate must not use, and why.
 const FORBIDDEN: [(&str, &[&str], &str); 1] = [(
     "simulator_platforms",
     &["tokio", "tokio-util", "hyper", "hyper-util"],
@@ -155,7 +156,9 @@ fn our_crates_use_each_other_in_one_direction() {
     let mut findings = Vec::new();
     for Package { name, folder } in &crates {
         if !OURS.iter().any(|(package, _)| package == name) {
-            findings.push(format!("{folder}: say here and in ARCHITECTURE.md whom it may use"));
+            findings.push(format!(
+                "{folder}: list here and in ARCHITECTURE.md which crates it may use"
+            ));
         }
     }
     for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
@@ -175,8 +178,7 @@ fn pure_crates_stay_pure() {
     for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
         for (_, allowed) in PURE.iter().filter(|(package, _)| *package == dependency.package) {
             if !allowed.contains(&dependency.name.as_str()) {
-                findings
-                    .push(dependency.finding("this crate is pure; put the work into another one"));
+                findings.push(dependency.finding("this crate is pure; do this in another one"));
             }
         }
     }
@@ -184,7 +186,7 @@ fn pure_crates_stay_pure() {
 }
 
 #[test]
-fn what_a_crate_must_not_use_it_does_not_use() {
+fn forbidden_dependencies_are_not_used() {
     let mut findings = Vec::new();
     for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
         for (package, names, reason) in FORBIDDEN {
@@ -204,13 +206,13 @@ fn every_dependency_is_used() {
         let own = |file: &&File| tree::crate_folder(&file.path) == Some(&dependency.folder);
         let ident = dependency.name.replace('-', "_");
         let mut own = files.iter().filter(own);
-        // The rules themselves are a test of this crate, and are not among the files that they read.
+        // These rules are a test of this crate, and not among the files that they read.
         let is_this = dependency.package == "cli" && ident == "serde_json";
         if dependency.name != dependency.package
             && !is_this
             && !own.any(|file| uses(&file.text, &ident))
         {
-            findings.push(dependency.finding("nothing in this crate uses it: remove it"));
+            findings.push(dependency.finding("it is not used in this crate: remove it"));
         }
     }
     assert_tidy(&findings);
@@ -222,7 +224,7 @@ fn every_shared_version_is_used() {
     let shared = manifest.lines().skip_while(|line| *line != "[workspace.dependencies]").skip(1);
     let shared = shared.take_while(|line| !line.starts_with('['));
     let names: Vec<&str> = shared.filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
-    assert!(names.contains(&"domain"), "the list of shared versions was not found");
+    assert!(names.contains(&"domain"), "the list of shared versions is missing");
     let crates = tree::crates();
     let used: Vec<String> = dependencies().into_iter().map(|dependency| dependency.name).collect();
     let ours = crates.iter().map(|package| &package.name);
@@ -243,7 +245,7 @@ fn uses(text: &str, ident: &str) -> bool {
     })
 }
 
-/// Every dependency of every crate of ours, as their manifests name them.
+/// Every dependency of our crates, as their manifests list them.
 fn dependencies() -> Vec<Dependency> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)

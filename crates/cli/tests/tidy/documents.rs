@@ -1,4 +1,4 @@
-//! Rules for the documents: the map is complete, and what they name exists.
+//! Rules for the documents: the map is complete, and the paths and links that they name exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::assert_tidy;
 use crate::tree::{self, File, has_extension};
 
-/// Where the paths begin that a document may name in backticks.
+/// The prefixes of paths that a document may name in backticks.
 const PLACES: [&str; 6] = ["crates/", "docs/", "scripts/", "config/", "deploy/", "benches/"];
 
 #[test]
@@ -31,7 +31,7 @@ fn the_map_has_at_most_three_hundred_lines() {
     let map = map();
     assert!(
         map.lines().count() <= 300,
-        "ARCHITECTURE.md is read in one sitting: 300 lines at most"
+        "ARCHITECTURE.md should be short enough to read in one sitting: at most 300 lines"
     );
 }
 
@@ -70,8 +70,8 @@ fn code_names_only_documents_that_exist() {
 }
 
 #[test]
-fn nothing_names_a_place_on_somebodys_machine() {
-    // Written in halves, so that this file is not one of those that name them.
+fn nothing_names_a_path_on_a_contributors_machine() {
+    // Split in halves, so that this file does not contain them.
     let places = [
         concat!("/ro", "ot/"),
         concat!("/ho", "me/"),
@@ -88,7 +88,7 @@ fn nothing_names_a_place_on_somebodys_machine() {
         for (line, text) in file.lines() {
             for place in places.iter().filter(|place| text.contains(*place)) {
                 let problem = format!(
-                    "{place} is not there for the next reader: name a place in the repository"
+                    "{place} does not exist for other readers: name a path in the repository"
                 );
                 findings.push(file.finding(line, &problem));
             }
@@ -102,7 +102,7 @@ fn map() -> File {
     documents.find(|document| document.path == "ARCHITECTURE.md").unwrap()
 }
 
-/// The paths in backticks that begin in the repository and hold no placeholder.
+/// The paths in backticks that start in the repository and contain no placeholder.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let quoted = line.split('`').skip(1).step_by(2);
     let first_words = quoted.filter_map(|text| text.split_whitespace().next());
@@ -111,7 +111,7 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Links to files that are not there.
+/// Links to files that do not exist.
 fn broken_links(document: &File) -> Vec<String> {
     let folder = tree::root().join(&document.path);
     let folder = folder.parent().unwrap();
@@ -120,8 +120,7 @@ fn broken_links(document: &File) -> Vec<String> {
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = target.split('#').next().unwrap_or_default();
             if !file.is_empty() && !file.contains("://") && !folder.join(file).exists() {
-                findings
-                    .push(document.finding(line, &format!("the link to {target} leads nowhere")));
+                findings.push(document.finding(line, &format!("the link to {target} is broken")));
             }
         }
     }

@@ -1,7 +1,8 @@
-//! The architecture and the habits of this project, as tests.
+//! The architecture and the conventions of this project, as tests.
 //!
-//! What the compiler, clippy and `deny.toml` cannot see is checked here on the text of the repository. Each
-//! finding names the file, the line and what to do; a rule that is wrong is changed here, not worked around.
+//! These check in the text of the repository what the compiler, clippy and `deny.toml` cannot see.
+//! Each finding names the file, the line and what to do; if a rule is wrong, change it here instead
+//! of working around it.
 
 #![expect(
     clippy::indexing_slicing,
@@ -15,7 +16,7 @@ mod dependencies;
 mod documents;
 mod tree;
 
-/// Fails with every finding, one a line.
+/// Fails with every finding, one per line.
 fn assert_tidy(findings: &[String]) {
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A text file of the repository.
 pub(crate) struct File {
-    /// From the root of the repository, with `/`.
+    /// Its path from the root of the repository, with `/`.
     pub(crate) path: String,
     /// Its whole text.
     pub(crate) text: String,
@@ -22,7 +22,7 @@ impl File {
         format!("{}:{line}: {problem}", self.path)
     }
 
-    /// Whether it holds nothing but tests.
+    /// Whether it contains only tests.
     pub(crate) fn is_test(&self) -> bool {
         self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
     }
@@ -39,7 +39,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Every Rust file of every crate, its tests included, these rules not.
+/// Every Rust file of every crate, including its tests but not these rules.
 pub(crate) fn rust_files() -> Vec<File> {
     let files = files(&root().join("crates"), &["rs"]);
     files.into_iter().filter(|file| !file.path.starts_with("crates/cli/tests/tidy/")).collect()
@@ -54,13 +54,13 @@ pub(crate) fn source_files() -> Vec<File> {
     rust_files().into_iter().filter(is_source).collect()
 }
 
-/// The folder of the crate that a file belongs to: what is before its `src`, `tests` or `benches`.
+/// The folder of the crate that a file belongs to: the part before `src`, `tests` or `benches`.
 pub(crate) fn crate_folder(path: &str) -> Option<&str> {
     let parts = ["/src/", "/tests/", "/benches/", "/build.rs"];
     parts.iter().filter_map(|part| path.find(part)).min().map(|end| &path[..end])
 }
 
-/// Every document: the files in Markdown at the root and below `docs`.
+/// Every document: the Markdown files at the root and below `docs`.
 pub(crate) fn documents() -> Vec<File> {
     let root = root();
     let at_root = entries(&root).into_iter().filter(|path| has_extension(path, &["md"]));
@@ -72,7 +72,7 @@ pub(crate) fn documents() -> Vec<File> {
 /// One of our crates.
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// From the root of the repository.
+    /// Its path from the root of the repository.
     pub(crate) folder: String,
 }
 

@@ -1,5 +1,5 @@
-//! The lines of a ledger in the order in which they happened: what was charged stands between the entries that it was
-//! charged between, and each line has the balance after it.
+//! The lines of a ledger in the order in which they happened: charges appear between the entries
+//! before and after them, and each line has the balance after it.
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "sums of credits that were granted: far from the limits"
@@ -9,12 +9,12 @@ use super::{LedgerLine, SumKind};
 use crate::id::EntryId;
 use crate::time::{Timestamp, UtcDay};
 
-/// An entry, as it was written.
+/// A ledger entry, as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BookedEntry {
     /// Its id.
     pub id: EntryId,
-    /// When.
+    /// When it was written.
     pub at: Timestamp,
     /// Credits that came in (positive) or went out (negative).
     pub amount: i64,
@@ -24,23 +24,23 @@ pub struct BookedEntry {
     pub debt_after: i64,
 }
 
-/// What one UTC day charged.
+/// The charges of one UTC day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayUsage {
     /// The day.
     pub day: UtcDay,
-    /// What exports were charged that were asked for on the day.
+    /// Charges of exports that were created on the day.
     pub exports: i64,
-    /// What calls and exports were charged.
+    /// Charges of calls and exports.
     pub all: i64,
 }
 
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedLine {
-    /// Which one.
+    /// What the line is about.
     pub line: LedgerLine,
-    /// When; of a sum when it ended.
+    /// When it happened; for a sum, when the time that it covers ended.
     pub at: Timestamp,
     /// Credits that came in (positive) or went out (negative).
     pub amount: i64,
@@ -50,9 +50,10 @@ pub struct TimedLine {
     pub debt_after: i64,
 }
 
-/// The lines of a ledger, the oldest first: `entries` the oldest first, `days` in their order, and what is available less
-/// what is owed now. What was charged between two entries is the difference of their balances, told day by day as the days
-/// charged it; the last day takes what the others leave.
+/// Returns the lines of a ledger, oldest first. `entries` and `days` are passed oldest first;
+/// `net_now` is what is available now, less the debt. The charges between two entries are the
+/// difference of their balances, divided among the days by what each day charged; the last day gets
+/// the remainder.
 pub fn lines(
     entries: &[BookedEntry],
     days: &[DayUsage],
@@ -75,7 +76,7 @@ pub fn lines(
 struct LedgerLines<'a> {
     days: &'a [DayUsage],
     all: Vec<TimedLine>,
-    /// What is available less what is owed.
+    /// What is available less the debt.
     net: i64,
     /// What was charged so far.
     used: i64,
@@ -83,7 +84,7 @@ struct LedgerLines<'a> {
 }
 
 impl LedgerLines<'_> {
-    /// Tells what was charged until `until`, day by day.
+    /// Adds lines for what was charged until `until`, day by day.
     fn charge(&mut self, amount: i64, until: Timestamp) {
         let mut rest = amount;
         let from = self.last.map_or(i64::MIN, |(_, at)| at.day().number());
@@ -104,7 +105,7 @@ impl LedgerLines<'_> {
         self.tell(rest, end, until);
     }
 
-    /// Tells what was charged on a day: exports, and above them calls.
+    /// Adds the lines of one day: exports, and after them calls.
     fn tell(&mut self, amount: i64, day: UtcDay, at: Timestamp) {
         if amount == 0 {
             return;
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_charged_stands_between_the_entries_that_it_was_charged_between() {
+    fn charges_appear_between_the_entries_before_and_after_them() {
         let entries = [
             entry(1, NOON, 100, 100),
             entry(2, NOON.plus_seconds(60), 50, 140),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debt_goes_below_nothing_and_is_told_apart() {
+    fn a_negative_net_is_reported_as_debt() {
         let entries = [entry(1, NOON, 100, 100), entry(2, NOON.plus_seconds(60), -100, -80)];
 
         let lines = lines(&entries, &[day(0, 0, 80)], -80, NOON.plus_seconds(90));

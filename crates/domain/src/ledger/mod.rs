@@ -1,4 +1,4 @@
-//! Places in a customer's ledger: its entries, and between them the lines that sum up what was charged.
+//! Positions in a customer's ledger: its entries, and between them the lines that sum up charges.
 
 mod lines;
 
@@ -7,21 +7,21 @@ pub use lines::{BookedEntry, DayUsage, TimedLine, lines};
 use crate::id::EntryId;
 use crate::time::{Timestamp, UtcDay};
 
-/// What a line of the ledger can be.
+/// Every kind of line in the ledger.
 pub const KINDS: [&str; 9] =
     ["trial", "pack", "plan", "usage", "export", "refund", "dispute", "expiry", "adjustment"];
 
-/// What charges are summed up for. Between two entries, usage stands above exports.
+/// What charges are summed up for. Between two entries, usage is listed above exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SumKind {
-    /// Charged exports that were asked for on the day.
+    /// Charged exports that were created on the day.
     Export,
     /// Charged calls that began on the day.
     Usage,
 }
 
 impl SumKind {
-    /// Its word in the ledger.
+    /// Its name in the ledger.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Export => "export",
@@ -30,18 +30,18 @@ impl SumKind {
     }
 }
 
-/// A line of the ledger, by which a page goes on.
+/// A line of the ledger, used as the cursor of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerLine {
     /// An entry.
     Entry(EntryId),
-    /// The sum of what was charged on a day.
+    /// The sum of the charges of a day.
     Sum(SumKind, UtcDay),
-    /// The sum of what was charged on a day after this entry and before the next one.
+    /// The sum of the charges of a day after this entry and before the next one.
     SumAfter(SumKind, UtcDay, EntryId),
 }
 
-/// Text that names no line of a ledger.
+/// A text that names no line of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be the `next_before` of a page of the ledger")]
 pub struct MalformedLine;
@@ -91,7 +91,7 @@ impl serde::Serialize for LedgerLine {
     }
 }
 
-/// `YYYY-MM-DD` and no other spelling.
+/// Reads `YYYY-MM-DD` and accepts no other spelling.
 fn read_day(text: &str) -> Option<UtcDay> {
     let day = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"))?.day();
     (day.to_string() == text).then_some(day)
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_reads_back_as_it_was_written() {
+    fn a_line_survives_a_round_trip_as_text() {
         for text in [
             "ent_01890000000070008000000000000000",
             "usage_2026-11-21",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_line_is_refused() {
+    fn texts_that_name_no_line_are_refused() {
         for text in [
             "",
             "ent_1",

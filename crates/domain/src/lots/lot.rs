@@ -1,4 +1,4 @@
-//! One grant of credits, and what became of each of them.
+//! One grant of credits, and what happened to them.
 
 use crate::id::LotId;
 use crate::time::Timestamp;
@@ -17,7 +17,7 @@ text_enum! {
         TopUp = "top_up",
         /// A month of a plan, or the rest of a month after an upgrade.
         Plan = "plan",
-        /// The balance of the time before there were lots.
+        /// The balance from before lots existed.
         Balance = "balance",
     }
 }
@@ -29,28 +29,28 @@ pub struct Lot {
     pub id: LotId,
     /// What it was granted for.
     pub source: LotSource,
-    /// What a person would look for, such as the order, the invoice or staff's reason.
+    /// Something that a person can look up, such as the order, the invoice or staff's reason.
     pub reference: Option<String>,
-    /// All that was granted.
+    /// The credits that were granted.
     pub granted: i64,
-    /// What can still be spent.
+    /// The credits that can still be spent.
     pub left: i64,
-    /// What calls and exports were charged, as far as it is attributed to lots.
+    /// The credits that calls and exports spent, as far as spending is attributed to lots.
     pub spent: i64,
-    /// What nobody spent in time.
+    /// The credits that were not spent in time.
     pub expired: i64,
-    /// What went back with its money, or was taken by staff.
+    /// The credits that a refund or dispute took back, or that staff took.
     pub taken: i64,
-    /// From when on it cannot be spent; none if it does not expire.
+    /// The time from which it cannot be spent; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
     /// When it was granted.
     pub granted_at: Timestamp,
-    /// How many entries of the ledger are about it.
+    /// The number of ledger entries about it.
     pub entries: i64,
 }
 
 impl Lot {
-    /// A lot of which nothing is spent yet.
+    /// A lot of which nothing has been spent.
     pub const fn new(
         id: LotId,
         source: LotSource,
@@ -73,17 +73,18 @@ impl Lot {
         }
     }
 
-    /// Where it stands in the order of spending: what expires soonest first, then the oldest; what does not expire last.
+    /// Its sort key in the order of spending: the soonest to expire first, then the oldest; lots
+    /// that do not expire come last.
     pub(super) fn place(&self) -> (bool, Option<Timestamp>, Timestamp, LotId) {
         (self.expires_at.is_none(), self.expires_at, self.granted_at, self.id)
     }
 
-    /// Whether it cannot be spent any more at `now`.
+    /// Whether it has expired at `now`.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Puts the end off, so that credits that come late can still be used.
+    /// Extends its expiry, so that credits that arrive late can still be used.
     pub(super) fn live_until(&mut self, end: Timestamp) {
         self.expires_at = self.expires_at.map(|own| own.max(end));
     }

@@ -1,8 +1,9 @@
-//! Lots: each grant of credits with its own end and its own account of what is left, spent, expired and taken
-//! (economics 2 and 6).
+//! Lots: grants of credits. Each has its own expiry and counts what is left, spent, expired and
+//! taken (economics 2 and 6).
 //!
-//! Calls do not touch lots. Before a lot is added, taken or expired, what was spent since the last such moment is
-//! attributed to lots, soonest-expiring first. From then on the balance is the sum of what is left.
+//! Calls do not touch lots. Before a lot is added, taken or expired, the spending since the last
+//! such change is attributed to lots, those that expire soonest first. From then on the balance is
+//! the sum of what is left.
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "credits that were granted: far from the limits, and the database checks each row's sum"
@@ -15,7 +16,8 @@ pub use lot::{Lot, LotSource};
 use crate::id::LotId;
 use crate::time::Timestamp;
 
-/// Credits that are granted after their period has ended, or are given back, can be spent for at least so many seconds.
+/// The minimum time, in seconds, for which credits can be spent if they are granted after their
+/// period has ended or are given back.
 pub const LATE_LIFE_S: i64 = 30 * 86_400;
 
 /// A change of the balance by one lot: one entry of the ledger.
@@ -23,7 +25,7 @@ pub const LATE_LIFE_S: i64 = 30 * 86_400;
 pub struct LotMovement {
     /// The lot.
     pub lot: LotId,
-    /// Which of the lot's entries it is, from 1.
+    /// The number of the entry among the lot's entries, from 1.
     pub number: i64,
     /// Credits that came in (positive) or went out (negative); never 0.
     pub amount: i64,
@@ -33,17 +35,17 @@ pub struct LotMovement {
     pub debt_after: i64,
 }
 
-/// The lots of a customer that a change is about, and all of which something is left.
+/// The lots of a customer that a change concerns, and all lots that have something left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CustomerLots {
     all: Vec<Lot>,
-    /// Credits that were taken back after they had been spent, and that the next credits pay.
+    /// Credits that were taken back after they had been spent. The next credits pay them.
     debt: i64,
     movements: Vec<LotMovement>,
 }
 
 impl CustomerLots {
-    /// Lots as they were read, all with something left among them, and what is owed.
+    /// Creates it from stored lots, including all that have something left, and the debt.
     pub const fn new(all: Vec<Lot>, debt: i64) -> Self {
         Self { all, debt, movements: Vec::new() }
     }
@@ -58,41 +60,43 @@ impl CustomerLots {
         self.all.iter().find(|lot| lot.id == id)
     }
 
-    /// Those that have something left, in the order of spending.
+    /// The lots that have something left, in the order of spending.
     pub fn in_spending_order(&self) -> Vec<Lot> {
         let ids = self.in_order(|lot| lot.left > 0);
         ids.into_iter().filter_map(|id| self.get(id).cloned()).collect()
     }
 
-    /// What can still be spent of all.
+    /// What can still be spent, over all lots.
     pub fn left(&self) -> i64 {
         self.all.iter().map(|lot| lot.left).sum()
     }
 
-    /// What is owed.
+    /// Credits owed.
     pub const fn debt(&self) -> i64 {
         self.debt
     }
 
-    /// The changes of the balance so far, in their order. What is attributed is none: it was spent before.
+    /// The changes of the balance so far, in order. Attributing makes no change: the credits were
+    /// spent before.
     pub fn movements(&self) -> &[LotMovement] {
         &self.movements
     }
 
-    /// The same, which are none afterwards.
+    /// Returns the changes and clears them.
     pub fn take_movements(&mut self) -> Vec<LotMovement> {
         std::mem::take(&mut self.movements)
     }
 
-    /// Adds lots as they were read, unless they are there.
+    /// Adds stored lots that are not present yet.
     pub fn know(&mut self, lots: Vec<Lot>) {
         let is_new = |lot: &Lot| self.get(lot.id).is_none();
         let new: Vec<Lot> = lots.into_iter().filter(is_new).collect();
         self.all.extend(new);
     }
 
-    /// Attributes what was spent since lots were last looked at: the difference between what they have left and what
-    /// is available. Where a hold was released that had been attributed, it comes back.
+    /// Attributes the spending since the last attribution: the difference between what lots have
+    /// left and what is available. If a hold that had been attributed was released, its credits
+    /// return to their lots.
     pub fn attribute(&mut self, available: i64, now: Timestamp) {
         let unattributed = self.left() - available;
         if unattributed > 0 {
@@ -102,7 +106,7 @@ impl CustomerLots {
         }
     }
 
-    /// Ends the lots whose time is over.
+    /// Expires the lots whose time has passed.
     pub fn expire(&mut self, now: Timestamp) {
         let over = |lot: &&Lot| lot.left > 0 && lot.is_over(now);
         let ids: Vec<LotId> = self.in_order(over);
@@ -115,7 +119,7 @@ impl CustomerLots {
         }
     }
 
-    /// Adds a lot. It pays the debt first.
+    /// Adds a lot, which pays the debt first.
     pub fn add(&mut self, lot: Lot) {
         let (id, amount) = (lot.id, lot.granted);
         self.all.push(lot);
@@ -123,8 +127,9 @@ impl CustomerLots {
         self.note(id, amount);
     }
 
-    /// Takes credits of a lot back: what is left of it, then what expired, then what was spent, which other lots pay and
-    /// what they lack becomes debt. Gives how many were taken: never more than the lot still had.
+    /// Takes back credits of a lot: first what is left of it, then what expired, then what was
+    /// spent. Other lots pay for what was spent; what they lack becomes debt. Returns the number
+    /// taken, never more than the lot still had.
     pub fn take(&mut self, id: LotId, wanted: i64) -> i64 {
         let Some(lot) = self.get_mut(id) else { return 0 };
         let taken = wanted.clamp(0, lot.left + lot.expired + lot.spent);
@@ -137,12 +142,13 @@ impl CustomerLots {
         lot.taken += taken;
         let paid = self.spend(of_spent);
         self.debt += of_spent - paid;
-        // What had expired is out of the balance already.
+        // Expired credits have already left the balance.
         self.note(id, of_expired - taken);
         taken
     }
 
-    /// Gives back what was taken of a lot, the debt first. It can be spent for a while at least.
+    /// Gives back credits that were taken from a lot, paying the debt first. They can be spent for
+    /// at least [`LATE_LIFE_S`].
     pub fn give(&mut self, id: LotId, wanted: i64, now: Timestamp) -> i64 {
         let Some(lot) = self.get_mut(id) else { return 0 };
         let given = wanted.clamp(0, lot.taken);
@@ -157,8 +163,8 @@ impl CustomerLots {
         given
     }
 
-    /// Takes credits of whichever lots there are, in the order of spending, and what was spent as debt after that: what
-    /// staff take. Gives how many were taken: never more than was granted.
+    /// Takes credits of any lots, as staff do: first what is left, in the order of spending, then
+    /// what was spent, as debt. Returns the number taken, never more than was granted.
     pub fn take_any(&mut self, wanted: i64) -> i64 {
         let mut rest = wanted;
         for id in self.in_order(|lot| lot.left > 0) {
@@ -174,7 +180,7 @@ impl CustomerLots {
         wanted - rest
     }
 
-    /// Spends up to so many credits in the order of spending; gives how many there were.
+    /// Spends up to `wanted` credits in the order of spending; returns the number spent.
     fn spend(&mut self, wanted: i64) -> i64 {
         let mut rest = wanted;
         for id in self.in_order(|lot| lot.left > 0) {
@@ -187,7 +193,7 @@ impl CustomerLots {
         wanted - rest
     }
 
-    /// Takes spending back that did not happen after all, the latest first.
+    /// Reverses spending that did not happen after all, the latest first.
     fn release(&mut self, wanted: i64, now: Timestamp) {
         let mut rest = wanted;
         let mut spent = self.in_order(|lot| lot.spent > 0);
@@ -230,7 +236,7 @@ impl CustomerLots {
         self.all.iter_mut().find(|lot| lot.id == id)
     }
 
-    /// The ids of those that fit, in the order of spending.
+    /// The ids of the lots that pass the filter, in the order of spending.
     fn in_order(&self, fits: impl Fn(&&Lot) -> bool) -> Vec<LotId> {
         let mut found: Vec<&Lot> = self.all.iter().filter(fits).collect();
         found.sort_by_key(|lot| lot.place());

@@ -1,4 +1,4 @@
-//! Lots: the order of spending, expiry, and what is taken and given back.
+//! Lots: the order of spending, expiry, and credits taken and given back.
 
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn left(lots: &CustomerLots, number: u8) -> i64 {
 }
 
 #[test]
-fn what_expires_soonest_is_spent_first_and_what_never_expires_last() {
+fn lots_that_expire_soonest_are_spent_first() {
     let mut lots = CustomerLots::default();
     for lot in [lot(1, 10, None), lot(2, 10, Some(60)), lot(3, 10, Some(30)), lot(4, 10, None)] {
         lots.add(lot);
@@ -48,7 +48,7 @@ fn spending_is_attributed_before_a_lot_expires() {
 }
 
 #[test]
-fn a_hold_that_is_released_after_its_lot_expired_comes_back() {
+fn a_hold_released_after_its_lot_expired_can_still_be_spent() {
     let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, Some(30)));
     lots.attribute(8, at(30));
@@ -62,7 +62,7 @@ fn a_hold_that_is_released_after_its_lot_expired_comes_back() {
 }
 
 #[test]
-fn what_was_spent_of_a_lot_is_taken_from_others_and_then_owed() {
+fn spent_credits_are_taken_from_other_lots_and_then_owed() {
     let mut lots = CustomerLots::default();
     lots.add(lot(1, 100, Some(30)));
     lots.add(lot(2, 20, None));
@@ -77,7 +77,7 @@ fn what_was_spent_of_a_lot_is_taken_from_others_and_then_owed() {
 }
 
 #[test]
-fn what_expired_is_out_of_the_balance_already() {
+fn taking_expired_credits_does_not_change_the_balance() {
     let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, Some(30)));
     lots.expire(at(30));
@@ -92,7 +92,7 @@ fn what_expired_is_out_of_the_balance_already() {
 }
 
 #[test]
-fn staff_take_what_is_left_and_then_what_was_spent_but_never_more_than_was_granted() {
+fn staff_never_take_more_than_was_granted() {
     let mut lots = CustomerLots::default();
     lots.add(lot(1, 10, None));
     lots.attribute(6, at(1));
@@ -130,7 +130,7 @@ fn steps() -> impl Strategy<Value = Vec<LotStep>> {
 
 proptest! {
     #[test]
-    fn lots_the_balance_the_debt_and_the_ledger_agree_whatever_happens(steps in steps()) {
+    fn lots_balance_debt_and_ledger_always_agree(steps in steps()) {
         let (mut lots, mut available, mut usage, mut now) = (CustomerLots::default(), 0_i64, 0_i64, 0);
         for (number, step) in (0_u8..).zip(steps) {
             if let LotStep::Wait(days) = step {
@@ -143,7 +143,7 @@ proptest! {
                     usage += spent;
                     continue;
                 }
-                // As `Balance::refund`: what comes back pays the debt first.
+                // As in `Balance::refund`: returned credits pay the debt first.
                 LotStep::Release(credits) => {
                     let released = credits.min(usage);
                     prop_assume!(lots.debt() == 0 || released == 0);

@@ -1,7 +1,9 @@
-//! Sales: what paid invoices and packs sold, and what becomes of it when money goes back (economics 6).
+//! Sales: what paid invoices and packs sold, and what happens to it when money goes back (economics
+//! 6).
 //!
-//! What is undone is a function of totals: of all the money of a purchase that has gone back so far. So the order in
-//! which refunds are heard, copies of them, failed refunds and won disputes need no rules of their own.
+//! What is undone is a function of totals: of all the money of a purchase that has gone back so
+//! far. So refunds that arrive in another order or twice, failed refunds and won disputes need no
+//! rules of their own.
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "cents of invoices and credits of plans: far from the limits, and the database checks each row's sum"
@@ -17,7 +19,7 @@ use crate::time::Timestamp;
 use crate::wire::text_enum;
 
 text_enum! {
-    /// What a part of a sale is.
+    /// The kind of thing that a part of a sale sold.
     PartKind, "one of plan, slot, pack, other" {
         /// A period of a plan, or the rest of one after an upgrade.
         Plan = "plan",
@@ -25,7 +27,7 @@ text_enum! {
         Slot = "slot",
         /// A pack.
         Pack = "pack",
-        /// Something of the operator's, which brings nothing.
+        /// Something else that the operator sold, which brings no credits.
         Other = "other",
     }
 }
@@ -33,46 +35,49 @@ text_enum! {
 /// A paid invoice, or the payment of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sale {
-    /// The invoice's id, or the payment intent's of a pack.
+    /// The id of the invoice, or of the payment intent for a pack.
     pub id: String,
-    /// When the processor made it: what is latest is undone first.
+    /// When the processor created it: the latest sale is undone first.
     pub sold_at: Timestamp,
-    /// The invoice's number, which orders what was made in the same second.
+    /// The invoice's number, which orders sales of the same second.
     pub number: String,
-    /// What was charged, in cents; what the customer's credit paid is not in it.
+    /// What was charged, in cents, without what the customer's credit paid.
     pub charged: i64,
-    /// The tax in it, in cents.
+    /// The tax included, in cents.
     pub tax: i64,
-    /// How much of what was charged has gone back, in cents.
+    /// How much of the charge has gone back, in cents.
     pub reversed: i64,
-    /// Cents of the customer's credit at the processor that were withdrawn because their money went back.
+    /// Cents that were withdrawn from the customer's credit at the processor because their money
+    /// went back.
     pub withdrawn: i64,
     /// What was sold, in the order of the invoice's lines.
     pub parts: Vec<SalePart>,
-    /// Money of this sale that went back after it had been credited, and was taken from plan months that the credit paid.
+    /// Money of this sale that went back after it had been credited, and that was therefore taken
+    /// from plan months that the credit had paid for.
     pub transfers: Vec<PotTransfer>,
 }
 
-/// What a sale sold of one thing: prorations of the same thing are one part.
+/// What a sale sold of one thing; prorations of the same thing are one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SalePart {
-    /// What it is.
+    /// What was sold.
     pub kind: PartKind,
-    /// What shares the fate of its money: one pack, or everything sold for one period of a plan.
+    /// Parts in the same pot are undone together: one pack, or everything sold for one period of a
+    /// plan.
     pub pot: String,
-    /// What it cost after discounts and without tax, in cents.
+    /// The price after discounts and without tax, in cents.
     pub money: i64,
-    /// The credits that it brought.
+    /// The credits that it granted.
     pub credits: i64,
-    /// How many of them were taken because money went back.
+    /// How many of those credits were taken because money went back.
     pub taken: i64,
-    /// Cents that were credited again, for slots that were given up.
+    /// Cents that were credited for slots given up.
     pub credited: i64,
-    /// Where its credits are.
+    /// The lot of its credits.
     pub lot: Option<LotId>,
 }
 
-/// Money that went back a second time and was taken from another pot.
+/// Money that was taken from another pot because it would otherwise go back twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PotTransfer {
     /// The pot.
@@ -81,17 +86,18 @@ pub struct PotTransfer {
     pub cents: i64,
 }
 
-/// The pot of something that is undone alone, such as a pack: by the sale's id.
+/// The pot of something that is undone by itself, such as a pack: named after the sale.
 pub fn pot_of_sale(sale: &str) -> String {
     format!("sale:{sale}")
 }
 
-/// The pot of a plan's period, or of its slots: by the subscription and the end of the period.
+/// The pot of a plan's period, or of its slots: named after the subscription and the end of the
+/// period.
 pub fn pot_of_period(kind: PartKind, subscription: &str, period_end: Timestamp) -> String {
     format!("{kind}:{subscription}:{}", period_end.unix_seconds())
 }
 
-/// A change of what the processor holds for the customer: above zero the customer owes it.
+/// A change of the customer's credit at the processor. Above zero, the customer owes the amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreditWithdrawal {
     /// The sale whose money it is.
@@ -100,27 +106,28 @@ pub struct CreditWithdrawal {
     pub cents: i64,
 }
 
-/// The sales that a change is about, with the lots of their credits.
+/// The sales that a change concerns, with the lots of their credits.
 #[derive(Debug)]
 pub struct CustomerSales {
     all: Vec<Sale>,
     /// The lots.
     pub lots: CustomerLots,
-    /// What the processor holds for the customer as credit, in cents.
+    /// The customer's credit at the processor, in cents.
     credit: i64,
     withdrawals: Vec<CreditWithdrawal>,
     now: Timestamp,
 }
 
 impl SalePart {
-    /// Whether it is a purchase of credits: slots are none, and neither is something of the operator's or what cost nothing and brought nothing.
+    /// Whether it is a purchase of credits. Slots are not, nor are other things that the operator
+    /// sells or parts that cost nothing and granted nothing.
     pub const fn is_purchase(&self) -> bool {
         matches!(self.kind, PartKind::Plan | PartKind::Pack) && (self.credits > 0 || self.money > 0)
     }
 }
 
 impl Sale {
-    /// Where it stands among the others: by when it was made, by its number, by its id.
+    /// Its sort key among sales: when it was created, its number, its id.
     fn place(&self) -> (Timestamp, usize, &str, &str) {
         (self.sold_at, self.number.len(), &self.number, &self.id)
     }
@@ -139,25 +146,25 @@ impl Sale {
 }
 
 impl CustomerSales {
-    /// What was read of a customer: the sales of the pots that are concerned and all of plans, their lots, and what the
-    /// processor holds as credit, in cents.
+    /// Creates it from stored data: the sales of the pots concerned and all sales of plans, their
+    /// lots, and the customer's credit at the processor, in cents.
     pub fn new(mut sales: Vec<Sale>, lots: CustomerLots, credit: i64, now: Timestamp) -> Self {
         sales.sort_by(|one, other| one.place().cmp(&other.place()));
         Self { all: sales, lots, credit: credit.max(0), withdrawals: Vec::new(), now }
     }
 
-    /// All of them, the oldest first.
+    /// All of them, oldest first.
     pub fn all(&self) -> &[Sale] {
         &self.all
     }
 
-    /// What is to be changed of the customer's credit at the processor.
+    /// The pending changes of the customer's credit at the processor.
     pub fn withdrawals(&self) -> &[CreditWithdrawal] {
         &self.withdrawals
     }
 
-    /// Brings what a new sale sold in line with money that went back before it was heard of. Its lots were added, and it is
-    /// among these.
+    /// Applies reversals that arrived before the sale itself. The sale is in `all`, and its lots
+    /// have been added.
     pub fn arrived(&mut self, id: &str) {
         let sale = self.all.iter().find(|sale| sale.id == id);
         let parts = sale.map(|sale| sale.parts.clone()).unwrap_or_default();
@@ -167,7 +174,8 @@ impl CustomerSales {
         }
     }
 
-    /// Takes credits of a pot back that a line of an invoice gave up: those of the latest purchase first.
+    /// Takes credits of a pot that a line of an invoice gave up, those of the latest purchase
+    /// first.
     fn take_latest(&mut self, pot: &str, credits: i64) {
         let mut rest = credits.max(0);
         let Self { all, lots, .. } = self;
@@ -177,8 +185,8 @@ impl CustomerSales {
         }
     }
 
-    /// Undoes as much of a pot as its money has gone back: the latest purchase first, within a purchase in proportion,
-    /// rounded down. A purchase that cost nothing goes with the first cent.
+    /// Undoes as much of a pot as its money has gone back: the latest purchase first, each purchase
+    /// in proportion, rounded down. A purchase that cost nothing is undone with the first cent.
     fn rebalance(&mut self, pot: &str) {
         let mut gone = self.gone(pot);
         let now = self.now;

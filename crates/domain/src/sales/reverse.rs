@@ -1,11 +1,12 @@
-//! Money that goes back: how a refund is divided, and what happens to money that was credited before.
+//! Reversals: how a refund is divided, and what happens to money that had been credited before.
 
 use super::{CreditWithdrawal, CustomerSales, PartKind, Sale};
 use crate::split::split;
 
 impl Sale {
-    /// How a reversal of so many cents is divided: over the parts that cost something, the tax, and what was carried over
-    /// from an earlier invoice. Gives the cents of each part (0 for those that cost nothing), and of what was carried.
+    /// Divides a reversal of `reversed` cents among the parts that cost something, the tax, and
+    /// what was carried over from an earlier invoice. Returns the cents of each part (0 if it cost
+    /// nothing), and those of what was carried over.
     fn divided(&self, reversed: i64) -> (Vec<i64>, i64) {
         let mut weights: Vec<i64> = self.parts.iter().map(|part| part.money.max(0)).collect();
         weights.push(self.tax);
@@ -17,7 +18,7 @@ impl Sale {
         (cents, carried)
     }
 
-    /// What of a reversal of so many cents belongs to a pot.
+    /// The cents of a reversal that belong to a pot.
     pub(super) fn reversed_of(&self, pot: &str, reversed: i64) -> i64 {
         if reversed == 0 {
             return 0;
@@ -29,8 +30,8 @@ impl Sale {
 }
 
 impl CustomerSales {
-    /// Brings everything in line with the money of a sale that has gone back in all, in cents. More than was charged
-    /// counts as all of it. Nothing when the sale is not among these.
+    /// Applies a new total of money that went back for a sale, in cents. More than was charged
+    /// counts as all of it. Does nothing if the sale is unknown.
     pub fn reverse(&mut self, id: &str, total: i64) {
         let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id) else { return };
         let total = total.clamp(0, sale.charged.max(0));
@@ -46,7 +47,7 @@ impl CustomerSales {
             sale.parts.iter().zip(cents_before.into_iter().zip(cents_now))
         {
             if part.kind == PartKind::Slot {
-                // What was credited for it already would go back twice.
+                // Money that was credited before would go back twice.
                 let kept = part.money - part.credited;
                 excess += (later - kept).max(0) - (earlier - kept).max(0);
             } else if part.is_purchase() && part.money > 0 {
@@ -57,7 +58,8 @@ impl CustomerSales {
         self.return_once(id, excess);
     }
 
-    /// Money of other sales that was taken from a pot and has no room there any more is taken elsewhere.
+    /// Moves money of other sales that was taken from a pot, and no longer fits there, to other
+    /// pots.
     fn move_on(&mut self, pot: &str) {
         let ids: Vec<String> = self.all.iter().map(|sale| sale.id.clone()).collect();
         for id in ids {
@@ -71,9 +73,10 @@ impl CustomerSales {
         }
     }
 
-    /// Money that comes back a second time: it is withdrawn from the customer's credit at the processor, then taken from
-    /// the plan months that the credit paid for, the latest first; what remains is owed on the next invoice. The reverse
-    /// where `excess` is below zero: the money has come in again.
+    /// Handles money that would go back a second time: it is withdrawn from the customer's credit
+    /// at the processor, then taken from the plan months that the credit paid for, the latest
+    /// first; the remainder is owed on the next invoice. If `excess` is negative, the money has
+    /// come in again and this is reversed.
     fn return_once(&mut self, id: &str, excess: i64) {
         if excess > 0 {
             let of_credit = excess.min(self.credit);
@@ -95,7 +98,7 @@ impl CustomerSales {
         self.withdraw(id, -missing.min(withdrawn));
     }
 
-    /// Takes cents from the latest plan months that have room; gives what found none.
+    /// Takes cents from the latest plan months that have room; returns what did not fit.
     fn take_from_months(&mut self, id: &str, cents: i64) -> i64 {
         let mut rest = cents;
         let parts = self.all.iter().rev().flat_map(|sale| &sale.parts);
@@ -118,7 +121,7 @@ impl CustomerSales {
         }
     }
 
-    /// Withdraws cents from the customer's credit, or returns them where they are below zero.
+    /// Withdraws cents from the customer's credit, or returns them if negative.
     fn withdraw(&mut self, id: &str, cents: i64) {
         let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id).filter(|_| cents != 0)
         else {

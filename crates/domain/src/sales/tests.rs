@@ -46,7 +46,7 @@ fn taken(sales: &CustomerSales) -> Vec<i64> {
 }
 
 #[test]
-fn the_latest_purchase_of_a_period_is_undone_first_whichever_payment_went_back() {
+fn the_latest_purchase_of_a_period_is_undone_first_whichever_payment_is_refunded() {
     let month =
         |money, credits, lot| vec![part(PartKind::Plan, "plan:1", money, credits, Some(lot))];
     let mut sales = sold(
@@ -64,7 +64,7 @@ fn the_latest_purchase_of_a_period_is_undone_first_whichever_payment_went_back()
 }
 
 #[test]
-fn a_refund_in_parts_takes_what_its_sum_takes() {
+fn partial_refunds_take_as_much_as_their_sum() {
     let pack = vec![part(PartKind::Pack, "sale:in_1", 1_000, 5_000, Some(1))];
     let mut sales = sold(vec![sale(1, 1_000, pack)], 0);
 
@@ -78,7 +78,7 @@ fn a_refund_in_parts_takes_what_its_sum_takes() {
 }
 
 #[test]
-fn a_purchase_for_nothing_goes_with_the_first_cent() {
+fn a_free_purchase_is_undone_with_the_first_cent() {
     let month =
         |money, credits, lot| vec![part(PartKind::Plan, "plan:1", money, credits, Some(lot))];
     let mut sales =
@@ -90,8 +90,7 @@ fn a_purchase_for_nothing_goes_with_the_first_cent() {
 }
 
 #[test]
-fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from_the_months_it_paid()
- {
+fn refunded_slot_money_that_was_credited_is_taken_from_the_credit_and_then_from_plan_months() {
     let mut slots = part(PartKind::Slot, "slot:1", 3_000, 0, None);
     slots.credited = 2_000;
     let first = sale(1, 7_900, vec![part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1)), slots]);
@@ -104,7 +103,8 @@ fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from
 
     sales.reverse("in_1", 7_900);
 
-    // 1,000 of the slots had not been credited; of the other 2,000 the credit has 500, the latest month gives 1,500.
+    // 1,000 of the slots had not been credited. Of the other 2,000, the credit covers 500 and the
+    // latest month 1,500.
     assert_eq!(sales.withdrawals(), [CreditWithdrawal { sale: "in_1".to_owned(), cents: 500 }]);
     let moved = |known: &CustomerSales| {
         let transfers = &known.all()[0].transfers;
@@ -119,7 +119,7 @@ fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from
 }
 
 #[test]
-fn an_upgrade_that_is_heard_after_a_refund_of_the_month_is_undone_first() {
+fn an_upgrade_that_arrives_after_a_refund_of_the_month_is_undone_first() {
     let month = vec![part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1))];
     let mut sales = sold(vec![sale(1, 4_900, month)], 0);
     sales.reverse("in_1", 4_900);

@@ -1,4 +1,4 @@
-//! The names of all metrics, what each means, and its series from the start.
+//! The names of all metrics, their help texts, and their initial series.
 
 use domain::job::JobKind;
 use domain::payment::{Mismatch, ReversalKind};
@@ -69,8 +69,8 @@ pub(super) const STANDBY_KINDS: [&str; 3] = ["synchronous", "asynchronous", "hid
 pub(super) const EXPORT_ENDINGS: [&str; 6] =
     ["completed", "failed", "cancelled", "postponed", "given_back", "lost"];
 
-/// Names every metric, says what it is, and makes each of its series, so that it is there from the start: an alarm on a
-/// series that appears with its first event misses that event.
+/// Declares every metric with its help text and creates each of its series, so that it exists from
+/// the start: an alarm on a series that appears with its first event misses that event.
 pub(super) fn declare() {
     declare_calls();
     declare_metering();
@@ -86,23 +86,23 @@ fn declare_calls() {
     describe_histogram!(CALL_DURATION, "time from a call's arrival to its end, by platform");
     describe_histogram!(UPSTREAM_DURATION, "time the platform took to respond, by platform");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
-    // Series of all four.
+    // Creates the series of the four metrics above.
     drop(Handles::new());
-    gauge_of(CALLS_IN_FLIGHT, "native calls between arrival and end");
-    gauge_of(LIMITED_KEYS, "keys whose rate is remembered");
+    gauge_of(CALLS_IN_FLIGHT, "native calls in progress");
+    gauge_of(LIMITED_KEYS, "keys whose request rate is tracked");
     gauge_of(BODY_BYTES, "bytes of request bodies in memory");
-    gauge_of(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
+    gauge_of(SPOOL_BYTES, "bytes of uploaded files on disk");
 }
 
 fn declare_metering() {
     describe_histogram!(COMMIT_DURATION, "time of one commit of holds and settlements");
-    describe_histogram!(BATCH_SIZE, "operations that one commit carried");
+    describe_histogram!(BATCH_SIZE, "operations in one commit");
     drop((histogram!(COMMIT_DURATION), histogram!(BATCH_SIZE)));
     gauge_of(QUEUE_DEPTH, "operations waiting for a commit");
-    counter_of(LATE_RESOLUTIONS, "ends of calls that somebody else had ended before");
-    counter_of(EXPIRED_HOLDS, "holds that nobody ended in time and that were given back");
-    counter_of(FAILED_BATCHES, "commits that failed and were tried again");
-    let refusing = "1 while a platform refuses the credentials of all accounts, by platform; anything but 0 is an alarm";
+    counter_of(LATE_RESOLUTIONS, "settlements of calls that had already ended");
+    counter_of(EXPIRED_HOLDS, "holds that expired before they were settled and were refunded");
+    counter_of(FAILED_BATCHES, "commits that failed and were retried");
+    let refusing = "1 while a platform refuses the credentials of all accounts, by platform; alert on anything but 0";
     describe_gauge!(PLATFORM_REFUSING, refusing);
     describe_counter!(
         TOKENS_NOT_REFRESHED,
@@ -114,19 +114,20 @@ fn declare_metering() {
             drop(not_refreshed(platform, reason));
         }
     }
-    let invariant = "rows that break an invariant of the ledger; anything but 0 is an alarm";
+    let invariant = "rows that break an invariant of the ledger; alert on anything but 0";
     gauge_of(LEDGER_FAILURES, invariant);
-    let set_aside = "rows of counted usage that could not be read and were set aside; anything but 0 is an alarm";
+    let set_aside =
+        "rows of usage counts that could not be read and were set aside; alert on anything but 0";
     gauge_of(USAGE_SET_ASIDE, set_aside);
 }
 
 fn declare_standbys() {
-    let standbys = "PostgreSQL: standbys that stream from the primary, by kind; hidden: the service's role may not see their state";
+    let standbys = "PostgreSQL: standbys that stream from the primary, by kind; hidden: the service's role is not allowed to see their state";
     describe_gauge!(STANDBYS, standbys);
     for kind in STANDBY_KINDS {
         drop(gauge!(STANDBYS, "kind" => kind));
     }
-    let lag = "PostgreSQL: bytes of the log that the standby furthest behind has not flushed";
+    let lag = "PostgreSQL: bytes of WAL that the standby furthest behind has not flushed";
     gauge_of(STANDBY_LAG, lag);
     let required = "PostgreSQL: 1 while commits must wait for a synchronous standby";
     gauge_of(STANDBY_REQUIRED, required);
@@ -134,65 +135,65 @@ fn declare_standbys() {
 
 fn declare_listeners() {
     gauge_of(CONNECTIONS, "open connections of the public listener");
-    counter_of(ACCEPTED, "connections that were accepted");
+    counter_of(ACCEPTED, "connections accepted");
     counter_of(REFUSED, "connections refused because there were too many");
     counter_of(REFUSED_BY_IP, "connections refused because their address had too many");
-    counter_of(CLOSED_IDLE, "connections closed because no request came in time");
-    counter_of(CLOSED_STALLED, "connections closed because nobody read their responses");
+    counter_of(CLOSED_IDLE, "connections closed because no request arrived in time");
+    counter_of(CLOSED_STALLED, "connections closed because the client did not read its response");
     let expiry = "when the certificate in use expires, in seconds of Unix time; 0 without TLS";
     gauge_of(CERTIFICATE_EXPIRY, expiry);
-    let refused = "1 while the files of the certificate cannot be used and an older one is shown";
+    let refused =
+        "1 while the certificate's files cannot be used and an older certificate is in use";
     gauge_of(CERTIFICATE_REFUSED, refused);
-    let lost = "log lines that could not be written or found no room";
+    let lost = "log lines dropped because they could not be written or the buffer was full";
     counter_of(LOG_LINES_LOST, lost);
 }
 
 fn declare_work() {
-    describe_counter!(JOBS, "attempts of jobs that ended, by kind and outcome");
+    describe_counter!(JOBS, "finished attempts of jobs, by kind and outcome");
     for kind in JobKind::ALL {
         for outcome in JOB_OUTCOMES {
             drop(counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome));
         }
     }
-    gauge_of(JOBS_WAITING, "jobs that wait or run");
-    gauge_of(JOBS_GIVEN_UP, "jobs that were given up; anything but 0 is for the operator");
-    let mails = "emails handed over, or tried to be, by outcome";
+    gauge_of(JOBS_WAITING, "jobs waiting or running");
+    gauge_of(
+        JOBS_GIVEN_UP,
+        "jobs that were given up; the operator should look into anything but 0",
+    );
+    let mails = "attempts to send an email, by outcome";
     counters_of(MAILS, mails, "outcome", MAIL_OUTCOMES);
 }
 
 fn declare_payments() {
     let reconciliations = "comparisons with the payment processor, by outcome";
     counters_of(RECONCILIATIONS, reconciliations, "outcome", RECONCILIATION_OUTCOMES);
-    counter_of(RECONCILED, "payments that were granted though no event had reported them");
-    let top_ups = "automatic charges that ended or wait, by outcome";
+    counter_of(RECONCILED, "payments granted by a comparison because no event had reported them");
+    let top_ups = "automatic charges that ended or are waiting, by outcome";
     counters_of(TOP_UPS, top_ups, "outcome", TOP_UP_OUTCOMES);
     counter_of(PAYMENTS, "payments whose credits were granted");
     let kinds = ReversalKind::ALL.iter().map(|kind| kind.as_str());
     counters_of(REVERSALS, "changes of refunds and disputes, by kind", "kind", kinds);
-    let unmatched = "payments of the processor that were not recorded, by reason; anything but 0 is for the operator";
+    let unmatched = "payments of the processor that were not recorded, by reason; the operator should look into anything but 0";
     let reasons = Mismatch::ALL.iter().map(|reason| reason.as_str());
     counters_of(UNMATCHED, unmatched, "reason", reasons);
     let outcomes = EventOutcome::ALL.iter().map(|outcome| outcome.as_str());
-    counters_of(
-        EVENTS,
-        "events of the processor that were acted on, by outcome",
-        "outcome",
-        outcomes,
-    );
+    counters_of(EVENTS, "processed events of the processor, by outcome", "outcome", outcomes);
 }
 
 fn declare_exports() {
-    counters_of(EXPORTS, "attempts at exports that ended, by ending", "ending", EXPORT_ENDINGS);
-    counter_of(EXPORT_PAGES, "pages of platforms in exports whose attempts ended");
-    counter_of(EXPORT_ROWS, "rows in exports whose attempts ended");
-    let anew = "exports that were read again from their first page, because what was kept could not be read";
+    counters_of(EXPORTS, "finished attempts of exports, by ending", "ending", EXPORT_ENDINGS);
+    counter_of(EXPORT_PAGES, "pages of platforms read in finished attempts of exports");
+    counter_of(EXPORT_ROWS, "rows read in finished attempts of exports");
+    let anew =
+        "exports restarted from their first page because their stored pages could not be read";
     counter_of(EXPORTS_BEGUN_ANEW, anew);
-    describe_histogram!(EXPORT_DURATION, "time of one attempt at an export, by ending");
+    describe_histogram!(EXPORT_DURATION, "time of one attempt of an export, by ending");
     for ending in EXPORT_ENDINGS {
         drop(histogram!(EXPORT_DURATION, "ending" => ending));
     }
-    gauge_of(EXPORTS_PENDING, "exports that wait for a worker, on all nodes");
-    gauge_of(EXPORTS_RUNNING, "exports that are worked on, on all nodes");
+    gauge_of(EXPORTS_PENDING, "exports waiting for a worker, on all nodes");
+    gauge_of(EXPORTS_RUNNING, "exports running, on all nodes");
     gauge_of(EXPORTS_OLDEST, "how long the oldest waiting export has waited");
 }
 

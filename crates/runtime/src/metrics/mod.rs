@@ -1,4 +1,4 @@
-//! Every metric, in one list. They are read on the admin listener in Prometheus' text form.
+//! All metrics of the service. The admin listener serves them in Prometheus' text format.
 
 mod declared;
 
@@ -32,7 +32,7 @@ const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 const OPERATIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// Makes the recorder that `install` puts in place, with the meaning of each metric.
+/// Creates the recorder for `install`, with the help text of each metric.
 fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildError> {
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("seconds".to_owned()), SECONDS)?
@@ -40,15 +40,15 @@ fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildEr
     Ok(builder.build_recorder())
 }
 
-/// The handle that renders the process's recorder, which is put in place by the first service of the process;
-/// `None` if somebody else's recorder is there.
+/// Returns the handle that renders the process's recorder, which the first service of the process
+/// installs; `None` if another recorder is already installed.
 pub fn install() -> Option<PrometheusHandle> {
     static INSTALLED: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     INSTALLED.get_or_init(install_once).clone()
 }
 
-/// Adds the times that were recorded since the last time to their histograms. To be called every second: until then, or
-/// until somebody reads the metrics, each of them takes memory of its own.
+/// Aggregates recorded durations into their histograms. Call it every second: until then, or until
+/// the metrics are read, each duration takes up memory.
 pub fn sum_up() {
     if let Some(handle) = install() {
         handle.run_upkeep();
@@ -63,7 +63,7 @@ fn install_once() -> Option<PrometheusHandle> {
     Some(handle)
 }
 
-/// Metrics of the hot path, looked up once: a look-up by name and labels costs more than the counting.
+/// Metrics of the hot path, looked up once: a lookup by name and labels costs more than counting.
 struct Handles {
     platforms: PerPlatform<PlatformHandles>,
     /// By the first digit of the status.
@@ -99,19 +99,19 @@ impl Handles {
         }
     }
 
-    /// The recorder is in place before the first request is taken.
+    /// The recorder is installed before the first request is accepted.
     fn get() -> &'static Self {
         static HANDLES: OnceLock<Handles> = OnceLock::new();
         HANDLES.get_or_init(Self::new)
     }
 }
 
-/// Whether a platform refuses everybody's credentials.
+/// Whether a platform refuses the credentials of all accounts.
 pub fn platform_refusing(platform: Platform, is_refusing: bool) {
     gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()).set(float(usize::from(is_refusing)));
 }
 
-/// A refresh of an account's token brought none.
+/// A refresh of an account's token failed.
 pub fn token_not_refreshed(platform: Platform, reason: &'static str) {
     not_refreshed(platform, reason).increment(1);
 }
@@ -146,17 +146,17 @@ pub fn batch_committed(report: &BatchReport) {
     }
 }
 
-/// Holds were given back because nobody ended their calls.
+/// Holds expired before they were settled, and were refunded.
 pub fn holds_expired(count: usize) {
     counter!(EXPIRED_HOLDS).increment(u64::try_from(count).unwrap_or(u64::MAX));
 }
 
-/// The books were checked.
+/// The ledger was verified.
 pub fn ledger_checked(violations: usize) {
     gauge!(LEDGER_FAILURES).set(float(violations));
 }
 
-/// The primary's standbys were looked at.
+/// The state of the primary's standbys was read.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
 pub fn standbys_seen(seen: &store::standbys::StandbyStatus) {
     let counts = [seen.synchronous, seen.asynchronous, seen.hidden];
@@ -167,54 +167,54 @@ pub fn standbys_seen(seen: &store::standbys::StandbyStatus) {
     gauge!(STANDBY_REQUIRED).set(f64::from(u8::from(seen.is_synchronous_required)));
 }
 
-/// Log lines that were lost since the process began, also before there were metrics.
+/// Log lines lost since the process started, including those before metrics were installed.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Log lines could not be written, or found no room. Logging is the caller's business; only the count is ours.
+/// Log lines were lost. Logging belongs to the caller; only the count is kept here.
 pub fn log_lines_lost(lines: u64) {
     LOST.fetch_add(lines, Ordering::Relaxed);
 }
 
-/// An export is read from its first page, because what was kept of it cannot be read.
+/// An export restarts from its first page, because its stored pages cannot be read.
 pub fn export_begun_anew() {
     counter!(EXPORTS_BEGUN_ANEW).increment(1);
 }
 
-/// Rows of counted usage that could not be read and were set aside.
+/// Rows of usage counts that could not be read and were set aside.
 pub fn usage_set_aside(rows: i64) {
     gauge!(USAGE_SET_ASIDE).set(float(usize::try_from(rows).unwrap_or_default()));
 }
 
-/// What is known at any moment.
+/// Values that can be read at any time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Operations that wait for a commit.
+    /// Operations waiting for a commit.
     pub queued_operations: usize,
-    /// Ends of calls that came after somebody else had ended them, since the start.
+    /// Settlements of calls that had already ended, since the start.
     pub late_resolutions: u64,
-    /// Native calls between arrival and end.
+    /// Native calls in progress.
     pub calls_in_flight: usize,
     /// Bytes of request bodies in memory.
     pub body_bytes: usize,
-    /// Bytes of uploaded files that wait on disk.
+    /// Bytes of uploaded files on disk.
     pub spool_bytes: usize,
-    /// Keys whose rate is remembered.
+    /// Keys whose request rate is tracked.
     pub limited_keys: usize,
     /// Open connections of the public listener.
     pub connections_open: usize,
-    /// Connections since the start: accepted.
+    /// Connections accepted since the start.
     pub connections_accepted: u64,
-    /// Refused, because there were too many.
+    /// Connections refused since the start because there were too many.
     pub connections_refused: u64,
-    /// Refused, because their address had too many.
+    /// Connections refused because their address had too many.
     pub connections_refused_by_address: u64,
-    /// Closed, because no request came in time.
+    /// Connections closed because no request arrived in time.
     pub connections_closed_idle: u64,
-    /// Closed, because nobody read their responses.
+    /// Connections closed because the client did not read its response.
     pub connections_closed_stalled: u64,
 }
 
-/// Records what is known at any moment; called when the metrics are read.
+/// Records the values that can be read at any time; called when the metrics are read.
 pub fn sample(seen: &Sample) {
     gauge!(QUEUE_DEPTH).set(float(seen.queued_operations));
     counter!(LATE_RESOLUTIONS).absolute(seen.late_resolutions);
@@ -242,7 +242,7 @@ pub fn job_ended(kind: JobKind, outcome: &'static str) {
     counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome).increment(1);
 }
 
-/// An attempt at an export ended so.
+/// An attempt of an export ended.
 pub fn export_ended(
     ending: &'static str,
     progress: store::exports::ExportProgress,
@@ -256,7 +256,7 @@ pub fn export_ended(
     histogram!(EXPORT_DURATION, "ending" => ending).record(took.as_secs_f64());
 }
 
-/// So many exports wait and run.
+/// The numbers of exports waiting and running.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
 pub fn exports_counted(counts: store::exports::ExportCounts, now: domain::time::Timestamp) {
     let micros = counts.oldest_pending.map_or(0, |since| now.micros_since(since));
@@ -265,25 +265,25 @@ pub fn exports_counted(counts: store::exports::ExportCounts, now: domain::time::
     gauge!(EXPORTS_OLDEST).set(micros as f64 / 1_000_000.0);
 }
 
-/// The jobs were counted.
+/// The numbers of jobs.
 pub fn jobs_counted(counts: store::jobs::JobCounts) {
     let float = |count: i64| float(usize::try_from(count).unwrap_or(0));
     gauge!(JOBS_WAITING).set(float(counts.waiting));
     gauge!(JOBS_GIVEN_UP).set(float(counts.given_up));
 }
 
-/// A certificate is shown to new connections, until it expires then.
+/// New connections now get this certificate, which expires at `expires`.
 #[expect(clippy::cast_precision_loss, reason = "seconds of Unix time are exact in a float")]
 pub fn certificate_in_use(expires: domain::time::Timestamp) {
     gauge!(CERTIFICATE_EXPIRY).set(expires.unix_seconds() as f64);
 }
 
-/// The files of the certificate were read again, and could be used or not.
+/// The certificate's files were read again; `is_usable` says whether they could be used.
 pub fn certificate_looked_at(is_usable: bool) {
     gauge!(CERTIFICATE_REFUSED).set(f64::from(u8::from(!is_usable)));
 }
 
-/// A mail was handed over, or not.
+/// An attempt to send an email ended.
 pub fn mail_ended(handed_over: bool) {
     let [done, failed] = MAIL_OUTCOMES;
     let outcome = if handed_over { done } else { failed };
@@ -295,14 +295,14 @@ pub fn payment_granted() {
     counter!(PAYMENTS).increment(1);
 }
 
-/// An automatic charge came to an end, or to where it must wait.
+/// An automatic charge ended, or is waiting.
 pub fn top_up_ended(outcome: &'static str) {
     debug_assert!(TOP_UP_OUTCOMES.contains(&outcome), "{outcome} is not declared");
     counter!(TOP_UPS, "outcome" => outcome).increment(1);
 }
 
-/// The ledger was compared with the processor: `granted` payments had not been reported by an event, `failed` could not be
-/// compared.
+/// The ledger was compared with the processor: `granted` payments had not been reported by an
+/// event, `failed` could not be compared.
 pub fn reconciled(granted: u64, failed: u64) {
     let [whole, in_part] = RECONCILIATION_OUTCOMES;
     let outcome = if failed == 0 { whole } else { in_part };
@@ -315,17 +315,17 @@ pub fn payment_reversed(kind: ReversalKind) {
     counter!(REVERSALS, "kind" => kind.as_str()).increment(1);
 }
 
-/// Money of the processor's was not booked.
+/// A payment of the processor was not recorded.
 pub fn payment_unmatched(reason: Mismatch) {
     counter!(UNMATCHED, "reason" => reason.as_str()).increment(1);
 }
 
-/// An event of the processor was acted on.
+/// An event of the processor was processed.
 pub fn event_ended(outcome: EventOutcome) {
     counter!(EVENTS, "outcome" => outcome.as_str()).increment(1);
 }
 
-/// A request to the public listener was answered.
+/// A request to the public listener got a response.
 pub fn request_answered(status: u16) {
     let class = usize::from(status / 100).clamp(1, 5) - 1;
     if let Some(counter) = Handles::get().requests.get(class) {
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summing_up_loses_nothing() {
+    fn aggregating_loses_no_duration() {
         let recorder = recorder().unwrap();
         let handle = recorder.handle();
         let record = || histogram!(COMMIT_DURATION).record(0.1);
@@ -357,9 +357,9 @@ mod tests {
         );
     }
 
-    /// An alarm must see the first event, so its series is there before.
+    /// An alarm must see the first event, so its series must exist before.
     #[test]
-    fn every_series_is_there_from_the_start_with_the_prefix_and_a_meaning() {
+    fn every_series_exists_from_the_start_with_the_prefix_and_a_help_text() {
         let recorder = recorder().unwrap();
         let handle = recorder.handle();
 
@@ -370,7 +370,7 @@ mod tests {
             let lines = text.lines().filter_map(|line| line.strip_prefix(start));
             lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
         };
-        assert_eq!(names("# HELP "), names("# TYPE "), "each has a meaning and a series");
+        assert_eq!(names("# HELP "), names("# TYPE "), "each has a help text and a series");
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         for sample in samples.iter().filter(|sample| !sample.is_empty()) {
             assert!(sample.starts_with("creator_gateway_"), "{sample}");

@@ -3,13 +3,13 @@
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 
-/// The year and the month of this second.
+/// The UTC year and month of this second.
 pub fn year_and_month(at_s: i64) -> (i64, i64) {
     let date = jiff::Timestamp::from_second(at_s).unwrap_or_default().to_zoned(TimeZone::UTC);
     (i64::from(date.year()), i64::from(date.month()))
 }
 
-/// The second that is `count` intervals later; a day that a month lacks becomes its last.
+/// The second that is `count` intervals later; a day that a month lacks becomes its last day.
 pub fn after(at_s: i64, interval: &str, count: i64) -> i64 {
     let start = jiff::Timestamp::from_second(at_s).unwrap_or_default().to_zoned(TimeZone::UTC);
     let span = match interval {

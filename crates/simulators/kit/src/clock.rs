@@ -1,5 +1,4 @@
-//! The time that the simulators live in. Tests move it by hand; everything else takes it from the
-//! system.
+//! The time of the simulators. Tests move it by hand; otherwise it follows the system's clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use crate::calendar;
 
-/// Says what time it is, in milliseconds since 1970-01-01T00:00:00Z. Clones share the time.
+/// A clock in milliseconds since 1970-01-01T00:00:00Z. Clones share the time.
 #[derive(Clone)]
 pub struct SimulatorClock(TimeSource);
 
@@ -22,12 +21,12 @@ enum TimeSource {
 }
 
 impl SimulatorClock {
-    /// The clock of the machine.
+    /// The machine's clock.
     pub fn system() -> Self {
         Self(TimeSource::System(Arc::default()))
     }
 
-    /// A clock that stands at `now_ms` until it is moved.
+    /// A clock that is stopped at `now_ms` until it is moved.
     pub fn manual(now_ms: i64) -> Self {
         Self(TimeSource::Manual(Arc::new(AtomicI64::new(now_ms))))
     }
@@ -48,8 +47,8 @@ impl SimulatorClock {
         moved.fetch_add(by_ms, Ordering::SeqCst);
     }
 
-    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has
-    /// passed moves nothing.
+    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time in the
+    /// past has no effect.
     pub fn move_to_ms(&self, at_ms: i64) {
         match &self.0 {
             TimeSource::System(_) => self.advance_ms(at_ms.saturating_sub(self.now_ms()).max(0)),
@@ -59,7 +58,8 @@ impl SimulatorClock {
         }
     }
 
-    /// How far it is ahead of the machine's clock; 0 for a manual one, which follows no other.
+    /// How far it is ahead of the machine's clock; 0 for a manual clock, which is independent of
+    /// it.
     pub fn ahead_ms(&self) -> i64 {
         match &self.0 {
             TimeSource::System(ahead_ms) => ahead_ms.load(Ordering::SeqCst),
@@ -83,16 +83,16 @@ impl fmt::Debug for SimulatorClock {
     }
 }
 
-/// Why a clock is not moved.
+/// Why a clock cannot be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMistake {
-    /// The field that makes no sense.
+    /// The invalid field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub message: String,
 }
 
-/// By how many seconds a clock that shows `now` seconds is to move: `to` a second, or by
+/// The number of seconds by which a clock that shows `now` seconds moves: `to` a second, or by
 /// `advance_months`, `advance_days` and `advance_s`.
 pub fn seconds_ahead(now: i64, body: &Value) -> Result<i64, ClockMistake> {
     let mistake = |field, message| ClockMistake { field, message };
@@ -107,11 +107,11 @@ pub fn seconds_ahead(now: i64, body: &Value) -> Result<i64, ClockMistake> {
     let by = calendar::after(now, "month", months) - now + seconds.sum::<i64>();
     let (field, by_s) = match number("to")? {
         Some(to) if by == 0 => ("to", to.saturating_sub(now)),
-        Some(_) => return Err(mistake("to", "to stands alone, without advance_…".to_owned())),
+        Some(_) => return Err(mistake("to", "to cannot be combined with advance_…".to_owned())),
         None => ("advance_s", by),
     };
     if by_s < 0 {
-        return Err(mistake(field, "the clock only moves ahead".to_owned()));
+        return Err(mistake(field, "the clock can only move ahead".to_owned()));
     }
     Ok(by_s)
 }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_moved_for_all_who_share_it_and_never_goes_back() {
+    fn clones_share_the_time_and_it_never_goes_back() {
         let clock = SimulatorClock::manual(1_000);
         let other = clock.clone();
 

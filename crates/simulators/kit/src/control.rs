@@ -1,4 +1,4 @@
-//! `/control`: what tests and the sandbox ask the simulators themselves.
+//! `/control`: the requests of tests and the sandbox to the simulators themselves.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -11,15 +11,19 @@ use crate::script::WireReply;
 use crate::service::{SimulatorService, json_response};
 use crate::simulator::SimulatorRequest;
 
-/// One control: method, path, and what it does.
+/// One control request: method, path, and what it does.
 pub type ControlEntry = (&'static str, &'static str, &'static str);
 
-/// What there is beside the simulators' own controls.
+/// The control requests that do not belong to a single simulator.
 const INDEX: [ControlEntry; 8] = [
     ("GET", "/control", "this list"),
     ("GET", "/control/health", "says that the simulators run"),
-    ("GET", "/control/faults", "the faults in force, and the catalogue of all kinds"),
-    ("POST", "/control/faults", "adds a fault: `kind`, which requests meet it, and its fields"),
+    ("GET", "/control/faults", "lists the active faults, and the catalogue of all kinds"),
+    (
+        "POST",
+        "/control/faults",
+        "adds a fault: `kind`, the requests that it applies to, and its fields",
+    ),
     ("DELETE", "/control/faults/{id}", "removes a fault"),
     ("DELETE", "/control/faults", "removes all faults"),
     (
@@ -27,7 +31,7 @@ const INDEX: [ControlEntry; 8] = [
         "/control/clock",
         "moves the clock of all simulators `to` a second, or by `advance_s`, `advance_days` or `advance_months`",
     ),
-    ("POST", "/control/reset", "forgets all requests, mails, all that was written, and all faults"),
+    ("POST", "/control/reset", "forgets all requests, emails, everything written, and all faults"),
 ];
 
 /// A request to the control interface.
@@ -35,7 +39,7 @@ const INDEX: [ControlEntry; 8] = [
 pub struct ControlRequest<'a> {
     /// Its method.
     pub method: &'a Method,
-    /// Its path, from what follows `/control` on.
+    /// Its path after `/control`.
     pub path: &'a str,
     /// Its query, decoded, in order.
     pub query: Vec<(String, String)>,
@@ -43,25 +47,25 @@ pub struct ControlRequest<'a> {
     pub body: &'a Bytes,
 }
 
-/// What a control gives back.
+/// The result of a control request.
 pub type ControlOutcome = Result<Value, ControlProblem>;
 
-/// Why a control did nothing.
+/// Why a control request failed.
 #[derive(Clone, Debug)]
 pub struct ControlProblem {
     status: StatusCode,
     message: String,
-    /// The field that makes no sense.
+    /// The invalid field.
     field: Option<String>,
 }
 
 impl ControlProblem {
-    /// A refusal with this status.
+    /// A failure with this status.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), field: None }
     }
 
-    /// 400 for this field; its name is put before the message.
+    /// 400 for this field; its name precedes the message.
     pub fn of_field(field: &str, message: impl Into<String>) -> Self {
         Self::from(FieldMistake::new(field, message))
     }
@@ -97,13 +101,13 @@ impl ControlRequest<'_> {
     /// The query parameter with this name, which must be a whole number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, ControlProblem> {
         let parse = |text: &str| {
-            text.parse().map_err(|_| ControlProblem::of_field(name, "is not a number"))
+            text.parse().map_err(|_| ControlProblem::of_field(name, "must be a number"))
         };
         self.value(name).map(parse).transpose()
     }
 }
 
-/// The response to what a control gave back.
+/// The response for the result of a control request.
 pub fn control_response(outcome: ControlOutcome) -> WireReply {
     let ControlProblem { status, message, field } = match outcome {
         Ok(done) => return json_response(StatusCode::OK, &done),
@@ -115,7 +119,7 @@ pub fn control_response(outcome: ControlOutcome) -> WireReply {
     }
 }
 
-/// Answers a request below `/control`.
+/// Responds to a request below `/control`.
 pub(crate) async fn answer(service: &SimulatorService, request: &SimulatorRequest) -> WireReply {
     let target = &request.path_and_query;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -125,25 +129,25 @@ pub(crate) async fn answer(service: &SimulatorService, request: &SimulatorReques
         Some(outcome) => control_response(outcome),
         None => of_simulators(service, &asked).await,
     };
-    // Ports are opened and closed as the faults say before the response is sent.
+    // Ports are opened and closed as the faults require before the response is sent.
     if let Some(ports) = service.ports.get().filter(|_| method != Method::GET) {
         ports.follow(&service.faults).await;
     }
     response
 }
 
-/// What the simulator does whose control it is.
+/// Passes the request to the simulator that it belongs to.
 async fn of_simulators(service: &SimulatorService, request: &ControlRequest<'_>) -> WireReply {
     for simulator in &service.simulators {
         if let Some(response) = simulator.control(request).await {
             return response;
         }
     }
-    let missing = "no such control; GET /control lists them";
+    let missing = "no such control request; GET /control lists all of them";
     control_response(Err(ControlProblem::new(StatusCode::NOT_FOUND, missing)))
 }
 
-/// What no single simulator does.
+/// Handles the requests that do not belong to a single simulator.
 fn common(service: &SimulatorService, request: &ControlRequest<'_>) -> Option<ControlOutcome> {
     Some(match (request.method.as_str(), request.path) {
         ("GET", "" | "/") => Ok(index(service)),
@@ -181,15 +185,15 @@ fn add_fault(service: &SimulatorService, body: &Bytes) -> ControlOutcome {
 
 fn remove_fault(service: &SimulatorService, path: &str) -> ControlOutcome {
     let id = path.trim_start_matches("/faults/").parse();
-    let id = id.map_err(|_| ControlProblem::of_field("id", "is not a number"))?;
+    let id = id.map_err(|_| ControlProblem::of_field("id", "must be a number"))?;
     if service.faults.remove(id) {
         Ok(json!({"removed": 1}))
     } else {
-        Err(ControlProblem::new(StatusCode::NOT_FOUND, "there is no fault with this id"))
+        Err(ControlProblem::new(StatusCode::NOT_FOUND, "no fault has this id"))
     }
 }
 
-/// Moves the clock of all simulators, and lets each of them do what falls due.
+/// Moves the clock of all simulators, and lets each of them do what has fallen due.
 fn move_clock(service: &SimulatorService, body: &Bytes) -> ControlOutcome {
     let now_s = || service.clock.now_ms().div_euclid(1_000);
     let body = serde_json::from_slice(body).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What all simulators are started with.
+//! The common parameters of all simulators.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use crate::clock::SimulatorClock;
 /// The folder, the seed and the clock that simulators share.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The folder of the request logs and journals; it must exist. `None` keeps both in memory,
-    /// and all that was written is gone when the process ends.
+    /// The folder of the request logs and journals; it must exist. `None` keeps both in memory, and
+    /// everything written is gone when the process ends.
     pub data: Option<PathBuf>,
-    /// What is generated from: the same seed gives the same world.
+    /// The seed of the generated data: the same seed generates the same world.
     pub seed: u64,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: SimulatorClock,
 }
 

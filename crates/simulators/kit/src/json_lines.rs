@@ -1,5 +1,5 @@
-//! A file of JSON lines that is only ever added to. Each line goes to the kernel in one write, so
-//! that a process killed at any moment leaves whole lines, and what was added before is kept.
+//! An append-only file of JSON lines. Each line goes to the kernel in one write, so that a process
+//! killed at any moment leaves whole lines, and earlier lines are kept.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// For the user who runs this alone: emails with links, and what accounts hold, stand in it.
+/// Readable by its owner only: it contains emails with links and the data of accounts.
 pub const PRIVATE: u32 = 0o600;
 
 /// JSON lines in a file; without a file nothing is kept.
@@ -21,8 +21,8 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
-    /// Opens or makes the file. A last line that was cut off by a loss of power is removed:
-    /// its write was never confirmed.
+    /// Opens or creates the file. A last line that was cut off by a power loss is removed: its
+    /// write was never confirmed.
     pub fn open(path: Option<&Path>) -> io::Result<Self> {
         let Some(path) = path else {
             return Ok(Self { file: None, bytes: 0 });
@@ -30,7 +30,7 @@ impl JsonLines {
         let mut open = OpenOptions::new();
         open.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
         let mut file = open.open(path)?;
-        // Also one that an earlier version made.
+        // Also sets the mode of a file that an earlier version created.
         file.set_permissions(Permissions::from_mode(PRIVATE))?;
         let bytes = end_of_last_line(&mut file)?;
         if bytes < file.metadata()?.len() {
@@ -40,7 +40,8 @@ impl JsonLines {
         Ok(Self { file: Some(file), bytes })
     }
 
-    /// Adds a line; when this returns, the kernel has it. Gives the place of the line in the file.
+    /// Appends a line; when this returns, the kernel has it. Returns the offset of the line in the
+    /// file.
     pub fn append<T: Serialize>(&mut self, line: &T) -> io::Result<u64> {
         let at = self.bytes;
         if let Some(file) = &mut self.file {
@@ -57,7 +58,7 @@ impl JsonLines {
         self.file.is_some()
     }
 
-    /// Shows the lines from this place in the file on, with their places, until it is told to stop.
+    /// Calls `show` with the lines from this offset on and their offsets, until it is told to stop.
     /// Only one line at a time is in memory.
     pub fn scan<T: DeserializeOwned>(
         &mut self,
@@ -82,7 +83,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// Forgets all lines.
+    /// Removes all lines.
     pub fn clear(&mut self) -> io::Result<()> {
         self.bytes = 0;
         let Some(file) = &mut self.file else {
@@ -93,7 +94,7 @@ impl JsonLines {
     }
 }
 
-/// Where the last line break of the file ends, looked for from the end.
+/// The offset after the file's last line break, searched from the end.
 fn end_of_last_line(file: &mut File) -> io::Result<u64> {
     const BLOCK: u64 = 64 * 1024;
     let mut end = file.metadata()?.len();
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_outlive_the_one_who_wrote_them_and_a_cut_line_is_dropped() {
+    fn lines_survive_a_restart_and_a_cut_line_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines.jsonl");
         JsonLines::open(Some(&path)).unwrap().append(&json!({"n": 1})).unwrap();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_starts_where_it_is_told_and_ends_when_it_is_told() {
+    fn a_scan_starts_at_an_offset_and_can_be_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let mut lines = JsonLines::open(Some(&folder.path().join("lines.jsonl"))).unwrap();
         let places: Vec<u64> = (0..5).map(|n| lines.append(&n).unwrap()).collect();

@@ -1,6 +1,6 @@
-//! What every simulator stands on: the ports it is reached at, faults on demand, the control
-//! interface, a clock that can be moved, and a mail sink. It knows no platform and no payment
-//! processor; each of them is a [`Simulator`] that a [`SimulatorService`] serves.
+//! What all simulators build on: their ports, faults on demand, the control interface, a clock that
+//! can be moved, and a mail server. It knows no platform and no payment processor; each of them is
+//! a [`Simulator`] that a [`SimulatorService`] serves.
 
 pub mod calendar;
 pub mod clock;

@@ -21,7 +21,7 @@ pub fn decode_segment(text: &str) -> String {
     percent_decode(text, Plus::Kept)
 }
 
-/// Text that is not valid percent encoding stays as it is.
+/// Invalid percent encoding stays unchanged.
 fn percent_decode(text: &str, plus: Plus) -> String {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! A service that listens, and how it is stopped.
+//! A listening service, and how it is stopped.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -27,17 +27,17 @@ impl RunningService {
         Self { service, address, stop, tasks }
     }
 
-    /// Where everything listens: all simulators and the control interface.
+    /// The common address of all simulators and the control interface.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the port with this name listens, if a simulator has it.
+    /// The address of the port with this name, if a simulator has one.
     pub fn port_address(&self, name: &str) -> Option<SocketAddr> {
         self.service.ports.get()?.address(name)
     }
 
-    /// Starts work beside the requests; it must end soon after its token is cancelled.
+    /// Starts background work; it must end soon after its token is cancelled.
     pub fn spawn<F>(&self, work: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -45,7 +45,7 @@ impl RunningService {
         self.tasks.spawn(work(self.stop.clone()));
     }
 
-    /// Takes no more requests and waits until the running ones are answered.
+    /// Stops accepting requests and waits until the running ones have their responses.
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.close();

@@ -1,4 +1,4 @@
-//! What goes over the wire in the end: a reply that HTTP can carry, or a script for the socket.
+//! What is finally sent: a reply that HTTP can carry, or a script for the socket.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, StatusCode};
 use serde_json::Value;
 
-/// A whole answer, before it is framed.
+/// A complete response before framing.
 #[derive(Clone, Debug)]
 pub struct WireReply {
     /// Its status.
@@ -18,23 +18,23 @@ pub struct WireReply {
     pub body: Bytes,
 }
 
-/// How a request is answered.
+/// How a request gets its response.
 #[derive(Debug)]
 pub enum SocketReply {
     /// HTTP can carry it.
     Whole(WireReply),
-    /// It is played on the socket.
+    /// Played on the socket.
     Script(SocketScript),
 }
 
-/// What happens on the socket, step by step, and then.
+/// The steps on the socket, and how the connection ends.
 #[derive(Debug)]
 pub struct SocketScript {
-    /// The status that is sent; `None` when none is.
+    /// The status that is sent; `None` if none is sent.
     pub status: Option<u16>,
-    /// What happens, in this order.
+    /// The steps, in order.
     pub steps: Vec<ScriptStep>,
-    /// What becomes of the connection then.
+    /// What happens to the connection afterwards.
     pub end: ConnectionEnd,
 }
 
@@ -43,46 +43,46 @@ pub struct SocketScript {
 pub enum ScriptStep {
     /// Sends these bytes.
     Send(Bytes),
-    /// Sends the same bytes many times.
+    /// Sends the same bytes several times.
     Repeat {
-        /// What is sent.
+        /// The bytes.
         bytes: Bytes,
         /// How many times.
         times: u64,
     },
     /// Sends a few bytes at a time, and waits after each.
     Drip {
-        /// What is sent, in all.
+        /// All bytes.
         bytes: Bytes,
-        /// How many of them at a time.
+        /// The number of bytes sent at a time.
         size: usize,
-        /// How long the wait is.
+        /// The pause after each.
         pause: Duration,
     },
     /// Sends nothing for this long.
     Wait(Duration),
 }
 
-/// What becomes of the connection after the last step.
+/// What happens to the connection after the last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// The next request is served.
     Keep,
     /// It is closed in order.
     Close,
-    /// It is reset, so that the other side gets an error.
+    /// It is reset, so that the peer gets an error.
     Reset,
-    /// It stays open and silent until the other side closes it.
+    /// It stays open and silent until the peer closes it.
     Hang,
 }
 
 impl WireReply {
-    /// An answer with this status, without headers or a body.
+    /// A response with this status, without headers or a body.
     pub fn new(status: StatusCode) -> Self {
         Self { status, headers: HeaderMap::new(), body: Bytes::new() }
     }
 
-    /// The same with this header; a value that no header can hold leaves it out.
+    /// Adds this header; an invalid value is omitted.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -91,13 +91,13 @@ impl WireReply {
         self
     }
 
-    /// The same with this body and its type.
+    /// Sets this body and its type.
     #[must_use]
     pub fn content(self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self { body: body.into(), ..self.header(CONTENT_TYPE, content_type) }
     }
 
-    /// An answer with this status that is JSON, or nothing.
+    /// A response with this status and a JSON body, or none.
     pub fn json(status: StatusCode, body: Option<&Value>) -> Self {
         let reply = Self::new(status);
         match body {
@@ -106,7 +106,7 @@ impl WireReply {
         }
     }
 
-    /// The status line and the headers with these, up to the empty line that ends them.
+    /// The status line and the headers together with `more`, up to the empty line that ends them.
     pub(crate) fn head(&self, more: &[(HeaderName, String)]) -> Vec<u8> {
         let mut head = BytesMut::new();
         let reason = self.status.canonical_reason().unwrap_or("Unknown");
@@ -129,17 +129,17 @@ impl WireReply {
         self.head(&[(http::header::CONTENT_LENGTH, bytes.to_string())])
     }
 
-    /// The head of an answer in chunks.
+    /// The head of a chunked response.
     pub(crate) fn head_in_chunks(&self) -> Vec<u8> {
         self.head(&[(http::header::TRANSFER_ENCODING, "chunked".to_owned())])
     }
 
-    /// The answer as it should be, framed with its length.
+    /// The correct response, framed with its length.
     pub(crate) fn framed(&self) -> Vec<u8> {
         [&self.head_with_length(self.body.len() as u64)[..], &self.body].concat()
     }
 
-    /// A script that sends this and has the status of this answer.
+    /// A script that sends these bytes and has the status of this response.
     pub(crate) fn script(&self, bytes: impl Into<Bytes>, end: ConnectionEnd) -> SocketScript {
         let status = Some(self.status.as_u16());
         SocketScript { status, steps: vec![ScriptStep::Send(bytes.into())], end }
@@ -147,14 +147,14 @@ impl WireReply {
 }
 
 impl SocketScript {
-    /// Nothing is sent.
+    /// Sends nothing.
     pub fn nothing(end: ConnectionEnd) -> Self {
         Self { status: None, steps: Vec::new(), end }
     }
 }
 
 impl SocketReply {
-    /// The status that is sent; `None` when none is.
+    /// The status that is sent; `None` if none is sent.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Whole(reply) => Some(reply.status.as_u16()),

@@ -1,5 +1,5 @@
-//! The HTTP side: one service for all simulators and for the control interface. Requests are taken
-//! apart by hand and not by a router, because paths must reach the platforms byte by byte.
+//! The HTTP side: one service for all simulators and the control interface. Requests are parsed by
+//! hand instead of by a router, because paths must reach the platforms byte by byte.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,22 +19,22 @@ use crate::running::RunningService;
 use crate::script::{SocketReply, WireReply};
 use crate::simulator::{Simulator, SimulatorRequest};
 
-/// Simulators side by side, and what goes wrong with them on purpose.
+/// Several simulators and their faults.
 pub struct SimulatorService {
     pub(crate) simulators: Vec<Arc<dyn Simulator>>,
     pub(crate) faults: FaultRules,
     pub(crate) clock: SimulatorClock,
-    /// The simulators' own ports; there are none while the service does not listen.
+    /// The simulators' own ports; unset until the service listens.
     pub(crate) ports: OnceLock<PortSet>,
 }
 
 impl SimulatorService {
-    /// A service of these simulators, whose time comes from `clock`.
+    /// A service of these simulators, with the time of `clock`.
     pub fn new(simulators: Vec<Arc<dyn Simulator>>, clock: SimulatorClock) -> Self {
         Self { simulators, faults: FaultRules::default(), clock, ports: OnceLock::new() }
     }
 
-    /// Responds to a request in process. A reply that needs a socket is 501.
+    /// Responds to a request in process. A reply that needs a socket becomes a 501.
     pub async fn respond(&self, request: http::Request<Bytes>) -> WireReply {
         let (head, body) = request.into_parts();
         match self.answer(SimulatorRequest::new(head, body)).await {
@@ -46,8 +46,8 @@ impl SimulatorService {
         }
     }
 
-    /// Listens on `address` for everything, and on a free port beside it for each name that a
-    /// simulator has for one, until [`RunningService::stop`].
+    /// Listens on `address` for everything, and on a free port for each port name of the
+    /// simulators, until [`RunningService::stop`].
     pub fn listen(self, address: SocketAddr) -> io::Result<RunningService> {
         let service = Arc::new(self);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -55,7 +55,7 @@ impl SimulatorService {
         Ok(RunningService::new(service, common, stop, tasks))
     }
 
-    /// Answers any request.
+    /// Responds to any request.
     pub(crate) async fn answer(&self, request: SimulatorRequest) -> SocketReply {
         if request.first_segment == "control" {
             return SocketReply::Whole(control::answer(self, &request).await);
@@ -82,7 +82,7 @@ pub fn json_response(status: StatusCode, body: &Value) -> WireReply {
     WireReply::json(status, Some(body))
 }
 
-/// The reply when the data folder cannot be used.
+/// The reply if the data folder cannot be used.
 pub fn storage_response(error: &io::Error) -> WireReply {
     tracing::error!(%error, "the data folder cannot be used");
     json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({"error": "storage"}))

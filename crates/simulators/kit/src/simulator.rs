@@ -1,4 +1,4 @@
-//! What a simulator is to the service that serves it.
+//! The interface of a simulator to the service that serves it.
 
 use std::future::Future;
 use std::io;
@@ -13,9 +13,9 @@ use crate::control::{ControlEntry, ControlRequest};
 use crate::faults::{FaultRules, FaultTarget};
 use crate::script::{SocketReply, WireReply};
 
-/// One part of the simulators: the platforms, the payment processor, or the mail sink.
+/// One part of the simulators: the platforms, the payment processor, or the mail server.
 pub trait Simulator: Send + Sync {
-    /// Whether paths that begin with this segment belong to it.
+    /// Whether paths that start with this segment belong to it.
     fn serves(&self, first_segment: &str) -> bool;
 
     /// Responds to a request below one of its paths.
@@ -25,40 +25,40 @@ pub trait Simulator: Send + Sync {
         faults: &'a FaultRules,
     ) -> BoxFuture<'a, SocketReply>;
 
-    /// The names of the ports that it has beside the common one.
+    /// The names of its ports besides the common one.
     fn port_names(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// What faults can be asked for.
+    /// The targets of faults.
     fn fault_targets(&self) -> Vec<&dyn FaultTarget> {
         Vec::new()
     }
 
-    /// What it can be asked below `/control`.
+    /// Its requests below `/control`.
     fn control_index(&self) -> &'static [ControlEntry];
 
-    /// Responds to a request below `/control`; `None` when the path is not one of its own.
+    /// Responds to a request below `/control`; `None` if the path is not one of its own.
     fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> BoxFuture<'a, Option<WireReply>>;
 
-    /// Called after the clock was moved. Returns fields to show beside the new time.
+    /// Called after the clock has moved. Returns fields to add to the response.
     fn clock_moved(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Forgets all that was written and asked.
+    /// Forgets everything written and requested.
     fn reset(&self) -> io::Result<()>;
 }
 
-/// Something that a simulator is still working on.
+/// The future of a simulator's work.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A request to a simulator, read whole.
+/// A request to a simulator, with its whole body.
 #[derive(Clone, Debug)]
 pub struct SimulatorRequest {
     /// The first segment of its path.
     pub first_segment: String,
-    /// Path and query behind that segment, byte by byte as they were sent, with a leading slash.
+    /// Path and query after that segment, byte by byte as received, with a leading slash.
     pub path_and_query: String,
     /// Its method.
     pub method: Method,

@@ -1,9 +1,9 @@
-//! What a handler gives back.
+//! The results of handlers.
 
 use http::StatusCode;
 use serde_json::Value;
 
-/// An answer: a status and, unless it is empty, JSON.
+/// A response: a status and, unless it is empty, JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -21,7 +21,7 @@ impl Answer {
         Self { status: StatusCode::CREATED, body: Some(body) }
     }
 
-    /// Puts one more field into an answer that is an object.
+    /// Adds a field to a response that is an object.
     pub(crate) fn add(&mut self, name: &str, value: Value) {
         if let Some(Value::Object(body)) = &mut self.body {
             body.insert(name.to_owned(), value);
@@ -34,11 +34,11 @@ impl Answer {
     }
 }
 
-/// Why something was not done. The platform turns it into its own shape of an error.
+/// Why a request was refused. Each platform writes it in its own error format.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
-    /// A stable word, such as `not_found`.
+    /// A stable code, such as `not_found`.
     pub(crate) code: &'static str,
     /// A sentence for people.
     pub(crate) message: String,
@@ -52,7 +52,7 @@ impl Refusal {
         Self { status, code, message: message.into() }
     }
 
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
@@ -62,22 +62,22 @@ impl Refusal {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    /// 403: this account may not.
+    /// 403: the account lacks the permission.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// 404: there is no such thing.
+    /// 404: the thing does not exist.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("{what} not found"))
     }
 
-    /// 405: the path is known, the method is not.
+    /// 405: the path exists, but not with this method.
     pub(crate) fn method_not_allowed() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
     }
 
-    /// 409: the thing is not in a state for this.
+    /// 409: the state of the thing does not allow this.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }

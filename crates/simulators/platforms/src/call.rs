@@ -1,4 +1,4 @@
-//! A request as handlers see it: who calls is known, the path is taken apart, the body is read.
+//! A request as handlers see it: authenticated, with parsed path and body.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -11,26 +11,26 @@ use crate::world::series::Series;
 
 /// One request of an authenticated creator.
 pub(crate) struct Call<'a> {
-    /// What the simulators were started with.
+    /// The settings of the platforms.
     pub(crate) settings: &'a PlatformSettings,
     /// The world of the calling creator.
     pub(crate) world: &'a World,
-    /// The time of the request; on replay the time it first had.
+    /// The time of the request; on replay its original time.
     pub(crate) now_ms: i64,
-    /// The parts of the path that the route leaves open, decoded, by name.
+    /// The decoded parameters of the path, by name.
     pub(crate) params: Vec<(&'static str, String)>,
     /// The query, decoded, in order.
     pub(crate) query: Vec<(String, String)>,
-    /// The body as JSON; `Null` when there is none or it is not JSON.
+    /// The body as JSON; `Null` if there is none or it is not JSON.
     pub(crate) body: Value,
-    /// The body as it was sent, for forms.
+    /// The body as received, for forms.
     pub(crate) raw_body: &'a Bytes,
     /// The header `Content-Type`, for forms.
     pub(crate) content_type: Option<&'a str>,
 }
 
 impl Call<'_> {
-    /// The part of the path with this name; empty if the route has none.
+    /// The path parameter with this name; empty if the route has none.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     }
@@ -40,7 +40,7 @@ impl Call<'_> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// All query parameters with this name, also spelled `name[]`.
+    /// All query parameters with this name, also with the spelling `name[]`.
     pub(crate) fn query_all(&self, name: &str) -> impl Iterator<Item = &str> {
         let listed = format!("{name}[]");
         self.query
@@ -49,7 +49,7 @@ impl Call<'_> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// A whole number from the query; 400 when it is not one.
+    /// A whole number from the query; 400 if it is not one.
     pub(crate) fn query_number(&self, name: &str) -> Result<Option<u64>, Refusal> {
         let Some(text) = self.query(name) else {
             return Ok(None);
@@ -57,18 +57,18 @@ impl Call<'_> {
         text.parse().map(Some).map_err(|_| Refusal::bad_request(format!("{name} is not a number")))
     }
 
-    /// A field of the JSON body; `Null` when it is not there.
+    /// A field of the JSON body; `Null` if it is missing.
     pub(crate) fn field(&self, name: &str) -> &Value {
         self.body.get(name).unwrap_or(&Value::Null)
     }
 
-    /// A text field of the JSON body that must be there and not be empty.
+    /// A text field of the JSON body that is required and must not be empty.
     pub(crate) fn text(&self, name: &str) -> Result<&str, Refusal> {
         let text = self.field(name).as_str().map(str::trim).filter(|text| !text.is_empty());
         text.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))
     }
 
-    /// The given fields of the JSON body, those that are there.
+    /// Those of the given fields that the JSON body has.
     pub(crate) fn fields(&self, names: &[&str]) -> Map<String, Value> {
         let Value::Object(body) = &self.body else {
             return Map::new();
@@ -77,7 +77,7 @@ impl Call<'_> {
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// One page of a collection by the query's `limit` (`default` when absent, at most `limit_max`)
+    /// One page of a collection by the query's `limit` (`default` if absent, at most `limit_max`)
     /// and `offset`.
     pub(crate) fn page(
         &self,

@@ -1,4 +1,4 @@
-//! What tests and the sandbox ask the platforms below `/control`.
+//! The requests of tests and the sandbox to the platforms, below `/control`.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,23 +12,35 @@ use crate::host::PlatformHost;
 use crate::lists;
 use crate::simulator::PlatformsSimulator;
 
-/// A page of the request log has at most this many requests.
+/// The most requests of a page of the request log.
 const LOG_PAGE_MAX: usize = 10_000;
 
-/// What there is.
+/// The control requests.
 pub(crate) const INDEX: [ControlEntry; 5] = [
-    ("GET", "/control/accounts", "the accounts that the platforms accept, with their credentials"),
-    ("GET", "/control/routes", "all routes of all platforms"),
-    ("GET", "/control/requests", "what a `platform` was asked `after` a number, up to `limit`"),
-    ("GET", "/control/requests/count", "how often a `platform` was asked, or with a `call_id`"),
+    (
+        "GET",
+        "/control/accounts",
+        "lists the accounts that the platforms accept, with their credentials",
+    ),
+    ("GET", "/control/routes", "lists every route of every platform"),
+    (
+        "GET",
+        "/control/requests",
+        "lists the requests to a `platform` `after` a number, up to `limit`",
+    ),
+    (
+        "GET",
+        "/control/requests/count",
+        "counts the requests to a `platform`, or those with a `call_id`",
+    ),
     (
         "POST",
         "/control/lists",
-        "changes a `list` of a `platform`: `do` is add `at` a place, remove `at` one, or move one `to` another",
+        "changes a `list` of a `platform`: `do` is add, remove or move a row, `at` a position and `to` another",
     ),
 ];
 
-/// Responds to a request; `None` when the path is not one of these.
+/// Responds to a request; `None` if its path is not one of these.
 pub(crate) fn answer(
     platforms: &PlatformsSimulator,
     request: &ControlRequest<'_>,
@@ -47,7 +59,7 @@ pub(crate) fn answer(
     Some(control_response(outcome))
 }
 
-/// What was uploaded, byte by byte.
+/// An uploaded file, byte by byte.
 fn file(platforms: &PlatformsSimulator, sha256: &str) -> WireReply {
     for host in &platforms.hosts {
         match host.file(sha256) {
@@ -75,7 +87,7 @@ fn routes(platforms: &PlatformsSimulator) -> Value {
     json!({"routes": all.collect::<Vec<_>>()})
 }
 
-/// `platform`, `after` (a seq, exclusive), `limit`.
+/// `platform`, `after` (a number, exclusive), `limit`.
 fn requests(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
     let after = request.number("after")?.unwrap_or(0);
     let limit = request.number("limit")?.map_or(1000, |limit| usize::try_from(limit).unwrap_or(0));
@@ -86,8 +98,7 @@ fn requests(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> Con
     Ok(json!({"requests": page, "next_after": next, "total": total, "first_seq": first_seq}))
 }
 
-/// `platform` (all when absent). With `call_id` only the requests that are kept in memory are
-/// looked through.
+/// `platform` (by default all). With `call_id`, only requests in memory are searched.
 fn count(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
     let hosts: Vec<&PlatformHost> = match request.value("platform") {
         Some(name) => vec![host(platforms, Some(name))?],
@@ -105,7 +116,7 @@ fn count(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> Contro
 /// See [`lists::ListChange`].
 fn change_list(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
     let change = serde_json::from_slice::<lists::ListChange>(request.body);
-    let not_right = |error| ControlProblem::of_field("body", format!("is not right: {error}"));
+    let not_right = |error| ControlProblem::of_field("body", format!("is invalid: {error}"));
     let change = change.map_err(not_right)?;
     let host = host(platforms, Some(&change.platform))?;
     lists::change(host, &change)

@@ -1,6 +1,5 @@
-//! The files that were uploaded, known by the SHA-256 of their bytes. A platform never gives them
-//! back through its own routes; `/control/files/{sha256}` does, for those who want to see what
-//! arrived.
+//! The uploaded files, identified by the SHA-256 of their bytes. A platform never returns them
+//! through its own routes; `/control/files/{sha256}` does, so that tests can see what arrived.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -12,7 +11,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use simulator_kit::json_lines::PRIVATE;
 
-/// Files in a folder, or in memory when there is no data folder.
+/// Files in a folder, or in memory if there is no data folder.
 #[derive(Debug)]
 pub(crate) enum UploadedFiles {
     Folder(PathBuf),
@@ -20,19 +19,20 @@ pub(crate) enum UploadedFiles {
 }
 
 impl UploadedFiles {
-    /// Makes the folder if it is missing.
+    /// Creates the folder if it is missing.
     pub(crate) fn open(folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder else { return Ok(Self::Memory(Mutex::default())) };
         std::fs::create_dir_all(folder)?;
         Ok(Self::Folder(folder.to_owned()))
     }
 
-    /// Keeps a file; one that is there already is left as it is.
+    /// Stores a file, unless it is already stored.
     pub(crate) fn keep(&self, file: &Bytes) -> io::Result<()> {
         let name = name_of(file);
         match self {
             Self::Folder(folder) => {
-                // Under another name first, so that a file that is there is a whole one.
+                // Written under a temporary name first, so that an existing file is always
+                // complete.
                 let (partial, whole) = (folder.join(format!("{name}.part")), folder.join(name));
                 let mut open = std::fs::OpenOptions::new();
                 open.write(true).create(true).truncate(true).mode(PRIVATE);
@@ -64,7 +64,7 @@ impl UploadedFiles {
         }
     }
 
-    /// Forgets all files.
+    /// Removes all files.
     pub(crate) fn clear(&self) -> io::Result<()> {
         match self {
             Self::Folder(folder) => {
@@ -78,7 +78,7 @@ impl UploadedFiles {
     }
 }
 
-/// What a file is known by.
+/// The name of a file.
 pub(crate) fn name_of(file: &[u8]) -> String {
     hex::encode(Sha256::digest(file))
 }

@@ -1,6 +1,5 @@
-//! Which media lie in which folder of a vault. Platforms call folders differently and show them
-//! differently; what lies in them is the same: media of the vault, generated or put in while
-//! running.
+//! The media in the folders of a vault. Platforms name and show folders differently; their content
+//! is the same: media of the vault, generated or added while running.
 
 use crate::overlay::Overlay;
 use crate::world::World;
@@ -8,9 +7,9 @@ use crate::world::series::Series;
 
 /// The media of one folder.
 pub(crate) struct FolderMedia {
-    /// The table of what was written.
+    /// The table of the changes.
     pub(crate) table: String,
-    /// What was generated.
+    /// The generated media.
     pub(crate) series: Series,
 }
 
@@ -20,24 +19,25 @@ impl FolderMedia {
         Self { table: format!("folder-media/{folder}"), series: world.folder_media(folder) }
     }
 
-    /// How many there are.
+    /// The number of media in it.
     pub(crate) fn count(&self, overlay: &Overlay) -> u64 {
         overlay.count(&self.table, self.series)
     }
 
-    /// Whether the medium lies in the folder.
+    /// Whether it contains the medium.
     pub(crate) fn holds(&self, overlay: &Overlay, medium: u64) -> bool {
         overlay.holds(&self.table, self.series, medium)
     }
 
-    /// Puts media into the folder, the last one to the front; those that lie there stay in place.
+    /// Adds media to the folder, the last one at the front; media that are already in it keep their
+    /// positions.
     pub(crate) fn add(&self, overlay: &mut Overlay, media: Vec<u64>) {
         for medium in media {
             overlay.put_new(&self.table, self.series, medium);
         }
     }
 
-    /// Takes media out of the folder; they stay in the vault.
+    /// Removes media from the folder; they stay in the vault.
     pub(crate) fn remove(&self, overlay: &mut Overlay, media: Vec<u64>) {
         for medium in media {
             overlay.take(&self.table, medium);

@@ -1,5 +1,5 @@
-//! A platform in its place: the world and the writings of its creators, its log and its journal.
-//! [`PlatformHost::pass`] is the one way a request takes through a platform.
+//! Hosts a platform: the worlds and written changes of its creators, its log and its journal. Every
+//! request to a platform goes through [`PlatformHost::pass`].
 
 use std::io;
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ use crate::settings::PlatformSettings;
 use crate::world::World;
 use crate::world::series::Series;
 
-/// One platform with all it keeps.
+/// One platform with all its state.
 pub(crate) struct PlatformHost {
     pub(crate) platform: Box<dyn Platform>,
     pub(crate) accounts: Vec<DemoAccount>,
@@ -45,7 +45,7 @@ pub(crate) struct PlatformHost {
     settings: PlatformSettings,
 }
 
-/// What is left of a request once its sender is known; a journal entry holds the same.
+/// The parts of a request that matter once its sender is known; a journal entry contains the same.
 struct KnownRequest<'a> {
     route: &'a Route,
     params: Vec<(&'static str, String)>,
@@ -57,8 +57,8 @@ struct KnownRequest<'a> {
 }
 
 impl PlatformHost {
-    /// Opens the log and the journal and does again what the journal says. `present_ms` is where
-    /// the generated world ends.
+    /// Opens the log and the journal and replays the journal. `present_ms` is where the generated
+    /// world ends.
     pub(crate) fn open(
         platform: Box<dyn Platform>,
         environment: &Environment,
@@ -91,8 +91,8 @@ impl PlatformHost {
         Ok(host)
     }
 
-    /// Writes the request down, finds out who sent it, and answers it. Whatever is to go wrong on
-    /// purpose goes wrong here: no request takes another way.
+    /// Logs the request, authenticates its sender, and responds. Faults are applied here, so every
+    /// request passes through them.
     pub(crate) fn pass(
         &self,
         request: &SimulatorRequest,
@@ -155,13 +155,13 @@ impl PlatformHost {
         Ok(given)
     }
 
-    /// What stands in for an answer when nothing is carried out: the platform's own refusal.
+    /// The response if nothing is carried out: the platform's own refusal.
     fn not_carried_out(&self, fault: &ChosenFault) -> Answer {
         let status = fault.refusal_status();
         self.platform.refuse(&Refusal::new(status, "fault_on_demand", "A fault was asked for"))
     }
 
-    /// Forgets all that was written and asked.
+    /// Forgets everything written and requested.
     pub(crate) fn reset(&self) -> io::Result<()> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = PlatformState::default();
@@ -180,8 +180,8 @@ impl PlatformHost {
         self.routes.list()
     }
 
-    /// The creator who sent it, and whether it may. There is no creator when the credentials are
-    /// wrong or the route needs none; one that lacks a scope is known all the same.
+    /// The sending creator, and whether it may send the request. There is no creator if the
+    /// credentials are wrong or the route needs none; one that lacks a scope is known nevertheless.
     fn sender(
         &self,
         incoming: &IncomingRequest<'_>,
@@ -232,7 +232,7 @@ impl PlatformHost {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
             return Ok(self.finish(self.read(handler, known, &state)));
         }
-        // The journal is written under the lock, so that it has the order in which things happened.
+        // The journal is written under the lock, so that its order is the order of the changes.
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let answer = self.finish(self.write(known, &mut state));
         if answer.status < StatusCode::BAD_REQUEST {
@@ -294,7 +294,7 @@ impl PlatformHost {
         }
     }
 
-    /// Changes the order of a list's rows; gives how many it has then. A restart forgets it.
+    /// Changes the order of a list's rows; returns their number. A restart resets it.
     pub(crate) fn arrange(
         &self,
         creator: usize,
@@ -305,9 +305,9 @@ impl PlatformHost {
         let (Some(world), Some(overlay)) =
             (self.worlds.get(creator), state.creators.get_mut(creator))
         else {
-            return Err("there is no such creator");
+            return Err("the creator does not exist");
         };
-        let fan = world.chats().at(chat).ok_or("there is no such chat")?;
+        let fan = world.chats().at(chat).ok_or("the chat does not exist")?;
         let found = self.platform.list(world, list, fan);
         let (table, series) = found.ok_or("the platform does not have this list")?;
         let mut rows = overlay.page(&table, series, 0, u64::MAX).indexes;
@@ -330,7 +330,7 @@ impl PlatformHost {
         let method = Method::from_bytes(entry.method.as_bytes()).unwrap_or_default();
         let rest = entry.path.strip_prefix(self.platform.base()).unwrap_or_default();
         let RouteMatch::Route(route, params) = self.routes.find(&method, rest) else {
-            tracing::warn!(path = entry.path, "the journal has a route that is gone");
+            tracing::warn!(path = entry.path, "the journal has a route that no longer exists");
             return;
         };
         let known = KnownRequest {
@@ -345,7 +345,7 @@ impl PlatformHost {
         let answer = self.finish(self.write(&known, state));
         if answer.status.as_u16() != entry.status {
             let (path, status) = (&entry.path, answer.status.as_u16());
-            tracing::warn!(path, status, "a write of the journal has another outcome now");
+            tracing::warn!(path, status, "a write of the journal now has another outcome");
         }
     }
 }
@@ -379,8 +379,8 @@ impl KnownRequest<'_> {
     }
 }
 
-/// The body as handlers and the journal get it: a multipart form as JSON, anything else as it was
-/// sent. A body that is not what its type says is refused.
+/// The body for handlers and the journal: a multipart form as JSON, anything else as received. A
+/// body that does not match its type is refused.
 fn readable_body(request: &SimulatorRequest) -> Result<Bytes, Refusal> {
     let content_type = text_header(request, "content-type").unwrap_or_default();
     if multipart::is_form(content_type) {

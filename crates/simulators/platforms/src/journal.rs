@@ -1,5 +1,5 @@
-//! The writes that a platform accepted. At the next start they are given to the same handlers
-//! again, in the same order, at the times they first had, and the state is as it was.
+//! The writes that a platform accepted. At the next start they are replayed through the same
+//! handlers, in the same order, with their original times, which restores the state.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(crate) struct JournalEntry {
 }
 
 impl JournalEntry {
-    /// Keeps the body in the spelling that fits it.
+    /// Stores the body in the fitting field.
     pub(crate) fn set_body(&mut self, body: &[u8]) {
         match std::str::from_utf8(body) {
             Ok(text) => text.clone_into(&mut self.body),
@@ -31,7 +31,7 @@ impl JournalEntry {
         }
     }
 
-    /// The body as it was sent.
+    /// The body as received.
     pub(crate) fn body(&self) -> Vec<u8> {
         if self.body_hex.is_empty() {
             self.body.clone().into_bytes()

@@ -1,10 +1,10 @@
-//! What stands in for the four creator platforms, over one generated world. It shares no types with
-//! the gateway; the wire is the contract.
+//! Simulates the four creator platforms, over one generated world. It shares no types with the
+//! gateway; the wire is the contract.
 
 #![recursion_limit = "256"]
 #![expect(
     clippy::unnecessary_wraps,
-    reason = "handlers that cannot fail have the type of all others"
+    reason = "handlers that cannot fail have the same type as all others"
 )]
 
 mod alpha;

@@ -1,30 +1,31 @@
-//! Lists whose rows come, go and move on demand, between any two pages: what platforms' lists do by
-//! themselves.
+//! Lists whose rows appear, disappear and move on demand, between any two pages, as rows of real
+//! platforms' lists do by themselves.
 
 use serde_json::{Value, json};
 
 use crate::host::PlatformHost;
 use crate::platform::MovableList;
 
-/// One change of a list. Places are counted from the front, from 0; one behind the end is the end.
+/// One change of a list. Positions are counted from 0 at the front; one beyond the end means the
+/// end.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListChange {
-    /// The platform whose list it is.
+    /// The platform of the list.
     pub(crate) platform: String,
     list: MovableList,
-    /// Whose messages they are: the place of the chat among the generated ones.
+    /// The chat of the messages: its position among the generated chats.
     #[serde(default)]
     chat: u64,
-    /// The number of the creator; the demo account without it.
+    /// The number of the creator; by default the demo account.
     #[serde(default)]
     creator: usize,
     r#do: ListAction,
-    /// The place of the row.
+    /// The position of the row.
     at: usize,
-    /// Where it moves.
+    /// The position to which it moves.
     to: Option<usize>,
-    /// How many rows go.
+    /// The number of rows to remove.
     #[serde(default = "one")]
     rows: usize,
 }
@@ -32,11 +33,11 @@ pub(crate) struct ListChange {
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ListAction {
-    /// A row that was removed comes again; if there is none, a new subscriber, among subscribers.
+    /// A removed row comes back; if there is none and the list is of subscribers, a new subscriber.
     Add,
-    /// Rows go.
+    /// Rows are removed.
     Remove,
-    /// A row goes from one place to another.
+    /// A row moves to another position.
     Move,
 }
 
@@ -44,7 +45,7 @@ const fn one() -> usize {
     1
 }
 
-/// Changes the list; gives how many rows it has now, or why it was not changed.
+/// Changes the list; returns its number of rows, or why it was not changed.
 pub(crate) fn change(host: &PlatformHost, change: &ListChange) -> Result<Value, &'static str> {
     let list = (change.list, change.chat);
     let rows = host.arrange(change.creator, list, |series, rows| {
@@ -53,24 +54,21 @@ pub(crate) fn change(host: &PlatformHost, change: &ListChange) -> Result<Value, 
             ListAction::Add => {
                 let mut missing = (0..series.count()).filter_map(|place| series.at(place));
                 let back = missing.find(|index| !rows.contains(index));
-                // Of one number more than there are rows, at least one is free.
+                // In a range with one number more than there are rows, at least one is free.
                 let mut free = series.end()..=series.end().saturating_add(rows.len() as u64);
                 let new = free.find(|index| !rows.contains(index));
                 let is_new = change.list == MovableList::Subscribers;
                 let index = back.or_else(|| new.filter(|_| is_new));
-                rows.insert(
-                    at.min(rows.len()),
-                    index.ok_or("there is no row that could be added")?,
-                );
+                rows.insert(at.min(rows.len()), index.ok_or("no row can be added")?);
             }
             ListAction::Remove => {
                 let from = at.min(rows.len());
                 rows.drain(from..from.saturating_add(change.rows).min(rows.len()));
             }
             ListAction::Move => {
-                let to = change.to.ok_or("a move needs the place to which the row goes: `to`")?;
+                let to = change.to.ok_or("a move needs the new position of the row: `to`")?;
                 if at >= rows.len() {
-                    return Err("there is no row at this place");
+                    return Err("there is no row at this position");
                 }
                 let row = rows.remove(at);
                 rows.insert(to.min(rows.len()), row);

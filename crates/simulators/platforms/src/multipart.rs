@@ -1,13 +1,13 @@
-//! Multipart forms (RFC 7578), turned into JSON: a text field becomes a string, a file an object
+//! Multipart forms (RFC 7578), converted to JSON: a text field becomes a string, a file an object
 //! with its name, type, size and SHA-256. So handlers see one kind of body, and the journal does
-//! not keep the bytes of files, which have a place of their own.
+//! not contain the bytes of files, which are stored separately.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::files;
 
-/// The form as a JSON object; `None` when the body is not a whole form.
+/// The form as a JSON object; `None` if the body is not a complete form.
 pub(crate) fn to_json(content_type: &str, body: &[u8]) -> Option<Value> {
     let mut fields = Map::new();
     for (headers, content) in parts(content_type, body)? {
@@ -26,7 +26,7 @@ pub(crate) fn files_of(content_type: &str, body: &Bytes) -> Vec<Bytes> {
     files.map(|(_, content)| body.slice_ref(content)).collect()
 }
 
-/// The headers and the content of every part; `None` when the body is not a whole form.
+/// The headers and the content of every part; `None` if the body is not a complete form.
 fn parts<'a>(content_type: &str, body: &'a [u8]) -> Option<Vec<(&'a str, &'a [u8])>> {
     let boundary = parameter(content_type, "boundary")?;
     let delimiter = format!("\r\n--{boundary}").into_bytes();
@@ -72,7 +72,7 @@ fn header<'a>(headers: &'a str, wanted: &str) -> Option<&'a str> {
     lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
 }
 
-/// What is before and after the first `separator`.
+/// The bytes before and after the first `separator`.
 fn split_at<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let first = *separator.first()?;
     let mut from = 0;
@@ -106,7 +106,7 @@ fn parameter(header: &str, wanted: &str) -> Option<String> {
     }
 }
 
-/// The text up to the closing quote, and what follows it.
+/// The text up to the closing quote, and the rest.
 fn unquote(quoted: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut chars = quoted.char_indices();
@@ -127,7 +127,7 @@ mod tests {
     const TYPE: &str = "multipart/form-data; boundary=\"x y\"";
 
     #[test]
-    fn fields_and_files_are_read_whatever_bytes_a_file_has() {
+    fn fields_and_files_of_any_bytes_are_read() {
         let body = b"--x y\r\ncontent-disposition: form-data; name=\"text\"\r\n\r\n\r\n--x\r\n\
             --x y\r\nContent-Type: image/png\r\n\
             Content-Disposition: form-data; name=file; filename=\"a;\\\"b.png\"\r\n\r\n\
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_is_cut_is_no_form() {
+    fn a_truncated_form_is_refused() {
         let body = b"--x y\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x y--";
         assert!(to_json(TYPE, body).is_some());
         for end in 0..body.len() {

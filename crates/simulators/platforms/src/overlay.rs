@@ -1,8 +1,8 @@
-//! What was written, laid over the generated world. An overlay belongs to one creator on one
-//! platform and has tables by name; a table knows which things were put in or taken out of a
-//! collection, and fields that were set on things. Everything is known by its index in the world,
-//! or by a number from [`ids::CREATED`] up if it was made while running; the spelling of ids is the
-//! platform's.
+//! Changes laid over the generated world. An overlay belongs to one creator on one platform and has
+//! tables by name; a table records which things were added to or removed from a collection, and the
+//! fields that were set on things. A thing is identified by its index in the world, or by a number
+//! from [`ids::CREATED`] up if it was created while running; the format of ids is up to the
+//! platform.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::world::ids;
 use crate::world::series::Series;
 
-/// The writings of one creator on one platform.
+/// The changes of one creator on one platform.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     made: u64,
@@ -20,10 +20,10 @@ pub(crate) struct Overlay {
 
 #[derive(Debug, Default)]
 struct OverlayTable {
-    /// Put in front of the generated things, by the order in which it happened.
+    /// Things moved to the front, in the order in which that happened.
     order: BTreeMap<u64, u64>,
     place: HashMap<u64, u64>,
-    /// Not at its generated place: taken out, or moved to the front.
+    /// Things that are not at their generated position: removed, or moved to the front.
     hidden: BTreeSet<u64>,
     fields: HashMap<u64, Map<String, Value>>,
 }
@@ -31,22 +31,23 @@ struct OverlayTable {
 /// One page of a collection, as indexes.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The things of this page, first the newest.
+    /// The things of this page, newest first.
     pub(crate) indexes: Vec<u64>,
-    /// How many things the whole collection has.
+    /// The size of the whole collection.
     pub(crate) total: u64,
     /// Whether things follow after this page.
     pub(crate) has_more: bool,
 }
 
 impl Overlay {
-    /// A number for something new; it is never given twice.
+    /// A number for a new thing; it is never reused.
     pub(crate) fn next_index(&mut self) -> u64 {
         self.made += 1;
         ids::CREATED + self.made
     }
 
-    /// Puts the thing in front of the collection; if it was there already, it moves to the front.
+    /// Adds the thing at the front of the collection; if it is already in it, it moves to the
+    /// front.
     pub(crate) fn put(&mut self, table: &str, index: u64) {
         let table = self.table(table);
         let last = table.order.last_key_value().map_or(0, |(place, _)| *place);
@@ -57,15 +58,15 @@ impl Overlay {
         table.hidden.insert(index);
     }
 
-    /// Puts the thing in front of the collection, unless it is in it already: then it stays where
-    /// it is.
+    /// Adds the thing at the front of the collection, unless it is already in it; then it keeps its
+    /// position.
     pub(crate) fn put_new(&mut self, table: &str, series: Series, index: u64) {
         if !self.holds(table, series, index) {
             self.put(table, index);
         }
     }
 
-    /// Takes the thing out of the collection.
+    /// Removes the thing from the collection.
     pub(crate) fn take(&mut self, table: &str, index: u64) {
         let table = self.table(table);
         if let Some(place) = table.place.remove(&index) {
@@ -74,7 +75,7 @@ impl Overlay {
         table.hidden.insert(index);
     }
 
-    /// Makes the collection have these things alone, in this order.
+    /// Replaces the collection by these things, in this order.
     pub(crate) fn arrange(&mut self, table: &str, series: Series, indexes: &[u64]) {
         let table = self.table(table);
         table.hidden.extend((0..series.count()).filter_map(|place| series.at(place)));
@@ -87,12 +88,12 @@ impl Overlay {
         }
     }
 
-    /// Sets fields of the thing; others that were set before stay.
+    /// Sets fields of the thing; other fields are kept.
     pub(crate) fn set(&mut self, table: &str, index: u64, fields: Map<String, Value>) {
         self.table(table).fields.entry(index).or_default().extend(fields);
     }
 
-    /// Makes a new thing with these fields, in front of the collection, and gives its number.
+    /// Creates a thing with these fields at the front of the collection, and returns its number.
     pub(crate) fn create(&mut self, table: &str, fields: Map<String, Value>) -> u64 {
         let index = self.next_index();
         self.set(table, index, fields);
@@ -100,17 +101,17 @@ impl Overlay {
         index
     }
 
-    /// The fields that were set on the thing.
+    /// The fields set on the thing.
     pub(crate) fn fields(&self, table: &str, index: u64) -> Option<&Map<String, Value>> {
         self.tables.get(table)?.fields.get(&index)
     }
 
-    /// One field that was set on the thing.
+    /// One field set on the thing.
     pub(crate) fn field(&self, table: &str, index: u64, name: &str) -> Option<&Value> {
         self.fields(table, index)?.get(name)
     }
 
-    /// `generated` with the fields that were set on the thing.
+    /// `generated` with the fields set on the thing.
     pub(crate) fn over(&self, table: &str, index: u64, generated: Value) -> Value {
         let (Some(fields), Value::Object(mut object)) =
             (self.fields(table, index), generated.clone())
@@ -130,7 +131,7 @@ impl Overlay {
             || (series.place_of(index).is_some() && !table.hidden.contains(&index))
     }
 
-    /// How many things the collection has.
+    /// The number of things in the collection.
     pub(crate) fn count(&self, table: &str, series: Series) -> u64 {
         let Some(table) = self.tables.get(table) else {
             return series.count();
@@ -149,7 +150,7 @@ impl Overlay {
         Page { indexes, total, has_more: end < total }
     }
 
-    /// The place of the thing in the collection, counted from 0.
+    /// The position of the thing in the collection, counted from 0.
     pub(crate) fn place_of(&self, table: &str, series: Series, index: u64) -> Option<u64> {
         if !self.holds(table, series, index) {
             return None;
@@ -175,7 +176,7 @@ impl Overlay {
 }
 
 impl OverlayTable {
-    /// The places of the series whose things are not there any more, ascending.
+    /// The positions in the series of hidden things, ascending.
     fn hidden_places(&self, series: Series) -> Vec<u64> {
         let mut places: Vec<u64> =
             self.hidden.iter().filter_map(|index| series.place_of(*index)).collect();
@@ -195,7 +196,7 @@ impl OverlayTable {
     }
 }
 
-/// The place in the series of the `nth` thing that is not hidden.
+/// The position in the series of the `nth` thing that is not hidden.
 fn past_hidden(hidden: &[u64], nth: u64) -> u64 {
     hidden.iter().fold(nth, |place, hidden| if *hidden <= place { place + 1 } else { place })
 }
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_any_size_show_each_thing_once_in_the_same_order() {
+    fn pages_of_any_size_list_each_thing_once_in_the_same_order() {
         let mut overlay = Overlay::default();
         assert_eq!(pages(&overlay, 3), (0..10).collect::<Vec<_>>());
 
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_is_arranged_anew_and_goes_on_from_there() {
+    fn a_collection_can_be_rearranged_and_then_changed() {
         let mut overlay = Overlay::default();
         overlay.take("things", 3);
 
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_stays_in_its_place() {
+    fn existing_things_keep_their_position() {
         let mut overlay = Overlay::default();
         overlay.take("things", 3);
 
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_out_can_be_put_back() {
+    fn removed_things_can_be_added_again() {
         let mut overlay = Overlay::default();
         overlay.take("things", 3);
         assert!(!overlay.holds("things", TEN, 3));
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn set_fields_lie_over_generated_ones() {
+    fn set_fields_override_generated_ones() {
         let mut overlay = Overlay::default();
         let fields = json!({"name": "new"});
         overlay.set("things", 1, fields.as_object().unwrap().clone());

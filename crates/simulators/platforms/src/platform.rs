@@ -1,6 +1,6 @@
-//! The simulated platforms. A platform says who may call, which routes it has and how its answers
-//! and refusals look; everything else (log, journal, state, finding the route) is the same for all
-//! and lives in [`crate::host`].
+//! The simulated platforms. A platform defines who may call, its routes, and the format of its
+//! responses and refusals; everything else (log, journal, state, routing) is the same for all
+//! platforms and is in [`crate::host`].
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
@@ -13,13 +13,13 @@ use crate::world::World;
 use crate::world::series::Series;
 use crate::{alpha, beta, delta, gamma};
 
-/// How many creators each platform has.
+/// The number of creators of each platform.
 pub(crate) const CREATORS: usize = 4;
 
-/// The number of the creator whose account is still empty.
+/// The number of the creator with an empty account.
 pub(crate) const EMPTY_CREATOR: usize = 3;
 
-/// A creator account that a gateway can connect, with the credentials it connects with.
+/// A creator account that a gateway can connect, with its credentials.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DemoAccount {
     /// `platform_alpha` … `platform_delta`.
@@ -30,7 +30,7 @@ pub struct DemoAccount {
     pub auth: Value,
 }
 
-/// What a request looks like before anybody knows who sent it.
+/// A request before its sender is authenticated.
 pub(crate) struct IncomingRequest<'a> {
     pub(crate) method: &'a Method,
     /// Path and query as sent, with the base path of the platform (such as `/api/v1/`), without
@@ -49,12 +49,12 @@ impl IncomingRequest<'_> {
     }
 }
 
-/// All that was written on a platform.
+/// Everything written on a platform.
 #[derive(Debug, Default)]
 pub(crate) struct PlatformState {
     /// By number of the creator.
     pub(crate) creators: [Overlay; CREATORS],
-    /// What belongs to no creator, such as the tokens that were issued.
+    /// State that belongs to no creator, such as issued tokens.
     pub(crate) shared: Overlay,
 }
 
@@ -65,16 +65,16 @@ pub(crate) enum MovableList {
     Subscribers,
     Chats,
     Following,
-    /// Of one chat.
+    /// The messages of one chat.
     ChatMessages,
 }
 
 /// One platform.
 pub(crate) trait Platform: Send + Sync {
-    /// `platform_alpha` … `platform_delta`; also the path prefix it lives under.
+    /// `platform_alpha` … `platform_delta`; also its path prefix.
     fn name(&self) -> &'static str;
 
-    /// What paths start with before the routes, `/` or such as `/api/v1/`.
+    /// The path before the routes, `/` or such as `/api/v1/`.
     fn base(&self) -> &'static str {
         "/"
     }
@@ -102,16 +102,16 @@ pub(crate) trait Platform: Send + Sync {
         Ok(())
     }
 
-    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and
-    /// what it has before anything was written. `fan` is whose messages they are.
+    /// The rows of a list that can be moved on demand: the table, and its content before any
+    /// change. `fan` identifies the chat of messages.
     fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)>;
 
-    /// The answer as the platform writes it, for those that wrap it in an envelope.
+    /// The response as the platform sends it, for platforms that wrap it in an envelope.
     fn dress(&self, answer: Answer) -> Answer {
         answer
     }
 
-    /// The platform's own shape of an error.
+    /// The refusal in the platform's error format.
     fn refuse(&self, refusal: &Refusal) -> Answer;
 }
 

@@ -1,6 +1,6 @@
-//! Where the generated worlds end. They reach the day on which they are first started and stay
-//! there as long as their data folder is kept: what was generated never moves, and what is written
-//! always comes after it. Without a data folder every start is a first one.
+//! Where the generated worlds end. They end on the day of the first start and stay the same as long
+//! as their data folder is kept: generated data never moves, and writes always come after it.
+//! Without a data folder every start is a first one.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ struct WorldEnd {
     ends_at_ms: i64,
 }
 
-/// The start of the UTC day of the first start, in milliseconds; it is written down if it is new.
+/// The start of the UTC day of the first start, in milliseconds; stored at the first start.
 pub(crate) fn of(environment: &Environment) -> io::Result<i64> {
     let file = environment.data.as_ref().map(|folder| folder.join("world.jsonl"));
     let mut lines = JsonLines::open(file.as_deref())?;

@@ -1,9 +1,8 @@
-//! What a platform was asked. A request is on the log before it is handled, so that a check of the
-//! gateway's ledger can see what really reached the platform, also after any crash.
+//! The log of requests to a platform. A request is logged before it is handled, so that a check of
+//! the gateway's ledger can see what really reached the platform, also after a crash.
 //!
-//! The newest requests are kept in memory, up to a number; all of them are counted, and with a data
-//! folder all of them are on file. A page of older ones is read from the file, from a place near
-//! it.
+//! The newest requests are kept in memory, up to a number; all are counted, and with a data folder
+//! all of them are on file. A page of older ones is read from the file, starting near its offset.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,38 +13,38 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use simulator_kit::json_lines::JsonLines;
 
-/// The place in the file is remembered of every request whose number follows a multiple of this.
+/// The file offset is remembered for the first request after each multiple of this number.
 const MARK_EVERY: u64 = 1024;
 
-/// The number of lines behind the last request of a page that are searched for statuses.
+/// The number of lines after the last request of a page that are searched for statuses.
 const LINES_BEHIND_MAX: u64 = 100_000;
 
-/// One request, as it was when it arrived.
+/// One request, as it arrived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LoggedRequest {
-    /// Counts up from 1 in the log of a platform, also over restarts.
+    /// Counts up from 1 in the log of a platform, across restarts.
     pub(crate) seq: u64,
     pub(crate) at_ms: i64,
     pub(crate) method: String,
-    /// Without the prefix that the platform lives under, such as `/users/me`.
+    /// Without the platform's path prefix, such as `/users/me`.
     pub(crate) path: String,
     pub(crate) query: Option<String>,
     /// The header `x-call-id`, if it was sent.
     pub(crate) call_id: Option<String>,
-    /// The creator whose credentials were sent; `None` when they were wrong.
+    /// The creator whose credentials were sent; `None` if they were wrong.
     pub(crate) creator: Option<String>,
-    /// Not GET.
+    /// Whether the method is not GET.
     pub(crate) write: bool,
-    /// The status it was answered with; `None` while it is being handled, when a fault left it
-    /// without one, and for ever if the process died on it.
+    /// The status of the response; `None` while the request is handled, if a fault prevented a
+    /// status, and permanently if the process died during the request.
     #[serde(default)]
     pub(crate) status: Option<u16>,
-    /// The kind of the fault that it met.
+    /// The kind of the fault that was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<String>,
 }
 
-/// The second line of a request, written once it is handled.
+/// The second line of a request, written once it has been handled.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LoggedAnswer {
     #[serde(rename = "answered")]
@@ -62,11 +61,11 @@ enum Line {
     Arrival(Box<LoggedRequest>),
 }
 
-/// How many requests there were.
+/// Counts of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct RequestCounts {
     pub(crate) count: u64,
-    /// Those that were not GET.
+    /// Requests other than GET.
     pub(crate) writes: u64,
 }
 
@@ -77,7 +76,7 @@ pub(crate) struct RequestLog(Mutex<LogState>);
 #[derive(Debug)]
 struct LogState {
     lines: JsonLines,
-    /// At most `kept_max` requests, the newest, with consecutive numbers up to `counts.count`.
+    /// The newest requests, at most `kept_max`, with consecutive numbers up to `counts.count`.
     kept: VecDeque<LoggedRequest>,
     kept_max: usize,
     counts: RequestCounts,
@@ -85,8 +84,8 @@ struct LogState {
 }
 
 impl RequestLog {
-    /// Opens the log at this path, or one in memory alone; `kept_max` of the newest requests are
-    /// kept in memory.
+    /// Opens the log at this path, or in memory only; the newest `kept_max` requests are kept in
+    /// memory.
     pub(crate) fn open(path: Option<&Path>, kept_max: usize) -> io::Result<Self> {
         let mut lines = JsonLines::open(path)?;
         let mut log = LogState {
@@ -107,7 +106,7 @@ impl RequestLog {
         Ok(Self(Mutex::new(log)))
     }
 
-    /// Writes the request down under the next number, which is returned.
+    /// Logs the request under the next number, which is returned.
     pub(crate) fn arrived(&self, mut arrival: LoggedRequest) -> io::Result<u64> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = log.counts.count + 1;
@@ -117,7 +116,7 @@ impl RequestLog {
         Ok(seq)
     }
 
-    /// Writes down what the request was answered with.
+    /// Logs the response to the request.
     pub(crate) fn answered(
         &self,
         seq: u64,
@@ -131,12 +130,12 @@ impl RequestLog {
         Ok(())
     }
 
-    /// How many requests there were since the log was begun or cleared.
+    /// The number of requests since the log was started or cleared.
     pub(crate) fn counts(&self) -> RequestCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 
-    /// How many of the requests that are kept in memory carried this call id.
+    /// The number of requests in memory with this call id.
     pub(crate) fn counts_of(&self, call_id: &str) -> RequestCounts {
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let with_id = log.kept.iter().filter(|kept| kept.call_id.as_deref() == Some(call_id));
@@ -146,13 +145,13 @@ impl RequestLog {
         })
     }
 
-    /// The number of the oldest request that can still be shown.
+    /// The number of the oldest request that can still be listed.
     pub(crate) fn first_seq(&self) -> u64 {
         let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if log.lines.are_kept() { 1 } else { log.first_kept() }
     }
 
-    /// Up to `limit` requests whose numbers follow `after`, in the order of their numbers.
+    /// Up to `limit` requests with numbers above `after`, in order.
     pub(crate) fn page(&self, after: u64, limit: usize) -> io::Result<Vec<LoggedRequest>> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = log.first_kept();
@@ -163,7 +162,7 @@ impl RequestLog {
         Ok(log.kept.iter().skip(skip).take(limit).cloned().collect())
     }
 
-    /// Forgets all requests and counts from 1 again.
+    /// Removes all requests and restarts counting from 1.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.lines.clear()?;
@@ -200,7 +199,7 @@ impl LogState {
         self.counts.count + 1 - self.kept.len() as u64
     }
 
-    /// The page as it is on file.
+    /// Reads the page from the file.
     fn read(&mut self, after: u64, limit: usize) -> io::Result<Vec<LoggedRequest>> {
         let block = usize::try_from(after / MARK_EVERY).unwrap_or(usize::MAX);
         let from = self.marks.get(block).copied().unwrap_or(0);
@@ -249,7 +248,7 @@ mod tests {
         }
     }
 
-    /// Requests that come while others are being answered, and one in seven that never is.
+    /// Requests that arrive while others are handled; one in seven never gets a response.
     fn fill(log: &RequestLog, count: u64) {
         for number in 0..count {
             let seq = log.arrived(arrival(number)).unwrap();
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_keeps_the_newest_and_the_count_is_of_all() {
+    fn memory_keeps_the_newest_requests_and_counts_all() {
         let log = RequestLog::open(None, 10).unwrap();
         fill(&log, 25);
 
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_shows_what_memory_has_forgotten_with_its_statuses() {
+    fn the_file_has_requests_dropped_from_memory_with_their_statuses() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("requests.jsonl");
         let log = RequestLog::open(Some(&path), 10).unwrap();

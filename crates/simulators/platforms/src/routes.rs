@@ -1,4 +1,4 @@
-//! The routes of a platform and how a path finds its one.
+//! The routes of a platform, and how a path is matched.
 
 use http::Method;
 use simulator_kit::pairs::decode_segment;
@@ -7,24 +7,24 @@ use super::answer::Outcome;
 use super::call::Call;
 use crate::overlay::Overlay;
 
-/// Looks only; many may run concurrently.
+/// Only reads; several may run concurrently.
 pub(crate) type ReadHandler = fn(&Call<'_>, &Overlay) -> Outcome;
 
-/// May change the overlay. It checks first and changes last: a refused write leaves no trace, for
-/// only accepted writes (status below 400) are journaled.
+/// May change the overlay. It must check first and change last: a refused write must leave no
+/// trace, because only accepted writes (status below 400) are journaled.
 pub(crate) type WriteHandler = fn(&Call<'_>, &mut Overlay) -> Outcome;
 
-/// What a route does.
+/// The handler of a route.
 #[derive(Clone, Copy)]
 pub(crate) enum RouteHandler {
     Read(ReadHandler),
     Write(WriteHandler),
-    /// As `Write`, but without credentials and on the overlay that belongs to no creator.
+    /// Like `Write`, but without credentials and with the overlay that belongs to no creator.
     Open(WriteHandler),
 }
 
-/// A method and a path template such as `chats/{chat_id}/messages`. A template keeps its trailing
-/// slash, and a path must have it too. `{name*}` as its last segment stands for one or more.
+/// A method and a path template such as `chats/{chat_id}/messages`. A trailing slash is significant
+/// in template and path. `{name*}` as the last segment matches one or more segments.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) template: &'static str,
@@ -48,7 +48,7 @@ pub(crate) struct Routes {
     scopes: &'static [&'static str],
 }
 
-/// What is at a path.
+/// The result of matching a path.
 pub(crate) enum RouteMatch<'a> {
     Route(&'a Route, Vec<(&'static str, String)>),
     OtherMethods,
@@ -56,7 +56,7 @@ pub(crate) enum RouteMatch<'a> {
 }
 
 impl RouteMatch<'_> {
-    /// The template of the route, if there is one.
+    /// The template of the route, if one matched.
     pub(crate) fn template(&self) -> Option<&'static str> {
         match self {
             Self::Route(route, _) => Some(route.template),
@@ -66,7 +66,7 @@ impl RouteMatch<'_> {
 }
 
 impl Routes {
-    /// Adds a route that only looks.
+    /// Adds a route that only reads.
     pub(crate) fn read(self, method: Method, template: &'static str, handler: ReadHandler) -> Self {
         self.add(method, template, RouteHandler::Read(handler))
     }
@@ -101,7 +101,7 @@ impl Routes {
         self.add(method, template, RouteHandler::Open(handler))
     }
 
-    /// The routes added after this need these scopes.
+    /// The scopes that the routes added after this require.
     pub(crate) fn scopes(mut self, scopes: &'static [&'static str]) -> Self {
         self.scopes = scopes;
         self
@@ -112,7 +112,8 @@ impl Routes {
         add(self)
     }
 
-    /// The route for a path without leading slash; literal segments win over open ones.
+    /// The route for a path without a leading slash; literal segments take precedence over
+    /// parameters.
     pub(crate) fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {
         let segments: Vec<&str> = path.split('/').collect();
         let matching = self.routes.iter().filter(|route| route.matches(&segments));
@@ -157,7 +158,8 @@ impl Route {
             })
     }
 
-    /// Compared from the left, the route with the first literal where the other is open.
+    /// Compares from the left: the route with the first literal segment where the other has a
+    /// parameter.
     fn is_more_literal_than(&self, other: &Self) -> bool {
         let openness = |route: &Self| -> Vec<bool> {
             route
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn literal_segments_win_and_trailing_slashes_count() {
+    fn literal_segments_take_precedence_and_trailing_slashes_are_significant() {
         let routes = Routes::default()
             .get("chats/{chat}", nothing)
             .get("chats/unread", nothing)
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_path_may_be_one_parameter() {
+    fn a_parameter_can_match_the_rest_of_a_path() {
         let routes = Routes::default().get("proxy/{id*}", nothing).get("proxy/x", nothing);
         let found = |path| match routes.find(&Method::GET, path) {
             RouteMatch::Route(route, params) => Some((route.template, params)),
@@ -242,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn open_segments_are_decoded() {
+    fn parameters_are_decoded() {
         let routes = Routes::default().get("folders/{name}", nothing);
         let RouteMatch::Route(_, params) = routes.find(&Method::GET, "folders/a%2Fb+c") else {
-            panic!("the route was not found");
+            panic!("the route does not match");
         };
         assert_eq!(params, [("name", "a/b+c".to_owned())]);
     }

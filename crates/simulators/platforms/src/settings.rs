@@ -1,15 +1,15 @@
-//! What the simulated platforms are started with.
+//! The settings of the simulated platforms.
 
-/// Everything that can be chosen about the simulated platforms.
+/// All settings of the simulated platforms.
 #[derive(Clone, Debug)]
 pub struct PlatformSettings {
-    /// How many requests of each platform are kept in memory for the control interface; the newest.
-    /// With a data folder older ones are read from there.
+    /// The number of newest requests of each platform that are kept in memory for the control
+    /// interface. With a data folder older ones are read from there.
     pub requests_kept: usize,
-    /// How many subscribers each demo account has, up to 5,000,000. They are computed when they
-    /// are asked for, so a large number costs no memory.
+    /// The number of subscribers of each demo account, up to 5,000,000. They are computed on
+    /// demand, so a large number costs no memory.
     pub subscribers: u64,
-    /// The key that `platform_beta` signatures are made with.
+    /// The key of `platform_beta`'s signatures.
     pub beta_signing_key: String,
     /// The only `X-Client-Id` that `platform_beta` accepts.
     pub beta_client_id: String,
@@ -21,7 +21,7 @@ pub struct PlatformSettings {
     pub delta_client_id: String,
     /// See `delta_client_id`.
     pub delta_client_secret: String,
-    /// How many seconds an access token of `platform_delta` lasts after it was issued.
+    /// How long an access token of `platform_delta` is valid, in seconds.
     pub delta_access_token_s: u32,
 }
 

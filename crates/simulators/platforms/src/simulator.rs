@@ -15,7 +15,7 @@ use crate::platform::{self, DemoAccount};
 use crate::settings::PlatformSettings;
 use crate::{control, present};
 
-/// The simulated platforms, with all that they keep.
+/// The simulated platforms, with all their state.
 pub struct PlatformsSimulator {
     pub(crate) hosts: Vec<PlatformHost>,
 }
@@ -55,7 +55,7 @@ impl Simulator for PlatformsSimulator {
             Some(host) => host
                 .pass(&request, faults)
                 .unwrap_or_else(|error| SocketReply::Whole(storage_response(&error))),
-            // The service asks only for what is served.
+            // The service passes on only what `serves` accepts.
             None => SocketReply::Whole(WireReply::new(StatusCode::NOT_FOUND)),
         };
         Box::pin(std::future::ready(reply))

@@ -1,5 +1,5 @@
-//! A customer's balance: credit for later invoices below zero, what is owed above, and every
-//! movement of it.
+//! A customer's balance (negative: credit for later invoices; positive: an amount owed) and its
+//! movements.
 
 use serde_json::{Value, json};
 
@@ -9,32 +9,32 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{customers, events, intents, lists, render};
 
-/// What creating a movement takes.
+/// The parameters of creating a movement.
 pub(super) const PARAMS: &[&str] = &["amount", "currency", "description?", "metadata.*?"];
 
-/// A movement, before it is written down.
+/// A movement before it is recorded.
 pub(super) struct BalanceMovement<'a> {
     /// Cents; above zero the customer owes more.
     pub(super) amount: i64,
     pub(super) currency: &'a str,
     /// Such as `applied_to_invoice`.
     pub(super) kind: &'a str,
-    /// The invoice that moves it; empty where none does.
+    /// The invoice that causes it; empty if there is none.
     pub(super) invoice: &'a str,
     pub(super) description: Option<&'a str>,
     pub(super) metadata: Value,
 }
 
 impl<'a> BalanceMovement<'a> {
-    /// One that an invoice makes.
+    /// A movement caused by an invoice.
     pub(super) fn of_invoice(invoice: &'a Value, kind: &'a str, amount: i64) -> Self {
         let (id, currency) = (text(invoice, "id"), text(invoice, "currency"));
         Self { amount, currency, kind, invoice: id, description: None, metadata: json!({}) }
     }
 }
 
-/// Moves the balance of a customer and writes the movement down; gives its id, or none where
-/// nothing moves.
+/// Moves the balance of a customer and records the movement; returns its id, or `None` if the
+/// amount is 0.
 pub(super) fn move_by(
     store: &mut ObjectStore,
     customer: &str,

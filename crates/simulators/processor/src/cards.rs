@@ -1,4 +1,4 @@
-//! The test cards: what each number does, and the payment methods made of them.
+//! The test cards: the behaviour of each number, and the payment methods created from them.
 
 use serde_json::{Value, json};
 
@@ -6,39 +6,39 @@ use super::fields::{self, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 
-/// What a card does when it is charged.
+/// How a card behaves when it is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CardBehaviour {
     /// Every charge succeeds.
     Pays,
-    /// It is declined with this code, already when it is attached.
+    /// Declined with this code, even when it is attached.
     Declines(&'static str),
-    /// It can be attached; then every charge is declined.
+    /// Can be attached; then every charge is declined.
     DeclinesLater,
-    /// Needs authentication unless it was set up for charges without its owner.
+    /// Requires authentication unless it was set up for off-session charges.
     AuthenticatesUntilSetUp,
     /// Needs authentication for every payment.
     AuthenticatesAlways,
-    /// Is set up already: needs authentication only while its owner is there.
+    /// Already set up: requires authentication only on session.
     AuthenticatesOnSession,
-    /// Needs authentication, and has no money then.
+    /// Requires authentication, and then has insufficient funds.
     AuthenticatesThenDeclines,
     /// Pays, and is disputed immediately.
     Disputes,
-    /// A bank account: the money comes later, or does not.
+    /// A bank account: the payment succeeds or fails later.
     PaysLater,
     FailsLater,
 }
 
-/// A card of the list.
+/// A test card.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TestCard {
     pub(crate) number: &'static str,
-    /// The names under which the API takes it as a payment method.
+    /// The names that the API accepts as a payment method.
     pub(crate) names: &'static [&'static str],
     pub(crate) brand: &'static str,
     pub(crate) behaviour: CardBehaviour,
-    /// What the buttons of the pages say.
+    /// The label of its button on the pages.
     pub(crate) says: &'static str,
 }
 
@@ -51,7 +51,7 @@ const fn card(
     TestCard { number, names, brand: "visa", behaviour, says }
 }
 
-/// All of them. The first names are those that objects keep.
+/// All test cards. Objects store the first names.
 pub(crate) const CARDS: [TestCard; 20] = [
     card("4242424242424242", &["pm_card_visa", "pm_card_us"], CardBehaviour::Pays, "Pays"),
     TestCard {
@@ -177,7 +177,7 @@ pub(crate) fn find(given: &str) -> Option<TestCard> {
 }
 
 impl TestCard {
-    /// Makes a payment method of it that has no customer yet; returns its id.
+    /// Creates a payment method of the card without a customer; returns its id.
     pub(crate) fn make(&self, store: &mut ObjectStore) -> String {
         let id = store.new_id("pm");
         let last4 = self.number.get(self.number.len().saturating_sub(4)..).unwrap_or_default();
@@ -218,12 +218,12 @@ impl TestCard {
     }
 }
 
-/// What the card behind a payment method does.
+/// The behaviour of a payment method's card.
 pub(crate) fn behaviour(method: &Value) -> CardBehaviour {
     find(text(method, "_.card")).map_or(CardBehaviour::Pays, |card| card.behaviour)
 }
 
-/// The refusal for a code of a bank, in the processor's words.
+/// The error for a bank's decline code, in the processor's words.
 pub(crate) fn declined(decline_code: &str) -> ApiError {
     let message = match decline_code {
         "insufficient_funds" => "Your card has insufficient funds.",
@@ -238,7 +238,7 @@ pub(crate) fn declined(decline_code: &str) -> ApiError {
         _ => "Your card was declined.",
     };
     match decline_code {
-        // These are codes of their own, not reasons of a decline.
+        // These are error codes of their own, not decline codes.
         "expired_card" | "incorrect_cvc" | "processing_error" => {
             ApiError::card(decline_code, None, message)
         }

@@ -1,4 +1,4 @@
-//! Charging a card: what the bank says, and the charge that remains of it.
+//! Charging a card: the bank's decision, and the charge that records it.
 
 use serde_json::{Value, json};
 
@@ -12,32 +12,32 @@ use super::{events, lists};
 /// How a card is charged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ChargeMode {
-    /// Its owner is not there.
+    /// Whether the customer is absent.
     pub(super) off_session: bool,
-    /// Its owner has proven to be its owner.
+    /// Whether the customer has authenticated.
     pub(super) authenticated: bool,
 }
 
-/// Where a card or a customer keeps the code that its charges are declined with.
+/// The field of a card or customer with the decline code of its charges.
 const DECLINES: &str = "_.declines";
 
-/// Lets every charge of a card, or of all cards of a customer, be declined with this code from now
-/// on, or no longer.
+/// Makes every charge of a card, or of all cards of a customer, be declined with this code from now
+/// on, or be processed normally again.
 pub(super) fn set_declines(store: &mut ObjectStore, id: &str, code: Option<&str>) {
     store.change(id, |object| set(object, DECLINES, json!(code)));
 }
 
-/// What the bank says.
+/// The bank's decision.
 pub(super) enum CardVerdict {
     Pays,
-    /// The money comes later, or does not.
+    /// The payment succeeds or fails later.
     Later,
     Declines(String),
     WantsAuthentication,
 }
 
-/// Asks the bank. A test may have said what it answers: for the next charge, for this card, or for
-/// all cards of this customer.
+/// Asks the bank. A test may have set the decision: for the next charge, for this card, or for all
+/// cards of this customer.
 pub(super) fn ask(
     store: &mut ObjectStore,
     method: &Value,
@@ -76,7 +76,7 @@ pub(super) fn ask(
     }
 }
 
-/// Puts a charge into the store; `refusal` says why it failed. Gives its id.
+/// Adds a charge to the store; `refusal` says why it failed. Returns its id.
 pub(super) fn make(
     store: &mut ObjectStore,
     intent: &Value,
@@ -117,14 +117,14 @@ pub(super) fn make(
     id
 }
 
-/// The decline of a charge as it is shown, with the charge and the intent.
+/// The error for a declined charge, with the charge and the intent.
 pub(super) fn refusal(decline_code: &str, intent: &str, method: &str) -> ApiError {
     cards::declined(decline_code)
         .showing("payment_intent", intent)
         .showing("payment_method", method)
 }
 
-/// The money of a charge that was pending has come, or will not.
+/// A pending charge succeeds or fails.
 pub(super) fn settle(store: &mut ObjectStore, charge: &str, paid: bool) {
     store.change(charge, |charge| {
         let amount = whole(charge, "amount");

@@ -1,4 +1,4 @@
-//! Coupons, and the discounts that subscriptions get by them.
+//! Coupons, and the discounts of subscriptions.
 
 use serde_json::{Value, json};
 
@@ -10,14 +10,14 @@ use super::rounding::share;
 use super::routes::ApiCall;
 use super::{events, lists, render};
 
-/// What creating takes.
+/// The parameters of creating a coupon.
 pub(super) const PARAMS: &[&str] =
     &["id", "name", "percent_off", "duration", "metadata?", "metadata.*?"];
 
 /// 100 percent, in hundredths of a percent.
 const ALL_BP: i64 = 10_000;
 
-/// A discount and how much it takes off, in hundredths of a percent.
+/// A discount and its rate, in hundredths of a percent.
 #[derive(Clone, Debug)]
 pub(super) struct DiscountRate {
     pub(super) discount: String,
@@ -57,7 +57,7 @@ pub(super) fn basis_points(percent: &str) -> Option<i64> {
     (1..=ALL_BP).contains(&bp).then_some(bp)
 }
 
-/// Puts a coupon into the store; gives its id.
+/// Adds a coupon to the store; returns its id.
 pub(super) fn make(
     store: &mut ObjectStore,
     id: Option<String>,
@@ -82,7 +82,7 @@ pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::page(call, "coupon", "/v1/coupons", |coupon| !flag(coupon, "_.deleted"))
 }
 
-/// It is no longer given; customers who have it keep it.
+/// It can no longer be used; customers who have it keep it.
 pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id")?;
@@ -102,8 +102,7 @@ fn live<'a>(store: &'a ObjectStore, id: &str, param: &str) -> Result<&'a Value, 
     Ok(coupon)
 }
 
-/// The coupons that a request names in `discounts`; none where it names nothing, an empty list
-/// where it takes all away.
+/// The coupons in a request's `discounts`; `None` if it has none, an empty list if it removes all.
 pub(super) fn named(
     store: &ObjectStore,
     params: &FormParams,
@@ -121,7 +120,7 @@ pub(super) fn named(
     Ok(Some(all))
 }
 
-/// Gives a subscription these coupons in the place of what it has.
+/// Replaces a subscription's coupons.
 pub(super) fn give(store: &mut ObjectStore, subscription: &str, coupons: &[String]) {
     let customer =
         store.get(subscription).map(|it| text(it, "customer").to_owned()).unwrap_or_default();
@@ -143,7 +142,7 @@ pub(super) fn give(store: &mut ObjectStore, subscription: &str, coupons: &[Strin
     store.change(subscription, |subscription| set(subscription, "discounts", json!(ids)));
 }
 
-/// What the discounts of a subscription take off new charges.
+/// The rates at which the discounts of a subscription reduce new charges.
 pub(super) fn rates_of(store: &ObjectStore, subscription: &Value) -> Vec<DiscountRate> {
     let ids = items(subscription, "discounts").iter().filter_map(Value::as_str);
     let rate = |id: &str| {
@@ -153,12 +152,12 @@ pub(super) fn rates_of(store: &ObjectStore, subscription: &Value) -> Vec<Discoun
     ids.filter_map(rate).collect()
 }
 
-/// What a coupon takes off, in hundredths of a percent.
+/// The rate of a coupon, in hundredths of a percent.
 pub(super) fn bp_of(store: &ObjectStore, coupon: &str) -> i64 {
     store.get(coupon).map_or(0, |coupon| whole(coupon, "_.bp"))
 }
 
-/// An invoice was made: coupons for one invoice are used up.
+/// An invoice was created: coupons for one invoice are used up.
 pub(super) fn used_up(store: &mut ObjectStore, subscription: &str) {
     let Some(before) = store.get(subscription).cloned() else { return };
     let stays = |id: &&Value| {
@@ -173,7 +172,7 @@ pub(super) fn used_up(store: &mut ObjectStore, subscription: &str) {
     }
 }
 
-/// What each of the rates takes off an amount, one after the other; of a credit it is below zero.
+/// The amount that each rate takes off, one after the other; negative for a credit.
 pub(super) fn taken_off(amount: i64, rates: &[DiscountRate]) -> Vec<(String, i64)> {
     let mut left = amount;
     let one = |rate: &DiscountRate| {
@@ -184,7 +183,7 @@ pub(super) fn taken_off(amount: i64, rates: &[DiscountRate]) -> Vec<(String, i64
     rates.iter().map(one).collect()
 }
 
-/// The rates that an item was charged with, which are those that its credit has.
+/// The rates with which an item was charged, and which its credit therefore has.
 pub(super) fn remembered(item: &Value) -> Option<Vec<DiscountRate>> {
     let kept = at(item, "_.rates").as_array()?;
     let rate = |rate: &Value| DiscountRate {
@@ -194,7 +193,7 @@ pub(super) fn remembered(item: &Value) -> Option<Vec<DiscountRate>> {
     Some(kept.iter().map(rate).collect())
 }
 
-/// The rates as an item remembers them.
+/// The rates in the form in which an item stores them.
 pub(super) fn kept(rates: &[DiscountRate]) -> Value {
     json!(
         rates
@@ -209,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentage_has_at_most_two_places() {
+    fn a_percentage_has_at_most_two_decimals() {
         for (percent, bp) in [
             ("20", Some(2_000)),
             ("12.5", Some(1_250)),
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn discounts_come_off_one_after_the_other_and_off_credits_too() {
+    fn discounts_apply_one_after_the_other_and_to_credits_too() {
         let rate = |bp| DiscountRate { discount: "di".to_owned(), bp };
         let off = |amount, rates: &[DiscountRate]| -> Vec<i64> {
             taken_off(amount, rates).into_iter().map(|(_, off)| off).collect()
@@ -236,7 +235,7 @@ mod tests {
         assert_eq!(off(4_900, &[rate(2_000)]), [980]);
         assert_eq!(off(-2_450, &[rate(2_000)]), [-490]);
         assert_eq!(off(1_000, &[rate(5_000), rate(5_000)]), [500, 250]);
-        assert_eq!(off(1_001, &[rate(5_000)]), [501], "a half cent goes up");
+        assert_eq!(off(1_001, &[rate(5_000)]), [501], "half a cent is rounded up");
         assert_eq!(off(100, &[]), [0_i64; 0]);
     }
 }

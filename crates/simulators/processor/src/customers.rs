@@ -8,7 +8,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{events, lists, render};
 
-/// What creating and updating take.
+/// The parameters of creating and updating a customer.
 pub(super) const PARAMS: &[&str] = &[
     "email?",
     "name?",
@@ -21,7 +21,7 @@ pub(super) const PARAMS: &[&str] = &[
     "balance",
 ];
 
-/// A customer who came through a page; gives the id.
+/// Creates the customer of a page; returns the id.
 pub(super) fn guest(store: &mut ObjectStore, email: &str) -> String {
     let id = make(store);
     store.change(&id, |customer| {
@@ -129,7 +129,7 @@ pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     Ok(json!({"id": id, "object": "customer", "deleted": true}))
 }
 
-/// The customer, unless it was deleted.
+/// The customer, unless it has been deleted.
 pub(super) fn live<'a>(
     store: &'a ObjectStore,
     id: &str,

@@ -1,4 +1,4 @@
-//! Sending events: signed, tried again until they are taken, twice or in another order on demand.
+//! Sending events: signed, retried until they are accepted, repeated or reordered on demand.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,32 +19,32 @@ use crate::settings::ProcessorSettings;
 
 /// How long an endpoint may take to respond.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pauses after the first tries that failed; each is waited for once, the last again and again.
+/// Pauses after failed attempts, in seconds; the last one is repeated.
 const PAUSES_S: [u64; 7] = [1, 2, 5, 15, 60, 300, 3600];
-/// The number of attempts after which an event is left.
+/// The number of attempts after which an event is abandoned.
 const TRIES_MAX: usize = 16;
-/// An answer's first line is not longer than this.
+/// The most bytes of a response that are read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-/// Time passes in steps of this.
+/// The interval of the background loop.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Where events go, and how.
+/// The destination of events, and how they are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct WebhookEndpoint {
     /// `http://…`; nothing is sent while it is `None`.
     pub(crate) url: Option<String>,
     pub(crate) secret: String,
-    /// The version whose shapes events have.
+    /// The API version of events.
     pub(crate) version: String,
     /// Types or patterns such as `charge.*`.
     pub(crate) enabled: Vec<String>,
-    /// Events wait until a test asks for them.
+    /// Whether events wait until a test sends them.
     pub(crate) held: bool,
     /// How many times each event is sent.
     pub(crate) copies: usize,
-    /// What is sent together goes out newest first.
+    /// Whether events that are sent together go newest first.
     pub(crate) reversed: bool,
-    /// How many milliseconds events wait before the first attempt.
+    /// How long events wait before the first attempt, in milliseconds.
     pub(crate) delay_ms: u64,
 }
 
@@ -61,21 +61,21 @@ struct OutboxState {
     waiting: VecDeque<WaitingEvent>,
 }
 
-/// The events that wait to be sent.
+/// The pending events.
 #[derive(Debug)]
 pub(crate) struct EventOutbox {
     kept: Mutex<OutboxState>,
     changed: Notify,
-    /// Held while events are sent, so that waiting for all of them includes those under way.
+    /// Held while events are sent, so that waiting for all of them includes those being sent.
     sending: tokio::sync::Mutex<()>,
 }
 
-/// What became of one try.
+/// The result of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct DeliveryAttempt {
     pub(crate) event: String,
     pub(crate) kind: String,
-    /// The endpoint's status; `None` when there was no answer.
+    /// The endpoint's status; `None` if there was no response.
     pub(crate) status: Option<u16>,
 }
 
@@ -99,12 +99,12 @@ impl EventOutbox {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How and where events are sent.
+    /// The destination of events, and how they are sent.
     pub(crate) fn endpoint(&self) -> WebhookEndpoint {
         self.kept().endpoint.clone()
     }
 
-    /// Changes how and where events are sent.
+    /// Changes the destination of events, and how they are sent.
     pub(crate) fn change(&self, change: impl FnOnce(&mut WebhookEndpoint)) {
         change(&mut self.kept().endpoint);
         self.changed.notify_one();
@@ -117,7 +117,7 @@ impl EventOutbox {
             && kept.endpoint.enabled.iter().any(|pattern| events::matches(pattern, kind))
     }
 
-    /// Sends an event soon.
+    /// Queues an event.
     pub(super) fn add(&self, event: &str) {
         let mut kept = self.kept();
         let due = Instant::now() + Duration::from_millis(kept.endpoint.delay_ms);
@@ -130,12 +130,12 @@ impl EventOutbox {
         self.kept().waiting.clear();
     }
 
-    /// How many events wait.
+    /// The number of pending events.
     pub(crate) fn waiting(&self) -> usize {
         self.kept().waiting.len()
     }
 
-    /// Takes what is due, or everything, in the order in which it is to be sent.
+    /// Takes the events that are due, or all, in the order in which they are to be sent.
     fn take(&self, all: bool) -> Vec<WaitingEvent> {
         let mut kept = self.kept();
         if kept.endpoint.url.is_none() || (kept.endpoint.held && !all) {
@@ -153,7 +153,7 @@ impl EventOutbox {
         due
     }
 
-    /// Takes one event out, if it waits.
+    /// Takes one event out of the queue, if it is pending.
     fn withdraw(&self, event: &str) -> Option<WaitingEvent> {
         let mut kept = self.kept();
         let place = kept.waiting.iter().position(|waiting| waiting.event == event)?;
@@ -169,7 +169,7 @@ impl EventOutbox {
     }
 }
 
-/// Sends events and lets time pass until `stop` is cancelled.
+/// Sends events and processes due work until `stop` is cancelled.
 pub(crate) async fn run(processor: Arc<ProcessorSimulator>, stop: CancellationToken) {
     loop {
         let next = processor.outbox.next_due();
@@ -186,7 +186,7 @@ pub(crate) async fn run(processor: Arc<ProcessorSimulator>, stop: CancellationTo
     }
 }
 
-/// Sends what is due, or everything that waits, each event once; says what became of it.
+/// Sends the events that are due, or all pending ones, once each; returns the results.
 pub(crate) async fn send_waiting(
     processor: &ProcessorSimulator,
     all: bool,
@@ -210,8 +210,8 @@ pub(crate) async fn send_waiting(
     tried
 }
 
-/// Sends these events now, in this order, each this many times, whether they wait or not; returns
-/// what became of each attempt.
+/// Sends these events now, in this order, `copies` times each, whether they are pending or not;
+/// returns the results of all attempts.
 pub(crate) async fn send_these(
     processor: &ProcessorSimulator,
     events: &[String],
@@ -248,7 +248,10 @@ fn delivered(processor: &ProcessorSimulator, event: &str) {
 fn try_again(processor: &ProcessorSimulator, waiting: WaitingEvent) {
     let tries = waiting.tries + 1;
     if tries >= TRIES_MAX {
-        tracing::warn!(event = waiting.event, "an event of the simulated processor was not taken");
+        tracing::warn!(
+            event = waiting.event,
+            "an event of the simulated processor was not accepted"
+        );
         return;
     }
     let pause = PAUSES_S.get(waiting.tries).or(PAUSES_S.last()).copied().unwrap_or(1);
@@ -256,7 +259,7 @@ fn try_again(processor: &ProcessorSimulator, waiting: WaitingEvent) {
     processor.outbox.kept().waiting.push_back(WaitingEvent { tries, due, ..waiting });
 }
 
-/// Sends one event now; `signature` stands in for the right one.
+/// Sends one event now; `signature` replaces the correct one.
 pub(crate) async fn send(
     processor: &ProcessorSimulator,
     event: &str,
@@ -274,7 +277,7 @@ pub(crate) async fn send(
     DeliveryAttempt { event: event.to_owned(), kind, status }
 }
 
-/// The type and the body of an event, in the shape of a version.
+/// The type and the body of an event, in the format of a version.
 fn written(processor: &ProcessorSimulator, event: &str, version: &str) -> Option<(String, String)> {
     let store = processor.locked();
     let mut event = store.get(event).filter(|event| text(event, "object") == "event")?.clone();
@@ -285,7 +288,7 @@ fn written(processor: &ProcessorSimulator, event: &str, version: &str) -> Option
     Some((kind, serde_json::to_string_pretty(&shown).unwrap_or_default()))
 }
 
-/// The value of the signature's header. The key is the whole secret, its prefix included.
+/// The value of the signature header. The key is the whole secret, including its prefix.
 pub(crate) fn signed(secret: &str, at_s: i64, body: &str) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         return String::new();
@@ -294,7 +297,7 @@ pub(crate) fn signed(secret: &str, at_s: i64, body: &str) -> String {
     format!("t={at_s},v1={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// Posts to an endpoint on this machine; gives its status.
+/// Posts to an endpoint on this machine; returns its status.
 async fn post(url: &str, signature: &str, body: &str) -> std::io::Result<u16> {
     let invalid = || std::io::Error::other("not an http url");
     let rest = url.strip_prefix("http://").ok_or_else(invalid)?;
@@ -331,7 +334,7 @@ mod tests {
     use super::signed;
 
     #[test]
-    fn a_signature_is_made_of_the_time_and_the_bytes_with_the_whole_secret() {
+    fn a_signature_covers_time_and_bytes_with_the_whole_secret() {
         let made = signed("whsec_test", 1_700_000_000, "{}");
 
         // Computed with Python's hmac and hashlib.

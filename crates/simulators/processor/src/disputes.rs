@@ -1,4 +1,4 @@
-//! Disputes: a bank takes a payment back, and gives it back when the merchant is right.
+//! Disputes: a bank takes a payment back, and returns it if the merchant wins.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{events, lists};
 
-/// The bank takes a charge back; gives the id of the dispute.
+/// A bank disputes a charge; returns the id of the dispute.
 pub(super) fn open(store: &mut ObjectStore, charge: &str, reason: &str) -> Option<String> {
     let found = store.get(charge).filter(|charge| text(charge, "status") == "succeeded")?.clone();
     let id = store.new_id("dp");
@@ -42,7 +42,7 @@ pub(super) fn decide(store: &mut ObjectStore, id: &str, won: bool) -> Result<Val
     store.find("dispute", id, "id").cloned()
 }
 
-/// The merchant gives in.
+/// The merchant accepts the dispute.
 pub(super) fn close(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     decide(call.store, &id, false)

@@ -1,4 +1,4 @@
-//! Events: what happened, as it was at that moment.
+//! Events: what happened, with the object as it was at that time.
 
 use serde_json::{Map, Value, json};
 
@@ -8,15 +8,15 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{lists, render};
 
-/// The version whose shapes the store has.
+/// The version in which the store keeps objects.
 pub(crate) const VERSION: &str = "2026-03-25.dahlia";
 
-/// Writes down that something happened to the object with this id.
+/// Records an event about the object with this id.
 pub(crate) fn emit(store: &mut ObjectStore, kind: &str, id: &str) {
     emit_with(store, kind, id, None);
 }
 
-/// The same with the fields that have another value now than in `before`.
+/// The same, with the fields whose values differ from those in `before`.
 pub(crate) fn emit_changed(store: &mut ObjectStore, kind: &str, before: &Value) {
     let id = text(before, "id").to_owned();
     let previous = store.get(&id).map(|now| difference(before, now));
@@ -41,7 +41,7 @@ fn emit_with(store: &mut ObjectStore, kind: &str, id: &str, previous: Option<Val
     store.put(event);
 }
 
-/// What `before` had in the fields that are different now.
+/// The values in `before` of the fields that differ now.
 fn difference(before: &Value, now: &Value) -> Value {
     let (Value::Object(before), Value::Object(now)) = (before, now) else { return Value::Null };
     let mut changed = Map::new();
@@ -53,8 +53,8 @@ fn difference(before: &Value, now: &Value) -> Value {
     Value::Object(changed)
 }
 
-/// The ids of the events that wait and are about one of these objects, oldest first. An invoice's
-/// are those of its payment too: intent, charge, refunds, disputes.
+/// The ids of the pending events about one of these objects, oldest first. Those of an invoice
+/// include its payment's: intent, charge, refunds, disputes.
 pub(super) fn waiting_about(store: &ObjectStore, ids: &[String]) -> Vec<String> {
     let is_about = |event: &&Value| {
         fields::flag(event, "_.waiting")
@@ -63,7 +63,7 @@ pub(super) fn waiting_about(store: &ObjectStore, ids: &[String]) -> Vec<String> 
     store.all("event").filter(is_about).map(|event| text(event, "id").to_owned()).collect()
 }
 
-/// The ids of what an object is and belongs to.
+/// The ids of an object and the objects that it belongs to.
 fn concerned(store: &ObjectStore, object: &Value) -> Vec<String> {
     let own = ["id", "invoice", "payment_intent", "payment.payment_intent", "charge"];
     let mut ids: Vec<String> = own.iter().map(|path| text(object, path).to_owned()).collect();
@@ -98,7 +98,7 @@ pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     })
 }
 
-/// Whether a pattern such as `charge.*` names this type.
+/// Whether a pattern such as `charge.*` matches this type.
 pub(super) fn matches(pattern: &str, kind: &str) -> bool {
     pattern == "*"
         || pattern == kind

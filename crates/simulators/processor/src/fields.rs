@@ -1,11 +1,11 @@
-//! JSON objects read and written by paths with dots, such as
+//! Reads and writes JSON objects by dotted paths, such as
 //! `invoice_settings.default_payment_method`.
 
 use serde_json::{Map, Value};
 
 static NOTHING: Value = Value::Null;
 
-/// What is at the path; null when there is nothing. A number is a place in a list.
+/// The value at the path; null if there is none. A number is an index of a list.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     let step = |found: &'a Value, name: &str| match found {
         Value::Array(list) => name.parse::<usize>().ok().and_then(|place| list.get(place)),
@@ -14,27 +14,27 @@ pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').try_fold(value, step).unwrap_or(&NOTHING)
 }
 
-/// The text at the path; empty when there is none.
+/// The text at the path; empty if there is none.
 pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     at(value, path).as_str().unwrap_or_default()
 }
 
-/// The whole number at the path; 0 when there is none.
+/// The whole number at the path; 0 if there is none.
 pub(crate) fn whole(value: &Value, path: &str) -> i64 {
     at(value, path).as_i64().unwrap_or_default()
 }
 
-/// Whether `true` is at the path.
+/// Whether the value at the path is `true`.
 pub(crate) fn flag(value: &Value, path: &str) -> bool {
     at(value, path).as_bool().unwrap_or_default()
 }
 
-/// The list at the path; empty when there is none.
+/// The list at the path; empty if there is none.
 pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
     at(value, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Puts something at the path; objects on the way are made.
+/// Sets the value at the path; missing objects on the path are created.
 pub(crate) fn set(value: &mut Value, path: &str, new: impl Into<Value>) {
     let (mut place, mut rest) = (value, path);
     while let Some((name, behind)) = rest.split_once('.') {
@@ -50,7 +50,7 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
     }
     match value {
         Value::Object(map) => map,
-        _ => unreachable!("it was made an object just now"),
+        _ => unreachable!("it has just been made an object"),
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_is_found_again() {
+    fn a_set_value_can_be_read() {
         let mut value = json!({"a": null, "list": [{"b": 7}]});
         set(&mut value, "a.b.c", "x");
         set(&mut value, "d", 3);

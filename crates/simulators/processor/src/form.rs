@@ -1,15 +1,16 @@
-//! Parameters in a form: `items[0][price]=price_1&metadata[order]=7`, and what may be in them.
+//! The parameters of a form: `items[0][price]=price_1&metadata[order]=7`, and their validation.
 
 use simulator_kit::pairs::parse_pairs;
 
 use super::problem::ApiError;
 
-/// Keys and values of a form, in the order in which they came. A key is a path: `items.0.price`.
+/// Keys and values of a form, in the order in which they were sent. A key is a path:
+/// `items.0.price`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormParams(Vec<(Vec<String>, String)>);
 
 impl FormParams {
-    /// Reads a form. `expand[]` gets a place in the order of its appearance.
+    /// Parses a form. Each `expand[]` gets the next index.
     pub(crate) fn parse(form: &str) -> Self {
         let mut read: Vec<(Vec<String>, String)> = Vec::new();
         for (key, value) in parse_pairs(form) {
@@ -31,8 +32,8 @@ impl FormParams {
         Self(read)
     }
 
-    /// Refuses what no pattern allows. A `*` in a pattern stands for any name; a pattern that ends
-    /// with `?` allows an empty value, which unsets the field.
+    /// Refuses parameters that no pattern allows. A `*` in a pattern matches any name; a pattern
+    /// that ends with `?` allows an empty value, which unsets the field.
     pub(crate) fn only(&self, patterns: &[&str]) -> Result<(), ApiError> {
         for (path, value) in &self.0 {
             let shown = written(path);
@@ -57,7 +58,7 @@ impl FormParams {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The value at this path, which must be there.
+    /// The value at this path, which is required.
     pub(crate) fn required(&self, path: &str) -> Result<&str, ApiError> {
         self.text(path).ok_or_else(|| ApiError::missing(&name(path)))
     }
@@ -96,7 +97,7 @@ impl FormParams {
         word.map(Some).ok_or_else(refuse)
     }
 
-    /// Whether there is anything at the path or below it.
+    /// Whether there is a value at the path or below it.
     pub(crate) fn has(&self, path: &str) -> bool {
         let wanted: Vec<&str> = path.split('.').collect();
         self.0.iter().any(|(known, _)| {
@@ -105,7 +106,7 @@ impl FormParams {
         })
     }
 
-    /// The names directly below the path, numbers in their order.
+    /// The names directly below the path, numbers in ascending order.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let wanted: Vec<&str> = path.split('.').collect();
         let mut names: Vec<String> = Vec::new();
@@ -121,7 +122,7 @@ impl FormParams {
         names
     }
 
-    /// Keys and values, to compare two requests: the order says nothing.
+    /// Keys and values for comparing two requests, independent of their order.
     pub(crate) fn fingerprint(&self) -> String {
         let mut all: Vec<String> =
             self.0.iter().map(|(path, value)| format!("{}={value}", written(path))).collect();
@@ -129,7 +130,7 @@ impl FormParams {
         all.join("&")
     }
 
-    /// All of it as one object, for the list of requests.
+    /// All parameters as one object, for the list of requests.
     pub(crate) fn shown(&self) -> serde_json::Value {
         let pairs = self
             .0
@@ -141,7 +142,7 @@ impl FormParams {
     }
 }
 
-/// `items.0.price` as it is written in a form.
+/// `items.0.price` as written in a form.
 pub(crate) fn name(path: &str) -> String {
     written(&path.split('.').map(str::to_owned).collect::<Vec<_>>())
 }

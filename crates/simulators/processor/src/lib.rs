@@ -1,8 +1,8 @@
-//! What stands in for the payment processor: its API below `/v1/`, its pages below `/processor/`,
-//! and the events that it sends.
+//! Simulates the payment processor: its API below `/v1/`, its pages below `/processor/`, and the
+//! events that it sends.
 //!
-//! What it knows is in [`object_store`]; every request is carried out in one piece under its lock,
-//! written down, and can be undone until then. The wire is [`wire`], the list of requests
+//! The state is in [`object_store`]; every request is carried out as a whole under its lock, then
+//! journaled, and can be undone until then. The wire format is in [`wire`], the list of requests in
 //! [`routes`].
 
 #![recursion_limit = "256"]
@@ -66,10 +66,10 @@ use self::switches::FaultSwitches;
 
 /// The number of requests that are remembered.
 const REQUESTS_MAX: usize = 10_000;
-/// The id of the object that keeps how far the clock was moved.
+/// The id of the object that records how far the clock was moved.
 const MOVED: &str = "clock_moved";
 
-/// The processor, with all it keeps.
+/// The processor and its state.
 pub struct ProcessorSimulator {
     pub(crate) secret_key: String,
     pub(crate) publishable_key: String,
@@ -79,15 +79,15 @@ pub struct ProcessorSimulator {
     pub(crate) switches: FaultSwitches,
     pub(crate) outbox: EventOutbox,
     clock: SimulatorClock,
-    /// Seconds by which its time is ahead of that of all simulators.
+    /// Seconds by which its time is ahead of that of the other simulators.
     ahead_s: AtomicI64,
     requests: Mutex<VecDeque<Value>>,
-    /// Where it listens on a port of its own.
+    /// The address of its own port.
     pub(crate) address: OnceLock<std::net::SocketAddr>,
 }
 
 impl ProcessorSimulator {
-    /// Opens the journal and takes over what it says.
+    /// Opens the journal and restores the state.
     pub fn open(environment: &Environment, settings: &ProcessorSettings) -> io::Result<Self> {
         let file = environment.data.as_ref().map(|folder| folder.join("journal-processor.jsonl"));
         let mut journal = JsonLines::open(file.as_deref())?;
@@ -97,7 +97,7 @@ impl ProcessorSimulator {
             count += 1;
             ControlFlow::Continue(())
         })?;
-        // Ids of a later start, or of another test, are different ones.
+        // Makes ids differ between starts and between tests.
         let now_ms = u64::try_from(environment.clock.now_ms()).unwrap_or_default();
         let mut store = ObjectStore::new(mix(environment.seed) ^ mix(now_ms) ^ mix(count));
         for change in changes {
@@ -105,7 +105,7 @@ impl ProcessorSimulator {
         }
         let moved = |name: &str| store.get(MOVED).map_or(0, |moved| fields::whole(moved, name));
         let ahead = moved("ahead_s");
-        // A clock of the machine does not know how far it was ahead before the last start.
+        // A system clock does not know how far it was ahead before the restart.
         environment
             .clock
             .advance_ms((moved("world_ahead_ms") - environment.clock.ahead_ms()).max(0));
@@ -137,12 +137,12 @@ impl ProcessorSimulator {
         self.world_s() + self.ahead_s.load(Ordering::SeqCst)
     }
 
-    /// The address of its pages and its API.
+    /// The base URL of its pages and its API.
     pub(crate) fn base(&self) -> String {
         self.address.get().map_or_else(String::new, |address| format!("http://{address}"))
     }
 
-    /// Lets everything happen that has fallen due.
+    /// Processes everything that is due.
     fn catch_up(&self, store: &mut ObjectStore) {
         let (now, request) = (self.now_s(), std::mem::take(&mut store.request));
         passing::pass(store, now);
@@ -150,7 +150,7 @@ impl ProcessorSimulator {
         store.request = request;
     }
 
-    /// Writes down what was changed, and hands new events over to be sent.
+    /// Journals the changes, and queues new events.
     fn settle(&self, store: &mut ObjectStore) {
         let mut fresh = Vec::new();
         for event in store.all("event").rev().take_while(|event| flag(event, "_.new")) {
@@ -176,8 +176,7 @@ impl ProcessorSimulator {
         }
     }
 
-    /// Does something with the store that no request of the API does; `None` when it failed and was
-    /// undone.
+    /// Changes the store outside an API request; returns the result.
     pub(crate) fn with_store<T>(&self, work: impl FnOnce(&mut ObjectStore) -> T) -> T {
         let mut store = self.locked();
         if store.base.is_empty() {
@@ -190,7 +189,7 @@ impl ProcessorSimulator {
         done
     }
 
-    /// Moves its time ahead of that of the other simulators; what falls due on the way happens.
+    /// Moves its time ahead of that of the other simulators; everything that becomes due happens.
     pub(crate) fn advance(&self, by_s: i64) -> i64 {
         self.ahead_s.fetch_add(by_s, Ordering::SeqCst);
         self.note_time();
@@ -202,7 +201,7 @@ impl ProcessorSimulator {
         self.clock.now_ms().div_euclid(1_000)
     }
 
-    /// Lets happen what has fallen due, and writes down how far clocks were moved.
+    /// Processes everything that is due, and records how far clocks were moved.
     fn note_time(&self) {
         let (ahead_s, world_ahead_ms) =
             (self.ahead_s.load(Ordering::SeqCst), self.clock.ahead_ms());
@@ -213,7 +212,7 @@ impl ProcessorSimulator {
         });
     }
 
-    /// Forgets everything but how it is reached.
+    /// Forgets everything except its address and settings.
     fn forget(&self) -> io::Result<()> {
         let mut store = self.locked();
         let now_ms = u64::try_from(self.clock.now_ms()).unwrap_or_default();
@@ -228,7 +227,7 @@ impl ProcessorSimulator {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clear()
     }
 
-    /// Remembers that a request came.
+    /// Adds a request to the log.
     fn noted(&self, request: &wire::ApiRequest<'_>, params: Option<&FormParams>, status: u16) {
         let key = request.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
         let line = json!({
@@ -242,7 +241,7 @@ impl ProcessorSimulator {
         requests.push_back(line);
     }
 
-    /// The requests that came, oldest first.
+    /// The logged requests, oldest first.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

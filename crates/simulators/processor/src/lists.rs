@@ -6,7 +6,7 @@ use super::fields::{at, text, whole};
 use super::problem::ApiError;
 use super::routes::ApiCall;
 
-/// What every list takes.
+/// The parameters of every list.
 pub(super) const PARAMS: [&str; 8] = [
     "limit",
     "starting_after",
@@ -18,7 +18,7 @@ pub(super) const PARAMS: [&str; 8] = [
     "created.lte",
 ];
 
-/// A page of the objects of a kind that are wanted.
+/// A page of the matching objects of a kind.
 pub(super) fn page(
     call: &ApiCall<'_>,
     kind: &str,
@@ -45,7 +45,7 @@ pub(super) fn of(call: &ApiCall<'_>, all: &[&Value], url: &str) -> Result<Value,
             let refuse = || {
                 ApiError::param(param, format!("No such object: '{id}'")).code("resource_missing")
             };
-            // An object that exists but is not in this list has no place in it.
+            // An object that exists but is not in this list is not a valid cursor.
             found.map(Some).ok_or_else(refuse)
         }
     };
@@ -174,7 +174,7 @@ impl SearchClause {
     }
 
     fn fits(&self, object: &Value) -> bool {
-        // A name in metadata may hold a dot, which a path cannot.
+        // A metadata key may contain a dot, which a path cannot.
         let found = match self.path.strip_prefix("metadata.") {
             Some(key) => at(object, "metadata").get(key).unwrap_or(&Value::Null),
             None => at(object, &self.path),

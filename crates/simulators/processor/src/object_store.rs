@@ -1,5 +1,5 @@
-//! Everything the processor knows: objects by their ids, as they are shown. What is done can be
-//! undone until it is written down, so that a request that fails leaves no trace.
+//! The processor's state: objects by id, in the form in which they are rendered. Changes can be
+//! undone until they are journaled, so that a failed request leaves no trace.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -10,29 +10,29 @@ use simulator_kit::seeded_random::mix;
 use super::fields::text;
 use super::problem::ApiError;
 
-/// The objects, and the moment at which they are looked at.
+/// The objects, and the current time.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectStore {
     objects: HashMap<String, Value>,
-    /// The ids of each kind, in the order in which they were made.
+    /// The ids of each kind, in the order of creation.
     kinds: HashMap<String, Vec<String>>,
     undo: Vec<(String, Option<Value>)>,
     changed: BTreeSet<String>,
-    /// When objects that wait for a moment fall due.
+    /// When objects become due.
     dues: HashMap<String, i64>,
     made: u64,
     salt: u64,
     /// Seconds since 1970, in the time of the processor, which can be moved.
     pub(crate) now: i64,
-    /// Where a browser finds the pages, such as `http://127.0.0.1:9000`.
+    /// The base URL of the pages, such as `http://127.0.0.1:9000`.
     pub(crate) base: String,
-    /// The next charges are declined with these codes.
+    /// The codes with which the next charges are declined.
     pub(crate) declines: VecDeque<String>,
-    /// The request that is answered: (id, idempotency key).
+    /// The current request: (id, idempotency key).
     pub(crate) request: (Option<String>, Option<String>),
 }
 
-/// What one request changed, as it is written down.
+/// The changes of one request, as they are journaled.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StoreChange {
     pub(crate) objects: Vec<Value>,
@@ -41,18 +41,18 @@ pub(crate) struct StoreChange {
 }
 
 impl ObjectStore {
-    /// A store whose ids differ from those of a store with another salt.
+    /// A store whose ids differ from those of stores with another salt.
     pub(crate) fn new(salt: u64) -> Self {
         Self { salt, ..Self::default() }
     }
 
-    /// An id for something new, such as `cus_Ab3…`.
+    /// An id for a new object, such as `cus_Ab3…`.
     pub(crate) fn new_id(&mut self, prefix: &str) -> String {
         self.made += 1;
         format!("{prefix}_{}", letters(self.salt, self.made, 24))
     }
 
-    /// Letters that cannot be guessed from an id.
+    /// A secret that cannot be derived from an id.
     pub(crate) fn secret(&mut self) -> String {
         self.made += 1;
         letters(self.salt ^ 0x005e_c2e7, self.made, 25)
@@ -69,13 +69,13 @@ impl ObjectStore {
         found.ok_or_else(|| ApiError::no_such(kind, id, param))
     }
 
-    /// All objects of a kind, in the order in which they were made.
+    /// All objects of a kind, in the order of creation.
     pub(crate) fn all(&self, kind: &str) -> impl DoubleEndedIterator<Item = &Value> {
         let ids = self.kinds.get(kind).map_or(&[] as &[String], Vec::as_slice);
         ids.iter().filter_map(|id| self.objects.get(id))
     }
 
-    /// Adds an object, or puts it in the place of the one with the same id.
+    /// Adds an object, or replaces the one with the same id.
     pub(crate) fn put(&mut self, object: Value) {
         let id = text(&object, "id").to_owned();
         let kind = text(&object, "object").to_owned();
@@ -96,12 +96,12 @@ impl ObjectStore {
         }
     }
 
-    /// Where the store stands now; see [`ObjectStore::undo_to`].
+    /// The current state of the store; see [`ObjectStore::undo_to`].
     pub(crate) fn mark(&self) -> usize {
         self.undo.len()
     }
 
-    /// Undoes all that was done since the mark.
+    /// Undoes all changes since the mark.
     pub(crate) fn undo_to(&mut self, mark: usize) {
         while self.undo.len() > mark {
             match self.undo.pop() {
@@ -115,7 +115,7 @@ impl ObjectStore {
         }
     }
 
-    /// What was changed since the last time; it cannot be undone any more.
+    /// Returns the changes since the last call; they can no longer be undone.
     pub(crate) fn settle(&mut self) -> StoreChange {
         self.undo.clear();
         let mut change = StoreChange::default();
@@ -125,12 +125,12 @@ impl ObjectStore {
                 None => change.removed.push(id),
             }
         }
-        // In the order of making, so that a store that is read again has it too.
+        // In the order of creation, so that a restored store has the same order.
         change.objects.sort_by_key(|object| self.place(object));
         change
     }
 
-    /// Takes over what was written down.
+    /// Restores journaled changes.
     pub(crate) fn restore(&mut self, change: StoreChange) {
         for object in change.objects {
             self.made += 1;
@@ -143,7 +143,7 @@ impl ObjectStore {
         self.changed.clear();
     }
 
-    /// What falls due first, if anything does until this second: (when, id).
+    /// The first object due by `until`, if there is one: (when, id).
     pub(crate) fn first_due(&self, until: i64) -> Option<(i64, String)> {
         let due = self.dues.iter().filter(|(_, due)| **due <= until).map(|(id, due)| (*due, id));
         due.min().map(|(due, id)| (due, id.clone()))
@@ -172,7 +172,7 @@ impl ObjectStore {
     }
 }
 
-/// Letters and digits that follow from two numbers.
+/// Letters and digits derived from two numbers.
 fn letters(salt: u64, number: u64, count: usize) -> String {
     const ALL: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut state = mix(salt ^ mix(number));
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_undone_was_never_there() {
+    fn undone_changes_leave_no_trace() {
         let mut store = ObjectStore::new(1);
         store.put(json!({"id": "cus_1", "object": "customer", "name": "Ada"}));
         drop(store.settle());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_down_is_there_again_in_its_order() {
+    fn journaled_changes_are_restored_in_order() {
         let mut store = ObjectStore::new(1);
         for id in ["cus_9", "cus_1", "cus_5"] {
             store.put(json!({"id": id, "object": "customer"}));

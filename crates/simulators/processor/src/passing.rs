@@ -1,4 +1,4 @@
-//! Time that passes: what falls due happens in its order, each at its own moment.
+//! Passing time: everything due happens in order, each at its own time.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use super::fields::{set, text, whole};
 use super::object_store::ObjectStore;
 use super::{checkout, intents, subscriptions};
 
-/// Lets everything happen that falls due until this second.
+/// Processes everything that is due until this second.
 pub(super) fn pass(store: &mut ObjectStore, until: i64) {
     while let Some((due, id)) = store.first_due(until) {
         store.now = store.now.max(due);
         fall_due(store, &id);
-        // An object that falls due without saying when it does so again does so once.
+        // An object that was due and has not set another time is due only once.
         if store.get(&id).is_some_and(|object| whole(object, "_.due") == due) {
             store.change(&id, |object| set(object, "_.due", Value::Null));
         }

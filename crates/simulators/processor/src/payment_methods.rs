@@ -1,4 +1,4 @@
-//! Payment methods: made of test cards, attached to a customer, detached permanently.
+//! Payment methods: created from test cards, attached to a customer, detached permanently.
 
 use serde_json::{Value, json};
 use simulator_kit::calendar;
@@ -10,7 +10,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{customers, events, lists, render};
 
-/// What creating takes.
+/// The parameters of creating one.
 pub(super) const PARAMS: &[&str] = &[
     "type",
     "card.number",
@@ -24,7 +24,7 @@ pub(super) const PARAMS: &[&str] = &[
     "billing_details.address.country",
     "metadata.*?",
 ];
-/// What updating takes.
+/// The parameters of updating one.
 pub(super) const UPDATE_PARAMS: &[&str] = &[
     "metadata?",
     "metadata.*?",
@@ -60,7 +60,7 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("payment_method", &id, "id").cloned()
 }
 
-/// A payment method with the card of this number.
+/// Creates a payment method for the card with this number.
 pub(super) fn from_number(
     store: &mut ObjectStore,
     number: &str,
@@ -115,7 +115,7 @@ fn luhn(digits: &str) -> bool {
     digits.len() >= 12 && sum.is_multiple_of(10)
 }
 
-/// The payment method with this id or the name of a test card, of which a new one is made.
+/// The payment method with this id, or a new one if a test card is named.
 pub(super) fn named(store: &mut ObjectStore, given: &str, param: &str) -> Result<String, ApiError> {
     if given.starts_with("pm_card_") || given.starts_with("pm_us") {
         let card =
@@ -173,7 +173,7 @@ pub(super) fn list_of_customer(call: &mut ApiCall<'_>) -> Result<Value, ApiError
 fn page(call: &ApiCall<'_>, url: &str, customer: Option<&str>) -> Result<Value, ApiError> {
     let kind = call.params.text("type").map(str::to_owned);
     lists::page(call, "payment_method", url, |method| {
-        // A list of all shows those of customers only.
+        // A list of all payment methods shows only those of customers.
         let owner = text(method, "customer");
         !owner.is_empty()
             && customer.is_none_or(|customer| owner == customer)
@@ -189,7 +189,7 @@ pub(super) fn attach(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("payment_method", &id, "id").cloned()
 }
 
-/// Attaches a payment method or a test card to a customer; gives the id of the payment method.
+/// Attaches a payment method or a test card to a customer; returns the id of the payment method.
 pub(super) fn attach_to(
     store: &mut ObjectStore,
     given: &str,
@@ -216,7 +216,7 @@ pub(super) fn attach_to(
     Ok(id)
 }
 
-/// Refuses a payment method that was detached.
+/// Refuses a detached payment method.
 pub(super) fn check_usable(method: &Value) -> Result<(), ApiError> {
     if flag(method, "_.gone") {
         let message = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, shared with a connected account without Customer attachment, or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must attach it to a Customer first.";
@@ -237,7 +237,7 @@ pub(super) fn detach(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("payment_method", &id, "id").cloned()
 }
 
-/// Takes a payment method off its customer, and out of every place where it is the one to charge.
+/// Detaches a payment method from its customer, and wherever it is the default.
 pub(super) fn take_off(store: &mut ObjectStore, id: &str) {
     let Some(before) = store.get(id).cloned() else { return };
     let customer = text(&before, "customer").to_owned();

@@ -1,5 +1,5 @@
-//! The customer portal: a page for a customer who is sent there, on which cards are changed and
-//! subscriptions ended.
+//! The customer portal: a page to which the merchant sends a customer to change cards and end
+//! subscriptions.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{cards, customers, events, lists, payment_methods, render, subscriptions};
 
-/// What a session takes.
+/// The parameters of a session.
 pub(super) const PARAMS: &[&str] = &[
     "customer",
     "return_url",
@@ -22,7 +22,7 @@ pub(super) const PARAMS: &[&str] = &[
     "flow_data.after_completion.type",
     "flow_data.after_completion.redirect.return_url",
 ];
-/// What a configuration takes.
+/// The parameters of a configuration.
 pub(super) const CONFIGURATION_PARAMS: &[&str] = &[
     "default_return_url",
     "business_profile.headline",
@@ -43,7 +43,7 @@ pub(super) const CONFIGURATION_PARAMS: &[&str] = &[
     "metadata.*?",
 ];
 
-/// The number of seconds that a link works.
+/// How long a link works, in seconds.
 const LIFE_S: i64 = 3600;
 
 pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
@@ -83,8 +83,7 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("billing_portal.session", &id, "id").cloned()
 }
 
-/// The configuration that sessions have unless they name another; it is made when it is first
-/// needed.
+/// The configuration of sessions that name no other; created when it is first needed.
 fn default_configuration(store: &mut ObjectStore) -> String {
     let known = store.all("billing_portal.configuration").find(|it| flag(it, "is_default"));
     if let Some(known) = known {
@@ -154,14 +153,14 @@ pub(super) fn list_configurations(call: &mut ApiCall<'_>) -> Result<Value, ApiEr
     })
 }
 
-/// The session of a link, while it lasts.
+/// The session of a link, unless it has expired.
 pub(super) fn session<'a>(store: &'a ObjectStore, secret: &str) -> Option<&'a Value> {
     store
         .all("billing_portal.session")
         .rfind(|session| text(session, "_.secret") == secret && !flag(session, "_.over"))
 }
 
-/// What a customer does on the page.
+/// The customer's actions on the page.
 #[derive(Debug)]
 pub(super) enum PortalAction<'a> {
     AddCard { number: &'a str, month: i64, year: i64 },
@@ -172,7 +171,7 @@ pub(super) enum PortalAction<'a> {
     ChangePlan { subscription: &'a str, price: &'a str },
 }
 
-/// Carries out what a customer does on the page.
+/// Performs the customer's action on the page.
 pub(super) fn act(
     store: &mut ObjectStore,
     customer: &str,
@@ -185,7 +184,7 @@ pub(super) fn act(
             if store.get(&method).is_some_and(|it| {
                 cards::behaviour(it) == cards::CardBehaviour::AuthenticatesUntilSetUp
             }) {
-                // The page lets the bank authenticate a card that it keeps.
+                // The page has the bank authenticate a card that it saves.
                 store.change(&method, |method| set(method, "_.set_up", true));
             }
             use_card(store, customer, &method)
@@ -209,7 +208,8 @@ fn owned(store: &ObjectStore, id: &str, customer: &str) -> Result<Value, ApiErro
     found.cloned().ok_or_else(|| ApiError::no_such("object", id, "id"))
 }
 
-/// Makes a card the one that pays invoices, also those of subscriptions with a card of their own.
+/// Makes a card the one that pays invoices, including those of subscriptions with a card of their
+/// own.
 fn use_card(store: &mut ObjectStore, customer: &str, method: &str) -> Result<(), ApiError> {
     owned(store, method, customer)?;
     let before = owned_customer(store, customer)?;
@@ -249,8 +249,8 @@ fn end_with_period(
     Ok(())
 }
 
-/// The prices to which the page lets a subscription change: none when it has several items, as on
-/// the real page.
+/// The prices that the page offers for a subscription: none if it has several items, as on the real
+/// page.
 pub(super) fn plans(store: &ObjectStore, subscription: &Value) -> Vec<Value> {
     let items = list(subscription, "items.data");
     let [only] = items else { return Vec::new() };

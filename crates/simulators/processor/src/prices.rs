@@ -1,4 +1,4 @@
-//! Products and prices, also those that a request brings along.
+//! Products and prices, including those defined inline in a request.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{events, intents, lists, render};
 
-/// What creating a product takes.
+/// The parameters of creating a product.
 pub(super) const PRODUCT_PARAMS: &[&str] = &[
     "id",
     "name",
@@ -21,7 +21,7 @@ pub(super) const PRODUCT_PARAMS: &[&str] = &[
     "default_price_data.currency",
     "default_price_data.unit_amount",
 ];
-/// What creating a price takes.
+/// The parameters of creating a price.
 pub(super) const PRICE_PARAMS: &[&str] = &[
     "currency",
     "unit_amount",
@@ -115,7 +115,7 @@ pub(super) fn create_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("price", &id, "id").cloned()
 }
 
-/// What a price says: currency, amount, and how often.
+/// The terms of a price: currency, amount, and interval.
 struct PriceTerms {
     currency: String,
     unit_amount: i64,
@@ -161,8 +161,8 @@ fn make_price(store: &mut ObjectStore, product: &str, terms: &PriceTerms, active
     id
 }
 
-/// The price that `price` or `price_data` below a path names; a new one of `price_data` is not
-/// active, so that it is used only here.
+/// The price in `price` or `price_data` below a path; a new price from `price_data` is inactive, so
+/// that it is used only here.
 pub(super) fn named(
     store: &mut ObjectStore,
     params: &FormParams,
@@ -210,13 +210,13 @@ fn from_data(
     Ok(make_price(store, &product, &terms, false))
 }
 
-/// A line of something to buy: its price, how many, and what they are called.
+/// The description of a purchase: its price, quantity and name.
 pub(super) fn describe(store: &ObjectStore, price: &Value) -> String {
     let product = store.get(text(price, "product"));
     product.map_or("", |product| text(product, "name")).to_owned()
 }
 
-/// Cents for a quantity of a price.
+/// The amount in cents for a quantity of a price.
 pub(super) fn amount(price: &Value, quantity: i64) -> i64 {
     whole(price, "unit_amount").saturating_mul(quantity)
 }

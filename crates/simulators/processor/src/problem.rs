@@ -1,4 +1,4 @@
-//! Why a request was not carried out, in the shape that the processor tells it.
+//! Why a request failed, in the processor's error format.
 
 use serde_json::{Map, Value, json};
 
@@ -13,14 +13,14 @@ pub(crate) struct ApiError {
     pub(crate) decline_code: Option<Box<str>>,
     pub(crate) message: String,
     pub(crate) param: Option<Box<str>>,
-    /// Objects that the body shows: (field, id). A charge is shown by its id, all others whole.
+    /// Objects in the body: (field, id). A charge is represented by its id, all others completely.
     pub(crate) shown: Vec<(&'static str, String)>,
-    /// Whether what was done until then stays: a declined payment is on record.
+    /// Whether changes made so far are kept: a declined payment is recorded.
     pub(crate) keeps: bool,
 }
 
 impl ApiError {
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self {
             status: 400,
@@ -39,17 +39,16 @@ impl ApiError {
         Self { param: Some(param.into()), ..Self::invalid(message) }
     }
 
-    /// A parameter that is needed is not there.
+    /// A required parameter is missing.
     pub(crate) fn missing(param: &str) -> Self {
         Self::param(param, format!("Missing required param: {param}.")).code("parameter_missing")
     }
 
-    /// 404: nothing has this id.
+    /// 404: no object has this id.
     pub(crate) fn no_such(kind: &str, id: &str, param: &str) -> Self {
         let name = if kind == "payment_method" { "PaymentMethod" } else { kind };
         let message = format!("No such {name}: '{id}'");
-        // An object that the path names is not found; one that a parameter names makes the request
-        // wrong.
+        // An object in the path is not found; one in a parameter makes the request invalid.
         let status = if param == "id" || param == "intent" { 404 } else { 400 };
         Self { status, ..Self::param(param, message).code("resource_missing") }
     }
@@ -66,24 +65,24 @@ impl ApiError {
         .code(code)
     }
 
-    /// The same with another code.
+    /// Sets the code.
     pub(crate) fn code(mut self, code: &str) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// The same with another status.
+    /// Sets the status.
     pub(crate) fn status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// The same, for an object that the body shows.
+    /// Adds an object to the body.
     pub(crate) fn showing(mut self, field: &'static str, id: &str) -> Self {
         self.shown.push((field, id.to_owned()));
         self
     }
 
-    /// The body; `find` gives the objects it shows.
+    /// The body; `find` returns the objects in it.
     pub(crate) fn body(&self, request_id: &str, find: impl Fn(&str) -> Option<Value>) -> Value {
         let mut error = Map::new();
         if let Some(code) = &self.code {

@@ -1,4 +1,4 @@
-//! Refunds: money that goes back, whole or in parts.
+//! Refunds: full or partial.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{events, lists, render, rules};
 
-/// What creating takes.
+/// The parameters of creating one.
 pub(super) const PARAMS: &[&str] = &[
     "charge",
     "payment_intent",
@@ -49,7 +49,7 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("refund", &id, "id").cloned()
 }
 
-/// Gives money back; gives the id of the refund.
+/// Refunds an amount; returns the id of the refund.
 fn make(
     store: &mut ObjectStore,
     charge: &Value,
@@ -74,7 +74,7 @@ fn make(
     id
 }
 
-/// So much more of a charge has been given back.
+/// Adds an amount to what was refunded of a charge.
 fn add_refunded(store: &mut ObjectStore, charge: &str, amount: i64) {
     store.change(charge, |charge| {
         let refunded = whole(charge, "amount_refunded") + amount;
@@ -84,8 +84,8 @@ fn add_refunded(store: &mut ObjectStore, charge: &str, amount: i64) {
     });
 }
 
-/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also
-/// one that had succeeded can fail later.
+/// A refund succeeds, or fails, which returns the money to the merchant. A successful refund can
+/// fail later too.
 pub(super) fn settle(
     store: &mut ObjectStore,
     id: &str,

@@ -1,5 +1,4 @@
-//! Objects as they are shown: without what only the simulator knows, with what was asked to be
-//! expanded, in the shape of a version.
+//! Renders objects: without internal fields, with requested expansions, in the format of a version.
 
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use super::problem::ApiError;
 
 const DEPTH_MAX: usize = 4;
 
-/// An object in today's shape.
+/// An object in today's format.
 pub(crate) fn whole(store: &ObjectStore, object: &Value) -> Value {
     let mut shown = object.clone();
     strip(&mut shown);
@@ -17,7 +16,7 @@ pub(crate) fn whole(store: &ObjectStore, object: &Value) -> Value {
     shown
 }
 
-/// An answer with what `expand` names.
+/// A response with the expansions in `expand`.
 pub(crate) fn answer(
     store: &ObjectStore,
     body: &Value,
@@ -36,7 +35,7 @@ pub(crate) fn answer(
     Ok(shown)
 }
 
-/// Takes out what only the simulator knows.
+/// Removes internal fields.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -48,7 +47,7 @@ fn strip(value: &mut Value) {
     }
 }
 
-/// Fills in what follows from where the service is reached.
+/// Fills in the fields that depend on the service's address.
 fn dress(store: &ObjectStore, shown: &mut Value) {
     match text(shown, "object") {
         "list" | "search_result" => {
@@ -118,7 +117,7 @@ fn open(
     if inner.is_null() { Ok(()) } else { open(store, inner, rest, path) }
 }
 
-/// Puts an object in the place of its id.
+/// Replaces an id by its object.
 fn replace_id(store: &ObjectStore, id: &mut Value, path: &str) -> Result<(), ApiError> {
     let found = id.as_str().and_then(|id| store.get(id));
     let refuse =
@@ -127,7 +126,7 @@ fn replace_id(store: &ObjectStore, id: &mut Value, path: &str) -> Result<(), Api
     Ok(())
 }
 
-/// Lists and secrets that are part of an object only on request.
+/// Adds lists and secrets that objects include only on request.
 fn add_on_demand(store: &ObjectStore, shown: &mut Value, name: &str) {
     let id = text(shown, "id").to_owned();
     let stored = store.get(&id);
@@ -186,7 +185,7 @@ fn add_on_demand(store: &ObjectStore, shown: &mut Value, name: &str) {
     }
 }
 
-/// A list that is shown whole.
+/// A list of all objects.
 pub(crate) fn list_of(data: Value, url: &str) -> Value {
     let mut shown = data;
     strip(&mut shown);
@@ -194,7 +193,7 @@ pub(crate) fn list_of(data: Value, url: &str) -> Value {
     json!({"object": "list", "data": shown, "has_more": false, "total_count": count, "url": url})
 }
 
-/// Metadata of a request laid over what was there: an empty value takes a key away.
+/// Merges a request's metadata into the existing metadata: an empty value removes a key.
 pub(super) fn metadata(
     params: &super::form::FormParams,
     path: &str,

@@ -1,7 +1,7 @@
 //! Parts of amounts, in whole cents.
 
-/// A part of an amount, to the nearest cent; half a cent is rounded up. A part below zero is
-/// nothing.
+/// A part of an amount, to the nearest cent; half a cent is rounded up. A negative part counts as
+/// 0.
 pub(super) fn share(amount: i64, part: i64, of: i64) -> i64 {
     let (amount, part, of) = (i128::from(amount), i128::from(part.max(0)), i128::from(of));
     i64::try_from((amount * part * 2 + of) / (of * 2)).unwrap_or(i64::MAX)

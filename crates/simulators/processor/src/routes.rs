@@ -1,4 +1,4 @@
-//! Every request that the processor knows: method, path, parameters, and who answers it.
+//! Every request that the processor knows: method, path, parameters, and handler.
 
 use serde_json::Value;
 
@@ -10,16 +10,16 @@ use super::{
     payment_methods, portal, prices, refunds, setup_intents, subscriptions,
 };
 
-/// Who asks.
+/// The authenticated caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// The merchant's server.
     Server,
-    /// A browser, which knows the client secret of what it asks for.
+    /// A browser, which must know the client secret of what it requests.
     Browser,
 }
 
-/// A request that is understood, and the store.
+/// A parsed request, and the store.
 pub(crate) struct ApiCall<'a> {
     pub(crate) store: &'a mut ObjectStore,
     pub(crate) params: &'a FormParams,
@@ -72,7 +72,7 @@ const fn delete(
 const LIST: &[&str] = &lists::PARAMS;
 const OF_CUSTOMER: &[&str] = &["customer"];
 
-/// All routes; a fixed part stands before an id in the same place.
+/// All routes; a fixed segment comes before an id in the same position.
 const ROUTES: &[Route] = &[
     post("customers", &[customers::PARAMS], customers::create),
     get("customers", &[LIST, &["email"]], customers::list),

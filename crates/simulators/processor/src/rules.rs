@@ -1,5 +1,5 @@
-//! What the operator has set at the processor, and what tests set: tax, tries of unpaid invoices,
-//! how refunds begin.
+//! The settings that the operator has made at the processor, or tests have: tax, retries of unpaid
+//! invoices, how refunds start.
 
 use serde_json::{Value, json};
 
@@ -7,23 +7,22 @@ use super::fields::{at, flag, list, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 
-/// The object that keeps all of it.
+/// The object that stores them.
 const RULES: &str = "billing_rules";
-/// Unless it is set otherwise, an unpaid invoice is tried again this many days after it was made.
+/// By default, an unpaid invoice is retried this many days after its creation.
 const RETRY_DAYS: [i64; 3] = [3, 8, 15];
-/// Unless it is set otherwise, an invoice carries this many of its lines; the others are on pages
-/// of their own.
+/// By default, an invoice contains this many of its lines; the others are paged.
 const LINES_SHOWN: usize = 10;
 const DAY_S: i64 = 86_400;
 /// 100 percent, in hundredths of a percent.
 const ALL_BP: i64 = 10_000;
 
-/// Tax in hundredths of a percent of what is left after discounts.
+/// Tax in hundredths of a percent of the amount after discounts.
 pub(super) fn tax_bp(store: &ObjectStore) -> i64 {
     store.get(RULES).map_or(0, |rules| whole(rules, "tax_bp"))
 }
 
-/// Seconds after an invoice was made at which it is tried again.
+/// Seconds after an invoice's creation at which it is retried.
 pub(super) fn retries_s(store: &ObjectStore) -> Vec<i64> {
     let days = store.get(RULES).map_or(&Value::Null, |rules| at(rules, "retry_days"));
     let set = days.as_array().map(|days| days.iter().filter_map(Value::as_i64).collect());
@@ -31,7 +30,7 @@ pub(super) fn retries_s(store: &ObjectStore) -> Vec<i64> {
     days.into_iter().map(|days| days * DAY_S).collect()
 }
 
-/// How many lines an invoice carries.
+/// The number of lines that an invoice contains.
 pub(super) fn lines_shown(store: &ObjectStore) -> usize {
     let set = store.get(RULES).and_then(|rules| at(rules, "lines_shown").as_u64());
     set.and_then(|lines| usize::try_from(lines).ok()).unwrap_or(LINES_SHOWN)
@@ -42,12 +41,12 @@ pub(super) fn refunds_pend(store: &ObjectStore) -> bool {
     store.get(RULES).is_some_and(|rules| flag(rules, "refunds_pending"))
 }
 
-/// The coupon that the next checkout session gets.
+/// The coupon of the next checkout session.
 pub(super) fn set_next_coupon(store: &mut ObjectStore, coupon: &str) {
     change(store, |rules| set(rules, "next_coupon", coupon));
 }
 
-/// The same, which is used up by this.
+/// Returns and clears it.
 pub(super) fn take_next_coupon(store: &mut ObjectStore) -> Option<String> {
     let coupon = store.get(RULES).map(|rules| text(rules, "next_coupon").to_owned());
     let coupon = coupon.filter(|coupon| !coupon.is_empty())?;
@@ -55,7 +54,7 @@ pub(super) fn take_next_coupon(store: &mut ObjectStore) -> Option<String> {
     Some(coupon)
 }
 
-/// All of it, as the control interface shows it.
+/// All settings, as the control interface shows them.
 pub(super) fn shown(store: &ObjectStore) -> Value {
     let days: Vec<i64> = retries_s(store).into_iter().map(|after_s| after_s / DAY_S).collect();
     json!({
@@ -64,7 +63,7 @@ pub(super) fn shown(store: &ObjectStore) -> Value {
     })
 }
 
-/// Changes what is named.
+/// Changes the given settings.
 pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), ApiError> {
     let fields = wanted.as_object().cloned().unwrap_or_default();
     for (name, value) in &fields {
@@ -78,7 +77,7 @@ pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), ApiEr
                     list(wanted, "retry_days").iter().map(Value::as_i64).collect();
                 let rising = days.iter().all(|day| day.is_some_and(|day| day > 0))
                     && days.is_sorted_by(|one, next| one < next);
-                (rising && !days.is_empty(), "must be a list of rising days such as [3, 8, 15]")
+                (rising && !days.is_empty(), "must be a list of ascending days such as [3, 8, 15]")
             }
             "refunds_pending" => (value.is_boolean(), "must be true or false"),
             "lines_shown" => {
@@ -87,7 +86,7 @@ pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), ApiEr
             }
             _ => {
                 let must =
-                    "is not known; there are tax_bp, retry_days, refunds_pending and lines_shown";
+                    "is unknown; expected one of tax_bp, retry_days, refunds_pending, lines_shown";
                 (false, must)
             }
         };

@@ -1,17 +1,17 @@
-//! What the payment processor is started with.
+//! The settings of the payment processor.
 
-/// Everything that can be chosen about the payment processor.
+/// All settings of the payment processor.
 #[derive(Clone, Debug)]
 pub struct ProcessorSettings {
-    /// The key with which a server asks it.
+    /// The secret key, which servers use.
     pub secret_key: String,
-    /// The key with which a browser does.
+    /// The publishable key, which browsers use.
     pub publishable_key: String,
-    /// What its events are signed with, the prefix included.
+    /// The secret that signs its events, including its prefix.
     pub webhook_secret: String,
-    /// Where its events go at first; see [`crate::ProcessorSimulator::set_webhook`].
+    /// The initial URL for its events; see [`crate::ProcessorSimulator::set_webhook`].
     pub webhook_url: Option<String>,
-    /// Whether its events wait until `POST /control/processor/deliver` asks for them.
+    /// Whether its events wait until `POST /control/processor/deliver` sends them.
     pub events_held: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Setup intents: a card that is left for later. They are made by checkout sessions.
+//! Setup intents: cards saved for later. Checkout sessions create them.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::problem::ApiError;
 use super::routes::{ApiCall, Caller};
 use super::{events, lists};
 
-/// Makes the intent of a session; gives its id.
+/// Creates the intent of a session; returns its id.
 pub(super) fn make(store: &mut ObjectStore, session: &str, metadata: &Value) -> String {
     let id = store.new_id("seti");
     let secret = store.secret();
@@ -26,7 +26,7 @@ pub(super) fn make(store: &mut ObjectStore, session: &str, metadata: &Value) -> 
     id
 }
 
-/// The card is kept.
+/// The card is saved.
 pub(super) fn succeed(store: &mut ObjectStore, id: &str, customer: &str, method: &str) {
     store.change(id, |intent| {
         set(intent, "status", "succeeded");

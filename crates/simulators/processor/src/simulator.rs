@@ -1,5 +1,5 @@
 //! The payment processor as a simulator: its API below `/v1/`, its pages below `/processor/`, and
-//! what it can be asked below `/control/processor`.
+//! its control requests below `/control/processor`.
 
 use std::io;
 use std::sync::Arc;
@@ -22,26 +22,26 @@ use crate::{ProcessorSimulator, control, delivery, pages, wire};
 const PORT: &str = "processor";
 
 impl ProcessorSimulator {
-    /// Sends events from now on, and shows the port on which the service serves it as its address.
+    /// Starts sending events, and uses the port on which the service serves it as its address.
     pub fn run(self: &Arc<Self>, service: &RunningService) {
         if let Some(own) = service.port_address(PORT) {
-            // A service is listened for once.
+            // A service listens only once.
             let _known = self.address.set(own);
         }
         service.spawn(|stop| delivery::run(Arc::clone(self), stop));
     }
 
-    /// The URL below which its API is, on its own port, such as `http://127.0.0.1:9005`.
+    /// The base URL of its API on its own port, such as `http://127.0.0.1:9005`.
     pub fn url(&self) -> String {
         self.base()
     }
 
-    /// The script that stands in for the processor's on the pages of a console.
+    /// The script that replaces the processor's on the pages of a console.
     pub fn js_url(&self) -> String {
         format!("{}/processor/js", self.base())
     }
 
-    /// Sends its events to this URL, which begins with `http://`, from now on.
+    /// Sends its events to this URL, which must start with `http://`, from now on.
     pub fn set_webhook(&self, url: &str) {
         self.outbox.change(|endpoint| endpoint.url = Some(url.to_owned()));
     }
@@ -131,7 +131,7 @@ impl std::fmt::Debug for ProcessorSimulator {
     }
 }
 
-/// The answer of the API as HTTP carries it. Pages of other origins may ask it too.
+/// The API's response in HTTP. Cross-origin requests are allowed.
 fn api_response(status: u16, body: &Value, headers: Vec<(&'static str, String)>) -> WireReply {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let reply = json_response(status, body);

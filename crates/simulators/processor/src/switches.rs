@@ -1,38 +1,38 @@
-//! What is to go wrong on purpose: switches that requests meet.
+//! Faults on demand: switches that apply to requests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What goes wrong.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum FaultSwitch {
-    /// Carried out, and then no answer ever comes.
+    /// Carried out, but no response is ever sent.
     HangAfter,
-    /// Not carried out, and no answer ever comes.
+    /// Not carried out, and no response is ever sent.
     HangBefore,
-    /// Carried out, and then 500; the 500 is what its key answers from then on.
+    /// Carried out, then 500; the 500 is stored under its key.
     ErrorAfter,
-    /// 500, and nothing is carried out.
+    /// 500, and not carried out.
     ErrorBefore,
-    /// Carried out, and then the connection is closed.
+    /// Carried out, then the connection is closed.
     CloseAfter,
     /// 429 `lock_timeout`.
     LockTimeout,
-    /// 429 `rate_limit`, and after how many seconds to come again, if that is to be said.
+    /// 429 `rate_limit`, optionally with the seconds after which to retry.
     RateLimit {
         #[serde(default)]
         retry_after_s: Option<u64>,
     },
     /// 503.
     Unavailable,
-    /// Carried out this many milliseconds later; its key and its object are busy until then.
+    /// Carried out after this many milliseconds; its key and its object are busy until then.
     Delay { ms: u64 },
 }
 
-/// A switch and the requests that meet it.
+/// A switch and the requests that it applies to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SwitchRule {
     #[serde(default)]
@@ -45,10 +45,10 @@ pub(crate) struct SwitchRule {
     /// Only this path or template, without `/v1/`, such as `payment_intents/{id}/confirm`.
     #[serde(default)]
     path: Option<String>,
-    /// How many requests that fit are left alone first.
+    /// The number of matching requests that are left alone first.
     #[serde(default)]
     after: u64,
-    /// How many requests meet it; 1 when absent.
+    /// The number of requests that it applies to; by default 1.
     #[serde(default = "once")]
     times: u64,
 }
@@ -57,14 +57,14 @@ fn once() -> u64 {
     1
 }
 
-/// A request, as far as switches look at it.
+/// The parts of a request that switches match.
 pub(crate) struct SwitchCandidate<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     pub(crate) template: &'a str,
 }
 
-/// All switches that are set.
+/// All active switches.
 #[derive(Debug, Default)]
 pub(crate) struct FaultSwitches {
     rules: Mutex<(u64, Vec<SwitchRule>)>,
@@ -75,7 +75,7 @@ impl FaultSwitches {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets a switch; gives its id.
+    /// Adds a switch; returns its id.
     pub(crate) fn add(&self, rule: SwitchRule) -> u64 {
         let mut rules = self.rules();
         rules.0 += 1;
@@ -84,17 +84,17 @@ impl FaultSwitches {
         id
     }
 
-    /// Takes all switches back; gives how many there were.
+    /// Removes all switches; returns their number.
     pub(crate) fn clear(&self) -> usize {
         std::mem::take(&mut self.rules().1).len()
     }
 
-    /// All of them.
+    /// All switches.
     pub(crate) fn shown(&self) -> Value {
         json!(self.rules().1)
     }
 
-    /// What a request meets; the first that fits.
+    /// The fault for a request, from the first matching switch.
     pub(crate) fn choose(&self, asked: &SwitchCandidate<'_>) -> Option<FaultSwitch> {
         let mut rules = self.rules();
         let mut met = None;

@@ -1,12 +1,12 @@
-//! Shapes of older versions. The store has today's; what moved is put back where an older version
-//! had it.
+//! Formats of older versions. The store has today's; fields that moved are put back where an older
+//! version had them.
 
 use serde_json::{Value, json};
 
 use super::fields::{at, list, set, text, whole};
 use super::object_store::ObjectStore;
 
-/// Versions that requests may name, oldest first; from the second on the shapes are today's.
+/// Versions that requests may name, oldest first; the second and later ones have today's format.
 pub(super) const KNOWN: [&str; 9] = [
     "2024-06-20",
     "2024-12-18.acacia",
@@ -19,12 +19,12 @@ pub(super) const KNOWN: [&str; 9] = [
     "2026-06-24.dahlia",
 ];
 
-/// Whether a version has the shapes from before the end of March 2025.
+/// Whether a version has the format from before the end of March 2025.
 fn is_old(version: &str) -> bool {
     version < "2025-03-31"
 }
 
-/// Puts an answer, and all objects in it, into the shape of a version.
+/// Converts a response, with all objects in it, to the format of a version.
 pub(super) fn shape(store: &ObjectStore, value: &mut Value, version: &str) {
     if is_old(version) {
         put_back(store, value);

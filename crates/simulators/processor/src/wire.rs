@@ -1,5 +1,4 @@
-//! A request from its first header to its answer: who asks, in which version, whether it was asked
-//! before.
+//! A request from its headers to its response: authentication, version, idempotency.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,23 +17,23 @@ use super::routes::{self, ApiCall, Caller, Route};
 use super::switches::{FaultSwitch, SwitchCandidate};
 use super::{events, render, versions};
 
-/// How long the answer to a key is kept.
+/// How long the response for an idempotency key is stored, in seconds.
 const KEY_S: i64 = 24 * 3600;
 const KEY_LENGTH_MAX: usize = 255;
 
 /// A request below `/v1/`.
 pub(crate) struct ApiRequest<'a> {
     pub(crate) method: &'a Method,
-    /// Without the leading slash and the `v1/`.
+    /// Without the leading `/v1/`.
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a Bytes,
-    /// Where the caller found the service.
+    /// The base URL that the caller used.
     pub(crate) base: String,
 }
 
-/// An answer, or none.
+/// A response, or none.
 pub(crate) enum ApiAnswer {
     Given {
         status: u16,
@@ -47,7 +46,7 @@ pub(crate) enum ApiAnswer {
     Closed,
 }
 
-/// What is being worked on: idempotency keys and objects. It is given back when the work ends.
+/// Idempotency keys and objects in use. Dropping a claim releases its key or object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeysInUse(Arc<Mutex<HashSet<String>>>);
 
@@ -59,7 +58,8 @@ struct KeyClaim<'a> {
 impl KeysInUse {
     fn claim(&self, what: String) -> Option<KeyClaim<'_>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A claim that is not given must not be made either: it would be given back.
+        // A claim must not be created if it is not granted: dropping it would release the other
+        // one.
         if all.insert(what.clone()) { Some(KeyClaim { busy: self, what }) } else { None }
     }
 }
@@ -70,7 +70,7 @@ impl Drop for KeyClaim<'_> {
     }
 }
 
-/// A request whose sender and meaning are known.
+/// A request with its authenticated sender and its route.
 struct KnownRequest<'a> {
     request: &'a ApiRequest<'a>,
     request_id: String,
@@ -82,7 +82,7 @@ struct KnownRequest<'a> {
     key: Option<String>,
 }
 
-/// Answers a request.
+/// Responds to a request.
 pub(crate) async fn answer(processor: &ProcessorSimulator, request: &ApiRequest<'_>) -> ApiAnswer {
     let request_id = processor.locked().new_id("req");
     let known = match understand(processor, request, request_id.clone()) {
@@ -160,7 +160,7 @@ fn header<'a>(request: &'a ApiRequest<'_>, name: &str) -> Option<&'a str> {
     request.headers.get(name)?.to_str().ok()
 }
 
-/// Who asks: the secret key belongs to the server, the publishable one to browsers.
+/// The caller: the secret key belongs to the server, the publishable one to browsers.
 fn who(
     processor: &ProcessorSimulator,
     request: &ApiRequest<'_>,
@@ -192,8 +192,7 @@ fn who(
     }
 }
 
-/// Gives the first answer again to a key that was used before; otherwise the request is carried out
-/// under it.
+/// Returns the stored response for a used key; otherwise carries out the request under the key.
 async fn keyed(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> ApiAnswer {
     let Some(key) = &known.key else { return faulty(processor, known).await };
     let fingerprint =
@@ -230,7 +229,7 @@ fn again(stored: &Value, fingerprint: &str, known: &KnownRequest<'_>) -> ApiAnsw
     ApiAnswer::Given { status, body, headers }
 }
 
-/// Carries the request out, unless something is to go wrong on purpose.
+/// Carries out the request, unless a switch applies to it.
 async fn faulty(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> ApiAnswer {
     let asked = SwitchCandidate {
         method: known.request.method.as_str(),
@@ -238,7 +237,7 @@ async fn faulty(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> Api
         template: known.route.path,
     };
     let switch = processor.switches.choose(&asked);
-    // Two requests that change one object at the same time get in each other's way.
+    // Two concurrent requests that change the same object conflict.
     let object = known.ids.first().filter(|_| known.request.method != Method::GET);
     let _claim = match object {
         None => None,
@@ -299,8 +298,8 @@ fn broken(status: u16) -> ApiError {
     ApiError { kind: "api_error", ..ApiError::invalid(message).status(status) }
 }
 
-/// Carries the request out in one piece. `spoiled` is answered instead of what came of it, and kept
-/// under its key.
+/// Carries out the request as a whole. `spoiled` replaces its response, and is stored under its
+/// key.
 fn carry_out(
     processor: &ProcessorSimulator,
     known: &KnownRequest<'_>,
@@ -324,7 +323,7 @@ fn carry_out(
             (problem.status, problem.body(&known.request_id, find))
         }
     };
-    // What was refused before anything was done can be asked again under the same key.
+    // A request that was refused before it changed anything can be repeated with the same key.
     let kept = status == 200 || status == 402 || status >= 500;
     if let Some(key) = known.key.as_ref().filter(|_| kept) {
         let stored = json!({
@@ -350,7 +349,7 @@ fn carry_out_in(store: &mut ObjectStore, known: &KnownRequest<'_>) -> Result<Val
     let mut shown = render::answer(store, &body, &expand)?;
     versions::shape(store, &mut shown, &known.version);
     if known.caller == Caller::Browser {
-        // A browser does not learn whose card it is, nor what the merchant keeps with the payment.
+        // A browser does not see the customer, nor the merchant's metadata of the payment.
         for name in ["customer", "metadata", "latest_charge"] {
             if let Some(map) = shown.as_object_mut() {
                 map.remove(name);

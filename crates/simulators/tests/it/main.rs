@@ -1,6 +1,6 @@
-//! All simulators together: one port has every one of them, and one clock moves them.
+//! All simulators together: one port serves all of them, and they share one clock.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected is to stop")]
+#![expect(clippy::unwrap_used, reason = "a test should stop at the unexpected")]
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use simulators::{Settings, SimulatorClock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Status and JSON of the response; `null` when it is not JSON.
+/// Status and JSON of the response; `null` if it is not JSON.
 async fn ask(address: SocketAddr, request: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
@@ -24,7 +24,7 @@ async fn ask(address: SocketAddr, request: &str, body: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn one_port_has_every_simulator_and_lists_the_controls_of_all() {
+async fn one_port_serves_every_simulator_and_lists_all_control_requests() {
     let settings =
         Settings { clock: SimulatorClock::manual(1_769_904_000_000), ..Settings::default() };
     let running = simulators::start(settings).await.unwrap();
@@ -56,7 +56,7 @@ async fn one_port_has_every_simulator_and_lists_the_controls_of_all() {
 }
 
 #[tokio::test]
-async fn a_moved_clock_is_that_of_platforms_and_processor() {
+async fn platforms_and_processor_share_the_clock() {
     let clock = SimulatorClock::manual(1_769_904_000_000);
     let settings = Settings { clock: clock.clone(), ..Settings::default() };
     let running = simulators::start(settings).await.unwrap();

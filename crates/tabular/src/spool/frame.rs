@@ -22,18 +22,18 @@ const MARK: [u8; 4] = *b"CGS2";
 pub(super) const HEADER_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 8;
 
-/// One page as it was put into the spool.
+/// One page as it was written to the spool.
 #[derive(Debug, Default)]
 pub struct SpoolFrame {
     page: u64,
     rows: u32,
     resume_point: Vec<u8>,
     text: String,
-    /// Kept for the next frame's bytes.
+    /// A buffer that is reused for the next frame.
     body: Vec<u8>,
 }
 
-/// What stands before a frame's body.
+/// The header before a frame's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) page: u64,
@@ -49,12 +49,12 @@ impl SpoolFrame {
         self.page
     }
 
-    /// How many rows it has.
+    /// The number of its rows.
     pub const fn row_count(&self) -> u32 {
         self.rows
     }
 
-    /// The point that it said to go on from.
+    /// Its resume point.
     pub fn resume_point(&self) -> &[u8] {
         &self.resume_point
     }
@@ -64,12 +64,13 @@ impl SpoolFrame {
         self.text.split_terminator('\n')
     }
 
-    /// Its rows with a line break behind each.
+    /// Its rows, each followed by a line break.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reads the body that belongs to a header. `false`: it is torn or damaged, and nothing here may be used.
+    /// Reads the body that belongs to a header. `false`: it is torn or damaged, and nothing here
+    /// may be used.
     pub(super) fn read_body(
         &mut self,
         header: &FrameHeader,
@@ -132,7 +133,7 @@ impl FrameHeader {
         XxHash64::oneshot(0, &self.fields())
     }
 
-    /// Reads a header. `None`: there is none, or a torn or damaged one.
+    /// Reads a header. `None`: there is none, or it is torn or damaged.
     pub(super) fn read(from: &mut impl Read) -> std::io::Result<Option<Self>> {
         let mut bytes = [0; HEADER_BYTES];
         match from.read_exact(&mut bytes) {
@@ -158,7 +159,7 @@ impl FrameHeader {
             compressed_bytes: u32::from_le_bytes(compressed_bytes),
         };
         let is_whole = header.checksum() == u64::from_le_bytes(*checksum);
-        // What was not written by us must not make us reserve memory.
+        // Lengths in foreign data must not make us reserve memory.
         let is_bounded = header.resume_bytes as usize <= RESUME_POINT_BYTES_MAX
             && header.text_bytes as usize <= PAGE_BYTES_MAX
             && header.compressed_bytes as usize
@@ -167,7 +168,7 @@ impl FrameHeader {
     }
 }
 
-/// The parts of a frame that is to be written.
+/// The parts of a frame to be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameParts<'a> {
     pub(super) page: u64,
@@ -176,7 +177,7 @@ pub(super) struct FrameParts<'a> {
     pub(super) text: &'a [u8],
 }
 
-/// Makes a frame in `frame`, whose room is used again. The parts are within their limits.
+/// Encodes a frame into `frame`, reusing its capacity. The parts are within their limits.
 pub(super) fn encode(parts: &FrameParts<'_>, frame: &mut Vec<u8>) -> std::io::Result<()> {
     let before = HEADER_BYTES + parts.resume_point.len();
     frame.clear();

@@ -1,8 +1,11 @@
-//! The spool: pages of rows on their way into a file, in checked and compressed frames, one frame a page.
+//! The spool: pages of rows on their way into a file, in checked and compressed frames, one frame
+//! per page.
 //!
-//! A frame holds the page's number, the point to go on from, and its rows. Writers append whole frames; whoever takes over after a crash reads the frames up to the first that is torn or damaged and
-//! goes on behind it in a segment (a file, or a series of objects) of its own. A writer that was given up and wakes up
-//! again can only add to its own segment, where nothing is read beyond the page at which the next segment begins.
+//! A frame contains the page's number, its resume point, and its rows. Writers append whole frames.
+//! A worker that takes over after a crash reads the frames up to the first that is torn or damaged
+//! and continues in a segment (a file, or a series of objects) of its own. A superseded writer that
+//! wakes up again can only append to its own segment, which is not read beyond the page at which
+//! the next segment starts.
 
 mod frame;
 mod reader;
@@ -12,21 +15,21 @@ pub use frame::SpoolFrame;
 pub use reader::{SpoolPosition, SpoolReader};
 pub use writer::SpoolWriter;
 
-/// The most text that the rows of one page may have together, in bytes.
+/// The most text of the rows of one page together, in bytes.
 pub const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The longest resume point, in bytes.
 pub const RESUME_POINT_BYTES_MAX: usize = 64 * 1024;
 
-/// What a spool holds.
+/// What a spool contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SpooledPages {
-    /// How many pages; they are numbered from 0, so it is also the number of the next one.
+    /// The number of pages. They are numbered from 0, so it is also the number of the next one.
     pub pages: u64,
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
     /// The length of all rows, each with a line break, in bytes.
     pub text_bytes: u64,
-    /// The point that the last page said to go on from; nothing before the first page.
+    /// The resume point of the last page; empty before the first page.
     pub resume_point: Vec<u8>,
 }
 
@@ -37,7 +40,7 @@ mod tests {
     use super::*;
     use crate::TabularError;
 
-    /// Pages that are told apart, each with a column of its own.
+    /// Distinguishable pages, each with a column of its own.
     fn page(number: u64, rows: u64) -> Vec<String> {
         (0..rows).map(|row| format!("{{\"id\":{row},\"p{number}\":\"{number}\"}}")).collect()
     }
@@ -48,7 +51,7 @@ mod tests {
         writer.append(point.as_bytes(), rows.iter().map(String::as_str)).unwrap();
     }
 
-    /// A segment with these pages, behind what is there.
+    /// A segment with these pages, after those in `spooled`.
     fn segment(spooled: SpooledPages, pages: std::ops::Range<u64>) -> (Vec<u8>, SpooledPages) {
         let mut writer = SpoolWriter::new(Vec::new(), spooled);
         pages.for_each(|number| append(&mut writer, number, number % 4));
@@ -71,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_comes_out_in_order() {
+    fn pages_are_read_in_the_order_written() {
         let (bytes, spooled) = segment(SpooledPages::default(), 0..9);
 
         let (rows, place, found) = read(&[&bytes]);
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_spool_of_no_pages() {
+    fn an_empty_input_is_a_spool_without_pages() {
         assert_eq!(read(&[]), (Vec::new(), SpoolPosition::default(), SpooledPages::default()));
         assert_eq!(
             read(&[b"", b""]),
@@ -93,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spool_that_ends_anywhere_is_good_up_to_its_last_whole_frame() {
+    fn a_truncated_spool_is_valid_up_to_its_last_whole_frame() {
         let (bytes, _) = segment(SpooledPages::default(), 0..4);
         let mut ends = vec![0];
         for pages in 1..=4 {
@@ -112,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_over_goes_on_where_the_frames_are_good_to_the_same_result() {
+    fn a_takeover_continues_after_the_last_valid_frame() {
         let (undisturbed, whole) = segment(SpooledPages::default(), 0..8);
         let cut = &undisturbed[..undisturbed.len() * 2 / 3];
         let (_, place, spooled) = read(&[cut]);
         assert!((1..8).contains(&spooled.pages));
 
-        // In a segment of its own, or in the same one behind what is good of it.
+        // In a segment of its own, or in the same one after its valid part.
         let good = &cut[..usize::try_from(place.bytes).unwrap()];
         let (second, end) = segment(spooled.clone(), spooled.pages..8);
 
@@ -129,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_given_up_writer_adds_later_is_not_read() {
+    fn pages_of_a_superseded_writer_are_not_read() {
         let (mut first, spooled) = segment(SpooledPages::default(), 0..3);
         let (second, spooled_twice) = segment(spooled.clone(), 3..5);
         let (third, _) = segment(spooled_twice, 5..7);
-        // It wakes up and goes on with pages that others have fetched meanwhile.
+        // It wakes up and continues with pages that another worker has read in the meantime.
         let mut late = SpoolWriter::new(Vec::new(), spooled);
         for _ in 3..9 {
             late.append(b"late", [r#"{"late":true}"#]).unwrap();
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_whose_first_frame_was_never_whole_takes_nothing_away() {
+    fn a_segment_without_a_whole_frame_is_ignored() {
         let (first, spooled) = segment(SpooledPages::default(), 0..3);
         let (second, _) = segment(spooled.clone(), 3..4);
         let torn = &second[..second.len() - 1];
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_over_several_lines_are_kept_as_one() {
+    fn rows_over_several_lines_become_one_line() {
         let mut writer = SpoolWriter::new(Vec::new(), SpooledPages::default());
 
         writer.append(b"", ["{\n \"a\": 1\r\n}\n", " {} "]).unwrap();
@@ -187,7 +190,7 @@ mod tests {
         assert!(writer.append(b"", [r#"{"a":1}"#, r#"{"a":2}"#]).is_ok());
         let refused = writer.append(b"", [r#"{"a":3}"#]).unwrap_err();
 
-        assert_eq!(refused.to_string(), "the rows are more than a file of 20 bytes holds");
+        assert_eq!(refused.to_string(), "the rows do not fit into a file of 20 bytes");
     }
 
     #[test]
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_takes_no_more_is_an_error() {
+    fn a_full_output_is_an_error() {
         let mut space = [0_u8; 50];
         let mut writer = SpoolWriter::new(&mut space[..], SpooledPages::default());
 
@@ -231,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let marked = [b"CGS2".as_slice(), &bytes].concat();
 
             prop_assert_eq!(read(&[&bytes, &marked]).0, [""; 0]);

@@ -1,4 +1,4 @@
-//! Reading a spool: whole frames in order, up to the first that is torn or damaged.
+//! Reads a spool: whole frames in order, up to the first that is torn or damaged.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -6,7 +6,8 @@ use std::io::Read;
 use super::SpooledPages;
 use super::frame::{FrameHeader, SpoolFrame};
 
-/// Gives the frames of all segments in order. Each segment needs a buffer of its own only if small reads are dear.
+/// Reads the frames of all segments in order. A segment needs a buffer of its own only if small
+/// reads are expensive.
 #[derive(Debug)]
 pub struct SpoolReader<R> {
     segments: VecDeque<PeekedSegment<R>>,
@@ -15,16 +16,17 @@ pub struct SpoolReader<R> {
     spooled: SpooledPages,
 }
 
-/// How far a spool is good.
+/// How far a spool is valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpoolPosition {
-    /// The segment that the last good frame is in, counted from 0 in the order in which they were given.
+    /// The segment of the last valid frame, counted from 0 in the order in which segments were
+    /// passed.
     pub segment: usize,
-    /// Where that frame ends in it, in bytes; what stands behind belongs to nothing.
+    /// The end of that frame in the segment, in bytes; anything after it is ignored.
     pub bytes: u64,
 }
 
-/// A segment whose next header was read already.
+/// A segment whose next header has been read already.
 #[derive(Debug)]
 struct PeekedSegment<R> {
     index: usize,
@@ -34,12 +36,12 @@ struct PeekedSegment<R> {
 }
 
 impl<R: Read> SpoolReader<R> {
-    /// Opens a spool of these segments, in the order in which they were begun.
+    /// Opens a spool of these segments, in the order in which they were started.
     pub fn new(segments: impl IntoIterator<Item = R>) -> std::io::Result<Self> {
         let mut opened = VecDeque::new();
         for (index, mut from) in segments.into_iter().enumerate() {
             let next = FrameHeader::read(&mut from)?;
-            // A segment without even a first header says nothing.
+            // A segment without even a first header is ignored.
             if next.is_some() {
                 opened.push_back(PeekedSegment { index, from, next, bytes: 0 });
             }
@@ -52,16 +54,17 @@ impl<R: Read> SpoolReader<R> {
         })
     }
 
-    /// The next page; `None` when there is none that is whole and follows on the one before.
+    /// The next page; `None` if there is no whole one that follows the page before.
     pub fn next_frame(&mut self) -> std::io::Result<Option<&SpoolFrame>> {
         let wanted = self.spooled.pages;
-        // Whoever began a later segment at this page or before had found no use for what earlier ones hold of it.
+        // The writer of a later segment that starts at this page or before it has found this page
+        // unusable in earlier segments.
         while self.segments.iter().skip(1).any(|later| later.begins_by(wanted)) {
             self.segments.pop_front();
         }
         let Some(segment) = self.segments.front_mut() else { return Ok(None) };
         if !segment.read(wanted, &mut self.frame)? {
-            // What follows on nothing is never given, also if it is asked for again.
+            // A page after a gap is never returned, even if the next one is requested again.
             self.segments.clear();
             return Ok(None);
         }
@@ -74,17 +77,17 @@ impl<R: Read> SpoolReader<R> {
         Ok(Some(&self.frame))
     }
 
-    /// How far the frames that were given reach.
+    /// How far the returned frames reach.
     pub const fn place(&self) -> SpoolPosition {
         self.place
     }
 
-    /// What the frames that were given hold.
+    /// What the returned frames contain.
     pub const fn spooled(&self) -> &SpooledPages {
         &self.spooled
     }
 
-    /// Ends reading and says what the frames that were given hold.
+    /// Ends reading and returns what the returned frames contain.
     pub fn into_spooled(self) -> SpooledPages {
         self.spooled
     }
@@ -92,11 +95,11 @@ impl<R: Read> SpoolReader<R> {
 
 impl<R: Read> PeekedSegment<R> {
     fn begins_by(&self, page: u64) -> bool {
-        // Later segments were not read from, so their next header is their first.
+        // Later segments have not been read yet, so their next header is their first.
         self.next.is_some_and(|header| header.page <= page)
     }
 
-    /// Reads the page of that number. `false`: it is not here, or is torn or damaged.
+    /// Reads the page with that number. `false`: it is not here, or is torn or damaged.
     fn read(&mut self, page: u64, frame: &mut SpoolFrame) -> std::io::Result<bool> {
         let Some(header) = self.next.take().filter(|header| header.page == page) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Appending pages to a spool.
+//! Appends pages to a spool.
 
 use std::io::Write;
 
@@ -17,8 +17,9 @@ pub struct SpoolWriter<W> {
 }
 
 impl<W: Write> SpoolWriter<W> {
-    /// Goes on behind what is there: `SpooledPages::default()` for nothing, or what a [`super::SpoolReader`] found.
-    /// `out` is a new segment, or the last one cut to where its good frames end.
+    /// Continues after `spooled`: `SpooledPages::default()` for an empty spool, or what a
+    /// [`super::SpoolReader`] found. `out` is a new segment, or the last one truncated to its valid
+    /// frames.
     pub const fn new(out: W, spooled: SpooledPages) -> Self {
         Self {
             out,
@@ -29,16 +30,16 @@ impl<W: Write> SpoolWriter<W> {
         }
     }
 
-    /// The same with another limit than [`OUTPUT_BYTES_MAX`] for the text of all rows.
+    /// Replaces the limit [`OUTPUT_BYTES_MAX`] for the text of all rows.
     #[must_use]
     pub const fn with_text_bytes_max(mut self, bytes: u64) -> Self {
         self.text_bytes_max = bytes;
         self
     }
 
-    /// Appends a page: its rows, each the text of a JSON object, and the point to go on from behind it. Returns the
-    /// frame, for storages that keep each as an object of its own. After an error the writer is of no use; the frames
-    /// before stay good.
+    /// Appends a page: its rows, each the text of a JSON object, and the resume point after it.
+    /// Returns the frame, for storages that keep each frame as an object of its own. After an error
+    /// the writer is unusable; earlier frames stay valid.
     pub fn append<'r>(
         &mut self,
         resume_point: &[u8],
@@ -63,7 +64,7 @@ impl<W: Write> SpoolWriter<W> {
         Ok(&self.frame)
     }
 
-    /// Takes the rows of a page over and returns how many there are.
+    /// Copies the rows of a page and returns their number.
     fn take<'r>(&mut self, rows: impl IntoIterator<Item = &'r str>) -> Result<u32, TabularError> {
         self.text.clear();
         let mut count = 0;
@@ -88,22 +89,22 @@ impl<W: Write> SpoolWriter<W> {
         Ok(count)
     }
 
-    /// Gives the text of the page that was appended last away, a line for each row, and takes room for the next one's.
+    /// Swaps out the text of the last page, a line for each row, for a buffer for the next page.
     pub const fn swap_text(&mut self, text: &mut String) {
         std::mem::swap(&mut self.text, text);
     }
 
-    /// How many pages there are, those before this writer included.
+    /// The number of pages, including those before this writer.
     pub const fn pages(&self) -> u64 {
         self.spooled.pages
     }
 
-    /// How many rows there are, those before this writer included.
+    /// The number of rows, including those before this writer.
     pub const fn rows(&self) -> u64 {
         self.spooled.rows
     }
 
-    /// Ends writing and says what the whole spool holds.
+    /// Ends writing; returns the output and what the whole spool contains.
     pub fn finish(self) -> (W, SpooledPages) {
         (self.out, self.spooled)
     }

@@ -32,7 +32,7 @@ async fn a_built_in_platform_under_another_name_keeps_its_data_and_its_old_name_
         assert_eq!(called.status, 200, "{}", called.text());
         let accounts = client.get("/v1/accounts").await.json();
         assert_eq!(accounts["accounts"][0]["platform"], "mine", "{accounts}");
-        let calls = client.get("/v1/calls").await.json();
+        let calls = client.get("/v1/usage/calls").await.json();
         assert_eq!(calls["calls"][0]["platform"], "mine", "{calls}");
         let platforms = client.get("/v1/platforms").await.json();
         let names: Vec<&Value> =
@@ -42,7 +42,7 @@ async fn a_built_in_platform_under_another_name_keeps_its_data_and_its_old_name_
             let routes = client.get(&format!("/v1/platforms/{name}/routes")).await;
             assert_eq!(routes.status, 200, "{}", routes.text());
         }
-        let contract = client.get("/v1/openapi.json").await.text();
+        let contract = client.get("/openapi.json").await.text();
         assert!(contract.contains("\"mine\""));
         let stored = "update accounts set platform = platform where platform = 'platform_alpha'";
         assert_eq!(store::testing::run_raw(app.store(), stored).await.unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Bodies that are compressed, broken, or not what the platform's bodies are.
+//! Bodies that are compressed, broken, or unlike the platform's.
 
 use std::io::Write as _;
 
@@ -17,7 +17,7 @@ const CUT_BYTES: FaultField =
 const DEPTH: FaultField =
     FaultField::number("depth", "arrays around the body", 10_000, (1, 1_000_000));
 
-/// What is wrong with the body; its length is right.
+/// What is wrong with the body; its length is correct.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BodyFault {
     Gzip,
@@ -29,9 +29,11 @@ pub(crate) enum BodyFault {
 }
 
 pub(super) const KINDS: [FaultKind; 6] = [
-    FaultKind::plain("gzip", "the body is compressed, although nobody asked for it", |_| {
-        Ok(Fault::Body(BodyFault::Gzip))
-    }),
+    FaultKind::plain(
+        "gzip",
+        "the body is compressed although the request did not ask for it",
+        |_| Ok(Fault::Body(BodyFault::Gzip)),
+    ),
     FaultKind::plain("gzip_cut", "the body is compressed and its end is missing", |fields| {
         Ok(Fault::Body(BodyFault::GzipCut { bytes: fields.size(&CUT_BYTES)? }))
     })
@@ -39,11 +41,11 @@ pub(super) const KINDS: [FaultKind; 6] = [
     FaultKind::plain("invalid_json", "the last byte of the JSON is missing", |_| {
         Ok(Fault::Body(BodyFault::InvalidJson))
     }),
-    FaultKind::plain("deep_json", "the JSON is within very many arrays", |fields| {
+    FaultKind::plain("deep_json", "the JSON is nested in very many arrays", |fields| {
         Ok(Fault::Body(BodyFault::DeepJson { depth: fields.size(&DEPTH)? }))
     })
     .with(&[DEPTH]),
-    FaultKind::plain("duplicate_key", "the first name of the JSON is there twice", |_| {
+    FaultKind::plain("duplicate_key", "the first name of the JSON appears twice", |_| {
         Ok(Fault::Body(BodyFault::DuplicateKey))
     }),
     FaultKind::plain("no_envelope", "the inner object alone", |_| {
@@ -80,10 +82,10 @@ impl BodyFault {
     }
 }
 
-/// The answer with its body compressed and `missing` bytes cut off the end.
+/// The response with its body compressed and `missing` bytes cut off its end.
 fn compressed(mut reply: WireReply, missing: usize) -> WireReply {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let written = encoder.write_all(&reply.body).and_then(|()| encoder.finish());
     let mut body = written.unwrap_or_default();
     body.truncate(body.len().saturating_sub(missing));
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_name_is_written_twice() {
+    fn the_first_name_appears_twice() {
         let twice = |text: &str| {
             with_first_name_twice(text.as_bytes()).map(|it| String::from_utf8(it).unwrap())
         };

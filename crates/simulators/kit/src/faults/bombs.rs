@@ -1,4 +1,4 @@
-//! Bodies that are far too large, sent piece by piece from a piece that is made once: neither the
+//! Bodies that are far too large, sent by repeating a piece that is built once: neither the
 //! compressed nor the plain size is ever in memory.
 
 use bytes::Bytes;
@@ -15,10 +15,10 @@ const PLAIN: FaultField =
     FaultField::number("mebibytes", "size once it is decompressed", 1_024, (1, 64 * 1_024));
 const LONG: FaultField = FaultField::number("mebibytes", "size of the body", 100, (1, 64 * 1_024));
 
-/// What it is filled up with: spaces, which JSON allows in front of a value.
+/// The filling: spaces, which JSON allows in front of a value.
 const FILLING: u8 = b' ';
 
-/// How large the body is, in mebibytes before its honest end.
+/// How large the body is, in mebibytes before the original body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SizeFault {
     Gzip { mebibytes: u64 },
@@ -32,7 +32,7 @@ pub(super) const KINDS: [FaultKind; 2] = [
         |fields| Ok(Fault::Bomb(SizeFault::Gzip { mebibytes: fields.number(&PLAIN)? })),
     )
     .with(&[PLAIN]),
-    FaultKind::plain("long_body", "a body that is filled up with spaces", |fields| {
+    FaultKind::plain("long_body", "a body padded with spaces", |fields| {
         Ok(Fault::Bomb(SizeFault::Long { mebibytes: fields.number(&LONG)? }))
     })
     .with(&[LONG]),
@@ -55,8 +55,8 @@ impl SizeFault {
     }
 }
 
-/// One gzip member: its compressed mebibyte of filling ends at a byte and refers to nothing before
-/// it, so that it can be repeated; the honest body is the last block.
+/// One gzip member: its compressed mebibyte of filling ends at a byte boundary and refers to
+/// nothing before it, so that it can be repeated; the original body is the last block.
 fn gzip_bomb(reply: &WireReply, mebibytes: u64) -> SocketScript {
     let filling = vec![FILLING; usize::try_from(MEBIBYTE).unwrap_or(0)];
     let block = deflated(&filling, FlushCompress::Full);
@@ -78,16 +78,16 @@ fn gzip_bomb(reply: &WireReply, mebibytes: u64) -> SocketScript {
     script
 }
 
-/// The bytes as a stretch of raw deflate data.
+/// The bytes as a part of a raw deflate stream.
 fn deflated(bytes: &[u8], flush: FlushCompress) -> Vec<u8> {
     let mut compress = Compress::new(Compression::best(), false);
     let mut out = Vec::with_capacity(bytes.len() / 256 + bytes.len().min(1 << 16) + 1024);
-    // With room for all of it there is nothing that could fail.
+    // The output has room for everything, so this cannot fail.
     drop(compress.compress_vec(bytes, &mut out, flush));
     out
 }
 
-/// The checksum of `times` pieces of filling and the body behind them.
+/// The checksum of `times` pieces of filling and the body after them.
 fn checksum(filling: &[u8], times: u64, body: &[u8]) -> u32 {
     let of = |bytes: &[u8]| {
         let mut crc = Crc::new();
@@ -116,7 +116,7 @@ mod tests {
         WireReply { status: StatusCode::OK, headers: HeaderMap::new(), body }
     }
 
-    /// All bytes behind the head.
+    /// All bytes after the head.
     fn body_of(script: &SocketScript) -> Vec<u8> {
         let mut sent = Vec::new();
         for step in &script.steps {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_one_valid_member_with_the_honest_body_at_its_end() {
+    fn a_bomb_is_one_valid_member_that_ends_with_the_original_body() {
         let body = body_of(&SizeFault::Gzip { mebibytes: 5 }.script(&reply()));
 
         let mut plain = Vec::new();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_body_is_the_honest_one_behind_filling() {
+    fn a_long_body_is_filling_and_the_original_body() {
         let body = body_of(&SizeFault::Long { mebibytes: 2 }.script(&reply()));
 
         assert_eq!(body.len(), 2 * 1024 * 1024 + 16);

@@ -1,4 +1,4 @@
-//! Every kind of fault there is, family by family, and the one type they all are.
+//! The catalogue of all kinds of faults, by family, and the type that covers them all.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::pages::PageMemory;
 use super::{bodies, bombs, connection, framing, heads, pages, timing};
 use crate::script::{SocketReply, WireReply};
 
-/// A fault of any family, with what was chosen about it.
+/// A fault of any family, with its chosen fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     Connection(connection::ConnectionFault),
@@ -20,15 +20,15 @@ pub(crate) enum Fault {
     Pages(pages::PageFault),
 }
 
-/// A kind of fault, as it is asked for by name.
+/// A kind of fault, requested by name.
 pub(super) struct FaultKind {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) fields: &'static [FaultField],
-    /// Whether the platform carries the request out before it goes wrong, unless the rule says
+    /// Whether the platform carries out the request before it fails, unless the rule says
     /// otherwise.
     pub(super) carried_out: bool,
-    /// The only platform that it makes sense on.
+    /// The only platform that it applies to.
     pub(super) only_on: Option<&'static str>,
     pub(super) read: fn(&mut SentFields) -> Result<Fault, FieldMistake>,
 }
@@ -48,12 +48,12 @@ impl FaultKind {
         Self { fields, ..self }
     }
 
-    /// The same, but the platform refuses to carry the request out.
+    /// The same, but the request is not carried out.
     pub(super) const fn not_carried_out(self) -> Self {
         Self { carried_out: false, ..self }
     }
 
-    /// The same, but on this platform alone.
+    /// The same, but for this platform only.
     pub(super) const fn only_on(self, platform: &'static str) -> Self {
         Self { only_on: Some(platform), ..self }
     }
@@ -70,7 +70,7 @@ const FAMILIES: [(&str, &[FaultKind]); 7] = [
     ("pages", &pages::KINDS),
 ];
 
-/// The kind with this name; a mistake that names all of them when there is none.
+/// The kind with this name; the error names all kinds.
 pub(super) fn kind(name: &str) -> Result<&'static FaultKind, FieldMistake> {
     let kinds = || FAMILIES.iter().flat_map(|(_, kinds)| *kinds);
     kinds().find(|kind| kind.name == name).ok_or_else(|| {
@@ -98,12 +98,12 @@ pub(super) fn shown() -> Value {
 }
 
 impl Fault {
-    /// Whether it is about connections, not about requests.
+    /// Whether it affects connections instead of requests.
     pub(super) fn refuses_connections(&self) -> bool {
         matches!(self, Self::Connection(connection::ConnectionFault::Refused))
     }
 
-    /// What becomes of the honest answer to a request at `path`.
+    /// Applies it to the original response to a request at `path`.
     pub(super) fn spoil(&self, reply: WireReply, path: &str, memory: &PageMemory) -> SocketReply {
         match self {
             Self::Connection(fault) => SocketReply::Script(fault.script()),
@@ -119,7 +119,7 @@ impl Fault {
         }
     }
 
-    /// The status of the refusal that stands in for an answer when nothing is carried out.
+    /// The status of the platform's own refusal, for requests that are not carried out.
     pub(crate) fn refusal_status(&self) -> http::StatusCode {
         match self {
             Self::Head(fault) => fault.refusal_status(),

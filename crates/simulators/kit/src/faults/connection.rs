@@ -1,9 +1,9 @@
-//! Connections that come to nothing.
+//! Connections that end without a response.
 
 use super::catalogue::{Fault, FaultKind};
 use crate::script::{ConnectionEnd, SocketScript};
 
-/// What happens to the connection before an answer.
+/// What happens to the connection before a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionFault {
     /// The port is shut; see [`crate::listener::port`].
@@ -20,10 +20,10 @@ pub(super) const KINDS: [FaultKind; 3] = [
         |_| Ok(Fault::Connection(ConnectionFault::Refused)),
     )
     .not_carried_out(),
-    FaultKind::plain("closed", "the connection is closed in order instead of an answer", |_| {
+    FaultKind::plain("closed", "the connection is closed instead of a response", |_| {
         Ok(Fault::Connection(ConnectionFault::Closed))
     }),
-    FaultKind::plain("reset", "the connection is reset instead of an answer", |_| {
+    FaultKind::plain("reset", "the connection is reset instead of a response", |_| {
         Ok(Fault::Connection(ConnectionFault::Reset))
     }),
 ];

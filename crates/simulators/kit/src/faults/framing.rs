@@ -1,4 +1,4 @@
-//! Responses whose beginning, end or length is unclear or ambiguous.
+//! Responses whose start, end or length is unclear or ambiguous.
 
 use http::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 
@@ -39,20 +39,18 @@ pub(super) const KINDS: [FaultKind; 10] = [
         Ok(Fault::Framing(FramingFault::CutChunks { after_bytes }))
     })
     .with(&[AFTER_BYTES]),
-    FaultKind::plain(
-        "extra_bytes",
-        "a second answer that nobody asked for follows the first",
-        |_| Ok(Fault::Framing(FramingFault::ExtraBytes)),
-    ),
+    FaultKind::plain("extra_bytes", "an unsolicited second response follows the first", |_| {
+        Ok(Fault::Framing(FramingFault::ExtraBytes))
+    }),
     FaultKind::plain(
         "short_length",
-        "the length is half of the body; the rest follows behind",
+        "the announced length is half of the body; the rest follows",
         |_| Ok(Fault::Framing(FramingFault::ShortLength)),
     ),
     FaultKind::plain("two_lengths", "two lengths that differ", |_| {
         Ok(Fault::Framing(FramingFault::TwoLengths))
     }),
-    FaultKind::plain("length_and_chunks", "a length beside chunks", |_| {
+    FaultKind::plain("length_and_chunks", "a length together with chunks", |_| {
         Ok(Fault::Framing(FramingFault::LengthAndChunks))
     }),
     FaultKind::plain("negative_length", "a length of -1", |_| {
@@ -61,10 +59,10 @@ pub(super) const KINDS: [FaultKind; 10] = [
     FaultKind::plain("control_byte", "a header with a control byte in its value", |_| {
         Ok(Fault::Framing(FramingFault::ControlByte))
     }),
-    FaultKind::plain("no_head", "the body alone, as before HTTP/1.0", |_| {
+    FaultKind::plain("no_head", "only the body, as before HTTP/1.0", |_| {
         Ok(Fault::Framing(FramingFault::NoHead))
     }),
-    FaultKind::plain("body_without_content", "status 204, and a body all the same", |_| {
+    FaultKind::plain("body_without_content", "status 204, but with a body", |_| {
         Ok(Fault::Framing(FramingFault::BodyWithoutContent))
     }),
 ];

@@ -1,5 +1,5 @@
-//! Heads that say something else than the platform would: a status, a type, a place to go to; heads
-//! that are too large; and answers before the answer.
+//! Heads with another status, type or location than the platform would send; heads that are too
+//! large; and informational responses.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -13,18 +13,18 @@ use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireRe
 const STATUS: FaultField = FaultField::number("status", "the status", 500, (200, 999));
 const HEADERS: FaultField = FaultField {
     name: "headers",
-    says: "headers beside it, such as {\"Retry-After\": \"30\"}",
+    says: "additional headers, such as {\"Retry-After\": \"30\"}",
     value: super::input::FieldValue::Headers,
 };
 const BODY: FaultField = FaultField {
     name: "body",
-    says: "a JSON body; without one it is the platform's own refusal",
+    says: "a JSON body; by default the platform's own refusal",
     value: super::input::FieldValue::Json,
 };
 const REDIRECT_STATUS: FaultField = FaultField::number("status", "the status", 302, (300, 399));
 const LOCATION_FIELD: FaultField =
     FaultField::text("location", "where to", "http://169.254.169.254/latest/meta-data/");
-const VALUE: FaultField = FaultField::text("value", "what the body is said to be", "text/html");
+const VALUE: FaultField = FaultField::text("value", "the content type", "text/html");
 const BYTES: FaultField =
     FaultField::number("bytes", "bytes of one header", 600_000, (1, 64 << 20));
 const HEADERS_COUNT: FaultField =
@@ -56,14 +56,14 @@ pub(super) const KINDS: [FaultKind; 7] = [
     )
     .with(&[STATUS, HEADERS, BODY])
     .not_carried_out(),
-    FaultKind::plain("redirect", "the caller is sent elsewhere", |fields| {
+    FaultKind::plain("redirect", "the caller is redirected", |fields| {
         let status = status(fields, &REDIRECT_STATUS)?;
         let location = fields.header_value(&LOCATION_FIELD)?;
         Ok(Fault::Head(HeadFault::Redirect { status, location }))
     })
     .with(&[REDIRECT_STATUS, LOCATION_FIELD])
     .not_carried_out(),
-    FaultKind::plain("content_type", "the body is said to be something else", |fields| {
+    FaultKind::plain("content_type", "the body is labelled as something else", |fields| {
         Ok(Fault::Head(HeadFault::ContentType { value: fields.header_value(&VALUE)? }))
     })
     .with(&[VALUE]),
@@ -75,13 +75,13 @@ pub(super) const KINDS: [FaultKind; 7] = [
         Ok(Fault::Head(HeadFault::ManyHeaders { count: fields.size(&HEADERS_COUNT)? }))
     })
     .with(&[HEADERS_COUNT]),
-    FaultKind::plain("informational", "answers of status 103 before the answer", |fields| {
+    FaultKind::plain("informational", "responses of status 103 before the final one", |fields| {
         Ok(Fault::Head(HeadFault::Informational { count: fields.number(&HINTS_COUNT)? }))
     })
     .with(&[HINTS_COUNT]),
     FaultKind::plain(
         "switch_protocols",
-        "status 101, as if something else had been asked for",
+        "status 101, as if an upgrade had been requested",
         |fields| {
             Ok(Fault::Head(HeadFault::SwitchProtocols {
                 protocol: fields.header_value(&PROTOCOL)?,
@@ -94,7 +94,7 @@ pub(super) const KINDS: [FaultKind; 7] = [
 
 fn status(fields: &mut SentFields, field: &FaultField) -> Result<StatusCode, FieldMistake> {
     let number = u16::try_from(fields.number(field)?).unwrap_or_default();
-    StatusCode::from_u16(number).map_err(|_| FieldMistake::new(field.name, "is no status"))
+    StatusCode::from_u16(number).map_err(|_| FieldMistake::new(field.name, "must be a status"))
 }
 
 impl HeadFault {
@@ -164,7 +164,7 @@ fn json() -> HeaderValue {
     HeaderValue::from_static("application/json")
 }
 
-/// The answer with these headers in front of its length.
+/// The response with these headers before its length.
 fn with_headers(reply: &WireReply, mut headers: Vec<(HeaderName, String)>) -> SocketScript {
     headers.push((http::header::CONTENT_LENGTH, reply.body.len().to_string()));
     reply.script([&reply.head(&headers)[..], &reply.body].concat(), ConnectionEnd::Close)

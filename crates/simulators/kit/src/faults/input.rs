@@ -1,26 +1,26 @@
-//! Reading what was asked for: each field of a rule is taken once, with its limits, and what is
-//! left over is a mistake. A mistake names its field.
+//! Reads the fields of a rule: each field is read once, with its limits, and unknown fields are
+//! mistakes. A mistake names its field.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
-/// A field that makes no sense.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldMistake {
     /// Its name.
     pub field: String,
-    /// What is wrong with it, to be read after the name.
+    /// Why it is invalid, to be read after the name.
     pub problem: String,
 }
 
 impl FieldMistake {
-    /// What is wrong with the field of this name.
+    /// A mistake in the field of this name.
     pub fn new(field: &str, problem: impl Into<String>) -> Self {
         Self { field: field.to_owned(), problem: problem.into() }
     }
 }
 
-/// A field that a kind of fault has.
+/// A field of a kind of fault.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FaultField {
     pub(super) name: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct FaultField {
     pub(super) value: FieldValue,
 }
 
-/// What can stand in a field.
+/// The possible values of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldValue {
     Number {
@@ -77,7 +77,7 @@ impl FaultField {
     }
 }
 
-/// The fields that were sent, and those that were used.
+/// The fields that were sent, and those that have been read.
 pub(super) struct SentFields {
     sent: Map<String, Value>,
     used: Map<String, Value>,
@@ -88,7 +88,7 @@ impl SentFields {
         Self { sent, used: Map::new() }
     }
 
-    /// A text; `None` when it is absent or null.
+    /// A text; `None` if it is absent or null.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, FieldMistake> {
         match self.sent.remove(name) {
             None | Some(Value::Null) => Ok(None),
@@ -96,11 +96,11 @@ impl SentFields {
                 self.used.insert(name.to_owned(), json!(text));
                 Ok(Some(text))
             }
-            Some(_) => Err(FieldMistake::new(name, "must be a text that is not empty")),
+            Some(_) => Err(FieldMistake::new(name, "must be a non-empty text")),
         }
     }
 
-    /// A whole number within limits; `None` when it is absent or null.
+    /// A whole number within limits; `None` if it is absent or null.
     pub(super) fn whole(
         &mut self,
         name: &str,
@@ -116,7 +116,7 @@ impl SentFields {
         Ok(Some(number))
     }
 
-    /// A probability; `None` when it is absent or null.
+    /// A probability; `None` if it is absent or null.
     pub(super) fn probability(&mut self, name: &str) -> Result<Option<f64>, FieldMistake> {
         let number = match self.sent.remove(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -128,7 +128,7 @@ impl SentFields {
         Ok(Some(number))
     }
 
-    /// A truth; `None` when it is absent or null.
+    /// A boolean; `None` if it is absent or null.
     pub(super) fn truth(&mut self, name: &str) -> Result<Option<bool>, FieldMistake> {
         match self.sent.remove(name) {
             None | Some(Value::Null) => Ok(None),
@@ -163,7 +163,7 @@ impl SentFields {
         let text = self.text(field.name)?.unwrap_or_else(|| default.to_owned());
         self.used.insert(field.name.to_owned(), json!(text));
         HeaderValue::from_str(&text)
-            .map_err(|_| FieldMistake::new(field.name, "must be what a header can hold"))
+            .map_err(|_| FieldMistake::new(field.name, "must be a valid header value"))
     }
 
     /// The text in a field of a kind.
@@ -203,12 +203,12 @@ impl SentFields {
         Some(sent)
     }
 
-    /// All that was used, once nothing is left over. `known` are the fields there could be.
+    /// All fields that were read. Fails if any others are left; `known` are the possible fields.
     pub(super) fn finish(self, known: &[&str]) -> Result<Map<String, Value>, FieldMistake> {
         match self.sent.keys().next() {
             None => Ok(self.used),
             Some(unknown) => {
-                let problem = format!("is no field here; there are {}", known.join(", "));
+                let problem = format!("is unknown; expected one of {}", known.join(", "));
                 Err(FieldMistake::new(unknown, problem))
             }
         }

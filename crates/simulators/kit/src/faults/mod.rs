@@ -1,9 +1,9 @@
-//! Faults on demand: what a platform does wrong because a test asked for it at `/control/faults`.
+//! Faults on demand: failures of a platform that a test requests at `/control/faults`.
 //!
-//! A rule says which requests meet a fault, and how often. Each family of faults has a file: its
-//! kinds, what can be chosen about them, and what they make of the honest answer. A fault leaves an
-//! answer that HTTP can carry as it is ([`SocketReply::Whole`]); anything else is a [`SocketScript`]
-//! of bytes and pauses that is played on the socket itself.
+//! A rule says which requests a fault applies to, and how often. Each family of faults has a file:
+//! its kinds, their fields, and how they change the original response. A response that HTTP can
+//! still carry is a [`SocketReply::Whole`]; anything else is a [`SocketScript`] of bytes and pauses
+//! that is played on the socket itself.
 //!
 //! [`SocketReply::Whole`]: crate::script::SocketReply::Whole
 //! [`SocketScript`]: crate::script::SocketScript
@@ -28,10 +28,10 @@ pub use self::input::FieldMistake;
 use self::rule::FaultRule;
 pub use self::rule::{ChosenFault, FaultCandidate};
 
-/// More rules than this are refused; those that are used up count until they are removed.
+/// The most rules; rules that are used up count until they are removed.
 const RULES_MAX: usize = 256;
 
-/// What faults can be asked for, such as a platform.
+/// A target of faults, such as a platform.
 pub trait FaultTarget {
     /// Its name, and that of its own port.
     fn name(&self) -> &'static str;
@@ -40,19 +40,19 @@ pub trait FaultTarget {
     fn has_route(&self, method: Option<&Method>, path: &str) -> bool;
 }
 
-/// The rules that are in force.
+/// The active rules.
 #[derive(Debug, Default)]
 pub struct FaultRules(Mutex<RuleList>);
 
 #[derive(Debug, Default)]
 struct RuleList {
-    /// In the order in which they were added; the first that fits a request is its fault.
+    /// In the order in which they were added; the first one that matches a request applies.
     rules: Vec<FaultRule>,
     last_id: u64,
 }
 
 impl FaultRules {
-    /// Adds the rule that the JSON describes, and shows it. A mistake names its field.
+    /// Adds the rule that the JSON describes, and returns it as JSON. A mistake names its field.
     pub fn add(
         &self,
         body: Map<String, Value>,
@@ -60,7 +60,7 @@ impl FaultRules {
     ) -> Result<Value, FieldMistake> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.rules.len() >= RULES_MAX {
-            let problem = format!("{RULES_MAX} faults are there already; remove some first");
+            let problem = format!("there are already {RULES_MAX} faults; remove some first");
             return Err(FieldMistake::new("kind", problem));
         }
         let rule = FaultRule::read(all.last_id + 1, body, targets)?;
@@ -70,14 +70,14 @@ impl FaultRules {
         Ok(shown)
     }
 
-    /// All rules, and every kind of fault there is.
+    /// All rules, and every kind of fault.
     pub fn shown(&self) -> Value {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rules: Vec<Value> = all.rules.iter().map(FaultRule::shown).collect();
         json!({"faults": rules, "catalogue": catalogue::shown()})
     }
 
-    /// Removes the rule with this number; false when there is none.
+    /// Removes the rule with this number; returns false if there is none.
     pub fn remove(&self, id: u64) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.rules.len();
@@ -85,7 +85,7 @@ impl FaultRules {
         all.rules.len() < before
     }
 
-    /// Removes all rules; gives how many there were.
+    /// Removes all rules; returns their number.
     pub fn clear(&self) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut all.rules).len()
@@ -97,7 +97,7 @@ impl FaultRules {
         all.rules.iter().any(|rule| rule.refuses(platform))
     }
 
-    /// The fault that this request meets, which counts as met.
+    /// The fault that applies to this request; counts its application.
     pub fn choose(&self, asked: &FaultCandidate<'_>) -> Option<Arc<ChosenFault>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.rules.iter_mut().find_map(|rule| rule.choose(asked))

@@ -1,4 +1,4 @@
-//! Pages that never end, or do not fit together.
+//! Pages that never end or are inconsistent.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,12 +22,13 @@ const EMPTIED: FaultField =
     FaultField::text("field", "the name whose value becomes a text", "hasMore");
 const ROWS: FaultField =
     FaultField::number("rows", "how many rows are missing at its end", 1, (1, 10_000));
-const BY: FaultField = FaultField::number("by", "how much less each page says", 1, (1, 1_000_000));
-const TOTAL: FaultField =
-    FaultField::text("field", "the name under which the length stands", "total");
-const MORE: FaultField = FaultField::number("by", "how many rows more it says", 1, (1, 1_000_000));
+const BY: FaultField =
+    FaultField::number("by", "how much smaller it is on each page", 1, (1, 1_000_000));
+const TOTAL: FaultField = FaultField::text("field", "the name of the total", "total");
+const MORE: FaultField =
+    FaultField::number("by", "how many rows too many it reports", 1, (1, 1_000_000));
 
-/// More paths than this share one memory.
+/// The number of paths that are remembered separately; further ones share one entry.
 const PATHS_MAX: usize = 64;
 
 /// What is wrong with the pages of a list.
@@ -44,31 +45,29 @@ pub(crate) enum PageFault {
     RepeatCursor,
 }
 
-/// What earlier pages were, by path. It belongs to a rule and ends with it.
+/// Earlier pages, by path. It belongs to a rule and is dropped with it.
 #[derive(Debug, Default)]
 pub(crate) struct PageMemory(Mutex<HashMap<String, SeenPages>>);
 
 #[derive(Debug, Default)]
 struct SeenPages {
-    /// How many pages there were.
+    /// The number of pages so far.
     pages: u64,
     bodies: Vec<Value>,
 }
 
 pub(super) const KINDS: [FaultKind; 9] = [
-    FaultKind::plain("repeat_pages", "the first pages are given again and again", |fields| {
+    FaultKind::plain("repeat_pages", "the first pages are returned again and again", |fields| {
         Ok(Fault::Pages(PageFault::Repeat { pages: fields.size(&PAGES)? }))
     })
     .with(&[PAGES]),
-    FaultKind::plain(
-        "missing_field",
-        "a field is not there, such as the one for more pages",
-        |fields| Ok(Fault::Pages(PageFault::MissingField { field: fields.words(&FIELD)? })),
-    )
+    FaultKind::plain("missing_field", "a field is missing, such as `hasMore`", |fields| {
+        Ok(Fault::Pages(PageFault::MissingField { field: fields.words(&FIELD)? }))
+    })
     .with(&[FIELD]),
     FaultKind::plain(
         "shrinking_total",
-        "each page says a smaller `total` than the one before",
+        "each page has a smaller `total` than the one before",
         |fields| Ok(Fault::Pages(PageFault::ShrinkingTotal { by: fields.number(&BY)? })),
     )
     .with(&[BY]),
@@ -94,16 +93,16 @@ pub(super) const KINDS: [FaultKind; 9] = [
         |fields| Ok(Fault::Pages(PageFault::ShortPage { rows: fields.size(&ROWS)? })),
     )
     .with(&[ROWS]),
-    FaultKind::plain("empty_page", "a page has no rows, and says all else as it was", |_| {
+    FaultKind::plain("empty_page", "a page has no rows, but is otherwise unchanged", |_| {
         Ok(Fault::Pages(PageFault::EmptyPage))
     }),
-    FaultKind::plain("repeat_cursor", "each page tells the cursor that the first one told", |_| {
+    FaultKind::plain("repeat_cursor", "each page returns the first page's cursor", |_| {
         Ok(Fault::Pages(PageFault::RepeatCursor))
     }),
 ];
 
 impl PageFault {
-    /// The page that is given in place of `body`; `None` leaves it as it is.
+    /// The page that replaces `body`; `None` leaves it unchanged.
     pub(super) fn spoil(&self, body: &Bytes, path: &str, memory: &PageMemory) -> Option<Vec<u8>> {
         let mut page: Value = serde_json::from_slice(body).ok()?;
         let mut paths = memory.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +163,7 @@ impl PageFault {
     }
 }
 
-/// Where pages with cursors tell the next one.
+/// The field with the cursor of the next page.
 const CURSOR: &str = "nextCursor";
 
 /// The first value of this name, at any depth.
@@ -196,7 +195,7 @@ fn change(value: &mut Value, name: &str, how: &dyn Fn(&mut Value)) {
     }
 }
 
-/// Takes the values of this name out, at any depth.
+/// Removes the values of this name, at any depth.
 fn remove(value: &mut Value, name: &str) {
     match value {
         Value::Object(fields) => {
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_repeated_one_or_in_a_circle() {
+    fn one_page_repeats_or_several_form_a_circle() {
         let page = |n: u32, more: bool| json!({"list": [{"id": n}], "hasMore": more});
         let honest = [page(1, true), page(2, true), page(3, false), page(4, false)];
 
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_missing_and_totals_shrink() {
+    fn fields_can_be_missing_and_totals_shrink() {
         let page = json!({"response": {"total": 9, "hasMore": true, "rows": [{"hasMore": 1}]}});
         let pages = [page.clone(), page];
 
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_missing_types_are_wrong_and_cursors_come_again() {
+    fn rows_can_be_missing_types_wrong_and_cursors_repeated() {
         let page =
             |n: u32| json!({"data": [{"id": n}, {"id": n + 1}], "nextCursor": n, "more": true});
         let pages = [page(1), page(3)];
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_begins_with_the_last_row_of_the_one_before() {
+    fn a_page_can_start_with_the_last_row_of_the_one_before() {
         let pages =
             [json!([{"id": 1}, {"id": 2}]), json!([{"id": 3}, {"id": 4}]), json!([{"id": 5}])];
 

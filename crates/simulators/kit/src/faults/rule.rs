@@ -1,4 +1,4 @@
-//! A rule: which requests meet a fault, and how often.
+//! A rule: which requests a fault applies to, and how often.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::pages::PageMemory;
 use crate::script::{SocketReply, WireReply};
 use crate::seeded_random::SeededRandom;
 
-/// The fields that every rule can have.
+/// The fields of every rule.
 const FIELDS: [&str; 9] =
     ["kind", "platform", "method", "path", "after", "times", "probability", "seed", "carried_out"];
 
@@ -21,10 +21,10 @@ const NUMBER_MAX: u64 = 1_000_000_000;
 /// Probabilities are counted in millionths.
 const MILLION: u64 = 1_000_000;
 
-/// A request, as far as rules look at it.
+/// The parts of a request that rules match.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultCandidate<'a> {
-    /// The name of the target that it came to.
+    /// The name of the target that received it.
     pub platform: &'a str,
     /// Its method.
     pub method: &'a Method,
@@ -34,49 +34,49 @@ pub struct FaultCandidate<'a> {
     pub template: Option<&'a str>,
 }
 
-/// The fault that a request meets.
+/// The fault that applies to a request.
 #[derive(Debug)]
 pub struct ChosenFault {
     /// The name of its kind.
     pub kind: &'static str,
-    /// Whether the request is carried out before it goes wrong.
+    /// Whether the request is carried out before it fails.
     pub carried_out: bool,
     fault: Fault,
     memory: PageMemory,
 }
 
 impl ChosenFault {
-    /// What becomes of the honest answer to a request at `path`.
+    /// Applies the fault to the original response to a request at `path`.
     pub fn spoil(&self, reply: WireReply, path: &str) -> SocketReply {
         self.fault.spoil(reply, path, &self.memory)
     }
 
-    /// The status of the refusal that stands in for an answer when nothing is carried out.
+    /// The status of the refusal that replaces the response if the request is not carried out.
     pub fn refusal_status(&self) -> http::StatusCode {
         self.fault.refusal_status()
     }
 }
 
-/// One rule, as it was asked for and how far it is.
+/// One rule, as it was requested, and its progress.
 #[derive(Debug)]
 pub(super) struct FaultRule {
     pub(super) id: u64,
     wanted: RuleTarget,
-    /// Requests that fit are left alone before the first is met.
+    /// The number of matching requests that are left alone first.
     after: u64,
-    /// How many requests meet it; all when absent.
+    /// The number of requests that it applies to; all if absent.
     times: Option<u64>,
     /// In millionths.
     probability: u64,
     random: SeededRandom,
-    /// Requests that fitted, and those of them that met the fault.
+    /// The number of matching requests, and of those that the fault applied to.
     fitted: u64,
     met: u64,
     chosen: Arc<ChosenFault>,
     asked_for: Map<String, Value>,
 }
 
-/// Which requests a rule is about; what is absent is not looked at.
+/// Which requests a rule matches; an absent condition matches all.
 #[derive(Debug)]
 struct RuleTarget {
     platform: Option<String>,
@@ -138,7 +138,7 @@ impl FaultRule {
         self.chosen.fault.refuses_connections() && self.wanted.has_platform(platform)
     }
 
-    /// The fault, if the request meets it; counts the request if it fits.
+    /// The fault if it applies to the request; counts the request if it matches.
     pub(super) fn choose(&mut self, asked: &FaultCandidate<'_>) -> Option<Arc<ChosenFault>> {
         if !self.wanted.fits(asked) || self.times.is_some_and(|times| self.met >= times) {
             return None;
@@ -183,7 +183,8 @@ impl RuleTarget {
         Ok(wanted)
     }
 
-    /// A path must be that of a route, or its template, on a platform that is meant.
+    /// A path must be that of a route, or its template, on one of the platforms that the rule
+    /// matches.
     fn leads_somewhere(&self, targets: &[&dyn FaultTarget]) -> Result<(), FieldMistake> {
         let Some(path) = &self.path else {
             return Ok(());

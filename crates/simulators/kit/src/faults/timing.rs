@@ -1,4 +1,4 @@
-//! Answers that are late, slow, or never there.
+//! Responses that are late, slow, or never arrive.
 
 use std::time::Duration;
 
@@ -26,20 +26,20 @@ pub(crate) enum TimingFault {
 }
 
 pub(super) const KINDS: [FaultKind; 4] = [
-    FaultKind::plain("delay", "the answer comes late", |fields| {
+    FaultKind::plain("delay", "the response arrives late", |fields| {
         Ok(Fault::Timing(TimingFault::Delay { ms: fields.number(&MS)? }))
     })
     .with(&[MS]),
     FaultKind::plain(
         "silence",
-        "no byte of an answer ever comes; the connection stays open",
+        "no byte of a response ever arrives; the connection stays open",
         |_| Ok(Fault::Timing(TimingFault::Silence)),
     ),
-    FaultKind::plain("stall", "within the body the platform falls silent", |fields| {
+    FaultKind::plain("stall", "silence in the middle of the body", |fields| {
         Ok(Fault::Timing(TimingFault::Stall { after_bytes: fields.size(&AFTER_BYTES)? }))
     })
     .with(&[AFTER_BYTES]),
-    FaultKind::plain("drip", "the body comes a few bytes at a time", |fields| {
+    FaultKind::plain("drip", "the body arrives a few bytes at a time", |fields| {
         let (size, pause_ms) = (fields.size(&SIZE)?, fields.number(&PAUSE_MS)?);
         Ok(Fault::Timing(TimingFault::Drip { size, pause_ms }))
     })
@@ -57,7 +57,7 @@ impl TimingFault {
             Self::Silence => SocketScript::nothing(ConnectionEnd::Hang),
             Self::Stall { after_bytes } => {
                 let mut sent = reply.framed();
-                // Even a body that is shorter than that is never whole.
+                // A body that is shorter than that must stay incomplete too.
                 let missing = reply.body.len().saturating_sub(after_bytes).max(1);
                 sent.truncate(sent.len().saturating_sub(missing));
                 reply.script(sent, ConnectionEnd::Hang)

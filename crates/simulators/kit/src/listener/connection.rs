@@ -1,5 +1,5 @@
-//! One connection. HTTP is hyper's until a fault needs the socket: then hyper is taken off it, the
-//! script is played, and hyper goes on if the script leaves the connection in order.
+//! One connection. hyper serves HTTP until a fault needs the socket: then hyper is detached, the
+//! script is played, and hyper continues if the script leaves the connection usable.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript};
 use crate::service::{SimulatorService, json_response};
 use crate::simulator::SimulatorRequest;
 
-/// No request is larger than this many bytes: a file of 512 MiB and the form around it.
+/// The largest request body, in bytes: a file of 512 MiB and the form around it.
 const BODY_BYTES_MAX: usize = 513 * 1024 * 1024;
 
-/// Serves the connection until either side ends it. After a stop, the running request is still
-/// answered.
+/// Serves the connection until either side ends it. After a stop, the running request still gets
+/// its response.
 pub(super) async fn serve(
     service: &Arc<SimulatorService>,
     stream: TcpStream,
@@ -41,8 +41,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Serves requests until one is to be answered by a script on the socket; `None` when the
-/// connection ended before.
+/// Serves requests until one needs a script on the socket; `None` if the connection ended first.
 async fn until_script(
     service: &Arc<SimulatorService>,
     stream: TcpStream,
@@ -61,7 +60,7 @@ async fn until_script(
                 }
                 SocketReply::Script(script) => {
                     drop(hand_over.send(script).await);
-                    // The script answers; hyper is not to.
+                    // The script sends the response, not hyper.
                     std::future::pending().await
                 }
             }
@@ -80,12 +79,12 @@ async fn until_script(
         }
     };
     let parts = http.into_parts();
-    // Bytes of another request that came too early would be lost: the connection ends.
+    // Bytes of a request that arrived too early would be lost, so the connection ends.
     let whole = parts.read_buf.is_empty();
     whole.then(|| (script, parts.io.into_inner()))
 }
 
-/// Reads the request whole and answers it.
+/// Reads the whole request and responds to it.
 async fn answer(service: &SimulatorService, request: http::Request<Incoming>) -> SocketReply {
     let (head, body) = request.into_parts();
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
@@ -97,7 +96,7 @@ async fn answer(service: &SimulatorService, request: http::Request<Incoming>) ->
     }
 }
 
-/// What a script leaves behind.
+/// How a script ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScriptOutcome {
     InOrder,
@@ -107,7 +106,7 @@ enum ScriptOutcome {
 async fn play(script: SocketScript, stream: &mut TcpStream) -> ScriptOutcome {
     for step in script.steps {
         if take(step, stream).await.is_err() {
-            // The other side has left.
+            // The peer has disconnected.
             return ScriptOutcome::Ended;
         }
     }

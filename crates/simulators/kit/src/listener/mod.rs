@@ -1,5 +1,5 @@
-//! Sockets: a common port for everything, and ports of their own for simulators, each of which can
-//! be shut so that connections to it alone are refused.
+//! Sockets: a common port for everything, and a port for each simulator, which can be closed so
+//! that only connections to that simulator are refused.
 
 mod connection;
 pub(crate) mod port;
@@ -15,7 +15,7 @@ use self::port::{Port, PortHandle};
 use crate::faults::FaultRules;
 use crate::service::SimulatorService;
 
-/// The simulators' own ports, by their names.
+/// The simulators' own ports, by name.
 #[derive(Debug)]
 pub(crate) struct PortSet(Vec<(&'static str, PortHandle)>);
 
@@ -26,7 +26,7 @@ impl PortSet {
         found.map(|(_, handle)| handle.address)
     }
 
-    /// Shuts and opens the ports as the faults say; done when this returns.
+    /// Closes and opens the ports as the faults require; complete when this returns.
     pub(crate) async fn follow(&self, faults: &FaultRules) {
         for (name, handle) in &self.0 {
             handle.set_shut(faults.refuses(name)).await;
@@ -34,8 +34,8 @@ impl PortSet {
     }
 }
 
-/// Listens on `address` for everything and beside it on a free port for each name that a simulator
-/// has for one, until `stop` is cancelled. Returns the common address.
+/// Listens on `address` for everything, and on a free port for each port name of the simulators,
+/// until `stop` is cancelled. Returns the common address.
 pub(crate) fn listen(
     service: &Arc<SimulatorService>,
     address: SocketAddr,
@@ -51,7 +51,7 @@ pub(crate) fn listen(
         ports.push((name, port.handle()));
         tasks.spawn(port.serve(Arc::clone(service), stop.clone()));
     }
-    // A service is listened for once.
+    // A service listens only once.
     drop(service.ports.set(PortSet(ports)));
     Ok(found)
 }

@@ -1,5 +1,5 @@
-//! A port that can be shut: while it is, the system refuses connections to it, and no other
-//! process can take it.
+//! A port that can be closed: meanwhile the system refuses connections to it, and no other process
+//! can bind it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ const BACKLOG: u32 = 1024;
 pub(crate) struct Port {
     listener: TcpListener,
     address: SocketAddr,
-    /// What is wanted, and what is.
+    /// The requested state, and the actual one.
     wanted: watch::Receiver<bool>,
     want: watch::Sender<bool>,
     is_shut: watch::Sender<bool>,
 }
 
-/// How a port is shut and opened from elsewhere.
+/// Closes and opens a port from another task.
 #[derive(Debug)]
 pub(crate) struct PortHandle {
     pub(crate) address: SocketAddr,
@@ -36,10 +36,10 @@ pub(crate) struct PortHandle {
 }
 
 impl PortHandle {
-    /// Shuts or opens the port, and waits until it is.
+    /// Closes or opens the port, and waits until it has happened.
     pub(crate) async fn set_shut(&self, shut: bool) {
         self.want.send_replace(shut);
-        // It fails when the port is gone, and then it is as good as shut.
+        // Fails if the port is gone, which is as good as closed.
         drop(self.is_shut.clone().wait_for(|is_shut| *is_shut == shut).await);
     }
 }
@@ -72,7 +72,7 @@ impl Port {
             }
             drop(listener);
             let Ok(held) = bound(address) else {
-                tracing::error!(%address, "a port that was to be shut was taken by somebody else");
+                tracing::error!(%address, "another process has bound the port that was to be closed");
                 return;
             };
             cut.cancel();
@@ -87,7 +87,7 @@ impl Port {
             listener = match held.listen(BACKLOG) {
                 Ok(open) => open,
                 Err(error) => {
-                    tracing::error!(%address, %error, "a shut port cannot be opened again");
+                    tracing::error!(%address, %error, "a closed port cannot be opened again");
                     return;
                 }
             };
@@ -98,12 +98,12 @@ impl Port {
     }
 }
 
-/// Waits until this is wanted. The sender cannot be gone: the port itself holds one.
+/// Waits until this state is requested. The sender cannot be gone: the port itself holds one.
 async fn becomes(wanted: &mut watch::Receiver<bool>, shut: bool) {
     drop(wanted.wait_for(|wanted| *wanted == shut).await);
 }
 
-/// Accepts connections for ever; each is served until `stop` lets it end, or `cut` ends it.
+/// Accepts connections forever; each is served until `stop` lets it end, or `cut` ends it.
 async fn accept(
     listener: &TcpListener,
     connections: &TaskTracker,
@@ -121,7 +121,7 @@ async fn accept(
     }
 }
 
-/// A socket with this address that does not listen yet.
+/// A socket bound to this address that does not listen yet.
 fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
@@ -132,7 +132,7 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
 fn usable(accepted: io::Result<(TcpStream, SocketAddr)>) -> Option<TcpStream> {
     match accepted {
         Ok((stream, _)) => {
-            // Small responses are sent immediately.
+            // Small responses must not be delayed.
             drop(stream.set_nodelay(true));
             Some(stream)
         }

@@ -1,4 +1,5 @@
-//! The mail sink as a simulator: its pages below `/mail`, and what tests ask it below `/control`.
+//! The mail server as a simulator: its pages below `/mail`, and its control requests below
+//! `/control`.
 
 use std::io;
 
@@ -15,13 +16,13 @@ use crate::service::json_response;
 use crate::simulator::{BoxFuture, Simulator, SimulatorRequest};
 
 const INDEX: [ControlEntry; 3] = [
-    ("GET", "/control/mail", "the mails that were taken, or those `to` an address"),
+    ("GET", "/control/mail", "lists the emails received, or those `to` an address"),
     (
         "GET",
         "/control/mail/{id}",
-        "a mail: headers, text, HTML and links; /mail shows it in a browser",
+        "shows an email: headers, text, HTML and links; /mail shows it in a browser",
     ),
-    ("POST", "/control/mail/refuse", "refuses the `next` mails with a `code` of SMTP"),
+    ("POST", "/control/mail/refuse", "refuses the `next` emails with an SMTP `code`"),
 ];
 
 impl Simulator for MailSink {
@@ -73,11 +74,11 @@ fn mails(sink: &MailSink, request: &ControlRequest<'_>) -> Value {
 }
 
 fn one(sink: &MailSink, id: &str) -> ControlOutcome {
-    let missing = || ControlProblem::new(StatusCode::NOT_FOUND, "there is no such mail");
+    let missing = || ControlProblem::new(StatusCode::NOT_FOUND, "no email has this id");
     sink.find(id).map(|mail| whole(&mail)).ok_or_else(missing)
 }
 
-/// `next`: the number of emails; `code`: the SMTP code that they are refused with, 451 when absent.
+/// `next`: the number of emails; `code`: the SMTP code that refuses them, 451 if absent.
 fn refuse(sink: &MailSink, request: &ControlRequest<'_>) -> ControlOutcome {
     let code = request.number("code")?.unwrap_or(451);
     let code = u16::try_from(code).ok().filter(|code| (400..600).contains(code));

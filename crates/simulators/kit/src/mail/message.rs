@@ -1,6 +1,6 @@
 //! Reads an email: headers, parts, and the encodings that text travels in (RFC 5322, 2045, 2046).
 
-/// The number of parts that are read of one email, at most.
+/// The most parts of one email that are read.
 const PARTS_MAX: usize = 20;
 
 /// An email, or a part of one.
@@ -12,7 +12,7 @@ pub(crate) struct MailMessage<'a> {
 }
 
 impl<'a> MailMessage<'a> {
-    /// Takes the head off. What is no header is left out.
+    /// Splits off the head. Malformed header lines are skipped.
     pub(crate) fn read(raw: &'a str) -> Self {
         let (head, body) =
             raw.split_once("\r\n\r\n").or_else(|| raw.split_once("\n\n")).unwrap_or((raw, ""));
@@ -61,7 +61,7 @@ impl<'a> MailMessage<'a> {
     }
 }
 
-/// The addresses of pages in a text.
+/// The web addresses in a text.
 pub(crate) fn links(text: &str) -> Vec<&str> {
     let is_link = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
     text.split_whitespace().filter(is_link).collect()
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_is_found_by_its_type_and_decoded() {
+    fn parts_are_found_by_type_and_decoded() {
         let message = MailMessage::read(MULTIPART);
 
         let text = message.part("text/plain").unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_mail_is_its_own_part() {
+    fn a_plain_email_is_its_own_part() {
         let message = MailMessage::read("Subject: x\n\nhello");
 
         assert_eq!(message.part("text/plain").as_deref(), Some("hello"));

@@ -1,5 +1,5 @@
-//! The mail sink: accepts every email to any address over SMTP, keeps it, and shows it. Nothing is
-//! forwarded.
+//! The mail server: accepts every email to any address over SMTP, keeps it, and shows it. Nothing
+//! is forwarded.
 
 mod control;
 mod message;
@@ -24,10 +24,10 @@ use crate::running::RunningService;
 
 /// The number of emails that are kept; the oldest are dropped first.
 const MAILS_MAX: usize = 1_000;
-/// The size of the largest email, in bytes.
+/// The largest email, in bytes.
 pub(crate) const MAIL_BYTES_MAX: usize = 256 * 1_024;
 
-/// An email that was accepted.
+/// An accepted email.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct KeptMail {
     /// Counts up from 1.
@@ -38,11 +38,11 @@ pub(crate) struct KeptMail {
     pub(crate) from: String,
     /// The recipients on the envelope.
     pub(crate) to: Vec<String>,
-    /// Head and body as they came; what is not UTF-8 is replaced.
+    /// Head and body as received; invalid UTF-8 is replaced.
     pub(crate) raw: String,
 }
 
-/// Every email that was accepted.
+/// The accepted emails.
 #[derive(Debug)]
 pub struct MailSink {
     clock: SimulatorClock,
@@ -88,7 +88,7 @@ impl MailSink {
         Ok(Self { clock, kept: Mutex::new(kept) })
     }
 
-    /// Accepts an email, or returns the code that it is to be refused with.
+    /// Accepts an email, or returns the code to refuse it with.
     pub(crate) fn take(
         &self,
         from: String,
@@ -123,7 +123,7 @@ impl MailSink {
         self.kept().refusal = Some(MailRefusal { next, code });
     }
 
-    /// Forgets every email, and refuses none.
+    /// Removes all emails and refusals.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut kept = self.kept();
         kept.journal.clear()?;
@@ -132,7 +132,7 @@ impl MailSink {
         Ok(())
     }
 
-    /// All emails, the oldest first.
+    /// All emails, oldest first.
     pub(crate) fn all(&self) -> Vec<KeptMail> {
         self.kept().mails.iter().cloned().collect()
     }
@@ -163,12 +163,12 @@ impl MailPort {
         Ok(Self { listener, address: found })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Accepts emails for the sink until the service stops.
+    /// Accepts emails for the mail server until the service stops.
     pub fn serve(self, sink: &Arc<MailSink>, service: &RunningService) {
         service.spawn(|stop| smtp::serve(self.listener, Arc::clone(sink), stop));
     }

@@ -1,4 +1,4 @@
-//! The emails as pages, to be read in a browser at `/mail`.
+//! The emails as pages for a browser, below `/mail`.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 const OURS: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'";
-/// The HTML of an email runs nothing and loads nothing; its links open in a window of their own.
+/// The HTML of an email cannot run scripts or load anything; its links open in a new window.
 const THEIRS: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox";
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:56em;margin:2em auto;padding:0 1em}\
     table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.4em .8em .4em 0;border-bottom:1px solid #8884}\
     pre{white-space:pre-wrap;overflow-wrap:anywhere}iframe{width:100%;height:28em;border:1px solid #8884;background:#fff}\
     :root{color-scheme:light dark}";
 
-/// Answers `GET /mail…`; `path` is what follows `/mail`.
+/// Responds to `GET /mail…`; `path` is what follows `/mail`.
 pub(crate) fn answer(sink: &MailSink, path: &str) -> WireReply {
     let path = path.split('?').next().unwrap_or_default().trim_matches('/');
     if path.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn answer(sink: &MailSink, path: &str) -> WireReply {
     }
     let (id, form) = path.split_once('/').unwrap_or((path, ""));
     let Some(mail) = sink.find(id) else {
-        return WireReply::new(StatusCode::NOT_FOUND).content(TEXT, "there is no such mail\n");
+        return WireReply::new(StatusCode::NOT_FOUND).content(TEXT, "no email has this id\n");
     };
     match form {
         "" => page(&one(&mail), OURS),
@@ -37,7 +37,7 @@ pub(crate) fn answer(sink: &MailSink, path: &str) -> WireReply {
             let html = MailMessage::read(&mail.raw).part("text/html").unwrap_or_default();
             page(&html.replacen("<head>", "<head><base target=\"_blank\">", 1), THEIRS)
         }
-        _ => WireReply::new(StatusCode::NOT_FOUND).content(TEXT, "there is no such form\n"),
+        _ => WireReply::new(StatusCode::NOT_FOUND).content(TEXT, "no such format\n"),
     }
 }
 
@@ -62,7 +62,7 @@ fn list(mails: &[KeptMail]) -> String {
         );
     }
     if rows.is_empty() {
-        rows.push_str("<tr><td colspan=\"3\">No mail has come yet.</td></tr>");
+        rows.push_str("<tr><td colspan=\"3\">No email has arrived yet.</td></tr>");
     }
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"5\">\
@@ -82,14 +82,14 @@ fn one(mail: &KeptMail) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{subject}</title><style>{STYLE}</style>\
          <p><a href=\"/mail\">All mail</a></p><h1>{subject}</h1><p>From {} to {}</p><pre>{shown}</pre>\
          <h2>As HTML</h2><iframe src=\"/mail/{id}/html\" title=\"the mail as HTML\"></iframe>\
-         <p><a href=\"/mail/{id}/raw\">As it came</a></p></html>",
+         <p><a href=\"/mail/{id}/raw\">Raw message</a></p></html>",
         escaped(message.header("from").unwrap_or(&mail.from)),
         escaped(&mail.to.join(", ")),
         id = mail.id,
     )
 }
 
-/// A word with what follows it; the address of a page becomes a link.
+/// A word and the space after it; a web address becomes a link.
 fn linked(word: &str) -> String {
     let address = word.trim_end();
     let space = word.get(address.len()..).unwrap_or_default();

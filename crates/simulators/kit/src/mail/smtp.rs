@@ -1,5 +1,5 @@
-//! The sink's side of SMTP (RFC 5321): one email after the other, from any
-//! sender to any recipient, up to a size.
+//! The server side of SMTP (RFC 5321): one email after the other, from any sender to any recipient,
+//! up to a size.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{MAIL_BYTES_MAX, MailSink};
 
-/// The longest line of a command, or of an email.
+/// The longest line of a command or an email.
 const LINE_BYTES_MAX: u64 = 4_096;
 const RECIPIENTS_MAX: usize = 100;
 const CONNECTIONS_MAX: usize = 64;
@@ -33,7 +33,7 @@ pub(crate) async fn serve(listener: TcpListener, sink: Arc<MailSink>, stop: Canc
             tokio::select! {
                 () = stop.cancelled() => {}
                 ended = talk(stream, &sink) => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection to the mail sink broke off");
+                    tracing::debug!(%error, "a connection to the mail server broke off");
                 }
             }
             drop(place);
@@ -52,7 +52,7 @@ async fn accept(
     Ok((stream, place))
 }
 
-/// Sender and recipients of the email that a client is handing over.
+/// Sender and recipients of the email that a client is sending.
 #[derive(Default)]
 struct Envelope {
     from: Option<String>,
@@ -62,7 +62,7 @@ struct Envelope {
 async fn talk(stream: TcpStream, sink: &MailSink) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut envelope = Envelope::default();
-    say(&mut stream, "220 sandbox mail sink").await?;
+    say(&mut stream, "220 sandbox mail server").await?;
     while let Some(line) = line(&mut stream).await? {
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         let (verb, argument) = text.split_once(' ').unwrap_or((&text, ""));
@@ -77,9 +77,9 @@ async fn talk(stream: TcpStream, sink: &MailSink) -> io::Result<()> {
             }
             "MAIL" => begin(&mut envelope, argument),
             "RCPT" => add(&mut envelope, argument),
-            "DATA" if envelope.to.is_empty() => "503 say MAIL and RCPT first".to_owned(),
+            "DATA" if envelope.to.is_empty() => "503 send MAIL and RCPT first".to_owned(),
             "DATA" => {
-                say(&mut stream, "354 end with a dot on a line of its own").await?;
+                say(&mut stream, "354 end with a line that is a single dot").await?;
                 let Some(mail) = body(&mut stream).await? else { return Ok(()) };
                 deliver(sink, std::mem::take(&mut envelope), &mail)?
             }
@@ -89,7 +89,7 @@ async fn talk(stream: TcpStream, sink: &MailSink) -> io::Result<()> {
             }
             "NOOP" => "250 ok".to_owned(),
             "QUIT" => return say(&mut stream, "221 bye").await,
-            _ => "502 not known here".to_owned(),
+            _ => "502 unknown command".to_owned(),
         };
         say(&mut stream, &answer).await?;
     }
@@ -98,7 +98,7 @@ async fn talk(stream: TcpStream, sink: &MailSink) -> io::Result<()> {
 
 fn begin(envelope: &mut Envelope, argument: &str) -> String {
     let Some(from) = path(argument, "FROM:") else {
-        return "501 say MAIL FROM:<address>".to_owned();
+        return "501 send MAIL FROM:<address>".to_owned();
     };
     *envelope = Envelope { from: Some(from), to: Vec::new() };
     "250 ok".to_owned()
@@ -106,8 +106,8 @@ fn begin(envelope: &mut Envelope, argument: &str) -> String {
 
 fn add(envelope: &mut Envelope, argument: &str) -> String {
     match path(argument, "TO:") {
-        _ if envelope.from.is_none() => "503 say MAIL first".to_owned(),
-        None => "501 say RCPT TO:<address>".to_owned(),
+        _ if envelope.from.is_none() => "503 send MAIL first".to_owned(),
+        None => "501 send RCPT TO:<address>".to_owned(),
         Some(_) if envelope.to.len() >= RECIPIENTS_MAX => "452 too many recipients".to_owned(),
         Some(to) => {
             envelope.to.push(to);
@@ -118,12 +118,12 @@ fn add(envelope: &mut Envelope, argument: &str) -> String {
 
 fn deliver(sink: &MailSink, envelope: Envelope, mail: &[u8]) -> io::Result<String> {
     if mail.len() > MAIL_BYTES_MAX {
-        return Ok("552 the mail is too large".to_owned());
+        return Ok("552 the email is too large".to_owned());
     }
     let from = envelope.from.unwrap_or_default();
     Ok(match sink.take(from, envelope.to, mail)? {
         None => "250 taken".to_owned(),
-        Some(code) => format!("{code} refused, as told through /control/mail/refuse"),
+        Some(code) => format!("{code} refused, as requested at /control/mail/refuse"),
     })
 }
 
@@ -135,8 +135,8 @@ fn path(argument: &str, word: &str) -> Option<String> {
     start.eq_ignore_ascii_case(word).then(|| address.to_owned())
 }
 
-/// Reads an email up to the line with a dot. Of one that is too large, only enough is kept to see
-/// that it is.
+/// Reads an email up to the line with a dot. Of one that is too large, only enough is kept to
+/// detect that.
 async fn body(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
     let mut mail = Vec::new();
     loop {
@@ -150,7 +150,7 @@ async fn body(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> 
     }
 }
 
-/// The next line with its end; nothing when the client has hung up.
+/// The next line with its line break; `None` if the client has disconnected.
 async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut limited = stream.take(LINE_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! The mail sink: takes what is handed over, refuses what it is told to, keeps it, and shows it.
+//! The mail server: accepts emails, refuses those it is told to, keeps them, and shows them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 const MAIL: &str = "From: Gateway <a@b.example>\r\nTo: ada@example.com\r\nSubject: <b>Hello</b>\r\n\r\n\
     Open http://127.0.0.1:1/x?token=a\r\n..dot\r\nhttp://127.0.0.1:1\r\n.\r\n";
 
-/// A mail sink on sockets.
+/// A mail server on sockets.
 struct Sink {
     running: RunningService,
     mail_address: SocketAddr,
@@ -38,7 +38,7 @@ impl Sink {
     }
 }
 
-/// Says line after line, and gives the codes that they were answered with.
+/// Sends line after line, and returns the codes of the replies.
 async fn say(sink: &Sink, lines: &[&str]) -> Vec<u16> {
     let mut stream = BufReader::new(TcpStream::connect(sink.mail_address).await.unwrap());
     let mut codes = vec![code(&mut stream).await];
@@ -88,7 +88,7 @@ async fn json(sink: &Sink, request: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_mail_is_taken_and_shown_with_its_text_and_links() {
+async fn an_email_is_accepted_and_shown_with_its_text_and_links() {
     let sink = Sink::start(None).await;
 
     assert_eq!(hand_over(&sink, "ada@example.com").await, 250);
@@ -112,7 +112,7 @@ async fn a_mail_is_taken_and_shown_with_its_text_and_links() {
 }
 
 #[tokio::test]
-async fn a_mail_is_shown_in_a_browser_and_runs_nothing_there() {
+async fn an_email_is_shown_in_a_browser_without_running_scripts() {
     let sink = Sink::start(None).await;
     hand_over(&sink, "ada@example.com").await;
 
@@ -131,7 +131,7 @@ async fn a_mail_is_shown_in_a_browser_and_runs_nothing_there() {
 }
 
 #[tokio::test]
-async fn mails_outlive_a_restart_and_are_forgotten_by_a_reset() {
+async fn emails_survive_a_restart_and_are_removed_by_a_reset() {
     let folder = tempfile::tempdir().unwrap();
     let first = Sink::start(Some(folder.path())).await;
     hand_over(&first, "ada@example.com").await;
@@ -145,12 +145,12 @@ async fn mails_outlive_a_restart_and_are_forgotten_by_a_reset() {
     let mails = json(&sink, "GET /control/mail").await;
     let ids: Vec<_> =
         mails["mails"].as_array().unwrap().iter().map(|mail| mail["id"].clone()).collect();
-    assert_eq!(ids, [2], "ids are not given twice");
+    assert_eq!(ids, [2], "ids are not used twice");
     sink.stop().await;
 }
 
 #[tokio::test]
-async fn the_next_mails_are_refused_when_somebody_says_so() {
+async fn the_next_emails_are_refused_on_request() {
     let sink = Sink::start(None).await;
 
     json(&sink, "POST /control/mail/refuse?next=2&code=550").await;
@@ -166,7 +166,7 @@ async fn the_next_mails_are_refused_when_somebody_says_so() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_keep_to_the_order_is_told() {
+async fn commands_out_of_order_are_refused() {
     let sink = Sink::start(None).await;
 
     let disorder = ["HELO me", "RCPT TO:<x@y.zz>", "DATA", "MAIL TO:x", "VRFY ada", "NOOP", "RSET"];

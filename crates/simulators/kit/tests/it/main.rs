@@ -1,10 +1,10 @@
-//! The parts that every simulator stands on, asked over sockets.
+//! The parts that all simulators build on, tested over sockets.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that meets the unexpected is to stop"
+    reason = "a test should stop at the unexpected"
 )]
 
 mod mail;

@@ -15,7 +15,7 @@ use crate::world::time::{day, rfc3339_offset};
 const ACCOUNT: &str = "account";
 const BUTTONS: &str = "social-buttons";
 
-/// Rows of the account table: one for each object that is only there once.
+/// The row of objects that exist only once.
 const ME: u64 = 0;
 const MESSAGES: u64 = 1;
 const POSTS: u64 = 2;
@@ -155,14 +155,14 @@ fn add_social_button(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(button_json(call, overlay, index)))
 }
 
-/// The body has the ids of all buttons in the order in which they shall be shown.
+/// The body contains the ids of all buttons in the order in which they are to be shown.
 fn order_social_buttons(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let ids: Vec<u64> =
         call.field("ids").as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     let mut known = overlay.page(BUTTONS, generated_buttons(call), 0, u64::MAX).indexes;
     let mut wanted = Vec::new();
     for asked in &ids {
-        // Taken out, so that an id that is there twice is not found again.
+        // Removed, so that a repeated id is not found again.
         let place = known.iter().position(|it| id(call, Kind::Other, *it) == *asked);
         wanted.extend(place.map(|place| known.remove(place)));
     }

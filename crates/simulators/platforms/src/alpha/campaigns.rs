@@ -1,4 +1,4 @@
-//! What brings fans: bundles (several months in one payment) and tracking links.
+//! Ways to win fans: bundles (several months in one payment) and tracking links.
 
 use serde_json::{Value, json};
 

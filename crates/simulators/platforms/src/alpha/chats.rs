@@ -1,4 +1,4 @@
-//! Chats: the list, what is read and unread, and muting. A chat is known by the id of its fan.
+//! Chats: the list, what is read and unread, and muting. A chat is identified by its fan's id.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
 
-/// The chats, the one with the newest message first.
+/// The chats, with the newest message first.
 pub(super) const CHATS: &str = "chats";
-/// By fan: the number of unread messages that was last set, and when that was.
+/// By fan: the number of unread messages that was last set, and when it was set.
 const READ: &str = "read";
 /// The row of [`READ`] that marks all chats.
 const ALL: u64 = u64::MAX;
@@ -46,14 +46,14 @@ fn chat_json(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     })
 }
 
-/// The chat of the path; 404 when there is no chat with this fan.
+/// The chat of the path; 404 if there is no chat with this fan.
 pub(super) fn chat_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let fan = fan_param(call, "chat_id").map_err(|_| Refusal::not_found("Chat"))?;
     let exists = overlay.holds(CHATS, call.world.chats(), fan);
     if exists { Ok(fan) } else { Err(Refusal::not_found("Chat")) }
 }
 
-/// How many messages of the chat are unread: as generated, unless it was said otherwise since.
+/// The number of unread messages of the chat: as generated, unless set since.
 fn unread(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
     let said = |row| {
         let when = overlay.field(READ, row, "when").and_then(Value::as_u64)?;
@@ -88,7 +88,7 @@ fn mark_as_unread(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
-/// `{"mute": false}` takes the muting back; without a body the chat is muted.
+/// `{"mute": false}` unmutes; without a body the chat is muted.
 fn mute(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     if call.field("mute").as_bool() == Some(false) {

@@ -1,4 +1,4 @@
-//! The proxy to a service of moving pictures.
+//! The proxy to a GIF service.
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use crate::call::Call;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 
-/// What can be asked for in place of the id.
+/// The words that may replace the id.
 const KINDS: [&str; 3] = ["search", "trending", "random"];
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("giphy/proxy/{proxy_id*}", gifs)
 }
 
-/// The last segment is a kind of question (`search`, `trending`, `random`), alone or after a type,
-/// as in `gifs/trending`; `q` is looked for.
+/// The last segment is a kind of request (`search`, `trending`, `random`), alone or after a type,
+/// as in `gifs/trending`; `q` is the search term.
 fn gifs(call: &Call<'_>, _: &Overlay) -> Outcome {
     let kind = call.param("proxy_id").rsplit('/').next().unwrap_or_default();
     if !KINDS.contains(&kind) {

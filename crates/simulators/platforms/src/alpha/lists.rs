@@ -29,7 +29,7 @@ fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     page_of(call, overlay, collection, |list| list_json(call, overlay, list))
 }
 
-/// The members of a list: the table of what was written, and the generated ones.
+/// The members of a list: the table of those written, and the generated ones.
 fn member_collection(call: &Call<'_>, list: u64) -> (String, Series) {
     let generated = if list < CREATED { call.world.fan_list(list).members } else { Series::all(0) };
     (format!("list/{list}"), generated)
@@ -82,7 +82,7 @@ fn pinned_members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     page_of(call, overlay, (&table, Series::all(0)), |fan| user(call, overlay, fan))
 }
 
-/// `id` is the list, `users` the ids of those to add; one unknown id refuses them all.
+/// `id` is the list, `users` the ids of those to add; one unknown id refuses the whole request.
 fn add_members(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let wanted = ids::index_of_digits(Kind::List, call.world.creator, &id_text(call.field("id")));
     let list = known(call, overlay, wanted)?;

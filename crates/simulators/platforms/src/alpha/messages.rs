@@ -1,5 +1,5 @@
-//! The messages of chats. They page with `before_id`: the newest come first, and the id of the
-//! last row asks for those before it.
+//! The messages of chats. They page with `before_id`: the newest come first, and the id of the last
+//! row requests those before it.
 
 use serde_json::{Value, json};
 
@@ -15,9 +15,9 @@ use crate::world::series::Series;
 use crate::world::talk::{fan_and_place, message_index};
 use crate::world::time::rfc3339_offset;
 
-/// By message index: what is known of messages beyond their text, such as that they are pinned.
+/// By message index: state of messages beyond their text, such as that they are pinned.
 const MARKS: &str = "message-marks";
-/// By medium: the people in it whose forms were attached.
+/// By medium: the people in it whose forms are attached.
 pub(super) const RELEASE_FORMS: &str = "release-forms";
 const MESSAGES_PAGE_MAX: u64 = 100;
 
@@ -31,7 +31,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("release-forms/attach", attach_release_form)
 }
 
-/// The table of the messages of a chat: generated ones by place, sent ones by number.
+/// The table of the messages of a chat: generated ones by position, sent ones by number.
 pub(super) fn chat_table(fan: u64) -> String {
     format!("messages/{fan}")
 }
@@ -60,7 +60,7 @@ fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(list(&rows.collect::<Vec<_>>(), page.has_more))
 }
 
-/// The row of the chat's table that a message id stands for.
+/// The row of the chat's table with this message id.
 fn row_of(call: &Call<'_>, fan: u64, id: &str) -> Option<u64> {
     let index = ids::index_of_digits(Kind::Message, call.world.creator, id)?;
     if index > CREATED {
@@ -74,7 +74,7 @@ fn index_of_row(fan: u64, row: u64) -> u64 {
     if row > CREATED { row } else { message_index(fan, row) }
 }
 
-/// The newest message of a chat; null when there is none.
+/// The newest message of a chat; null if there is none.
 pub(super) fn last_message(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     let page = overlay.page(&chat_table(fan), generated(call, fan), 0, 1);
     page.indexes.first().map_or(Value::Null, |row| message_json(call, overlay, fan, *row))
@@ -119,7 +119,7 @@ fn creator_ref(call: &Call<'_>) -> Value {
     })
 }
 
-/// `text`, `price` in dollars, `mediaFiles` as ids. Anybody who is a fan can be written to.
+/// `text`, `price` in dollars, `mediaFiles` as ids. Every fan can be written to.
 fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_param(call, "chat_id").map_err(|_| Refusal::not_found("Chat"))?;
     let media = sent_media(call)?;
@@ -161,7 +161,7 @@ fn sent_media(call: &Call<'_>) -> Result<Vec<Value>, Refusal> {
     .collect()
 }
 
-/// Messages of the chat whose text has `query` in it.
+/// Messages of the chat whose text contains `query`.
 fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let wanted = call.query("query").unwrap_or_default().to_lowercase();
@@ -211,7 +211,7 @@ fn templates(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-/// Ties release forms (of other people in the pictures) to media: `mediaId`, `userIds`.
+/// Attaches release forms (of other people in the pictures) to media: `mediaId`, `userIds`.
 fn attach_release_form(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let media_id = call.field("mediaId").as_u64().unwrap_or_default();
     let known = ids::index_of_number(Kind::Media, call.world.creator, media_id)

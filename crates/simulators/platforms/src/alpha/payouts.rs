@@ -12,7 +12,7 @@ use crate::world::ids::Kind;
 use crate::world::time::{day, rfc3339_offset};
 use crate::world::{DAY_MS, signed};
 
-/// The only creator that has to report under the directive; the others are refused.
+/// The only creator that must report under the directive; the others are refused.
 const DAC7_CREATOR: u64 = 1;
 
 const COUNTRIES: [(&str, &str, &str); 6] = [
@@ -133,7 +133,7 @@ fn chargebacks(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 fn chargebacks_chart(call: &Call<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let range = call.world.payments_between(from_ms, to_ms);
-    // One payment in 97 is taken back, so this looks at few.
+    // One payment in 97 is charged back, so this reads only a few.
     let taken = call.world.chargebacks();
     let points: Vec<Value> = (0..taken.count())
         .filter_map(|place| taken.at(place))

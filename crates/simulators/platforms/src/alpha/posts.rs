@@ -1,4 +1,4 @@
-//! Posts: their comments, what they earn, pins, and scheduled ones.
+//! Posts: their comments, their earnings, pins, and scheduled posts.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::world::{DAY_MS, signed};
 
 pub(super) const POSTS: &str = "posts";
 const COMMENTS: &str = "comments";
-/// Posts that wait to be published.
+/// Posts that are not published yet.
 const SCHEDULES: &str = "schedules";
 const SCHEDULED: u64 = 4;
 
@@ -97,7 +97,7 @@ fn comment_json(call: &Call<'_>, overlay: &Overlay, post: u64, place: u64) -> Va
     overlay.over(COMMENTS, comment.index, generated)
 }
 
-/// What was published while running has not been seen yet.
+/// Posts published while running have not been viewed yet.
 fn stats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let index = post_param(call, overlay)?;
     if index >= CREATED {
@@ -136,7 +136,7 @@ fn bookmark_categories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-/// `{"isPinned": false}` takes the pin away; without a body the post is pinned.
+/// `{"isPinned": false}` unpins; without a body the post is pinned.
 fn pin_post(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     overlay.set(POSTS, post, object(json!({"isPinned": wants_pin(call)})));
@@ -179,8 +179,7 @@ fn schedule_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(SCHEDULES, index, generated)
 }
 
-/// Publishes immediately what was to be published later, as a new post; what is published already
-/// is a conflict.
+/// Publishes a scheduled post immediately, as a new post; 409 if it is already published.
 fn publish(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let schedule = index(call, Kind::Event, "schedule_id", "Schedule")?;
     if !overlay.holds(SCHEDULES, scheduled(call), schedule) {

@@ -1,4 +1,4 @@
-//! Mass messages: those that were sent and those that wait for their time.
+//! Mass messages: sent and scheduled ones.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn queued_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
             "mediaCount": usize::from(message.price_cents > 0),
         });
     }
-    // A message waits until its time, and is sent from then on.
+    // A message is scheduled until its time, and sent from then on.
     let due_ms = overlay.field(QUEUE, index, "dueMs").and_then(Value::as_i64).unwrap_or(0);
     let done = due_ms <= call.now_ms;
     let mut shown = object(overlay.over(QUEUE, index, json!({})));

@@ -1,4 +1,4 @@
-//! Shapes that several groups of routes share.
+//! JSON shapes that several groups of routes share.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339_offset;
 
-/// How many rows a page has when the caller does not say, and at most.
+/// The default and the maximum number of rows of a page.
 pub(super) const PAGE: (u64, u64) = (10, 100);
 
-/// Tables that several groups look at.
+/// Tables that several groups use.
 pub(super) const BLOCKED: &str = "blocked";
 pub(super) const RESTRICTED: &str = "restricted";
 pub(super) const MUTED: &str = "muted";
@@ -22,7 +22,7 @@ pub(super) fn list(rows: &[Value], has_more: bool) -> Answer {
     Answer::ok(json!({"list": rows, "hasMore": has_more}))
 }
 
-/// The page of a collection as a list answer.
+/// The page of a collection as a list response.
 pub(super) fn page_of(
     call: &Call<'_>,
     overlay: &Overlay,
@@ -45,19 +45,19 @@ pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> u64 {
     ids::number(kind, call.world.creator, index)
 }
 
-/// The index behind the digit id in the path parameter `name`; 404 when it is of something else.
+/// The index of the digit id in the path parameter `name`; 404 if the id belongs to something else.
 pub(super) fn index(call: &Call<'_>, kind: Kind, name: &str, what: &str) -> Result<u64, Refusal> {
     let index = ids::index_of_digits(kind, call.world.creator, call.param(name));
     index.ok_or_else(|| Refusal::not_found(what))
 }
 
-/// The index of the fan behind an id, if there is such a fan.
+/// The index of the fan with this id, if there is one.
 pub(super) fn fan_index(call: &Call<'_>, id: &str) -> Option<u64> {
     let index = ids::index_of_digits(Kind::Fan, call.world.creator, id)?;
     (index < call.world.fans).then_some(index)
 }
 
-/// The fan in the path parameter `name`; 404 when there is none.
+/// The fan in the path parameter `name`; 404 if there is none.
 pub(super) fn fan_param(call: &Call<'_>, name: &str) -> Result<u64, Refusal> {
     fan_index(call, call.param(name)).ok_or_else(|| Refusal::not_found("User"))
 }
@@ -67,7 +67,7 @@ pub(super) fn id_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The few fields that stand for a user inside other things.
+/// The short form of a user inside other objects.
 pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let id = id(call, Kind::Fan, fan);
@@ -80,7 +80,7 @@ pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
     })
 }
 
-/// A fan with all that the creator may see.
+/// A fan with everything that the creator may see.
 pub(super) fn user(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     let world = call.world;
     let (person, spent) = (world.fan(fan), world.spent(fan));

@@ -1,4 +1,4 @@
-//! Statistics: what was earned, by what, and who paid.
+//! Statistics: how much was earned, with what, and from whom.
 
 use std::ops::Range;
 
@@ -98,7 +98,7 @@ fn subscription_counts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })))
 }
 
-/// One point a day from `startDate` to `endDate`, both included.
+/// One point per day from `startDate` to `endDate`, inclusive.
 fn earnings_chart(call: &Call<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let from_ms = from_ms.div_euclid(DAY_MS) * DAY_MS;
@@ -130,8 +130,8 @@ fn has_transactions(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"hasTransactions": call.world.payments().count() > 0})))
 }
 
-/// All payments, newest first; `startDate` and `endDate` narrow them. There is no filter by type:
-/// callers look for themselves.
+/// All payments, newest first, limited by `startDate` and `endDate`. There is no filter by type:
+/// callers filter themselves.
 fn transactions(call: &Call<'_>, _: &Overlay) -> Outcome {
     let all = match (call.query("startDate"), call.query("endDate")) {
         (None, None) => 0..call.world.payments().count(),
@@ -177,8 +177,8 @@ fn transaction_json(call: &Call<'_>, payment: &Payment) -> Value {
     })
 }
 
-/// The time from `startDate` to the end of the day `endDate`. Without a start it reaches back
-/// `days`, or over everything when `days` is 0; without an end it reaches to the newest moment.
+/// The time from `startDate` to the end of the day `endDate`. Without a start it covers `days`
+/// days, or everything if `days` is 0; without an end it ends at the newest moment.
 pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> {
     let parse = |name: &str| match call.query(name) {
         None => Ok(None),

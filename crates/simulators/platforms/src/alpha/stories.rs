@@ -1,5 +1,5 @@
-//! Stories and the highlights that keep them. The newest stories still run; the others are in the
-//! archive.
+//! Stories, and the highlights that keep them. The newest stories are still visible; the others are
+//! archived.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -36,14 +36,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-/// How many of the generated stories had not run out at the end of the generated time.
+/// The number of generated stories that had not expired at the end of the generated time.
 fn running_count(call: &Call<'_>) -> u64 {
     let all = call.world.stories();
     let still = |index: &u64| call.world.story(*index).expires_at_ms > call.world.end_ms;
     (0..all.count()).take_while(still).count() as u64
 }
 
-/// Only what was made less than a day before the present or the end of the generated time runs.
+/// A story is visible for a day, measured from the present or the end of the generated time.
 fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let all = overlay.page(STORIES, Series::all(running_count(call)), 0, u64::MAX);
     let rows: Vec<Value> = all
@@ -138,7 +138,7 @@ fn highlights(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     page_of(call, overlay, (table, series), |index| highlight_json(call, overlay, index))
 }
 
-/// Which stories a highlight keeps: every third of the generated ones, and those put in later.
+/// The stories that a highlight keeps: every third of the generated ones, and those added later.
 fn kept_stories(call: &Call<'_>, highlight: u64) -> (String, Series) {
     let keep: &'static [u64] = match highlight {
         0 => &[0],
@@ -198,8 +198,8 @@ fn create_highlight(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(highlight_json(call, overlay, index)))
 }
 
-/// Takes a story out of a highlight; the second id is that of the story. When it is the
-/// highlight's own, the highlight goes.
+/// Removes a story from a highlight; the second id is the story's. If it is the highlight's own,
+/// the highlight is deleted.
 fn remove_from_highlight(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let highlight = highlight_param(call, overlay)?;
     let second = call.param("highlight_id2");

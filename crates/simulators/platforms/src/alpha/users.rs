@@ -1,4 +1,4 @@
-//! Users: fans, and those whom the creator has blocked or restricted.
+//! Users: fans, and those that the creator has blocked or restricted.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ fn restricted(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     page_of(call, overlay, collection, |fan| user(call, overlay, fan))
 }
 
-/// An object by id of the users asked for with `ids`, `ids[]` or `a[]`; unknown ids are left out.
+/// The users with the given `ids`, `ids[]` or `a[]`, as an object by id; unknown ids are omitted.
 fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let asked = call.query_all("ids").chain(call.query_all("a"));
     let ids: Vec<&str> = asked.flat_map(|ids| ids.split(',')).filter(|id| !id.is_empty()).collect();
@@ -50,7 +50,7 @@ fn restrict(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"success": true, "id": id(call, Kind::Fan, fan), "isRestricted": true})))
 }
 
-/// `type` is `active`, `expired` or `all`; `query` looks for a part of the name or username.
+/// `type` is `active`, `expired` or `all`; `query` is a part of the name or username.
 fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let world = call.world;
     let fans = match call.query("type") {

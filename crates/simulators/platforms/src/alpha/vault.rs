@@ -1,4 +1,4 @@
-//! Vault lists: the folders that media are kept in.
+//! Vault lists: the folders of media.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(folder_json(call, overlay, folder)))
 }
 
-/// Takes the media in `mediaIds` (body or query) out of the folder; the media stay in the vault.
+/// Removes the media in `mediaIds` (body or query) from the folder; the media stay in the vault.
 fn remove_media(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call)?;
     let in_body = call.field("mediaIds").as_array().into_iter().flatten();

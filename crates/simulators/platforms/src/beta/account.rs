@@ -75,7 +75,7 @@ fn me(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// By `ids` or `usernames`; unknown ones are left out.
+/// Accounts by `ids` or `usernames`; unknown ones are omitted.
 fn accounts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let found: Vec<AccountRef> = if call.query("usernames").is_some() {
         let names = query_ids(call, "usernames")?;
@@ -98,7 +98,7 @@ fn disable(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 when it is taken.
+/// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 if it is taken.
 fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let username = call.text("username")?.to_owned();
     let allowed = |byte: u8| {
@@ -137,14 +137,14 @@ fn email_change(call: &Call<'_>, overlay: &Overlay, change: u64) -> Value {
     overlay.over(EMAIL_CHANGES, change, json!({"id": id(call, Kind::Other, change)}))
 }
 
-/// The change that waits for its codes; null when there is none.
+/// The change that waits for its codes; null if there is none.
 fn open_email_change(call: &Call<'_>, overlay: &Overlay) -> Value {
     let newest = overlay.page(EMAIL_CHANGES, super::shapes::NOTHING, 0, 1).indexes;
     let shown = newest.first().map(|change| email_change(call, overlay, *change));
     shown.filter(|change| change.get("status") != Some(&json!("finished"))).unwrap_or_default()
 }
 
-/// The newest change, if it is in this state, has not expired, and `code` is the right one.
+/// The newest change, if it is in this state, has not expired, and `code` is correct.
 fn change_in_state(call: &Call<'_>, overlay: &Overlay, state: &str) -> Result<u64, Refusal> {
     let code = call.text("code")?;
     let newest = overlay.page(EMAIL_CHANGES, super::shapes::NOTHING, 0, 1).indexes;

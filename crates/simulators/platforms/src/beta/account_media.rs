@@ -1,5 +1,5 @@
-//! Media as the account offers them: each wraps a medium with a price and with who may see it.
-//! Bundles hold several. Orders say who bought.
+//! Media as the account offers them: each wraps a medium with a price and the permission to see it.
+//! Bundles contain several. Orders record purchases.
 
 use serde_json::{Value, json};
 
@@ -32,12 +32,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("account/media/orders", orders)
 }
 
-/// Every generated medium is offered under the same index; others are added.
+/// Every generated medium is offered under its own index; others are added.
 pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: ACCOUNT_MEDIA, series: call.world.media(), kind: Kind::AccountMedia }
 }
 
-/// What a generated medium costs on its own, in mills: every fifth has a price.
+/// The price of a generated medium, in mills: every fifth one has a price.
 pub(super) fn generated_price(medium: u64) -> i64 {
     if medium % 5 == 1 { 5000 + i64::try_from(medium % 7).unwrap_or(0) * 1000 } else { 0 }
 }
@@ -62,14 +62,14 @@ pub(super) fn account_media(call: &Call<'_>, overlay: &Overlay, index: u64) -> V
     Value::Object(shown)
 }
 
-/// By `ids`; unknown ones are left out.
+/// Account media by `ids`; unknown ones are omitted.
 fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let ids = query_ids(call, "ids")?;
     let found = ids.iter().filter_map(|id| collection(call).find(call, overlay, id, "Media").ok());
     Ok(Answer::ok(found.map(|index| account_media(call, overlay, index)).collect()))
 }
 
-/// The id in the body's field `name`, if it is that of a medium of the vault.
+/// The id in the body's field `name`, if a medium of the vault has it.
 fn known_media_id(call: &Call<'_>, overlay: &Overlay, name: &str) -> Result<Value, Refusal> {
     let media_id = body_id(call, name)?;
     media::collection(call).find(call, overlay, &media_id, "Media")?;
@@ -83,7 +83,7 @@ fn known_preview(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     known_media_id(call, overlay, "previewId")
 }
 
-/// `mediaId`, and if wanted `previewId`, `price` in mills, `permissionFlags`.
+/// `mediaId`, and optionally `previewId`, `price` in mills, `permissionFlags`.
 fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = json!({
         "mediaId": known_media_id(call, overlay, "mediaId")?,
@@ -101,7 +101,7 @@ fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, &body_id(call, "accountMediaId")?, "Account media")
 }
 
-/// `accountMediaId` and what changes: `previewId`, `price`.
+/// `accountMediaId` and the changed fields: `previewId`, `price`.
 fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let mut fields = call.fields(&["previewId", "price"]);
@@ -138,7 +138,7 @@ fn bundles_by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(found.map(|index| bundle(call, overlay, index)).collect()))
 }
 
-/// `accountMediaIds`, and if wanted `price` in mills, `permissionFlags`.
+/// `accountMediaIds`, and optionally `price` in mills, `permissionFlags`.
 fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let account_media_ids = body_ids(call, "accountMediaIds")?;
     for account_media_id in &account_media_ids {
@@ -161,8 +161,8 @@ fn set_bundle_permissions(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(bundle(call, overlay, index)))
 }
 
-/// Payments for media, newest first; `before` and `after` are ids of orders. There is no total: it
-/// would take a look at every payment there ever was.
+/// Payments for media, newest first; `before` and `after` are ids of orders. There is no total,
+/// because it would require reading every payment.
 fn orders(call: &Call<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let place = |name: &str| -> Result<Option<u64>, Refusal> {
@@ -196,7 +196,7 @@ fn orders(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"orders": rows, "hasMore": has_more})))
 }
 
-/// Whether media were paid for.
+/// Whether the payment was for media.
 fn is_order(payment: &Payment) -> bool {
     matches!(payment.kind, PaymentKind::Message | PaymentKind::Post)
 }

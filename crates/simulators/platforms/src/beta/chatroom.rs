@@ -1,4 +1,4 @@
-//! The creator's chat room: who is in it, and the goal that tips go towards.
+//! The creator's chat room: its members, and the goals that tips count towards.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::world::{DAY_MS, signed};
 /// Row 0 is the room.
 const ROOM: &str = "chatroom";
 const GOALS: &str = "goals";
-/// Tips count towards a goal when they are among this many of the newest payments.
+/// The number of newest payments among which tips count towards a goal.
 const PAYMENTS_COUNTED: u64 = 300;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -52,7 +52,7 @@ fn room(call: &Call<'_>, overlay: &Overlay) -> Value {
     overlay.over(ROOM, 0, generated)
 }
 
-/// The room, and who is in it: every seventh fan.
+/// The room and its members: every seventh fan.
 fn chatters(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let series = Series::of(call.world.fans, 7, &[3]);
     let collection = Collection { table: "chatters", series, kind: Kind::Fan };
@@ -62,7 +62,7 @@ fn chatters(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(answer)
 }
 
-/// The newest tips; the first goal gets those with an even number, the second the others.
+/// The newest tips: those with an even number go to the first goal, the others to the second.
 fn tips(call: &Call<'_>, goal: u64) -> Vec<(Value, i64)> {
     let world = call.world;
     let newest = 0..world.payments().count().min(PAYMENTS_COUNTED);
@@ -109,7 +109,7 @@ fn goal_tips(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     list_of(call, "tips", tips(call, goal), |(row, _)| row)
 }
 
-/// `goalId` and what changes: `label`, `description`, `goalAmount` in mills.
+/// `goalId` and the changed fields: `label`, `description`, `goalAmount` in mills.
 fn update_goal(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let goal = goal_collection(call).find(call, overlay, &body_id(call, "goalId")?, "Goal")?;
     let fields = call.fields(&["label", "description", "goalAmount"]);

@@ -1,4 +1,4 @@
-//! Who follows whom.
+//! Followers and followed creators.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
 
-/// The fans who follow the creator.
+/// The fans that follow the creator.
 pub(super) const FOLLOWERS: &str = "followers";
-/// The peers whom the creator follows.
+/// The peers that the creator follows.
 pub(super) const FOLLOWING: &str = "following";
 
-/// A search looks at this many of the newest followers.
+/// The number of newest followers that a search covers.
 const SEARCHED_MAX: u64 = 5000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -43,7 +43,8 @@ fn row(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
     json!({"id": own_id, "accountId": own_id, "createdAt": since, "account": shown})
 }
 
-/// Of the creator all followers; of a peer what the creator may see, which is itself.
+/// All followers of the creator; of a peer only those visible to the creator, which is the creator
+/// itself.
 fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let world = call.world;
     let collection = Collection { table: FOLLOWERS, series: world.followers(), kind: Kind::Fan };
@@ -72,7 +73,8 @@ fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     }
 }
 
-/// Of the creator all whom it follows; of a fan what the creator may see, which is itself.
+/// All that the creator follows; of a fan only those visible to the creator, which is the creator
+/// itself.
 fn following(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let peer_row = |peer| row(call, overlay, AccountRef::Peer(peer));
     match somebody(call, call.param("accountId"))? {
@@ -96,7 +98,8 @@ fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"accountId": call.param("accountId"), "following": true})))
 }
 
-/// Unfollows another creator; on the own account it takes `followerId` off the followers.
+/// Unfollows another creator; on the creator's own account, removes `followerId` from the
+/// followers.
 fn unfollow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     match somebody(call, call.param("accountId"))? {
         AccountRef::Peer(peer) => {

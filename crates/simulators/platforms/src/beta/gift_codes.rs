@@ -1,4 +1,4 @@
-//! Codes that give a subscription away.
+//! Gift codes for subscriptions.
 
 use serde_json::{Value, json};
 use simulator_kit::seeded_random::mix;
@@ -15,7 +15,7 @@ use crate::world::ids::Kind;
 const CODES: Collection<'static> =
     Collection { table: "gift-codes", series: NOTHING, kind: Kind::Voucher };
 
-/// One request makes at most this many.
+/// The most codes that one request creates.
 const COUNT_MAX: u64 = 100;
 const VALID_MS: i64 = 90 * DAY_MS;
 
@@ -40,7 +40,7 @@ fn codes(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     CODES.list(call, overlay, "giftCodes", |index| shown(call, overlay, index))
 }
 
-/// By its `id` or by the `code` itself.
+/// A code by its `id` or by the `code` itself.
 fn code(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let index = match call.query("code") {
         None => CODES.find(call, overlay, query_id(call, "id")?, "Gift code")?,
@@ -55,7 +55,8 @@ fn code(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, index)))
 }
 
-/// `count` codes (1 when absent) for `duration` days (30 when absent) of `subscriptionTierId`.
+/// Creates `count` codes (by default 1) for `duration` days (by default 30) of
+/// `subscriptionTierId`.
 fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let tier_id = body_id(call, "subscriptionTierId")?;
     tiers::collection(call).find(call, overlay, &tier_id, "Subscription tier")?;

@@ -1,4 +1,4 @@
-//! Whom the creator mutes, blocks or favours, and where the account is hidden.
+//! Users that the creator mutes, blocks or favours, and places where the account is hidden.
 
 use serde_json::{Value, json};
 
@@ -10,9 +10,9 @@ use crate::routes::Routes;
 use crate::world::ids::Kind;
 use crate::world::series::Series;
 
-/// The bits of `ignoreFlags` and the table that holds the fans with the bit.
+/// The bits of `ignoreFlags`, each with the table of the fans that have the bit.
 const BITS: [(u64, &str); 4] = [(1, "muted"), (2, "blocked"), (4, "vip"), (8, "suggestion-muted")];
-/// Other creators have no generated flags; theirs are a field.
+/// Other creators have no generated flags; theirs are stored in a field.
 const PEER_FLAGS: &str = "peer-flags";
 
 const LOCATIONS: Collection<'static> =
@@ -34,18 +34,18 @@ fn generated(call: &Call<'_>, bit: u64) -> Series {
     }
 }
 
-/// The sum of the bits that are set for a fan.
+/// The sum of a fan's bits.
 pub(super) fn flags(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
     let set = BITS.iter().filter(|(bit, table)| overlay.holds(table, generated(call, *bit), fan));
     set.map(|(bit, _)| bit).sum()
 }
 
-/// The sum of the bits that are set for another creator.
+/// The sum of another creator's bits.
 pub(super) fn flags_of_peer(overlay: &Overlay, peer: u64) -> u64 {
     overlay.field(PEER_FLAGS, peer, "ignoreFlags").and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// The flags that are sent are those that stand afterwards; bits left out are cleared.
+/// The sent flags replace all earlier ones; omitted bits are cleared.
 fn ignore(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let ignored_id = body_id(call, "ignoredId")?;
     let ignored = somebody(call, &ignored_id)?;
@@ -78,7 +78,7 @@ fn location(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(LOCATIONS.table, index, json!({"id": id(call, Kind::Location, index)}))
 }
 
-/// `countryCode` (two letters) and, if wanted, `regionCode`.
+/// `countryCode` (two letters) and optionally `regionCode`.
 fn hide_from_location(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let country = call.text("countryCode")?.to_ascii_uppercase();
     if country.len() != 2 || !country.bytes().all(|byte| byte.is_ascii_uppercase()) {

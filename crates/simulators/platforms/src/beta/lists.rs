@@ -14,7 +14,7 @@ use crate::world::time;
 
 const LISTS: &str = "lists";
 
-/// One request adds at most this many accounts to a list.
+/// The most accounts that one request adds to a list.
 const ADDED_MAX: u64 = 10_000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -39,7 +39,7 @@ fn items_table(list: u64) -> String {
     format!("list/{list}")
 }
 
-/// Who is on a list: fans. A list that was emptied has lost its generated members.
+/// The members of a list, which are fans. A cleared list has lost its generated members.
 fn items<'a>(call: &Call<'_>, overlay: &Overlay, list: u64, table: &'a str) -> Collection<'a> {
     let emptied = overlay.field(LISTS, list, "emptiedAt").is_some();
     let series =
@@ -64,7 +64,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
     Value::Object(shown)
 }
 
-/// All lists; with `accountId` those that the account is on.
+/// All lists; with `accountId`, those that contain the account.
 fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let Some(wanted) = call.query("accountId") else {
         return collection(call).list(call, overlay, "lists", |list| shown(call, overlay, list));
@@ -146,7 +146,7 @@ fn add_items(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     add(call, overlay, list, fans)
 }
 
-/// Accounts that are on the list already keep their places.
+/// Accounts that are already on the list keep their positions.
 fn add(call: &Call<'_>, overlay: &mut Overlay, list: u64, fans: Vec<u64>) -> Outcome {
     let table = items_table(list);
     let series = items(call, overlay, list, &table).series;
@@ -178,8 +178,7 @@ fn add_other_list(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     add(call, overlay, list, fans)
 }
 
-/// `command` is `clear` (takes all items off) or `duplicate` (makes a copy); `listId` says of
-/// which.
+/// `command` is `clear` (removes all items) or `duplicate` (makes a copy) of the list `listId`.
 fn run_command(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     match call.text("command")? {

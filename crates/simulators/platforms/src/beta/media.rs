@@ -63,7 +63,7 @@ pub(super) fn medium(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     Value::Object(shown)
 }
 
-/// By `ids`; unknown ones are left out.
+/// Media by `ids`; unknown ones are omitted.
 fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let ids = query_ids(call, "ids")?;
     let found = ids.iter().filter_map(|id| collection(call).find(call, overlay, id, "Media").ok());
@@ -74,7 +74,7 @@ fn vault_list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection(call).list(call, overlay, "media", |index| medium(call, overlay, index))
 }
 
-/// The vault with the albums that each medium lies in, and the uploads that are under way.
+/// The vault with the albums of each medium, and the unfinished uploads.
 fn vault_list_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = collection(call).list(call, overlay, "media", |index| {
         let mut shown = object(medium(call, overlay, index));
@@ -85,7 +85,7 @@ fn vault_list_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(answer)
 }
 
-/// The last step after an upload: `uploadId` of an upload that was verified.
+/// The last step of an upload: `uploadId` of a verified upload.
 fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let upload = uploads::verified(call, overlay)?;
     let mimetype = upload.get("contentType").cloned().unwrap_or_default();
@@ -102,7 +102,7 @@ fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(medium(call, overlay, index)))
 }
 
-/// `mediaIds`, and if wanted `price` in mills: a bundle of files that are not offered one by one.
+/// `mediaIds`, and optionally `price` in mills: a bundle of files that are not offered one by one.
 fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let media_ids = body_ids(call, "mediaIds")?;
     for media_id in &media_ids {
@@ -118,7 +118,7 @@ fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(bundle(call, overlay, index)))
 }
 
-/// `coverId` is a picture that stands for the video `mediaId`.
+/// Makes the picture `coverId` the cover of the video `mediaId`.
 fn set_cover(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let index = collection(call).find(call, overlay, &body_id(call, "mediaId")?, "Media")?;
     let cover_id = body_id(call, "coverId")?;

@@ -1,4 +1,4 @@
-//! Messaging groups, one for each fan with whom there is a chat, and their messages.
+//! Messaging groups, one for each fan with a chat, and their messages.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn group_collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: "groups", series: call.world.chats(), kind: Kind::Chat }
 }
 
-/// The group with the newest message first.
+/// The groups, with the newest message first.
 fn groups(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     group_collection(call).list(call, overlay, "groups", |fan| group(call, overlay, fan))
 }

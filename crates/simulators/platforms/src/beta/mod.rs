@@ -1,5 +1,5 @@
 //! `platform_beta`: digits in text as ids, money in mills (thousandths of a dollar), times in epoch
-//! milliseconds. Answers come in an envelope, requests are signed, and lists page with `limit` and
+//! milliseconds. Responses have an envelope, requests are signed, and lists page with `limit` and
 //! `offset` or with `before` and `after` ids.
 
 mod account;
@@ -48,7 +48,7 @@ const CREATORS: [(&str, &str); platform::CREATORS] = [
     ("fresh_beta", "beta-token-fresh-58f06a"),
 ];
 
-/// The platform, which remembers the signatures it has seen.
+/// The platform, with the nonces of the requests that it has seen.
 pub(crate) struct Beta {
     signatures: Signatures,
 }

@@ -1,4 +1,4 @@
-//! Media that are offered for a price, and where: in the posts that have them attached.
+//! Media offered for a price, and their locations: the posts that have them attached.
 
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ use crate::world::ids::{CREATED, Kind};
 use crate::world::series::Series;
 
 const OFFERS: &str = "offers";
-/// A post has at most this many attachments that are numbered.
+/// The most numbered attachments of a post.
 const PLACES: u64 = 1000;
-/// Places in posts that were made while running are numbered from here on.
+/// The first number of attachments in posts that were created while running.
 const MADE_PLACES: u64 = 7_000_000_000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -25,13 +25,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("mediaoffers/location/deleted", deleted_locations)
 }
 
-/// The account media with a price, under the same index.
+/// The account media with a price, under the same indexes.
 fn collection(call: &Call<'_>) -> Collection<'static> {
     let series = Series::of(call.world.media().count(), 5, &[1]);
     Collection { table: OFFERS, series, kind: Kind::Offer }
 }
 
-/// Offers the account medium at its new price, or no longer when it has none.
+/// Offers the account medium at its new price, or stops offering it if it has none.
 pub(super) fn set_price(call: &Call<'_>, overlay: &mut Overlay, account_medium: u64, price: i64) {
     if price == 0 {
         overlay.take(OFFERS, account_medium);
@@ -55,7 +55,7 @@ fn offers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-/// Where the posts have media attached that are offered: a row for each such place.
+/// The attachments of posts that are offered: a row for each.
 fn rows(call: &Call<'_>, overlay: &Overlay, in_posts: impl Iterator<Item = u64>) -> Vec<Value> {
     let row = |post: u64, place: u64, attached: &str| {
         let offer = index_of(call, account_media::collection(call).kind, attached)?;
@@ -85,7 +85,7 @@ fn locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     list_of(call, "locations", rows(call, overlay, posts), |row| row)
 }
 
-/// Where the post has been deleted.
+/// Attachments of deleted posts.
 fn deleted_locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let posts = posts::DELETED.all(overlay).into_iter();
     list_of(call, "locations", rows(call, overlay, posts), |row| row)

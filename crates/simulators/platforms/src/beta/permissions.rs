@@ -1,5 +1,5 @@
-//! Who may see something: `permissionFlags`, an array of {`type`, `flags`, `metadata`}. Flag 1 asks
-//! for a follower, 2 for a subscriber to any tier, 4 for a subscriber to the tier that the metadata
+//! Who may see something: `permissionFlags`, an array of {`type`, `flags`, `metadata`}. Flag 1
+//! requires a follower, 2 a subscriber to any tier, 4 a subscriber to the tier that the metadata
 //! names.
 
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("timeline/permissions", timeline).post("timeline/permissions", set_timeline)
 }
 
-/// The `permissionFlags` of the body; 400 when they are missing or make no sense.
+/// The `permissionFlags` of the body; 400 if they are missing or invalid.
 pub(super) fn sent(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     let sent = call.field("permissionFlags").as_array();
     let sent = sent.ok_or_else(|| Refusal::bad_request("permissionFlags is required"))?;
@@ -28,7 +28,7 @@ pub(super) fn sent(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal>
     checked.map(Value::Array)
 }
 
-/// As [`sent`], but an empty array when the body has none.
+/// Like [`sent`], but an empty array if the body has none.
 pub(super) fn sent_or_none(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     if call.field("permissionFlags").is_null() {
         return Ok(json!([]));

@@ -1,4 +1,4 @@
-//! The creator's posts. Every post stands on the timeline and may stand on walls.
+//! The creator's posts. Every post is on the timeline and may be on walls.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
 
 pub(super) const POSTS: &str = "posts";
-/// The posts that were deleted.
+/// The deleted posts.
 pub(super) const DELETED: Collection<'static> =
     Collection { table: "deleted-posts", series: NOTHING, kind: Kind::Post };
 
@@ -51,7 +51,7 @@ pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, post: u64) -> Value {
     Value::Object(shown)
 }
 
-/// The ids of the account media that a post has attached.
+/// The ids of the account media attached to a post.
 pub(super) fn attached(call: &Call<'_>, overlay: &Overlay, post: u64) -> Vec<String> {
     if post < CREATED {
         let media = call.world.post(post).media.into_iter();
@@ -61,7 +61,7 @@ pub(super) fn attached(call: &Call<'_>, overlay: &Overlay, post: u64) -> Vec<Str
     written.into_iter().flatten().map(id_text).collect()
 }
 
-/// The ids of account media in `accountMediaIds`; 404 when one is unknown.
+/// The ids of account media in `accountMediaIds`; 404 if one is unknown.
 fn attachments(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal> {
     let sent = call.field("accountMediaIds").as_array().into_iter().flatten().map(id_text);
     let known = |media_id: String| {
@@ -71,7 +71,7 @@ fn attachments(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusa
     sent.map(known).collect()
 }
 
-/// `content` or `accountMediaIds`, and if wanted `wallId` and `price` in mills.
+/// `content` or `accountMediaIds`, and optionally `wallId` and `price` in mills.
 fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let attachments = attachments(call, overlay)?;
     let content = call.field("content").as_str().unwrap_or_default();
@@ -99,7 +99,7 @@ fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, &body_id(call, "postId")?, "Post")
 }
 
-/// `postId` and what changes: `content`, `price`.
+/// `postId` and the changed fields: `content`, `price`.
 fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let post = named(call, overlay)?;
     let mut fields = call.fields(&["content", "price"]);
@@ -112,7 +112,7 @@ fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, post)))
 }
 
-/// Takes the post off the wall `wallId`, or away altogether when no wall is named.
+/// Removes the post from the wall `wallId`, or deletes it if no wall is named.
 fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let post = named(call, overlay)?;
     if call.field("wallId").is_null() {

@@ -1,4 +1,4 @@
-//! Finding accounts by what they are called.
+//! Finds accounts by name.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,15 @@ use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::people::PEERS;
 
-/// A search looks at this many of the newest fans; older ones are found by their whole username.
+/// The number of newest fans that a search covers; older ones are found only by their complete
+/// username.
 const FANS_SEARCHED_MAX: u64 = 5000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("account/search", search).get("account/searchnew", search_new)
 }
 
-/// Who has exactly this username.
+/// The account with exactly this username.
 pub(super) fn by_username(
     call: &Call<'_>,
     overlay: &Overlay,
@@ -73,7 +74,7 @@ fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(rows.collect()))
 }
 
-/// All matches, in pages, each with what it is.
+/// All matches, in pages, each with its type.
 fn search_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let row = |who| json!({"type": "account", "account": account(call, overlay, who)});
     list_of(call, "results", found(call, overlay)?, row)

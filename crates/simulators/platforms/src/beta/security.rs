@@ -1,4 +1,4 @@
-//! Sessions, the online status, and forms that are sent to the platform.
+//! Sessions, the online status, and forms that the creator submits.
 
 use serde_json::{Value, json};
 
@@ -25,14 +25,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("submit/v1", submit)
 }
 
-/// The sessions, and how far two-factor authentication is.
+/// The sessions, and the state of two-factor authentication.
 fn sessions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = SESSIONS.list(call, overlay, "sessions", |index| session(call, index))?;
     answer.add("twofa", two_factor::state(call, overlay));
     Ok(answer)
 }
 
-/// The first is the one whose token the gateway holds.
+/// The first one is the session whose token the gateway has.
 fn session(call: &Call<'_>, index: u64) -> Value {
     let device = match index {
         0 => "Creator tools",
@@ -58,7 +58,7 @@ fn set_status(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"statusId": status, "updatedAt": call.now_ms})))
 }
 
-/// `form`, such as `support`, and what it holds in `data`.
+/// `form`, such as `support`, and its contents in `data`.
 fn submit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let form = call.text("form")?;
     let fields = json!({
@@ -75,7 +75,7 @@ fn form_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(FORMS, index, json!({"id": id(call, Kind::Other, index)}))
 }
 
-/// Whether the account is verified, and the newest forms that it sent.
+/// Whether the account is verified, and the newest forms that it submitted.
 fn adult_verification(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let verified_at = call.world.creator_joined_at_ms() + DAY_MS;
     let newest = overlay.page(FORMS, NOTHING, 0, FORMS_SHOWN).indexes.into_iter();

@@ -1,4 +1,4 @@
-//! Ids, pages and accounts, which all groups of routes share.
+//! Ids, pages and accounts, shared by all groups of routes.
 
 use serde_json::{Map, Value, json};
 
@@ -11,20 +11,20 @@ use crate::world::ids::{self, Kind};
 use crate::world::people::PEERS;
 use crate::world::series::Series;
 
-/// How many rows a page has when the caller does not say, and at most.
+/// The default and the maximum number of rows of a page.
 pub(super) const PAGE: (u64, u64) = (20, 100);
 
-/// The generated part of a collection that has none.
+/// The generated part of a collection without any.
 pub(super) const NOTHING: Series = Series::all(0);
 
-/// A request names at most this many things.
+/// The most things that a request may name.
 const IDS_MAX: usize = 500;
 
-/// A text that is written has at most this many bytes.
+/// The longest text that may be written, in bytes.
 const TEXT_BYTES_MAX: usize = 10_000;
 
-/// Things that are listed: the table they are written in, those that are generated, and the kind of
-/// their ids.
+/// A collection: the table that changes are written to, the generated things, and the kind of their
+/// ids.
 #[derive(Clone, Copy)]
 pub(super) struct Collection<'a> {
     pub(super) table: &'a str,
@@ -32,10 +32,10 @@ pub(super) struct Collection<'a> {
     pub(super) kind: Kind,
 }
 
-/// Anybody who has an account.
+/// The owner of an account.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccountRef {
-    /// The creator who calls.
+    /// The calling creator.
     Creator,
     Fan(u64),
     /// Another creator.
@@ -47,17 +47,17 @@ pub(super) fn mills(cents: i64) -> i64 {
     cents * 10
 }
 
-/// The creator's share, in mills, of what was paid in cents: 0.80 of it.
+/// The creator's share, in mills, of an amount paid in cents: 80 percent.
 pub(super) fn net_mills(gross_cents: i64) -> i64 {
     mills(gross_cents) * 4 / 5
 }
 
-/// The id of a thing of the calling creator.
+/// The id of one of the calling creator's things.
 pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
     ids::number(kind, call.world.creator, index).to_string()
 }
 
-/// The index behind an id of this kind.
+/// The index of an id of this kind.
 pub(super) fn index_of(call: &Call<'_>, kind: Kind, id: &str) -> Option<u64> {
     ids::index_of_digits(kind, call.world.creator, id)
 }
@@ -67,7 +67,7 @@ pub(super) fn id_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The id in a body's field; 400 when it is missing.
+/// The id in a body's field; 400 if it is missing.
 pub(super) fn body_id(call: &Call<'_>, name: &str) -> Result<String, Refusal> {
     match call.field(name) {
         Value::String(text) if !text.is_empty() => Ok(text.clone()),
@@ -76,7 +76,7 @@ pub(super) fn body_id(call: &Call<'_>, name: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The ids in a body's field; 400 when it is not a list with at least one.
+/// The ids in a body's field; 400 if it is not a list with at least one.
 pub(super) fn body_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     let sent = call.field(name).as_array().filter(|sent| !sent.is_empty());
     let sent = sent.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))?;
@@ -86,7 +86,7 @@ pub(super) fn body_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refus
     Ok(sent.iter().map(id_text).collect())
 }
 
-/// The ids in the query, with commas between them or repeated; 400 when there is none.
+/// The ids in the query, comma-separated or repeated; 400 if there are none.
 pub(super) fn query_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     let sent = call.query_all(name).flat_map(|text| text.split(','));
     let ids: Vec<String> = sent.filter(|id| !id.is_empty()).map(str::to_owned).collect();
@@ -97,13 +97,13 @@ pub(super) fn query_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refu
     }
 }
 
-/// The one id in the query; 400 when it is missing.
+/// The single id in the query; 400 if it is missing.
 pub(super) fn query_id<'a>(call: &'a Call<'_>, name: &str) -> Result<&'a str, Refusal> {
     let sent = call.query(name).filter(|id| !id.is_empty());
     sent.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))
 }
 
-/// Those of the body's text fields that were sent; 400 when one is not text, or none was sent.
+/// The text fields that the body contains; 400 if one is not text, or if there are none.
 pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String, Value>, Refusal> {
     let fields = call.fields(names);
     for (name, value) in &fields {
@@ -117,7 +117,7 @@ pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String,
     Ok(fields)
 }
 
-/// An amount in mills from the body, 0 when it is missing.
+/// An amount in mills from the body, 0 if it is missing.
 pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
     match call.field("price") {
         Value::Null => Ok(0),
@@ -129,7 +129,7 @@ pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
 }
 
 impl Collection<'_> {
-    /// The index behind an id of a thing that is in the collection; 404 otherwise.
+    /// The index of an id of a thing in the collection; 404 otherwise.
     pub(super) fn find(
         &self,
         call: &Call<'_>,
@@ -142,7 +142,7 @@ impl Collection<'_> {
             .ok_or_else(|| Refusal::not_found(what))
     }
 
-    /// The page that the query asks for.
+    /// The page that the query requests.
     pub(super) fn page(&self, call: &Call<'_>, overlay: &Overlay) -> Result<Page, Refusal> {
         let total = overlay.count(self.table, self.series);
         let window = window(call, total, |id| {
@@ -166,7 +166,7 @@ impl Collection<'_> {
         Ok(Answer::ok(json!({noun: rows, "total": total, "hasMore": has_more})))
     }
 
-    /// Puts the things in this order before all others; all must be in the collection.
+    /// Moves these things in front of all others, in this order; all must be in the collection.
     pub(super) fn reorder(
         &self,
         call: &Call<'_>,
@@ -182,13 +182,13 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// All things of a collection that is known to be small.
+    /// All things of a collection known to be small.
     pub(super) fn all(&self, overlay: &Overlay) -> Vec<u64> {
         overlay.page(self.table, self.series, 0, u64::MAX).indexes
     }
 }
 
-/// How many rows the query asks for: more than a page can have are cut, none at all are refused.
+/// The number of rows that the query requests: capped at the maximum; 0 is refused.
 pub(super) fn limit(call: &Call<'_>) -> Result<u64, Refusal> {
     let limit = call.query_number("limit")?.unwrap_or(PAGE.0);
     if limit == 0 {
@@ -197,23 +197,23 @@ pub(super) fn limit(call: &Call<'_>) -> Result<u64, Refusal> {
     Ok(limit.min(PAGE.1))
 }
 
-/// A cursor of the query; empty and 0 stand for none.
+/// A cursor of the query; empty and 0 mean none.
 pub(super) fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
     call.query(name).filter(|id| !matches!(*id, "" | "0"))
 }
 
-/// The part of a list that the query asks for, by places, the newest thing at place 0.
+/// The part of a list that the query requests, by positions; the newest thing is at position 0.
 pub(super) struct PageWindow {
     pub(super) start: u64,
     /// Not less than `start`.
     pub(super) end: u64,
-    /// Whether there is more in the direction in which the list is read.
+    /// Whether more follows in the direction of reading.
     pub(super) has_more: bool,
 }
 
-/// What comes `before` an id (is older), `after` an id (is newer, and next to it), between the two,
-/// or after `offset` things. 404 when the thing of a cursor is not in the list: a list that went on
-/// from somewhere else would be taken for a whole one.
+/// The things `before` an id (older), `after` an id (newer, and next to it), between the two, or
+/// after `offset` things. 404 if the thing of a cursor is not in the list: a list that continued
+/// elsewhere would be mistaken for a complete one.
 pub(super) fn window(
     call: &Call<'_>,
     total: u64,
@@ -256,7 +256,7 @@ pub(super) fn list_of<T: Clone>(
     Ok(Answer::ok(json!({noun: page, "total": total, "hasMore": has_more})))
 }
 
-/// Whose account id this is.
+/// The account with this id.
 pub(super) fn who(call: &Call<'_>, id: &str) -> Option<AccountRef> {
     if index_of(call, Kind::Creator, id) == Some(0) {
         return Some(AccountRef::Creator);
@@ -268,7 +268,7 @@ pub(super) fn who(call: &Call<'_>, id: &str) -> Option<AccountRef> {
     (peer < PEERS).then_some(AccountRef::Peer(peer))
 }
 
-/// Whose account id this is; 404 when it is unknown.
+/// The account with this id; 404 if it is unknown.
 pub(super) fn somebody(call: &Call<'_>, id: &str) -> Result<AccountRef, Refusal> {
     who(call, id).ok_or_else(|| Refusal::not_found("Account"))
 }
@@ -336,7 +336,7 @@ fn fan_fields(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     })
 }
 
-/// The sent fields, if all of them are among the known ones and have values of the same type.
+/// The sent fields, if all of them are known and have values of the right type.
 pub(super) fn merged(
     known: &Map<String, Value>,
     sent: &Value,

@@ -1,5 +1,5 @@
-//! The five headers that every request must carry. The signature is the lower-case hexadecimal
-//! HMAC-SHA256 over time, nonce, method, and path with query, one on each line.
+//! The five headers that every request must have. The signature is the lower-case hexadecimal
+//! HMAC-SHA256 of time, nonce, method, and path with query, one per line.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,13 +13,13 @@ use crate::platform::IncomingRequest;
 use crate::settings::PlatformSettings;
 use crate::world::MINUTE_MS;
 
-/// A request may be this much older or newer than the platform's clock.
+/// The most by which a request's time may differ from the platform's clock.
 const SKEW_MS_MAX: i64 = 5 * MINUTE_MS;
 
-/// A nonce has at most this many bytes.
+/// The longest nonce, in bytes.
 const NONCE_BYTES_MAX: usize = 128;
 
-/// Checks signatures and remembers the nonces that were used.
+/// Checks signatures and remembers used nonces.
 pub(super) struct Signatures {
     key: String,
     client_id: String,
@@ -37,8 +37,7 @@ impl Signatures {
         }
     }
 
-    /// Refuses a request that is not signed with our key, is too old or too new, or was sent
-    /// before.
+    /// Refuses a request that is not signed with our key, is too old or too new, or is a replay.
     pub(super) fn check(&self, request: &IncomingRequest<'_>) -> Result<(), Refusal> {
         let header = |name: &str| {
             let value = request.header(name).filter(|value| !value.is_empty());
@@ -58,7 +57,7 @@ impl Signatures {
         if !in_time {
             return Err(Refusal::unauthorized("The timestamp is not within five minutes"));
         }
-        // The platform's own path is part of what is signed.
+        // The signature covers the platform's own path.
         let target = format!("/{NAME}{}", request.path_and_query);
         let signed = format!("{timestamp}\n{nonce}\n{}\n{target}", request.method);
         if nonce.len() > NONCE_BYTES_MAX || !self.is_signature_of(&signed, signature) {
@@ -82,8 +81,8 @@ impl Signatures {
     }
 }
 
-/// The nonces of the last ten to twenty minutes: no request is accepted longer than ten minutes
-/// after the first moment at which it could have been.
+/// The nonces of the last ten to twenty minutes: a request's time is accepted for at most ten
+/// minutes.
 #[derive(Default)]
 struct Nonces {
     since_ms: i64,
@@ -92,7 +91,7 @@ struct Nonces {
 }
 
 impl Nonces {
-    /// False when the nonce was used up before.
+    /// Records a nonce; returns false if it was used before.
     fn use_up(&mut self, nonce: &str, now_ms: i64) -> bool {
         if now_ms.saturating_sub(self.since_ms) > 2 * SKEW_MS_MAX {
             self.older = std::mem::take(&mut self.newer);

@@ -1,4 +1,4 @@
-//! Media stories, which are shown for a day, and stories, which keep several of them.
+//! Media stories, which are visible for a day, and stories, which keep several of them.
 
 use serde_json::{Value, json};
 
@@ -18,9 +18,9 @@ use crate::world::{DAY_MS, MINUTE_MS, signed};
 
 const MEDIA_STORIES: &str = "media-stories";
 const STORIES: &str = "stories";
-/// The stories that the creator has looked at.
+/// The stories that the creator has viewed.
 const SEEN: &str = "seen-stories";
-/// The media story of a peer is numbered from here on, by the day since 1970 and the peer.
+/// The first number of peers' media stories, which are numbered by the day since 1970 and the peer.
 const PEER_INDEXES: u64 = 8_000_000_000;
 const PEERS_MAX: u64 = 100;
 
@@ -70,7 +70,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, media_story: u64) -> Value {
     Value::Object(shown)
 }
 
-/// Those of the last day.
+/// The media stories of the last day.
 fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let is_running = |media_story: &u64| {
         let expires = shown(call, overlay, *media_story).get("expiresAt").and_then(Value::as_i64);
@@ -80,17 +80,17 @@ fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     super::shapes::list_of(call, "mediaStories", running, |it| shown(call, overlay, it))
 }
 
-/// All of them, also those that are over.
+/// All media stories, including expired ones.
 fn all_media_stories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection(call).list(call, overlay, "mediaStories", |it| shown(call, overlay, it))
 }
 
-/// The number of the media story that a peer shows on the day that began at `day_ms`.
+/// The number of the media story that a peer shows on the day that starts at `day_ms`.
 fn peer_index(day_ms: i64, peer: u64) -> u64 {
     PEER_INDEXES + (day_ms / DAY_MS).unsigned_abs() * PEERS_MAX + peer
 }
 
-/// Those of the creators followed that run: each shows a new one shortly before midnight.
+/// The visible media stories of followed creators: each shows a new one shortly before midnight.
 fn of_followed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let day_ms = call.now_ms - call.now_ms.rem_euclid(DAY_MS);
     let created_at_ms = |peer: u64| day_ms - signed(peer + 1) * MINUTE_MS;
@@ -183,7 +183,7 @@ fn stories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     story_collection(call).list(call, overlay, "stories", |index| story(call, overlay, index))
 }
 
-/// `title` and `mediaStoryIds`; those that are deleted later are no part of it any more.
+/// `title` and `mediaStoryIds`; a media story that is deleted later is no longer part of it.
 fn create_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let title = call.text("title")?;
     let kept = body_ids(call, "mediaStoryIds")?;

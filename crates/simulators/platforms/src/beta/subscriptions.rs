@@ -1,4 +1,4 @@
-//! Who subscribes to the creator, and whom the creator subscribes to.
+//! The creator's subscribers, and the creator's own subscriptions.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::world::series::Series;
 /// The creator's own subscriptions, by peer.
 pub(super) const OWN: &str = "own-subscriptions";
 
-/// The subscription of a fan has the fan's index; the creator's own ones follow from here.
+/// A fan's subscription has the fan's index; the creator's own ones start here.
 const OWN_INDEXES: u64 = 8_000_000_000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -27,12 +27,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("subscriptions", change)
 }
 
-/// The peers whom the creator subscribes to: every third.
+/// The peers that the creator subscribes to: every third one.
 pub(super) fn own_series(call: &Call<'_>) -> Series {
     Series::of(if call.world.is_empty() { 0 } else { PEERS }, 3, &[0])
 }
 
-/// `status` is `active`, `expired` or, when absent, both. Cursors are account ids.
+/// `status` is `active`, `expired` or, by default, both. Cursors are account ids.
 fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let series = match call.query("status") {
         None | Some("" | "all") => call.world.all_fans(),
@@ -94,7 +94,7 @@ fn own_json(call: &Call<'_>, overlay: &Overlay, peer: u64) -> Value {
     Value::Object(shown)
 }
 
-/// `accountId` is the creator to subscribe to, for 30 days.
+/// Subscribes to the creator `accountId` for 30 days.
 fn subscribe(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let AccountRef::Peer(peer) = somebody(call, &body_id(call, "accountId")?)? else {
         return Err(Refusal::bad_request("accountId is not another creator"));

@@ -12,12 +12,12 @@ use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
 
 const TIERS: &str = "tiers";
-/// By plan: the tier and what was sent. Generated plans have the index of their tier.
+/// By plan: the tier and the sent fields. Generated plans have the index of their tier.
 const PLANS: &str = "plans";
 const PROMOTIONS: Collection<'static> =
     Collection { table: "promotions", series: NOTHING, kind: Kind::Promotion };
 
-/// The least that a promotion may cost, in mills.
+/// The lowest price of a promotion, in mills.
 const PROMOTION_PRICE_MIN: i64 = 3000;
 const TIERS_MAX: u64 = 20;
 const PLANS_MAX: usize = 12;
@@ -41,7 +41,7 @@ pub(super) fn all(call: &Call<'_>, overlay: &Overlay) -> Vec<Value> {
     tiers.map(|(position, tier)| tier_json(call, overlay, tier, position)).collect()
 }
 
-/// What a tier is called.
+/// The name of a tier.
 pub(super) fn name(call: &Call<'_>, overlay: &Overlay, tier: u64) -> String {
     let set = overlay.field(TIERS, tier, "name").and_then(Value::as_str);
     set.unwrap_or_else(|| call.world.tier(tier).name).to_owned()
@@ -70,7 +70,7 @@ fn tier_json(call: &Call<'_>, overlay: &Overlay, tier: u64, position: usize) -> 
     Value::Object(shown)
 }
 
-/// The plans of a tier; a generated tier has one of 30 days under its own index.
+/// The plans of a tier; a generated tier has one for 30 days under its own index.
 fn plan_indexes(overlay: &Overlay, tier: u64) -> Vec<u64> {
     match overlay.field(TIERS, tier, "planIndexes").and_then(Value::as_array) {
         Some(indexes) => indexes.iter().filter_map(Value::as_u64).collect(),
@@ -106,7 +106,7 @@ fn tiers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"subscriptionTiers": all(call, overlay)})))
 }
 
-/// The plans of the body, checked; without any, one of 30 days at the price of the tier.
+/// The plans of the body, checked; by default, one for 30 days at the price of the tier.
 fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
     let sent = match call.field("plans") {
         Value::Array(sent) if !sent.is_empty() => sent,
@@ -132,7 +132,7 @@ fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
     sent.iter().map(checked).collect()
 }
 
-/// A field of the body, or this when it is missing; 400 when it is of another kind.
+/// A field of the body, or the default if it is missing; 400 if it has another type.
 fn sent_or(
     call: &Call<'_>,
     name: &str,

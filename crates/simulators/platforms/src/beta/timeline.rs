@@ -1,5 +1,5 @@
-//! Timelines: the creator's own posts, those of a peer, and the home timeline of all peers
-//! followed.
+//! Timelines: the creator's own posts, those of a peer, and the home timeline of all followed
+//! peers.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("postreply/verify", verify_reply)
 }
 
-/// Of the account `accountId`, the own one when absent.
+/// The timeline of the account `accountId`, by default the creator's own.
 fn timeline(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     match call.query("accountId").map_or(Ok(AccountRef::Creator), |id| somebody(call, id))? {
         AccountRef::Creator => posts::collection(call)
@@ -35,7 +35,7 @@ fn timeline(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     }
 }
 
-/// The same posts with the accounts that wrote them beside.
+/// The same posts, together with the accounts of their authors.
 fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = timeline(call, overlay)?;
     let author =
@@ -45,7 +45,7 @@ fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(answer)
 }
 
-/// `mode` is `following` (when absent) or `subscriptions`.
+/// `mode` is `following` (the default) or `subscriptions`.
 fn home(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let followed = follows::following_collection(call).all(overlay);
     let subscribed = |peer: &u64| {
@@ -61,7 +61,7 @@ fn home(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     }
 }
 
-/// The posts of these peers, newest first: one of each peer a day.
+/// The posts of these peers, newest first: one per peer and day.
 fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
     let mut peers = peers.to_vec();
     peers.sort_unstable();
@@ -86,7 +86,7 @@ fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {
     })
 }
 
-/// `postId` and the `content` of the reply: whether it may be posted.
+/// Whether the reply `content` to `postId` may be posted.
 fn verify_reply(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let post_id = body_id(call, "postId")?;
     let known = posts::collection(call).find(call, overlay, &post_id, "Post").is_ok();

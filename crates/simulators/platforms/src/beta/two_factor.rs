@@ -1,5 +1,5 @@
-//! Two-factor authentication with one-time codes. Switching it on gives eight codes; the first one
-//! that is entered proves that they arrived, and each works once.
+//! Two-factor authentication with one-time codes. Enabling it returns eight codes; entering the
+//! first proves that they arrived, and each works once.
 
 use serde_json::{Value, json};
 use simulator_kit::seeded_random::mix;
@@ -12,7 +12,7 @@ use crate::routes::Routes;
 use crate::world::MINUTE_MS;
 use crate::world::ids::Kind;
 
-/// Row 0: whether it is on, and the codes that were not used.
+/// Row 0: whether it is enabled, and the unused codes.
 const TABLE: &str = "two-factor";
 const SESSIONS: Collection<'static> =
     Collection { table: "two-factor-sessions", series: NOTHING, kind: Kind::Session };
@@ -29,12 +29,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("twofa/session/verify", verify_session)
 }
 
-/// Whether the account has it on.
+/// Whether the account has it enabled.
 pub(super) fn is_on(overlay: &Overlay) -> bool {
     overlay.field(TABLE, 0, "enabled") == Some(&Value::Bool(true))
 }
 
-/// Whether it is on, how many codes are left, and the newest sessions that asked for one.
+/// Whether it is enabled, how many codes are left, and the newest sessions that requested one.
 pub(super) fn state(call: &Call<'_>, overlay: &Overlay) -> Value {
     let codes = overlay.field(TABLE, 0, "codes").and_then(Value::as_array).map_or(0, Vec::len);
     let newest = overlay.page(SESSIONS.table, NOTHING, 0, SESSIONS_SHOWN).indexes.into_iter();
@@ -58,7 +58,7 @@ fn begin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"enabled": false, "codes": codes})))
 }
 
-/// The unused codes without the one that the body has; 400 when it is none of them.
+/// The unused codes without the one in the body; 400 if that is not one of them.
 fn without_sent_code(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<Value>, Refusal> {
     let sent = call.text("code")?;
     let codes = overlay.field(TABLE, 0, "codes").and_then(Value::as_array);
@@ -87,7 +87,7 @@ fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"enabled": false})))
 }
 
-/// Asks for a code before something that needs one.
+/// Requests a code before an operation that needs one.
 fn create_session(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     on(overlay)?;
     let fields = json!({"status": "created", "expiresAt": call.now_ms + SESSION_MS});

@@ -1,4 +1,4 @@
-//! Uploads in steps: ask for an address, send the file there (another service of the platform),
+//! Uploads in steps: request an address, send the file there (to another service of the platform),
 //! confirm it, then add the medium.
 
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ fn begin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, index)))
 }
 
-/// The uploads that have not become a medium and can still do so.
+/// The uploads that have not become a medium but still can.
 pub(super) fn open(call: &Call<'_>, overlay: &Overlay) -> Vec<Value> {
     let is_open = |upload: &Value| {
         let expires_ms = upload.get("expiresAt").and_then(Value::as_i64).unwrap_or_default();
@@ -73,7 +73,7 @@ fn verify(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, index)))
 }
 
-/// The upload that the body names, if it was verified and not used.
+/// The upload that the body names, if it is verified and unused.
 pub(super) fn verified(call: &Call<'_>, overlay: &Overlay) -> Result<Map<String, Value>, Refusal> {
     let index = named(call, overlay)?;
     let upload = overlay.fields(UPLOADS.table, index).cloned().unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn verified(call: &Call<'_>, overlay: &Overlay) -> Result<Map<String,
     Ok(upload)
 }
 
-/// Notes that the upload has become a medium.
+/// Records that the upload has become a medium.
 pub(super) fn use_up(call: &Call<'_>, overlay: &mut Overlay) -> Result<(), Refusal> {
     let index = named(call, overlay)?;
     overlay.set(UPLOADS.table, index, object(json!({"status": "used"})));

@@ -30,7 +30,7 @@ fn collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: ALBUMS, series: call.world.folders(), kind: Kind::Folder }
 }
 
-/// The ids of the albums that a medium lies in.
+/// The ids of the albums that contain a medium.
 pub(super) fn albums_of(call: &Call<'_>, overlay: &Overlay, medium: u64) -> Vec<String> {
     let albums = collection(call).all(overlay).into_iter();
     let holding = albums.filter(|album| FolderMedia::of(call.world, *album).holds(overlay, medium));
@@ -61,7 +61,7 @@ fn content(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     content.list(call, overlay, "media", |index| media::medium(call, overlay, index))
 }
 
-/// `title`, and if wanted `description`.
+/// `title`, and optionally `description`.
 fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     call.text("title")?;
     let mut fields = text_fields(call, &["title", "description"])?;

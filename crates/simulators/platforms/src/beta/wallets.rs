@@ -1,5 +1,5 @@
-//! What was earned. All amounts are mills; net is 0.80 of gross. Every view is a sum of the same
-//! payments, so that they agree with each other.
+//! Earnings. All amounts are mills; net is 80 percent of gross. Every view sums the same payments,
+//! so that all views agree.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::routes::Routes;
 use crate::world::time::{day, parse_ms};
 use crate::world::trade::{EarningsOfClass, Payment, PaymentKind};
 
-/// The view by fan looks at the payments one by one, at no more than this many of the newest.
+/// The view by fan reads payments one by one, at most this many of the newest.
 const PAYMENTS_MAX: u64 = 20_000;
 
-/// A view by month has at most this many months.
+/// The most months of a view by month.
 const MONTHS_MAX: u64 = 36;
 
-/// The codes of the kinds of earnings.
+/// The codes of the types of earnings.
 const TYPES: [u64; 13] =
     [7001, 7101, 15001, 2010, 2110, 2016, 2116, 32001, 32101, 18001, 45001, 45101, 24101];
 
@@ -33,7 +33,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("account/wallets/earnings/stats", by_type)
 }
 
-/// From, included, and to, not included.
+/// Start, inclusive, and end, exclusive.
 type Window = (i64, i64);
 
 #[derive(Clone, Copy, Default)]
@@ -49,7 +49,7 @@ impl Sum {
     }
 }
 
-/// `startDate` and `endDate` in epoch milliseconds; without them all that was ever earned.
+/// `startDate` and `endDate` in epoch milliseconds; by default the whole time.
 fn window(call: &Call<'_>) -> Result<Window, Refusal> {
     let bound = |name: &str| -> Result<Option<i64>, Refusal> {
         let sent = call.query_number(name)?;
@@ -70,8 +70,8 @@ fn payments(call: &Call<'_>, (from_ms, to_ms): Window) -> impl Iterator<Item = P
     (range.start..end).map(move |index| world.payment(index))
 }
 
-/// The sum of the time, and what became of all that was ever earned: the net sums of payouts, of
-/// what can be paid out, of what waits for a week, and of what the fans' banks took back.
+/// The sum of the window, and what happened to all earnings: the net sums of payouts, of what can
+/// be paid out, of what is held for a week, and of chargebacks.
 fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let (from_ms, to_ms) = window(call)?;
@@ -92,7 +92,7 @@ fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-/// One row for each fan who paid in this time, the one who paid most first.
+/// One row for each fan who paid in this window, the highest amount first.
 fn accounts(call: &Call<'_>, overlay: &Overlay, window: Window) -> Outcome {
     let mut fans: BTreeMap<u64, Sum> = BTreeMap::new();
     for payment in payments(call, window) {
@@ -117,7 +117,7 @@ fn by_account(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The code of what was paid for. The second code of a pair is the same thing bought in a chat,
-/// which those of odd numbers are; every third medium was bought in a set.
+/// which those with odd numbers are; every third medium was bought in a set.
 fn code_of(class: &EarningsOfClass) -> u64 {
     let in_chat = class.rest % 2 == 1;
     let set = class.rest.is_multiple_of(3);
@@ -134,7 +134,7 @@ fn code_of(class: &EarningsOfClass) -> u64 {
     }
 }
 
-/// One row for each code, also for those that brought nothing.
+/// One row for each code, including those without earnings.
 fn by_type(call: &Call<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call)?;
     let mut sums: BTreeMap<u64, Sum> = BTreeMap::new();
@@ -171,7 +171,7 @@ fn month(now_ms: i64, back: u64) -> Option<(String, Window)> {
     Some((name, (from_ms, to_ms)))
 }
 
-/// The newest `months` (12 when absent), the newest first.
+/// The newest `months` (by default 12), newest first.
 fn by_month(call: &Call<'_>, _: &Overlay) -> Outcome {
     let months = call.query_number("months")?.unwrap_or(12).clamp(1, MONTHS_MAX);
     let row = |(name, (from_ms, to_ms)): (String, Window)| {
@@ -190,7 +190,7 @@ fn by_month(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"monthlyStats": rows})))
 }
 
-/// One `month` such as `2025-12`, the newest when absent, by fan.
+/// One `month` such as `2025-12`, by default the newest, by fan.
 fn month_by_account(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let wanted = call.query("month");
     let mut months = (0..MONTHS_MAX).filter_map(|back| month(call.now_ms, back));

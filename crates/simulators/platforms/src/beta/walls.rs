@@ -31,7 +31,7 @@ fn table(wall: u64) -> String {
     format!("wall/{wall}")
 }
 
-/// The generated walls hold every second and every fifth post.
+/// The generated walls contain every second and every fifth post.
 fn post_series(call: &Call<'_>, wall: u64) -> Series {
     let posts = call.world.posts().count();
     match wall {
@@ -49,7 +49,7 @@ pub(super) fn take_post(overlay: &mut Overlay, wall: u64, post: u64) {
     overlay.take(&table(wall), post);
 }
 
-/// The walls that a post stands on.
+/// The ids of the walls that a post is on.
 pub(super) fn ids_of(call: &Call<'_>, overlay: &Overlay, post: u64) -> Vec<String> {
     let walls = collection(call).all(overlay).into_iter();
     let holding = walls.filter(|wall| overlay.holds(&table(*wall), post_series(call, *wall), post));
@@ -79,7 +79,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, wall: u64, position: usize) -> Valu
     Value::Object(shown)
 }
 
-/// The posts of the wall `wallId`; without it the walls themselves.
+/// The posts of the wall `wallId`; by default the walls themselves.
 fn wall(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let Some(wall_id) = call.query("wallId").filter(|wall_id| !wall_id.is_empty()) else {
         return super::shapes::list_of(call, "walls", all(call, overlay), |row| row);
@@ -91,7 +91,7 @@ fn wall(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     posts.list(call, overlay, "posts", |post| posts::shown(call, overlay, post))
 }
 
-/// `name`, and if wanted `description`, `metadata`, `private` (1 makes a locked wall).
+/// `name`, and optionally `description`, `metadata`, `private` (1 makes a locked wall).
 fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     if overlay.count(WALLS, collection(call).series) >= WALLS_MAX {
         return Err(Refusal::bad_request("There are too many walls"));

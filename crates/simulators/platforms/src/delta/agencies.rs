@@ -1,4 +1,4 @@
-//! What an agency sees of its creators. The agency of the sandbox has one: the creator who calls.
+//! An agency's view of its creators. The sandbox's agency has one: the calling creator.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
         .page(call, overlay, |fan| with_creator(call, creators::subscriber(call, fan)))
 }
 
-/// The start of each day of the window, the newest first.
+/// The start of each day of the window, newest first.
 pub(super) fn days(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
     let (from_ms, to_ms) = window(call, 30)?;
     let first = from_ms.div_euclid(DAY_MS);
@@ -67,7 +67,7 @@ fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
     page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
-/// How many of those in `series`, a collection of fans, had subscribed by then.
+/// The number of fans in `series` who had subscribed by then.
 fn came_before(call: &Call<'_>, series: Series, at_ms: i64) -> u64 {
     let later = call.world.fans - fans::joined_before(call, at_ms);
     series.count() - series.count_below(later)
@@ -87,7 +87,7 @@ fn followers_history(call: &Call<'_>, _: &Overlay) -> Outcome {
     page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
-/// The subscribers of one day: all who had come, those who came, and those who left.
+/// The subscribers of one day: the total, the new ones, and those who left.
 pub(super) fn subscriber_day(call: &Call<'_>, start_ms: i64) -> Value {
     let before = fans::joined_before(call, start_ms + DAY_MS);
     let new = before - fans::joined_before(call, start_ms);
@@ -110,7 +110,7 @@ fn subscribers_history(call: &Call<'_>, _: &Overlay) -> Outcome {
     page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
-/// As `posts`, with the `creatorUuid` to post for.
+/// Like `posts`, with the `creatorUuid` to post for.
 fn create_post(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     if call.text("creatorUuid")? != own_id(call) {
         return Err(Refusal::not_found("Creator"));

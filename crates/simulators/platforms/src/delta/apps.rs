@@ -1,4 +1,4 @@
-//! Apps that users pay for. The sandbox keeps no directory of apps: every UUID names one.
+//! Apps that users pay for. The sandbox has no directory of apps: every UUID names one.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
 use crate::world::{DAY_MS, signed};
 
-/// What the app costs a month, in cents.
+/// The price of the app per month, in cents.
 const PRICE_CENTS: i64 = 1900;
 const OWN_PAYMENTS: u64 = 12;
 
@@ -26,7 +26,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("apps/{appUuid}/subscription/me", own_subscription)
 }
 
-/// The app of the path; 400 when it is not a UUID.
+/// The app of the path; 400 if it is not a UUID.
 fn app(call: &Call<'_>) -> Result<String, Refusal> {
     let uuid = call.param("appUuid");
     let fits = uuid.len() == 36
@@ -41,7 +41,7 @@ fn app(call: &Call<'_>) -> Result<String, Refusal> {
     }
 }
 
-/// Every fan has paid once.
+/// The payment of a fan. Every fan has paid once.
 fn payment_json(call: &Call<'_>, app: &str, fan: u64) -> Value {
     let paid_at_ms = call.world.fan(fan).subscribed_at_ms;
     json!({
@@ -61,7 +61,7 @@ fn payments(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     all.page(call, overlay, |fan| payment_json(call, &app, fan))
 }
 
-/// The number after `prefix`, counted from 1, if it is written as we write it.
+/// The number after `prefix`, counted from 1, if it is in our spelling.
 fn invoice(call: &Call<'_>, prefix: &str) -> Option<u64> {
     let digits = call.param("invoiceNumber").strip_prefix(prefix)?;
     let number: u64 = digits.parse().ok()?;
@@ -75,7 +75,7 @@ fn payment(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(payment_json(call, &app, fan)))
 }
 
-/// One a month.
+/// The creator's own payment, one per month.
 fn own_payment_json(call: &Call<'_>, app: &str, month: u64) -> Value {
     json!({
         "invoiceNumber": format!("OWN-{:08}", month + 1),

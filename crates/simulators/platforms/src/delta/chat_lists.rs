@@ -1,4 +1,4 @@
-//! Lists of people to write to: smart ones, which the platform keeps, and the creator's own.
+//! Lists of recipients: smart ones, which the platform maintains, and the creator's own.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ fn collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: LISTS, series: call.world.fan_lists(), kind: Kind::List }
 }
 
-/// The smart lists are there for everybody and have ids of their own.
+/// The smart lists, which every creator has and which have ids of their own.
 const SMART: Collection<'static> =
     Collection { table: "smart-lists", series: Series::all(5), kind: Kind::Bundle };
 
@@ -58,7 +58,7 @@ fn smart_members(call: &Call<'_>, list: u64) -> Series {
     }
 }
 
-/// How many are on the list, smart or own, with this id; 404 when there is none.
+/// The number of members of the list with this id, smart or own; 404 if there is none.
 pub(super) fn members_count(
     call: &Call<'_>,
     overlay: &Overlay,
@@ -152,7 +152,7 @@ fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::empty())
 }
 
-/// `userUuids`; those who are on the list already keep their places.
+/// `userUuids`; members that are already on the list keep their positions.
 fn add_members(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay)?;
     for fan in body_fans(call)? {

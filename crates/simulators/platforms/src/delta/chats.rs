@@ -1,4 +1,4 @@
-//! Chats: the list, one chat, and its state. A chat is known by the user it is with.
+//! Chats: the list, one chat, and its state. A chat is identified by its user.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub(super) const CHATS: &str = "chats";
 /// The chats with unread messages.
 const UNREAD: &str = "unread";
 const MUTED: &str = "muted";
-/// By fan: the nickname that the creator gave.
+/// By fan: the nickname set by the creator.
 const CHAT_FIELDS: &str = "chat-fields";
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -80,7 +80,7 @@ fn chat(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, chat_param(call, overlay)?)))
 }
 
-/// The unread chats in pages, and how many there are.
+/// The unread chats in pages, and their number.
 fn unread_chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let asked = AskedPage::of(call)?;
     let page = overlay.page(UNREAD, unread_series(call), asked.offset(), asked.size);
@@ -92,7 +92,7 @@ fn unread_chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(answer)
 }
 
-/// `userUuids`: who is online, and what the creator has not read.
+/// The online status and the unread messages of `userUuids`.
 fn statuses(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let row = |fan: u64| {
         let person = call.world.fan(fan);
@@ -108,7 +108,7 @@ fn statuses(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"data": rows})))
 }
 
-/// `userUuid`: with whom. 409 when there is a chat already.
+/// Opens a chat with `userUuid`; 409 if there is one.
 fn open(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_of(call, call.text("userUuid")?)?;
     if overlay.holds(CHATS, call.world.chats(), fan) {
@@ -118,7 +118,7 @@ fn open(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(shown(call, overlay, fan)))
 }
 
-/// `isRead`, `isMuted`, `nickname`: those that are sent.
+/// Changes those of `isRead`, `isMuted`, `nickname` that are sent.
 fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let flag = |name: &str| match call.field(name) {

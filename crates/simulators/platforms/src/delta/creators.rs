@@ -1,4 +1,4 @@
-//! What belongs to one creator: subscribers, what tracking links recorded, pins and tips of posts.
+//! Resources of one creator: subscribers, tracking link results, pins and tips of posts.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::world::time::rfc3339;
 use crate::world::{HOUR_MS, signed};
 
 const PINS: &str = "pins";
-/// The tips on a post are all of this many cents.
+/// The amount of each tip on a post, in cents.
 const TIP_CENTS: i64 = 500;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -67,7 +67,7 @@ fn online_subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     online.page(call, overlay, |fan| subscriber(call, fan))
 }
 
-/// The tracking link that a fan came through; four of ten came by themselves.
+/// The tracking link that a fan came through; four of ten came without one.
 pub(super) fn tracking_link_of(call: &Call<'_>, fan: u64) -> Option<String> {
     let mut links = 0..call.world.campaigns().count();
     let link = links.find(|link| call.world.campaign(*link).claimers.place_of(fan).is_some());
@@ -109,7 +109,7 @@ pub(super) fn is_pinned(call: &Call<'_>, overlay: &Overlay, post: u64) -> bool {
     overlay.holds(PINS, pinned(call), post)
 }
 
-/// 409 when the post is not pinned.
+/// Unpins a post; 409 if it is not pinned.
 fn unpin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     if !is_pinned(call, overlay, post) {
@@ -119,7 +119,7 @@ fn unpin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::empty())
 }
 
-/// The same content again, as a new post.
+/// Posts the same content again, as a new post.
 fn repost(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     let shown = object(posts::shown(call, overlay, post));

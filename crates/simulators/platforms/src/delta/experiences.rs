@@ -1,4 +1,4 @@
-//! Experiences: outside services that users enter with a token, which works once.
+//! Experiences: external services that users enter with a one-time token.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("experiences/token/exchange", exchange)
 }
 
-/// `experience`: which one is entered.
+/// `experience` is the one to enter.
 fn request(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let expires_ms = call.now_ms + VALID_MS;
     let fields = json!({"experience": call.text("experience")?, "expiresMs": expires_ms});
@@ -33,7 +33,7 @@ fn request(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(json!({"token": token, "expiresAt": rfc3339(expires_ms)})))
 }
 
-/// `token`: whose it is. 409 when it was used or has expired.
+/// The user of `token`; 409 if it was used or has expired.
 fn exchange(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = call.text("token")?.strip_prefix("exp_");
     let unknown = || Refusal::not_found("Token");

@@ -1,4 +1,4 @@
-//! Followers, and what is known of each fan.
+//! Followers, and details about each fan.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::routes::Routes;
 use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
 
-/// The top spenders are looked for among this many of the newest fans.
+/// The number of newest fans among which the top spenders are searched.
 const SPENDERS_SEARCHED_MAX: u64 = 5000;
 const TOP_SPENDERS: usize = 100;
 
@@ -28,7 +28,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .read(Method::POST, "insights/fans/batch", batch)
 }
 
-/// How many fans had come before this moment.
+/// The number of fans who had joined before this time.
 pub(super) fn joined_before(call: &Call<'_>, at_ms: i64) -> u64 {
     let (mut low, mut high) = (0, call.world.fans);
     while low < high {
@@ -93,13 +93,13 @@ fn top_spenders(call: &Call<'_>, _: &Overlay) -> Outcome {
     page_of(call, &all.into_iter().map(|(_, fan)| insight(call, fan)).collect::<Vec<_>>())
 }
 
-/// `userUuids`: what is known of each.
+/// Details about each of `userUuids`.
 fn batch(call: &Call<'_>, _: &Overlay) -> Outcome {
     let rows: Vec<Value> = body_fans(call)?.into_iter().map(|fan| insight(call, fan)).collect();
     Ok(Answer::ok(json!({"data": rows})))
 }
 
-/// `userUuids`: how each shows itself.
+/// The public profile of each of `userUuids`.
 fn profiles(call: &Call<'_>, _: &Overlay) -> Outcome {
     let row = |fan: u64| {
         let person = call.world.fan(fan);

@@ -1,4 +1,4 @@
-//! Folders of a creator's vault. A folder is known by its name.
+//! Folders of a creator's vault. A folder is identified by its name.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn folder_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     media.page(call, overlay, |index| media::shown(call, overlay, index))
 }
 
-/// The name of the body, if no folder has it.
+/// The name in the body, if no folder has it.
 fn free_name(call: &Call<'_>, overlay: &Overlay) -> Result<String, Refusal> {
     let sent = text_fields(call, &["name"])?;
     let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -126,7 +126,7 @@ fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::empty())
 }
 
-/// `mediaUuids`; those that lie in the folder already stay where they are.
+/// `mediaUuids`; media that are already in the folder keep their positions.
 fn attach(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call, overlay)?;
     let uuids = body_uuids(call, "mediaUuids")?;

@@ -1,4 +1,4 @@
-//! What was earned, from what, and how fans come and go. Amounts are cents; net is 80 percent.
+//! Earnings, their sources, and how fans come and go. Amounts are cents; net is 80 percent.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
 use crate::world::trade::{Payment, PaymentKind};
 
-/// Sums by source look at no more than this many of the newest payments.
+/// Sums by source read at most this many of the newest payments.
 const PAYMENTS_MAX: u64 = 20_000;
 const SOURCES: [&str; 5] = ["subscription", "renewal", "tip", "message", "post"];
 
@@ -40,7 +40,7 @@ pub(super) fn source(payment: &Payment) -> &'static str {
     }
 }
 
-/// Every payment of the window, newest first, with a cursor; `source` narrows it to one kind.
+/// The payments of the window, newest first, with a cursor; `source` limits them to one kind.
 fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 0)?;
     let wanted = call.query("source").filter(|wanted| !wanted.is_empty());
@@ -79,7 +79,7 @@ fn earning(call: &Call<'_>, payment: &Payment) -> Value {
     })
 }
 
-/// The more is earned, the nearer to 100; half of all creators earn less than 100 USD.
+/// The higher the earnings, the closer to 100; half of all creators earn less than 100 USD.
 fn percentile(call: &Call<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let net_cents = call.world.earnings(from_ms, to_ms).net_cents;
@@ -156,7 +156,7 @@ fn retention(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-/// One row a day, the newest first.
+/// One row per day, newest first.
 fn subscribers(call: &Call<'_>, _: &Overlay) -> Outcome {
     let rows = days(call)?.into_iter().map(|start_ms| subscriber_day(call, start_ms));
     page_of(call, &rows.collect::<Vec<_>>())

@@ -58,15 +58,15 @@ fn mass_messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |index| shown(call, overlay, index))
 }
 
-/// The media of the body, each known.
+/// The media in the body, all of which must exist.
 fn sent_media(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal> {
     let uuids = body_uuids_if_any(call, "mediaUuids")?;
     media::known(call, overlay, &uuids)?;
     Ok(uuids)
 }
 
-/// `text` or `mediaUuids`, `price` in cents, `includedLists` (uuids of lists; all subscribers when
-/// absent), `scheduledAt`.
+/// `text` or `mediaUuids`, `price` in cents, `includedLists` (uuids of lists; by default all
+/// subscribers), `scheduledAt`.
 fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let media_uuids = sent_media(call, overlay)?;
     let text = call.field("text").as_str().unwrap_or_default();
@@ -101,7 +101,7 @@ fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, call.param("messageUuid"), "Mass message")
 }
 
-/// `text`, `price`, `mediaUuids`: those that are sent.
+/// Changes those of `text`, `price`, `mediaUuids` that are sent.
 fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let fields = call.fields(&["text", "price", "mediaUuids"]);
@@ -114,7 +114,7 @@ fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, index)))
 }
 
-/// Takes the message back from all who got it.
+/// Removes the message from all its recipients.
 fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     overlay.take(MASS_MESSAGES, index);

@@ -1,4 +1,4 @@
-//! Media of the vault, and who may see them.
+//! Media of the vault, and the permission to see them.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: MEDIA, series: call.world.media(), kind: Kind::Media }
 }
 
-/// Every third generated medium is sold on its own.
+/// Every third generated medium has a price.
 fn generated_price(index: u64) -> i64 {
     if index.is_multiple_of(3) { 500 + i64::try_from(index % 7).unwrap_or(0) * 100 } else { 0 }
 }
@@ -68,7 +68,7 @@ fn media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |index| shown(call, overlay, index))
 }
 
-/// `uuids` with commas between them or repeated, up to 50; unknown ones are left out.
+/// `uuids`, comma-separated or repeated, up to 50; unknown ones are omitted.
 fn bulk(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let sent = call.query_all("uuids").flat_map(|text| text.split(','));
     let uuids: BTreeSet<&str> = sent.filter(|uuid| !uuid.is_empty()).collect();
@@ -94,8 +94,8 @@ fn grants_table(index: u64) -> String {
     format!("grants/{index}")
 }
 
-/// Of the user `userUuid`, or of the creator itself when absent. A user may see what was granted to
-/// them, and as a subscriber what has no price.
+/// The media visible to the user `userUuid`, by default to the creator. A user may see what was
+/// granted to them and, as a subscriber, what has no price.
 fn entitled(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let uuid = id(call, Kind::Media, index);
@@ -123,7 +123,7 @@ fn entitled(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })))
 }
 
-/// `name`, `description`, `price` in cents: those that are sent.
+/// Changes those of `name`, `description`, `price` in cents that are sent.
 fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let fields = call.fields(&["name", "description", "price"]);
@@ -144,7 +144,7 @@ fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::empty())
 }
 
-/// `userUuid` may see the medium from now on.
+/// Lets `userUuid` see the medium from now on.
 fn grant(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let user_uuid = call.text("userUuid")?;

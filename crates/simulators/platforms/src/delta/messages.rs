@@ -1,4 +1,4 @@
-//! The messages of a chat, newest first, with a cursor that stays right while new ones arrive.
+//! The messages of a chat, newest first, with a cursor that stays valid while new ones arrive.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::world::talk::{fan_and_place, message_index};
 use crate::world::time::rfc3339;
 
 const TEXT_BYTES_MAX: usize = 10_000;
-/// The number of messages of each chat in a batch, at most.
+/// The most messages of each chat in a batch.
 const BATCH_MESSAGES_MAX: u64 = 20;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -32,7 +32,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("chats/{userUuid}/message", send)
 }
 
-/// The table of a chat's messages: generated ones by place, sent ones by number.
+/// The table of a chat's messages: generated ones by position, sent ones by number.
 pub(super) fn table(fan: u64) -> String {
     format!("messages/{fan}")
 }
@@ -48,7 +48,7 @@ pub(super) fn message_count(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64
     overlay.count(&table(fan), generated(call, fan))
 }
 
-/// The newest message of a chat; null when there is none.
+/// The newest message of a chat; null if there is none.
 pub(super) fn last_message(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     let page = overlay.page(&table(fan), generated(call, fan), 0, 1);
     page.indexes.first().map_or(Value::Null, |row| shown(call, overlay, fan, *row))
@@ -59,7 +59,7 @@ fn uuid_of(call: &Call<'_>, fan: u64, row: u64) -> String {
     id(call, Kind::Message, index)
 }
 
-/// Where the message with this id stands in the chat.
+/// The position in the chat of the message with this id.
 fn place_of(call: &Call<'_>, overlay: &Overlay, fan: u64, uuid: &str) -> Option<u64> {
     let index = index_of(call, Kind::Message, uuid)?;
     let row = if index > CREATED {
@@ -108,7 +108,7 @@ fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(with_cursor(&rows, last.as_deref().filter(|_| page.has_more)))
 }
 
-/// The media of a chat, each with the message that it came with.
+/// The media of a chat, each with its message.
 fn chat_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let start = match cursor(call) {
@@ -141,7 +141,7 @@ fn chat_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(with_cursor(&rows, last.as_deref()))
 }
 
-/// `userUuids`, and `limit` messages of each (5 when absent, at most 20).
+/// `userUuids`, and `limit` messages of each (by default 5, at most 20).
 fn batch(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let limit = call.field("limit").as_u64().unwrap_or(5).clamp(1, BATCH_MESSAGES_MAX);
     let row = |fan: u64| {
@@ -154,8 +154,7 @@ fn batch(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"data": rows})))
 }
 
-/// `text` or `mediaUuids`, and a `price` in cents if media are sent. Opens the chat if there is
-/// none.
+/// `text` or `mediaUuids`, and a `price` in cents if media are sent. Opens a chat if there is none.
 fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_param(call)?;
     let media_uuids = body_uuids_if_any(call, "mediaUuids")?;

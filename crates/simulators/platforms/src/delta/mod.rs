@@ -1,5 +1,5 @@
-//! `platform_delta`: UUIDs as ids, money in cents, times in RFC 3339. Access tokens carry OAuth
-//! scopes and every operation says which it needs; lists come in numbered pages or with a cursor.
+//! `platform_delta`: UUIDs as ids, money in cents, times in RFC 3339. Access tokens have OAuth
+//! scopes and every operation requires some; lists have numbered pages or a cursor.
 
 mod agencies;
 mod apps;
@@ -119,7 +119,7 @@ impl Platform for Delta {
         Err(Refusal::forbidden(format!("The token lacks the scope {}", missing.join(", "))))
     }
 
-    /// Refusals of the token endpoint have the shape of RFC 6749 section 5.2.
+    /// Refusals of the token endpoint have the format of RFC 6749 section 5.2.
     fn refuse(&self, refusal: &Refusal) -> Answer {
         let body = if oauth::ERRORS.contains(&refusal.code) {
             json!({"error": refusal.code, "error_description": refusal.message})

@@ -1,4 +1,4 @@
-//! What happened lately: the newest payments, and what was done to the account, one by one.
+//! Notifications: the newest payments, and changes of the account, one by one.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::world::series::Series;
 use crate::world::time::rfc3339;
 
 const NOTIFICATIONS: &str = "notifications";
-/// Older payments are forgotten.
+/// The number of payments that are listed.
 const KEPT: u64 = 100;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -40,7 +40,7 @@ fn notifications(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-/// Notifies the creator that this was done, with what it was done to under `subject`.
+/// Notifies the creator of an event, with the object that it concerns under `subject`.
 pub(super) fn tell(call: &Call<'_>, overlay: &mut Overlay, kind: &str, subject: &Value) {
     let fields = json!({
         "type": kind,

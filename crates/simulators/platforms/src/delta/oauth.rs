@@ -1,5 +1,6 @@
-//! Tokens. The demo accounts have an access token that does not expire and the first refresh token;
-//! the token endpoint (RFC 6749 section 6) gives a new pair for a refresh token, which works once.
+//! Tokens. The demo accounts have an access token that does not expire and a first refresh token;
+//! the token endpoint (RFC 6749 section 6) returns a new pair for a refresh token, which works
+//! once.
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::{Method, StatusCode};
@@ -26,7 +27,8 @@ pub(super) const ERRORS: [&str; 5] = [
 
 /// By number of the token: creator, scopes, expiry.
 const ACCESS_TOKENS: &str = "access-tokens";
-/// By number of the token: creator, and when it was used. The first ones have the creator's number.
+/// By number of the token: creator, and when it was used. The first tokens have their creators'
+/// numbers.
 const REFRESH_TOKENS: &str = "refresh-tokens";
 
 const ALL_SCOPES: &[&str] = &[
@@ -48,10 +50,10 @@ const ALL_SCOPES: &[&str] = &[
     "read:tracking_links",
 ];
 
-/// What a creator grants who wants only to be looked at, and not even by name.
+/// The scopes of a creator who grants only reading, without its own name.
 const LOOKING_SCOPES: &[&str] = &["read:chat", "read:fan", "read:insights", "read:media"];
 
-/// A creator and what a gateway connects it with.
+/// A creator and the credentials with which a gateway connects it.
 pub(super) struct Creator {
     /// The name to connect it under.
     pub(super) name: &'static str,
@@ -88,7 +90,7 @@ pub(super) const CREATORS: [Creator; crate::platform::CREATORS] = [
     },
 ];
 
-/// What an access token allows.
+/// The permissions of an access token.
 pub(super) struct TokenGrant {
     pub(super) creator: usize,
     pub(super) scopes: Vec<String>,
@@ -98,7 +100,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.open(Method::POST, "oauth/token", refresh)
 }
 
-/// What the token of a request allows; 401 when it is missing, unknown or has expired.
+/// The permissions of a request's token; 401 if it is missing, unknown or expired.
 pub(super) fn grant(
     request: &IncomingRequest<'_>,
     state: &PlatformState,
@@ -133,7 +135,7 @@ fn refusal(code: &'static str, message: &str) -> Refusal {
 }
 
 /// `grant_type`, `refresh_token`, `client_id`, `client_secret`, each once, as a form; `scope` if
-/// the new access token is to have fewer scopes. The refresh token keeps all that were granted.
+/// the new access token is to have fewer scopes. The refresh token keeps all granted scopes.
 fn refresh(call: &Call<'_>, shared: &mut Overlay) -> Outcome {
     let form = form(call)?;
     let value = |name: &str| {
@@ -191,7 +193,7 @@ fn form(call: &Call<'_>) -> Result<Vec<(String, String)>, Refusal> {
     Ok(form)
 }
 
-/// Number and creator of a refresh token that was not used yet.
+/// The number and creator of an unused refresh token.
 fn unused(shared: &Overlay, sent: &str) -> Result<(u64, usize), Refusal> {
     let refused = || refusal("invalid_grant", "The refresh token is not valid or was used before");
     let first = CREATORS.iter().position(|known| known.refresh_token == sent);
@@ -210,7 +212,7 @@ fn unused(shared: &Overlay, sent: &str) -> Result<(u64, usize), Refusal> {
     Ok((index, creator))
 }
 
-/// The text of an issued token: what it is for, its number, and a check that cannot be guessed
+/// The text of an issued token: its purpose, its number, and a check value that cannot be derived
 /// from another token.
 fn token(purpose: &str, number: u64) -> String {
     let number = number - CREATED;
@@ -224,7 +226,7 @@ fn token(purpose: &str, number: u64) -> String {
     format!("delta-{purpose}-{number}-{}", check.get(..32).unwrap_or_default())
 }
 
-/// The number of a token that [`token`] has written.
+/// The number of a token that [`token`] produced.
 fn number_of(purpose: &str, text: &str) -> Option<u64> {
     let rest = text.strip_prefix("delta-")?.strip_prefix(purpose)?.strip_prefix('-')?;
     let (number, _) = rest.split_once('-')?;

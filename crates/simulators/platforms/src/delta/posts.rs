@@ -51,7 +51,7 @@ fn posts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |post| shown(call, overlay, post))
 }
 
-/// `text` or `mediaUuids`, and if wanted `price` in cents, `audience`, `publishAt`.
+/// `text` or `mediaUuids`, and optionally `price` in cents, `audience`, `publishAt`.
 pub(super) fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let media_uuids = body_uuids_if_any(call, "mediaUuids")?;
     media::known(call, overlay, &media_uuids)?;

@@ -1,4 +1,4 @@
-//! Ids, pages and people, which all groups of operations share.
+//! Ids, pages and people, shared by all groups of operations.
 
 use serde_json::{Map, Value, json};
 
@@ -13,15 +13,15 @@ use crate::world::time::{parse_ms, rfc3339};
 const SIZE_DEFAULT: u64 = 20;
 const SIZE_MAX: u64 = 50;
 
-/// A request names at most this many things.
+/// The most things that a request may name.
 const UUIDS_MAX: usize = 50;
 const TEXT_BYTES_MAX: usize = 10_000;
 
-/// The generated part of a collection that has none.
+/// The generated part of a collection without any.
 pub(super) const NOTHING: Series = Series::all(0);
 
-/// Things that are listed: the table they are written in, those that are generated, and the kind of
-/// their ids.
+/// A collection: the table that changes are written to, the generated things, and the kind of their
+/// ids.
 #[derive(Clone, Copy)]
 pub(super) struct Collection<'a> {
     pub(super) table: &'a str,
@@ -30,7 +30,7 @@ pub(super) struct Collection<'a> {
 }
 
 impl Collection<'_> {
-    /// The index behind the id of a thing that is in the collection; 404 otherwise.
+    /// The index of an id of a thing in the collection; 404 otherwise.
     pub(super) fn find(
         &self,
         call: &Call<'_>,
@@ -43,7 +43,7 @@ impl Collection<'_> {
             .ok_or_else(|| Refusal::not_found(what))
     }
 
-    /// The numbered page that the query asks for.
+    /// The numbered page that the query requests.
     pub(super) fn page(
         &self,
         call: &Call<'_>,
@@ -56,7 +56,7 @@ impl Collection<'_> {
         Ok(asked.answer(&rows, page.has_more))
     }
 
-    /// The things after the query's `cursor`, which is the id of the last one that was seen.
+    /// The things after the query's `cursor`, which is the id of the last one seen.
     pub(super) fn after_cursor(
         &self,
         call: &Call<'_>,
@@ -78,7 +78,7 @@ impl Collection<'_> {
         Ok(with_cursor(&rows, last.as_deref().filter(|_| has_more)))
     }
 
-    /// All things of a collection that is known to be small.
+    /// All things of a collection known to be small.
     pub(super) fn all(&self, overlay: &Overlay) -> Vec<u64> {
         overlay.page(self.table, self.series, 0, u64::MAX).indexes
     }
@@ -100,7 +100,7 @@ impl AskedPage {
         Ok(Self { page, size: size(call)? })
     }
 
-    /// How many rows come before the page.
+    /// The number of rows before the page.
     pub(super) fn offset(self) -> u64 {
         (self.page - 1).saturating_mul(self.size)
     }
@@ -149,22 +149,22 @@ pub(super) fn page_of(call: &Call<'_>, rows: &[Value]) -> Outcome {
     Ok(asked.answer(page, page.len() < rest.len()))
 }
 
-/// The id of a thing of the calling creator.
+/// The id of one of the calling creator's things.
 pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
     ids::uuid(kind, call.world.creator, index)
 }
 
-/// The index behind an id of this kind.
+/// The index of an id of this kind.
 pub(super) fn index_of(call: &Call<'_>, kind: Kind, uuid: &str) -> Option<u64> {
     ids::index_of_uuid(kind, call.world.creator, uuid)
 }
 
-/// The id of the creator who calls.
+/// The id of the calling creator.
 pub(super) fn own_id(call: &Call<'_>) -> String {
     id(call, Kind::Creator, 0)
 }
 
-/// 404 unless the path parameter `creatorUserUuid` is the creator who calls.
+/// 404 unless the path parameter `creatorUserUuid` is the calling creator.
 pub(super) fn own_creator(call: &Call<'_>) -> Result<(), Refusal> {
     if call.param("creatorUserUuid") == own_id(call) {
         Ok(())
@@ -173,7 +173,7 @@ pub(super) fn own_creator(call: &Call<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// The fan behind an id.
+/// The fan with this id.
 pub(super) fn fan_of(call: &Call<'_>, uuid: &str) -> Result<u64, Refusal> {
     index_of(call, Kind::Fan, uuid)
         .filter(|fan| *fan < call.world.fans)
@@ -185,7 +185,7 @@ pub(super) fn fan_param(call: &Call<'_>) -> Result<u64, Refusal> {
     fan_of(call, call.param("userUuid"))
 }
 
-/// The texts in a field of the body; 400 when it is not a list of 1 to 50 of them.
+/// The texts in a field of the body; 400 if it is not a list of 1 to 50 texts.
 pub(super) fn body_uuids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     let required = || Refusal::bad_request(format!("{name} is not a list of 1 to {UUIDS_MAX} ids"));
     let sent = call.field(name).as_array().ok_or_else(required)?;
@@ -195,7 +195,7 @@ pub(super) fn body_uuids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Ref
     sent.iter().map(|uuid| uuid.as_str().map(str::to_owned).ok_or_else(required)).collect()
 }
 
-/// As [`body_uuids`], but nothing when the field is missing or empty.
+/// Like [`body_uuids`], but empty if the field is missing or empty.
 pub(super) fn body_uuids_if_any(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     match call.field(name) {
         Value::Null => Ok(Vec::new()),
@@ -204,12 +204,12 @@ pub(super) fn body_uuids_if_any(call: &Call<'_>, name: &str) -> Result<Vec<Strin
     }
 }
 
-/// The fans of the body's `userUuids`; 404 when one is unknown.
+/// The fans in the body's `userUuids`; 404 if one is unknown.
 pub(super) fn body_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     body_uuids(call, "userUuids")?.iter().map(|uuid| fan_of(call, uuid)).collect()
 }
 
-/// An amount in cents from the body, 0 when it is missing.
+/// An amount in cents from the body, 0 if it is missing.
 pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
     match call.field("price") {
         Value::Null => Ok(0),
@@ -220,7 +220,7 @@ pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
     }
 }
 
-/// Those of the body's text fields that were sent; 400 when one is not text, or none was sent.
+/// The text fields that the body contains; 400 if one is not text, or if there are none.
 pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String, Value>, Refusal> {
     let fields = call.fields(names);
     for (name, value) in &fields {
@@ -234,7 +234,7 @@ pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String,
     Ok(fields)
 }
 
-/// An RFC 3339 time in the future from the body, if one was sent.
+/// An RFC 3339 time in the future from the body, if there is one.
 pub(super) fn future(call: &Call<'_>, name: &str) -> Result<Option<String>, Refusal> {
     if call.field(name).is_null() {
         return Ok(None);
@@ -245,7 +245,7 @@ pub(super) fn future(call: &Call<'_>, name: &str) -> Result<Option<String>, Refu
 }
 
 /// From `startDate` to the end of the day `endDate`, or to the moment if it is a time. Without a
-/// start it reaches back over `days`, or over everything when `days` is 0.
+/// start it covers `days` days, or everything if `days` is 0.
 pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> {
     let bound = |name: &str, day_ms: i64| -> Result<Option<i64>, Refusal> {
         let Some(text) = call.query(name).filter(|text| !text.is_empty()) else {
@@ -265,12 +265,12 @@ pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> 
     Ok((from_ms, to_ms))
 }
 
-/// The fans who are online: two of fifteen, all of them subscribers.
+/// The online fans: two of fifteen, all of them subscribers.
 pub(super) fn online_fans(call: &Call<'_>) -> Series {
     Series::of(call.world.fans, 15, &[1, 2])
 }
 
-/// The few fields that stand for a fan inside other things.
+/// The short form of a fan inside other objects.
 pub(super) fn user(call: &Call<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let uuid = id(call, Kind::Fan, fan);

@@ -14,7 +14,7 @@ use crate::world::ids::{CREATED, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
 
-/// The members, and those who were invited to become one.
+/// The members, and the people invited to become one.
 const TEAM: &str = "team";
 const ROLES: [&str; 3] = ["admin", "manager", "chatter"];
 const INVITES: Collection<'static> =
@@ -61,7 +61,7 @@ fn members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |member| shown(call, overlay, member))
 }
 
-/// The member with the highest sales first.
+/// The members, with the highest sales first.
 fn leaderboard(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let messages = call.world.chats().count() * 8;
     let row = |member: u64| {
@@ -117,7 +117,7 @@ fn invite_creator(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     invite(call, overlay, "creator")
 }
 
-/// `email` and `role` (`chatter` when absent). An invited person is on the list of members, not
+/// `email` and `role` (by default `chatter`). An invited person is listed as a member, but not
 /// active yet.
 fn invite_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let role = call.field("role").as_str().unwrap_or("chatter");

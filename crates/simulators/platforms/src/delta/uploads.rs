@@ -1,4 +1,4 @@
-//! Uploads in parts: open a session, ask for the address of each part, send the parts there
+//! Uploads in parts: open a session, request the address of each part, send the parts there
 //! (storage outside the API), close the session.
 
 use http::Method;
@@ -72,7 +72,7 @@ fn part_url(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })))
 }
 
-/// `parts`: for each its `partNumber` and the `etag` that the storage gave, in order.
+/// `parts`: the `partNumber` and the storage's `etag` of each part, in order.
 fn complete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let upload = open_upload(call, overlay)?;
     let parts = call.field("parts").as_array().filter(|parts| !parts.is_empty());

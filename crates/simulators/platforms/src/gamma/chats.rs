@@ -1,4 +1,4 @@
-//! Chats: the list, what is unread, pins, prices, deletion.
+//! Chats: the list, unread messages, pins, prices, deletion.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use crate::world::content::template;
 use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
 
-/// The chats by fan, the one with the newest message first.
+/// The chats by fan, with the newest message first.
 pub(super) const CHATS: &str = "chats";
 /// The chats with messages that the creator has not read.
 pub(super) const UNREAD: &str = "unread";
@@ -65,7 +65,7 @@ fn chat_json(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     overlay.over(CHATS, fan, generated)
 }
 
-/// The time of the first message; a chat that was not there before begins with the subscription.
+/// The time of the first message; a chat that did not exist before starts with the subscription.
 fn began_at_ms(call: &Call<'_>, fan: u64) -> i64 {
     match generated_messages(call, fan).count().checked_sub(1) {
         Some(oldest) => call.world.message(fan, oldest).sent_at_ms,
@@ -73,7 +73,7 @@ fn began_at_ms(call: &Call<'_>, fan: u64) -> i64 {
     }
 }
 
-/// The fan of the chat in the path; 404 when there is no such chat.
+/// The fan of the chat in the path; 404 if there is no such chat.
 pub(super) fn chat_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own(call)?;
     let fan = index_of(call, Kind::Chat, call.param("chat_id"));
@@ -110,7 +110,7 @@ fn configuration_json(overlay: &Overlay) -> Value {
     overlay.over(CONFIGURATION, 0, generated)
 }
 
-/// What is not sent keeps its price.
+/// Sets prices; those not sent are unchanged.
 fn configure(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let fields = call.fields(&["unlock_price", "message_price"]);
@@ -146,7 +146,7 @@ fn pin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
-/// Only what is read can be marked; what is unread is a conflict.
+/// 409 if the chat already has unread messages.
 fn mark_as_unread(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     if unread_count(call, overlay, fan) > 0 {
@@ -171,7 +171,7 @@ fn delete_messages(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
-/// The chat may be named by its own id or by that of its fan. It comes back with the next message.
+/// The chat may be named by its own id or by its fan's. It comes back with the next message.
 fn delete_chat(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let by_fan = fan_of(call, call.param("chat_id"))

@@ -1,4 +1,4 @@
-//! Comments under file stacks.
+//! Comments on file stacks.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -24,12 +24,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
     )
 }
 
-/// The table of the comments of a stack: generated ones by place, written ones by number.
+/// The table of the comments on a stack: generated ones by position, written ones by number.
 pub(super) fn table(stack: u64) -> String {
     format!("comments/{stack}")
 }
 
-/// The generated comments of a stack.
+/// The generated comments on a stack.
 pub(super) fn generated(call: &Call<'_>, stack: u64) -> Series {
     if stack < CREATED { call.world.comments(stack) } else { Series::all(0) }
 }

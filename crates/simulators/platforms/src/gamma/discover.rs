@@ -1,4 +1,4 @@
-//! What others show and what happened: the feed, reels, activity, partnerships.
+//! Content of others and recent events: the feed, reels, activity, partnerships.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("partnerships", partnerships)
 }
 
-/// Posts of the creators whom the creator follows, one of each, newest first.
+/// Posts of followed creators, one of each, newest first.
 fn feed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let mut followed = overlay.page(FOLLOWING, call.world.following(), 0, u64::MAX).indexes;
     followed.retain(|index| *index < PEERS);
@@ -43,7 +43,7 @@ fn feed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows_of(call, posts)
 }
 
-/// Short videos of the user in `user_id`: those file stacks that are videos.
+/// Short videos of the user `user_id`: the file stacks that are videos.
 fn reels(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let user_id =
         call.query("user_id").ok_or_else(|| Refusal::bad_request("user_id is required"))?;
@@ -57,7 +57,7 @@ fn reels(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows_of(call, reels)
 }
 
-/// What fans did, newest first.
+/// The actions of fans, newest first.
 fn activity(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows(call, overlay, ("activity", call.world.payments()), |index| {
         let payment = call.world.payment(index);
@@ -79,7 +79,7 @@ fn activity(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-/// Creators with whom earnings are shared.
+/// Creators with whom the creator shares earnings.
 fn partnerships(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let partners = Series::of(call.world.following().count().min(PEERS), 13, &[2]);
     rows(call, overlay, ("partnerships", partners), |index| {

@@ -1,4 +1,4 @@
-//! File stacks: the platform's word for posts.
+//! File stacks, as this platform calls posts.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ fn is_wanted(call: &Call<'_>, stack: &Value) -> bool {
         && of_subscription
 }
 
-/// A file stack, generated or made.
+/// A file stack, generated or created.
 pub(super) fn file_stack_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     let base = if index < CREATED { generated(call, index) } else { json!({}) };
     let mut shown = object(overlay.over(FILE_STACKS, index, base));
@@ -95,7 +95,7 @@ fn generated(call: &Call<'_>, index: u64) -> Value {
     })
 }
 
-/// The file stack of the path; 404 when there is none.
+/// The file stack of the path; 404 if there is none.
 pub(super) fn stack_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let stack = index(call, Kind::Post, "stack_id", "File stack")?;
     let exists = overlay.holds(FILE_STACKS, call.world.posts(), stack);
@@ -107,7 +107,8 @@ fn file_stack(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(file_stack_json(call, overlay, stack)))
 }
 
-/// What may change is what an upload has; `to_be_posted_at` moves a post that was not posted yet.
+/// The fields of an upload can be changed; `to_be_posted_at` moves a post that is not published
+/// yet.
 fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
     let mut fields = call.fields(FIELDS);
@@ -148,7 +149,7 @@ fn check_edit(fields: &Map<String, Value>) -> Result<(), Refusal> {
     }
 }
 
-/// The time in `to_be_posted_at`, one in the past means now; 409 when the post is out already.
+/// The time in `to_be_posted_at`, a past one means now; 409 if the post is already published.
 fn new_time(call: &Call<'_>, overlay: &Overlay, stack: u64) -> Result<i64, Refusal> {
     let posted_at_ms = overlay.field(FILE_STACKS, stack, "posted_at_ms").and_then(Value::as_i64);
     if posted_at_ms.is_none_or(|posted_at_ms| posted_at_ms <= call.now_ms) {

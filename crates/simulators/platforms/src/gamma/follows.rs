@@ -1,4 +1,4 @@
-//! Who follows whom.
+//! Followers and followed users.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use crate::world::ids::Kind;
 use crate::world::people::PEERS;
 use crate::world::time::rfc3339;
 
-/// The fans who follow the creator.
+/// The fans that follow the creator.
 pub(super) const FOLLOWERS: &str = "followers";
-/// Whom the creator follows: other creators by index, fans by index after all creators.
+/// The users that the creator follows: other creators by index, fans by index after all creators.
 pub(super) const FOLLOWING: &str = "following";
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -46,7 +46,7 @@ fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows(call, overlay, (FOLLOWERS, call.world.followers()), |follower| fan(call, follower))
 }
 
-/// The user of the path, as the following table counts.
+/// The user of the path, as an index of the following table.
 fn followed_param(call: &Call<'_>) -> Result<u64, Refusal> {
     let wanted = call.param("fan_id");
     let fan = fan_of(call, wanted).map(|fan| PEERS + fan);
@@ -73,7 +73,7 @@ fn unfollow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(answer(call, false)))
 }
 
-/// Removes a fan from the creator's followers; whom the creator follows stays as it is.
+/// Removes a fan from the creator's followers; the users that the creator follows are unchanged.
 fn remove_follower(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_of(call, call.param("fan_id"))
         .filter(|fan| overlay.holds(FOLLOWERS, call.world.followers(), *fan))

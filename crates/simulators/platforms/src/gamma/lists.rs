@@ -35,7 +35,7 @@ fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows_with_limit(call, overlay, collection, |list| list_json(call, overlay, list))
 }
 
-/// The members of a list: the table of what was written, and the generated ones.
+/// The members of a list: the table of those written, and the generated ones.
 fn member_collection(call: &Call<'_>, list: u64) -> (String, Series) {
     let generated = if list < CREATED { call.world.fan_list(list).members } else { Series::all(0) };
     (format!("list/{list}"), generated)
@@ -88,7 +88,7 @@ fn members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows_with_limit(call, overlay, (&table, series), |member| fan(call, member))
 }
 
-/// The fans in `user_ids`; an unknown one refuses them all.
+/// The fans in `user_ids`; an unknown one refuses the whole request.
 fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     let sent = call.field("user_ids").as_array().filter(|sent| !sent.is_empty());
     let sent = sent.ok_or_else(|| Refusal::bad_request("user_ids is required"))?;

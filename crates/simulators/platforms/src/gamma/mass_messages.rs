@@ -1,5 +1,5 @@
-//! Messages to all fans. They need a paid plan; one with a time in the future waits for it
-//! and can be edited and cancelled until then.
+//! Messages to all fans. They require a paid plan; one with a time in the future is scheduled and
+//! can be edited and cancelled until then.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::world::ids::{CREATED, Kind};
 use crate::world::time::{parse_ms, rfc3339};
 
 const MASS_MESSAGES: &str = "mass-messages";
-/// The trailing slash is the platform's.
+/// The trailing slash is part of the platform's path.
 const PATH: &str = "user/{id}/chat/mass-message/";
 const ONE: &str = "user/{id}/chat/mass-message/{message_id}";
 
@@ -87,7 +87,7 @@ fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(mass_message_json(call, overlay, index)))
 }
 
-/// The time in `to_be_posted_at`; one in the past means now.
+/// The time in `to_be_posted_at`; a past one means now.
 fn sent_time(call: &Call<'_>) -> Result<Option<i64>, Refusal> {
     let sent = call.field("to_be_posted_at");
     if sent.is_null() {
@@ -98,7 +98,7 @@ fn sent_time(call: &Call<'_>) -> Result<Option<i64>, Refusal> {
     Ok(Some(at_ms.max(call.now_ms)))
 }
 
-/// A message that waits; one that went out or was cancelled is a conflict.
+/// A scheduled message; 409 if it was sent or cancelled.
 fn waiting(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own(call)?;
     let message = index(call, Kind::MassMessage, "message_id", "Mass message")?;

@@ -25,7 +25,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     )
 }
 
-/// The table of the messages of a chat: generated ones by place, sent ones by number.
+/// The table of the messages of a chat: generated ones by position, sent ones by number.
 pub(super) fn chat_table(fan: u64) -> String {
     format!("messages/{fan}")
 }
@@ -38,7 +38,7 @@ pub(super) fn generated_messages(call: &Call<'_>, fan: u64) -> Series {
     }
 }
 
-/// The newest message of a chat; null when there is none.
+/// The newest message of a chat; null if there is none.
 pub(super) fn last_message(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     let page = overlay.page(&chat_table(fan), generated_messages(call, fan), 0, 1);
     page.indexes.first().map_or(Value::Null, |row| message_json(call, overlay, fan, *row))
@@ -79,7 +79,7 @@ fn message_json(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value
     Value::Object(shown)
 }
 
-/// Checks `message`, `file_stack_id` and `message_price`, and gives what is kept of them. Mass
+/// Checks `message`, `file_stack_id` and `message_price`, and returns the fields to keep. Mass
 /// messages have the same body.
 pub(super) fn checked_body(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     check_fields(call, overlay)?;
@@ -98,13 +98,13 @@ pub(super) fn checked_body(call: &Call<'_>, overlay: &Overlay) -> Result<Value, 
     }))
 }
 
-/// The price as it was sent, or 0.
+/// The sent price, or 0.
 fn price_of(call: &Call<'_>) -> Value {
     let price = call.field("message_price");
     if price.is_number() { price.clone() } else { json!(0) }
 }
 
-/// 400 unless each of `message`, `file_stack_id` and `message_price` is absent or makes sense.
+/// 400 unless each of `message`, `file_stack_id` and `message_price` is absent or valid.
 pub(super) fn check_fields(call: &Call<'_>, overlay: &Overlay) -> Result<(), Refusal> {
     let text = call.field("message");
     if !text.is_null() && !text.is_string() {
@@ -125,7 +125,7 @@ pub(super) fn check_fields(call: &Call<'_>, overlay: &Overlay) -> Result<(), Ref
     Ok(())
 }
 
-/// Writing into a chat marks it as read. A chat that was deleted comes back with the message.
+/// Sending to a chat marks it as read. A deleted chat comes back with the message.
 fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let fan = index_of(call, Kind::Chat, call.param("chat_id"))

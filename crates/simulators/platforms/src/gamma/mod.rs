@@ -1,5 +1,5 @@
-//! `platform_gamma`: 24 hexadecimal digits as ids, whole minor units with a currency beside them,
-//! plain arrays that page with `limit` and `offset`; a page shorter than its limit is the last.
+//! `platform_gamma`: 24 hexadecimal digits as ids, integer minor units with a currency field, plain
+//! arrays that page with `limit` and `offset`; a page shorter than its limit is the last.
 
 mod chats;
 mod comments;

@@ -19,7 +19,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("user/{id}/payout", history)
 }
 
-/// The sums of the window `init_from` to `init_to` (days, both included; everything when absent)
+/// The sums of the window from `init_from` to `init_to` (days, inclusive; by default everything)
 /// and its payments, newest first, paged by `limit` and `offset`.
 fn stats(call: &Call<'_>, _: &Overlay) -> Outcome {
     own(call)?;
@@ -72,7 +72,7 @@ fn process_json(call: &Call<'_>, payment: &Payment) -> Value {
     })
 }
 
-/// What is left of all earnings that were not taken back, without the payouts of the history.
+/// All earnings that were not charged back, less the payouts.
 fn available(call: &Call<'_>, _: &Overlay) -> Outcome {
     own(call)?;
     let balance = call.world.balance();

@@ -1,4 +1,4 @@
-//! Accounts, and what belongs to the creator's own beside fans and money.
+//! Accounts, and the parts of the creator's own besides fans and money.
 
 use serde_json::{Value, json};
 
@@ -77,10 +77,10 @@ pub(super) fn plan(world: &World) -> &'static str {
     if world.creator == 2 { "free" } else { "pro" }
 }
 
-/// The search looks at this many of the newest fans, so that a huge account responds quickly.
+/// The number of newest fans that a search covers, so that a huge account responds quickly.
 const SEARCHED_FANS_MAX: u64 = 20_000;
 
-/// Any account whose name or username has the text in it: the caller's own, creators, fans.
+/// Accounts whose name or username contains the text: the caller's own, creators, fans.
 fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let wanted = call.query("search").unwrap_or_default().to_lowercase();
     let named = |name: &str, username: &str| {
@@ -138,7 +138,7 @@ fn postback_urls(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(["subscription", "payment", "message"].into_iter().map(url).collect()))
 }
 
-/// Who liked or bought something of late.
+/// Fans who liked or bought something recently.
 fn interactions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     rows(call, overlay, ("interactions", call.world.payments()), |index| {

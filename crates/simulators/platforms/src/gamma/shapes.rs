@@ -1,4 +1,4 @@
-//! Shapes and checks that several groups of routes share.
+//! JSON shapes and checks that several groups of routes share.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
 
-/// All money is in this currency.
+/// The currency of all amounts.
 pub(super) const CURRENCY: &str = "USD";
 
-/// A page has at most this many rows. More is refused and not cut, because callers take a page
-/// that is shorter than its limit for the last.
+/// The most rows of a page. A higher limit is refused instead of capped, because callers take a
+/// page that is shorter than its limit for the last.
 const LIMIT_MAX: u64 = 100;
 const LIMIT_DEFAULT: u64 = 50;
 
@@ -22,17 +22,17 @@ pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
     ids::hex24(kind, call.world.creator, index)
 }
 
-/// The index behind an id of this creator.
+/// The index of an id of this creator.
 pub(super) fn index_of(call: &Call<'_>, kind: Kind, id: &str) -> Option<u64> {
     ids::index_of_hex24(kind, call.world.creator, id)
 }
 
-/// The index behind the id in the path parameter `name`; 404 when it is of something else.
+/// The index of the id in the path parameter `name`; 404 if the id belongs to something else.
 pub(super) fn index(call: &Call<'_>, kind: Kind, name: &str, what: &str) -> Result<u64, Refusal> {
     index_of(call, kind, call.param(name)).ok_or_else(|| Refusal::not_found(what))
 }
 
-/// The fan behind an id, if there is one.
+/// The fan with this id, if there is one.
 pub(super) fn fan_of(call: &Call<'_>, id: &str) -> Option<u64> {
     index_of(call, Kind::Fan, id).filter(|fan| *fan < call.world.fans)
 }
@@ -45,7 +45,7 @@ pub(super) fn own(call: &Call<'_>) -> Result<(), Refusal> {
     Err(Refusal::forbidden("This belongs to another account"))
 }
 
-/// A page whose limit may be left out.
+/// A page with an optional limit.
 pub(super) fn rows(
     call: &Call<'_>,
     overlay: &Overlay,
@@ -57,7 +57,7 @@ pub(super) fn rows(
     Ok(Answer::ok(page.indexes.into_iter().map(row).collect()))
 }
 
-/// A page whose limit must be given.
+/// A page with a required limit.
 pub(super) fn rows_with_limit(
     call: &Call<'_>,
     overlay: &Overlay,
@@ -70,7 +70,7 @@ pub(super) fn rows_with_limit(
     rows(call, overlay, collection, row)
 }
 
-/// The answer, or no body at all for a page without rows: of an empty account, or past the end.
+/// The response; without a body for a page without rows: of an empty account, or past the end.
 pub(super) fn without_empty_list(answer: Answer) -> Answer {
     let is_empty = answer.body.as_ref().and_then(Value::as_array).is_some_and(Vec::is_empty);
     if is_empty { Answer { body: None, ..answer } } else { answer }
@@ -85,7 +85,7 @@ pub(super) fn window(call: &Call<'_>) -> Result<(u64, u64), Refusal> {
     Ok((limit, call.query_number("offset")?.unwrap_or(0)))
 }
 
-/// The page of rows that cannot be counted without looking at them.
+/// A page of rows that cannot be counted without reading them.
 pub(super) fn rows_of(call: &Call<'_>, all: impl Iterator<Item = Value>) -> Outcome {
     let (limit, offset) = window(call)?;
     let ahead = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -93,7 +93,7 @@ pub(super) fn rows_of(call: &Call<'_>, all: impl Iterator<Item = Value>) -> Outc
     Ok(Answer::ok(all.skip(ahead).take(count).collect()))
 }
 
-/// A user in few fields.
+/// The short form of a user.
 fn user(id: &str, username: &str, name: &str) -> Value {
     json!({
         "_id": id,
@@ -103,13 +103,13 @@ fn user(id: &str, username: &str, name: &str) -> Value {
     })
 }
 
-/// The few fields that stand for a fan inside other things.
+/// The short form of a fan inside other objects.
 pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     user(&id(call, Kind::Fan, fan), &person.username, &person.name)
 }
 
-/// A fan as everybody sees it.
+/// The public view of a fan.
 pub(super) fn fan(call: &Call<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let mut shown = object(user(&id(call, Kind::Fan, fan), &person.username, &person.name));
@@ -124,7 +124,7 @@ pub(super) fn fan(call: &Call<'_>, fan: u64) -> Value {
     Value::Object(shown)
 }
 
-/// Another creator as everybody sees it.
+/// The public view of another creator.
 pub(super) fn peer(call: &Call<'_>, peer: u64) -> Value {
     let other = call.world.peer(peer);
     let mut shown = object(user(&id(call, Kind::Peer, peer), &other.username, &other.name));

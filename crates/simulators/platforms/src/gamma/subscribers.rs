@@ -1,4 +1,4 @@
-//! Subscribers and how many there are.
+//! Subscribers and their number.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("user/{id}/subscription", subscriptions).get("user/{id}/subscription-count", counts)
 }
 
-/// All that ever subscribed, newest first; `status` narrows them.
+/// All subscriptions, including ended ones, newest first; `status` filters them.
 fn subscriptions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     let world = call.world;

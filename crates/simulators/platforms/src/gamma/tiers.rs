@@ -1,4 +1,4 @@
-//! Subscription tiers. They are never really deleted: their status becomes `deleted`.
+//! Subscription tiers. They are never removed: deleting sets their status to `deleted`.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn generated(call: &Call<'_>, index: u64) -> Value {
     })
 }
 
-/// Beside each `amount` stands what is left of it without the platform's share.
+/// Adds, next to each `amount`, the amount without the platform's share.
 fn add_netto(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -129,7 +129,7 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(tier_json(call, overlay, tier)))
 }
 
-/// 400 unless each field of a tier is absent or makes sense.
+/// 400 unless each field of a tier is absent or valid.
 fn check_fields(call: &Call<'_>) -> Result<(), Refusal> {
     let price = call.field("price");
     if !price.is_null() && price.as_f64().is_none_or(|price| price < 0.0) {
@@ -169,7 +169,8 @@ fn check_payment(name: &str, payment: &Value) -> Result<(), Refusal> {
     Err(Refusal::bad_request(format!("{name}: {wanted}")))
 }
 
-/// `status` `deleted` with a `modification_type` deletes; otherwise the fields sent are set.
+/// `status` `deleted` with a `modification_type` deletes the tier; otherwise the sent fields are
+/// set.
 fn modify(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     refuse_netto(call)?;

@@ -1,4 +1,4 @@
-//! Making a file stack from a file that is sent as a multipart form.
+//! Creates a file stack from a file in a multipart form.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ fn upload(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(file_stack_json(call, overlay, stack)))
 }
 
-/// Width, height and length are known once a file was looked at, which never happens here.
+/// Width, height and length would require decoding the file, which never happens here.
 fn medium_fields(call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
     let file = call.field("file");
     let size = file.get("size").and_then(Value::as_u64).filter(|size| *size > 0);
@@ -54,7 +54,7 @@ fn medium_fields(call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
     })))
 }
 
-/// A medium that was uploaded.
+/// An uploaded medium.
 pub(super) fn medium_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     let id = id(call, Kind::Media, index);
     overlay.over(
@@ -100,7 +100,7 @@ fn stack_fields(
     })))
 }
 
-/// A field of the form; one that is sent empty counts as not sent.
+/// A field of the form; an empty one counts as absent.
 fn text<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
     call.field(name).as_str().map(str::trim).filter(|text| !text.is_empty())
 }
@@ -113,7 +113,7 @@ fn flag(call: &Call<'_>, name: &str) -> Result<bool, Refusal> {
     }
 }
 
-/// The words of a list separated by commas.
+/// The words of a comma-separated list.
 pub(super) fn words(list: &str) -> Vec<&str> {
     list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect()
 }

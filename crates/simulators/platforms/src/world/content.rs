@@ -1,4 +1,4 @@
-//! What a creator shows: media, folders, posts, comments, stories, templates.
+//! A creator's content: media, folders, posts, comments, stories, templates.
 
 use super::series::Series;
 use super::words::{COMMENT_LINES, FOLDER_NAMES, POST_LINES, TEMPLATES};
@@ -9,7 +9,7 @@ const POST: u64 = 41;
 const COMMENT: u64 = 42;
 const STORY: u64 = 43;
 
-/// How many media a creator has.
+/// The number of media of a creator.
 pub(crate) const MEDIA: u64 = 120;
 
 const COMMENTS_MAX: u64 = 1000;
@@ -45,7 +45,7 @@ pub(crate) struct Post {
 /// A comment of a fan under a post.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comment {
-    /// Unique among all comments of the creator; made of the post and the place.
+    /// Unique among all comments of the creator; derived from the post and the position.
     pub(crate) index: u64,
     pub(crate) fan: u64,
     pub(crate) text: &'static str,
@@ -83,18 +83,18 @@ impl World {
         }
     }
 
-    /// One of the media that were there at this time, by a number that chooses.
+    /// One of the media that existed at this time, selected by `chosen`.
     pub(crate) fn medium_before(&self, at_ms: i64, chosen: u64) -> u64 {
         self.one_before(MEDIA, MEDIUM_STEP_MS, at_ms, chosen)
     }
 
-    /// One of the posts that were there at this time, by a number that chooses.
+    /// One of the posts that existed at this time, selected by `chosen`.
     pub(crate) fn post_before(&self, at_ms: i64, chosen: u64) -> u64 {
         self.one_before(POSTS, POST_STEP_MS, at_ms, chosen)
     }
 
-    /// One of `count` things of a line in steps of `step_ms` that were there at this time; the
-    /// oldest when there was none.
+    /// One of `count` things, created in steps of `step_ms`, that existed at this time; the oldest
+    /// one if none did.
     fn one_before(&self, count: u64, step_ms: i64, at_ms: i64, chosen: u64) -> u64 {
         let steps = (self.end_ms - at_ms).max(0) / step_ms + 1;
         let youngest = steps.unsigned_abs().min(count - 1);
@@ -106,8 +106,8 @@ impl World {
         Series::all(self.unless_empty(FOLDER_NAMES.len() as u64))
     }
 
-    /// The generated media of a folder: each lies in one of the generated folders, and in a folder
-    /// that was made while running there are none of them.
+    /// The generated media of a folder: each is in one of the generated folders; a folder created
+    /// while running has none of them.
     pub(crate) fn folder_media(&self, folder: u64) -> Series {
         let keep: &'static [u64] = match folder {
             0 => &[0],
@@ -146,12 +146,12 @@ impl World {
         }
     }
 
-    /// The comments under a post, newest first, by place.
+    /// The comments on a post, newest first, by position.
     pub(crate) fn comments(&self, post: u64) -> Series {
         Series::all(self.post(post).comments)
     }
 
-    /// The comment at this place under a post.
+    /// The comment at this position of a post.
     pub(crate) fn comment(&self, post: u64, place: u64) -> Comment {
         let index = post * COMMENTS_MAX + place;
         let mut random = self.random(COMMENT, index);
@@ -203,7 +203,7 @@ pub(crate) fn template(index: u64) -> &'static str {
     TEMPLATES.get(at).copied().unwrap_or("Thank you!")
 }
 
-/// The post and the place of a generated comment.
+/// The post and the position of a generated comment.
 pub(crate) fn post_and_place(comment_index: u64) -> (u64, u64) {
     (comment_index / COMMENTS_MAX, comment_index % COMMENTS_MAX)
 }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_made_of_what_was_there_before_by_those_who_were_there() {
+    fn content_refers_only_to_earlier_media_and_fans() {
         let world = World::new(1, 0, 240);
         for index in (0..world.posts().count()).filter_map(|place| world.posts().at(place)) {
             let post = world.post(index);

@@ -1,14 +1,14 @@
-//! Ids that can be turned back into what they stand for, so that nothing has to be remembered to
-//! find the thing behind an id. Each platform writes them in its own way: digits, 24 hexadecimal
-//! digits, or a UUID; all three carry kind, creator and index.
+//! Reversible ids: the thing can be computed from its id, so nothing has to be stored to find it.
+//! Each platform has its own format: digits, 24 hexadecimal digits, or a UUID; all of them contain
+//! kind, creator and index.
 
-/// Things that are made while running are numbered from here; generated ones stay below.
+/// The first number of things created while running; generated ones are below.
 pub(crate) const CREATED: u64 = 9_000_000_000;
 
 const CREATOR_SPAN: u64 = 10_000_000_000;
 const KIND_SPAN: u64 = 100 * CREATOR_SPAN;
 
-/// What an id stands for. The numbers are part of the ids and never change.
+/// The kind of thing that an id names. The numbers are part of the ids and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Creator = 10,
@@ -51,13 +51,13 @@ pub(crate) fn number(kind: Kind, creator: u64, index: u64) -> u64 {
     kind as u64 * KIND_SPAN + creator * CREATOR_SPAN + index
 }
 
-/// The index of a digit id of this kind and creator; `None` when it is of another.
+/// The index of a digit id of this kind and creator; `None` if it has another one.
 pub(crate) fn index_of_number(kind: Kind, creator: u64, id: u64) -> Option<u64> {
     let index = id.checked_sub(number(kind, creator, 0))?;
     (index < CREATOR_SPAN).then_some(index)
 }
 
-/// The index of an id written in digits.
+/// The index of an id in digits.
 pub(crate) fn index_of_digits(kind: Kind, creator: u64, id: &str) -> Option<u64> {
     index_of_number(kind, creator, id.parse().ok()?)
 }
@@ -91,14 +91,14 @@ pub(crate) fn index_of_uuid(kind: Kind, creator: u64, id: &str) -> Option<u64> {
     Some(unscramble(parse_lower_hex(high, 4)? << 48 | parse_lower_hex(low, 12)?))
 }
 
-/// Only the one spelling that we write is an id, so that two texts never mean one thing.
+/// Accepts only the spelling that we write, so that two texts never name the same thing.
 fn parse_lower_hex(text: &str, digits: usize) -> Option<u64> {
     let plain = text.len() == digits
         && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     plain.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// Makes neighbours look unlike; a bijection, because the factor is odd.
+/// Makes adjacent indexes look different; a bijection, because the factor is odd.
 fn scramble(index: u64) -> u64 {
     let spread = (index ^ MASK).wrapping_mul(FACTOR);
     spread ^ (spread >> 32)
@@ -109,7 +109,7 @@ fn unscramble(scrambled: u64) -> u64 {
     spread.wrapping_mul(FACTOR_INVERSE) ^ MASK
 }
 
-/// Keeps the first of each kind from being all zeros.
+/// Keeps the first id of each kind from being all zeros.
 const MASK: u64 = 0x5bd1_e995_2545_f491;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR_INVERSE: u64 = 0xf1de_83e1_9937_733d;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_an_id_leads_back_to_its_index_and_to_no_other_kind() {
+    fn ids_of_every_format_are_reversible_for_their_kind_only() {
         for index in [0, 1, 2, 999_999, 5_000_000_999, CREATED, CREATED + 12_345] {
             let digits = number(Kind::Fan, 3, index).to_string();
             assert_eq!(index_of_digits(Kind::Fan, 3, &digits), Some(index));

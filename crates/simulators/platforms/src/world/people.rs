@@ -1,4 +1,4 @@
-//! Creators, fans, and other creators (peers) whom a creator may follow.
+//! Creators, fans, and other creators (peers) that a creator may follow.
 
 use simulator_kit::seeded_random::mix;
 
@@ -12,16 +12,16 @@ const PEER: u64 = 2;
 const LIST: u64 = 3;
 const TIER_OF_FAN: u64 = 4;
 
-/// How many fans of five are active, and which.
+/// The fans out of every five that are active.
 const ACTIVE: &[u64] = &[0, 1, 2, 3];
 
-/// How many fans of ten are active but will not renew, and which.
+/// The fans out of every ten that are active but will not renew.
 const ENDING: &[u64] = &[2, 8];
 
 /// The time that one payment of a subscription covers.
 pub(crate) const PERIOD_MS: i64 = 30 * DAY_MS;
 
-/// How many peers there are; a creator follows some of them.
+/// The number of peers; a creator follows some of them.
 pub(crate) const PEERS: u64 = 60;
 
 /// A person who subscribed at least once.
@@ -34,9 +34,9 @@ pub(crate) struct Fan {
     pub(crate) subscribed_at_ms: i64,
     pub(crate) expires_at_ms: i64,
     pub(crate) last_seen_at_ms: i64,
-    /// The subscription has not ended.
+    /// Whether the subscription has not ended.
     pub(crate) active: bool,
-    /// The subscription will renew itself.
+    /// Whether the subscription will renew.
     pub(crate) renews: bool,
     pub(crate) online: bool,
     /// The index of the tier, 0..3.
@@ -44,7 +44,7 @@ pub(crate) struct Fan {
     pub(crate) price_cents: i64,
 }
 
-/// What a fan paid for, in cents, before the platform's share.
+/// The amounts that a fan paid, in cents, before the platform's share.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "the unit is part of the name everywhere")]
 pub(crate) struct Spent {
@@ -55,7 +55,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// All of it.
+    /// The total.
     pub(crate) fn cents(&self) -> i64 {
         self.subscriptions_cents + self.tips_cents + self.messages_cents + self.posts_cents
     }
@@ -66,7 +66,7 @@ impl Spent {
 pub(crate) struct FanList {
     pub(crate) name: &'static str,
     pub(crate) created_at_ms: i64,
-    /// Which fans are on it, by index.
+    /// The fans on it, by index.
     pub(crate) members: Series,
 }
 
@@ -105,7 +105,7 @@ impl World {
         self.end_ms - 900 * DAY_MS - signed(self.creator) * 37 * DAY_MS
     }
 
-    /// The fan with this index; it is for the caller to know that it is below `fans`.
+    /// The fan with this index, which the caller must keep below `fans`.
     pub(crate) fn fan(&self, index: u64) -> Fan {
         let mut random = self.random(FAN, index);
         let first = random.pick(FIRST_NAMES);
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// What this fan ever paid: asked for by itself, because it takes longer than all the rest of a
+    /// The total that this fan paid. Separate, because it takes longer than all other data of a
     /// fan.
     pub(crate) fn spent(&self, fan: u64) -> Spent {
         let mut spent = Spent::default();
@@ -149,24 +149,25 @@ impl World {
         spent
     }
 
-    /// The youngest fan who had subscribed by this time; there may be none, then it is `fans`.
+    /// The newest fan who had subscribed by this time; `fans` if there is none.
     pub(super) fn youngest_fan_at(&self, at_ms: i64) -> u64 {
         first_older(self.fans, at_ms.saturating_add(1), |fan| self.subscribed_at_ms(fan))
     }
 
-    /// The first end of a subscription, moved on by whole periods until it has not come yet.
+    /// The first end of a subscription, extended by whole periods until it is in the future.
     pub(crate) fn renewed_ms(&self, first_end_ms: i64) -> i64 {
         let late_ms = (self.now_ms - first_end_ms).max(-1);
         first_end_ms + (late_ms + PERIOD_MS) / PERIOD_MS * PERIOD_MS
     }
 
-    /// The tier of a fan, without making up the rest of the person: sums of payments ask for
-    /// thousands of them.
+    /// The tier of a fan, without generating the rest: sums of payments need it for thousands of
+    /// fans.
     pub(crate) fn tier_of_fan(&self, index: u64) -> u64 {
         self.random(TIER_OF_FAN, index).below(3)
     }
 
-    /// The time between two new subscribers: two years hold them all, but no more than a day.
+    /// The time between two new subscribers: all of them fit into two years, and it is at most a
+    /// day.
     pub(crate) fn fan_step_ms(&self) -> i64 {
         (730 * DAY_MS / signed(self.fans.max(1))).min(DAY_MS)
     }
@@ -176,17 +177,17 @@ impl World {
         Series::all(self.fans)
     }
 
-    /// Fans whose subscription runs.
+    /// Fans with an active subscription.
     pub(crate) fn active_fans(&self) -> Series {
         Series::of(self.fans, 5, ACTIVE)
     }
 
-    /// Fans whose subscription runs and will renew itself.
+    /// Fans with an active subscription that will renew.
     pub(crate) fn renewing_fans(&self) -> Series {
         Series::of(self.fans, 10, &[0, 1, 3, 5, 6, 7])
     }
 
-    /// Fans whose subscription runs, but will not renew itself.
+    /// Fans with an active subscription that will not renew.
     pub(crate) fn ending_fans(&self) -> Series {
         Series::of(self.fans, 10, ENDING)
     }
@@ -196,7 +197,7 @@ impl World {
         Series::of(self.fans, 5, &[4])
     }
 
-    /// Fans whom the creator has blocked.
+    /// Fans that the creator has blocked.
     pub(crate) fn blocked_fans(&self) -> Series {
         Series::of(self.fans, 41, &[37])
     }
@@ -206,12 +207,12 @@ impl World {
         Series::of(self.fans, 37, &[30])
     }
 
-    /// Fans whom the creator has restricted.
+    /// Fans that the creator has restricted.
     pub(crate) fn restricted_fans(&self) -> Series {
         Series::of(self.fans, 43, &[40])
     }
 
-    /// Fans who follow the creator: all but every ninth.
+    /// Fans that follow the creator: all but every ninth.
     pub(crate) fn followers(&self) -> Series {
         Series::of(self.fans, 9, &[0, 1, 2, 3, 4, 5, 6, 7])
     }
@@ -238,7 +239,7 @@ impl World {
         }
     }
 
-    /// Whom the creator follows, by index of the peer.
+    /// The peers that the creator follows, by index.
     pub(crate) fn following(&self) -> Series {
         Series::of(self.unless_empty(PEERS), 3, &[0, 1])
     }
@@ -256,7 +257,7 @@ impl World {
     }
 }
 
-/// Unlike the number it is made from, so that names do not give away the order.
+/// Names do not reveal the order of the numbers that they are generated from.
 fn username(first: &str, index: u64) -> String {
     format!("{}{}{index}", ascii_lower(first), mix(index) % 10)
 }
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_fans_and_another_seed_others() {
+    fn the_seed_determines_the_fans() {
         let name = |seed| -> Vec<String> {
             (0..20).map(|index| World::new(seed, 0, 240).fan(index).name).collect()
         };
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_that_run_have_not_ended_however_late_it_is() {
+    fn active_subscriptions_have_not_ended_at_any_time() {
         for days in [0, 1, 29, 30, 31, 400] {
             let world = World::new(1, 0, 240);
             let world = world.at(world.end_ms + days * DAY_MS);

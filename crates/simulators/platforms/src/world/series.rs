@@ -1,5 +1,5 @@
-//! Which things of a numbered whole belong to a collection, said by a rule instead of a list. A
-//! page of a million fans is found by counting, not by looking at those before it.
+//! Which of a range of numbered things belong to a collection, by a rule instead of a list. A page
+//! of a million fans is found by counting, without visiting those before it.
 
 /// The things `0..total` whose number, modulo `period`, is one of `keep` (ascending).
 #[derive(Clone, Copy, Debug)]
@@ -20,24 +20,24 @@ impl Series {
         Self { total, period, keep }
     }
 
-    /// A number that no thing of the whole has: they are all below it.
+    /// A number above all things of the range.
     pub(crate) const fn end(&self) -> u64 {
         self.total
     }
 
-    /// How many belong to it.
+    /// The number of things that belong to it.
     pub(crate) fn count(&self) -> u64 {
         let rest = self.total % self.period;
         let in_rest = self.keep.iter().filter(|kept| **kept < rest).count() as u64;
         self.total / self.period * self.keep.len() as u64 + in_rest
     }
 
-    /// How many of them have a number below `end`.
+    /// The number of those below `end`.
     pub(crate) fn count_below(&self, end: u64) -> u64 {
         Self { total: self.total.min(end), ..*self }.count()
     }
 
-    /// The number of the thing at `place`, counted from 0; `None` after the last.
+    /// The thing at this position, counted from 0; `None` after the last.
     pub(crate) fn at(&self, place: u64) -> Option<u64> {
         if place >= self.count() {
             return None;
@@ -47,7 +47,7 @@ impl Series {
         Some(place / kept * self.period + self.keep.get(within)?)
     }
 
-    /// The place of the thing with this number; `None` when it does not belong to it.
+    /// The position of the thing; `None` if it does not belong to it.
     pub(crate) fn place_of(&self, index: u64) -> Option<u64> {
         if index >= self.total {
             return None;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counting_finds_the_same_things_as_looking_at_each() {
+    fn counting_finds_the_same_things_as_testing_each() {
         for total in 0..40 {
             let series = Series::of(total, 5, &[0, 1, 3]);
 

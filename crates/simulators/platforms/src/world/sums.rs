@@ -1,5 +1,5 @@
-//! Sums of payments from the newest on. They are kept by blocks once they were counted, so that a
-//! window of millions of payments is summed immediately and exactly.
+//! Sums of payments, starting with the newest. They are cached by blocks, so that a window of
+//! millions of payments is summed quickly and exactly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -7,25 +7,25 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use super::World;
 use super::trade::PaymentKind;
 
-/// How many payments a block has.
+/// The number of payments in a block.
 const BLOCK: u64 = 4096;
 
-/// Worlds whose sums are kept; the demo accounts have one each.
+/// The most worlds whose sums are cached; the demo accounts have one each.
 const WORLDS_MAX: usize = 64;
 
-/// Payments are distinguished by their kind and by their number modulo this: platforms that know
-/// more kinds go by the number.
+/// Payments are classified by their kind and by their number modulo this: platforms with more kinds
+/// use the number.
 pub(super) const CLASSES_OF_KIND: usize = 6;
 const CLASSES: usize = CLASSES_OF_KIND * PaymentKind::ALL.len();
 
-/// The cents of the payments of one class, and how many they are.
+/// The cents and the number of payments of one class.
 pub(super) type Class = (i64, u64);
 
 /// The sum of some payments, in cents, before the platform's share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) gross_cents: i64,
-    /// The part of it that was taken back.
+    /// The part of it that was charged back.
     pub(super) charged_back_cents: i64,
     /// The same payments by class.
     pub(super) classes: [Class; CLASSES],
@@ -46,10 +46,10 @@ impl Sum {
     }
 }
 
-/// At each place the sum of all blocks before it, as far as it was counted yet.
+/// At each position, the sum of all blocks before it, as far as counted.
 type Blocks = Arc<Mutex<Vec<Sum>>>;
 
-/// By what the payments of a world depend on; its time is no part of it.
+/// By the parameters that the payments of a world depend on; the time is not one of them.
 static KEPT: LazyLock<Mutex<HashMap<(u64, u64), Blocks>>> = LazyLock::new(Mutex::default);
 
 /// The sum of the payments `0..end`; `end` is at most their count.

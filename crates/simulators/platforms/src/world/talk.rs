@@ -1,4 +1,5 @@
-//! Chats and their messages. A fan has at most one chat with the creator, known by the fan's index.
+//! Chats and their messages. A fan has at most one chat with the creator, identified by the fan's
+//! index.
 
 use super::series::Series;
 use super::words::{CREATOR_LINES, FAN_LINES};
@@ -8,18 +9,18 @@ const CHAT: u64 = 20;
 const MESSAGE: u64 = 21;
 const MASS_MESSAGE: u64 = 22;
 
-/// Message indexes of a fan lie this far from those of the next.
+/// The distance between the message indexes of adjacent fans.
 const MESSAGES_MAX: u64 = 1000;
 
-/// A message is so much older than the next, with a jitter smaller than it.
+/// The age difference of adjacent messages, apart from a jitter smaller than it.
 const AGE_STEP_MS: i64 = 10 * MINUTE_MS;
 
 /// A conversation between the creator and one fan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chat {
-    /// How many messages it holds, at least 1.
+    /// The number of messages, at least 1.
     pub(crate) messages: u64,
-    /// How many of the newest messages, all of the fan, the creator has not read.
+    /// The number of newest messages, all from the fan, that the creator has not read.
     pub(crate) unread: u64,
     pub(crate) last_message_at_ms: i64,
 }
@@ -30,7 +31,7 @@ pub(crate) struct Message {
     pub(crate) from_fan: bool,
     pub(crate) text: &'static str,
     pub(crate) sent_at_ms: i64,
-    /// Above 0 the message opens only when paid for.
+    /// If above 0, the message must be paid for to be opened.
     pub(crate) price_cents: i64,
     pub(crate) paid: bool,
     /// The index of the attached media, if there is one.
@@ -48,12 +49,12 @@ pub(crate) struct MassMessage {
     pub(crate) price_cents: i64,
     pub(crate) sent: u64,
     pub(crate) viewed: u64,
-    /// Which fans bought it; none when it was free.
+    /// The fans who bought it; empty if it was free.
     pub(crate) buyers: Series,
 }
 
 impl World {
-    /// The fans with whom there is a chat; the chat with the newest message first.
+    /// The fans with a chat, those with the newest message first.
     pub(crate) fn chats(&self) -> Series {
         Series::of(self.fans, 3, &[0, 1])
     }
@@ -68,12 +69,12 @@ impl World {
         Chat { messages, unread, last_message_at_ms: self.chat_time_ms(fan) }
     }
 
-    /// The chat with the most messages of the demo world stays below this many.
+    /// The messages of a chat: always fewer than `MESSAGES_MAX`.
     pub(crate) fn messages(&self, fan: u64) -> Series {
         Series::all(self.chat(fan).messages)
     }
 
-    /// The message at this place of the chat with this fan; place 0 is the newest.
+    /// The message at this position of the chat with this fan; 0 is the newest.
     pub(crate) fn message(&self, fan: u64, place: u64) -> Message {
         let index = message_index(fan, place);
         let mut random = self.random(MESSAGE, index);
@@ -92,7 +93,7 @@ impl World {
         }
     }
 
-    /// How many chats have unread messages in the generated world.
+    /// The chats with unread messages in the generated world.
     pub(crate) fn unread_chats(&self) -> Series {
         Series::of(self.fans, 12, &[0, 4])
     }
@@ -118,12 +119,12 @@ impl World {
         }
     }
 
-    /// The last message of each chat is older than that of the chat before.
+    /// The last message of each chat is older than that of the chat before it.
     fn chat_time_ms(&self, fan: u64) -> i64 {
         self.time_ms(CHAT, fan, (self.fan_step_ms() / 2).max(2))
     }
 
-    /// Steps of ten minutes, each with a jitter smaller than itself, keep the order strict.
+    /// Steps of ten minutes, each with a jitter smaller than itself, keep a strict order.
     fn age_in_chat_ms(&self, fan: u64, place: u64) -> i64 {
         if place == 0 {
             return 0;
@@ -138,7 +139,7 @@ pub(crate) fn message_index(fan: u64, place: u64) -> u64 {
     fan * MESSAGES_MAX + place
 }
 
-/// The fan and the place of a generated message.
+/// The fan and the position of a generated message.
 pub(crate) fn fan_and_place(message_index: u64) -> (u64, u64) {
     (message_index / MESSAGES_MAX, message_index % MESSAGES_MAX)
 }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_fall_in_time_and_start_with_the_last_of_the_chat() {
+    fn message_times_decrease_from_the_newest() {
         let world = World::new(1, 0, 240);
         for fan in (0..world.chats().count()).filter_map(|nth| world.chats().at(nth)) {
             let chat = world.chat(fan);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_writes_before_subscribing_or_sends_what_is_not_there_yet() {
+    fn messages_follow_the_subscription_and_refer_to_existing_media() {
         for fans in [9, 240] {
             let world = World::new(1, 0, fans);
             for fan in (0..world.chats().count()).filter_map(|nth| world.chats().at(nth)) {
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_index_leads_back_to_fan_and_place() {
+    fn a_message_index_is_reversible() {
         assert_eq!(fan_and_place(message_index(4_999_999, 59)), (4_999_999, 59));
     }
 }

@@ -1,4 +1,4 @@
-//! Times as the platforms write them.
+//! Times in the formats of the platforms.
 
 use jiff::Timestamp;
 
@@ -35,7 +35,7 @@ mod tests {
     use crate::world::EPOCH_MS;
 
     #[test]
-    fn times_are_written_and_read_in_utc() {
+    fn times_are_formatted_and_parsed_in_utc() {
         assert_eq!(rfc3339(EPOCH_MS), "2026-01-01T00:00:00.000Z");
         assert_eq!(rfc3339_offset(EPOCH_MS + 61_000), "2026-01-01T00:01:01+00:00");
         assert_eq!(day(EPOCH_MS - 1), "2025-12-31");

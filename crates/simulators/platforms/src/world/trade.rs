@@ -11,29 +11,29 @@ use super::{DAY_MS, World, signed};
 const PAYMENT: u64 = 60;
 const CAMPAIGN: u64 = 61;
 
-/// There is one payment of each of these lanes for each fan: one for the subscription, and in
-/// the same time one renewal and one other payment of older fans.
+/// For each fan there is one payment in each of these lanes: one for the subscription, and in the
+/// same time one renewal and one other payment by older fans.
 const LANES: u64 = 3;
 const RENEWAL_LANE: u64 = 0;
 const SPENDING_LANE: u64 = 1;
 const SUBSCRIPTION_LANE: u64 = 2;
 
-/// Of this many fans in a row one spends more than the others, who are this much younger.
+/// For each group of this many consecutive fans, one fan of the next older group spends the most.
 const SPENDER_OF: u64 = 10;
-/// The number of payments of such a row that are that fan's.
+/// The number of that group's payments that this fan makes.
 const SPENDER_HAS: u64 = 6;
 
 /// The time after which earnings can be paid out.
 const HELD_MS: i64 = 7 * DAY_MS;
 const PAYOUTS_MAX: u64 = 12;
 
-/// A way to subscribe.
+/// A subscription tier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tier {
     pub(crate) index: u64,
     pub(crate) name: &'static str,
     pub(crate) color: &'static str,
-    /// For 30 days.
+    /// The price for 30 days.
     pub(crate) price_cents: i64,
     pub(crate) created_at_ms: i64,
 }
@@ -49,7 +49,7 @@ pub(crate) enum PaymentKind {
 }
 
 impl PaymentKind {
-    /// All kinds, each at the place of its number.
+    /// All kinds, each at the position of its number.
     pub(crate) const ALL: [Self; 5] =
         [Self::Subscription, Self::Renewal, Self::Tip, Self::Message, Self::Post];
 }
@@ -60,23 +60,23 @@ pub(crate) struct Payment {
     pub(crate) index: u64,
     pub(crate) fan: u64,
     pub(crate) kind: PaymentKind,
-    /// What the fan paid.
+    /// The amount that the fan paid.
     pub(crate) gross_cents: i64,
-    /// What the creator gets: 80 percent.
+    /// The creator's share: 80 percent.
     pub(crate) net_cents: i64,
     pub(crate) paid_at_ms: i64,
-    /// The fan's bank took it back.
+    /// Whether the fan's bank charged it back.
     pub(crate) charged_back: bool,
 }
 
-/// A link that is followed to the creator's page.
+/// A tracking link to the creator's page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Campaign {
     pub(crate) index: u64,
     pub(crate) name: &'static str,
     pub(crate) clicks: u64,
     pub(crate) created_at_ms: i64,
-    /// Which fans came through it.
+    /// The fans who came through it.
     pub(crate) claimers: Series,
 }
 
@@ -94,12 +94,12 @@ pub(crate) struct Payout {
 pub(crate) struct Earnings {
     pub(crate) gross_cents: i64,
     pub(crate) net_cents: i64,
-    /// The part of `gross_cents` that the fans' banks took back.
+    /// The part of `gross_cents` that was charged back.
     pub(crate) charged_back_cents: i64,
     pub(crate) payments: u64,
 }
 
-/// The sum of the payments of one kind whose number leaves the same rest.
+/// The sum of the payments of one kind with the same remainder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EarningsOfClass {
     pub(crate) kind: PaymentKind,
@@ -109,8 +109,8 @@ pub(crate) struct EarningsOfClass {
     pub(crate) payments: u64,
 }
 
-/// What became of all that was ever earned: the three parts are the net sum of the payments that
-/// were not taken back.
+/// The state of all earnings: the three parts add up to the net sum of the payments that were not
+/// charged back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the unit is part of the name everywhere")]
 pub(crate) struct Balance {
@@ -118,7 +118,7 @@ pub(crate) struct Balance {
     pub(crate) paid_out_cents: i64,
     /// Can be paid out.
     pub(crate) available_cents: i64,
-    /// Was earned in the last seven days and waits.
+    /// Earned in the last seven days and held.
     pub(crate) pending_cents: i64,
 }
 
@@ -128,7 +128,8 @@ impl World {
         Series::all(self.unless_empty(3))
     }
 
-    /// The tier with this index, 0..3. Prices divide by five, so that 80 percent are whole cents.
+    /// The tier with this index, 0..3. Prices are multiples of five, so that 80 percent are whole
+    /// cents.
     pub(crate) fn tier(&self, index: u64) -> Tier {
         let (name, color, price_cents) = match index {
             0 => ("Supporter", "#3b82f6", 995),
@@ -159,12 +160,13 @@ impl World {
         }
     }
 
-    /// What the payment with this index was for, and its worth before the platform's share.
+    /// The kind and amount of the payment with this index, before the platform's share.
     pub(super) fn worth(&self, index: u64) -> (PaymentKind, i64) {
         self.what_was_paid(index, self.payer(index))
     }
 
-    /// What the world's payments depend on beside the time: two worlds with the same have the same.
+    /// What the world's payments depend on besides the time: worlds with the same key have the same
+    /// payments.
     pub(super) fn sums_key(&self) -> (u64, u64) {
         (self.seed, self.fans)
     }
@@ -173,17 +175,17 @@ impl World {
         self.time_ms(PAYMENT, index, (self.fan_step_ms() / signed(LANES)).max(2))
     }
 
-    /// A fan subscribes at the moment of the first payment.
+    /// A fan subscribes at the time of the first payment.
     pub(super) fn subscribed_at_ms(&self, fan: u64) -> i64 {
         self.paid_at_ms(fan * LANES + SUBSCRIPTION_LANE)
     }
 
-    /// How many fans subscribe while a subscription runs once.
+    /// The number of fans who subscribe during one subscription period.
     fn slots_of_a_period(&self) -> u64 {
         (PERIOD_MS / self.fan_step_ms().max(1)).unsigned_abs().max(1)
     }
 
-    /// Who paid: the one who subscribed in this slot of time, or one who did before.
+    /// The fan who paid: the one who subscribed in this time slot, or an earlier one.
     fn payer(&self, index: u64) -> u64 {
         let slot = index / LANES;
         let older = match index % LANES {
@@ -195,12 +197,12 @@ impl World {
         if older < self.fans { older } else { slot }
     }
 
-    /// The fan who spends most in this row of slots, out of those who subscribed before it.
+    /// The fan who spends the most in this group of slots, out of those who subscribed before it.
     fn spender(&self, row: u64) -> u64 {
         (row + 1) * SPENDER_OF + mix(self.seed ^ row) % SPENDER_OF
     }
 
-    /// All payments of this fan: found by turning [`World::payer`] around, not by looking for them.
+    /// All payments of this fan, computed by inverting [`World::payer`] instead of searching.
     pub(crate) fn payments_of(&self, fan: u64) -> impl Iterator<Item = Payment> {
         let world = *self;
         let row = (fan / SPENDER_OF).checked_sub(1).map(|row| row * SPENDER_OF);
@@ -221,19 +223,19 @@ impl World {
             .map(move |index| world.payment(index))
     }
 
-    /// Payments that were taken back, by index of the payment.
+    /// Payments that were charged back, by index of the payment.
     pub(crate) fn chargebacks(&self) -> Series {
         Series::of(self.fans * LANES, 97, &[50])
     }
 
-    /// The payments whose time lies in `from_ms..to_ms`, as a range of indexes.
+    /// The payments with times in `from_ms..to_ms`, as a range of indexes.
     pub(crate) fn payments_between(&self, from_ms: i64, to_ms: i64) -> std::ops::Range<u64> {
         let count = self.payments().count();
         first_older(count, to_ms, |index| self.paid_at_ms(index))
             ..first_older(count, from_ms, |index| self.paid_at_ms(index))
     }
 
-    /// What came in from `from_ms` up to, not including, `to_ms`: exactly the sum of the payments.
+    /// The earnings from `from_ms` to `to_ms`, exclusive: exactly the sum of the payments.
     pub(crate) fn earnings(&self, from_ms: i64, to_ms: i64) -> Earnings {
         let range = self.payments_between(from_ms, to_ms);
         let (start, end) = (range.start, range.end.max(range.start));
@@ -247,7 +249,7 @@ impl World {
         }
     }
 
-    /// As [`World::earnings`], by kind and by the numbers of the payments.
+    /// Like [`World::earnings`], by kind and by the numbers of the payments.
     pub(crate) fn earnings_by_class(&self, from_ms: i64, to_ms: i64) -> Vec<EarningsOfClass> {
         let range = self.payments_between(from_ms, to_ms);
         let (start, end) = (range.start, range.end.max(range.start));
@@ -297,8 +299,8 @@ impl World {
         Series::all((0..PAYOUTS_MAX).take_while(paid).count() as u64)
     }
 
-    /// The payout with this index: what had been earned and held until it, since the one before.
-    /// The oldest has all from the beginning.
+    /// The payout with this index: what became payable since the payout before it. The oldest
+    /// payout has everything from the beginning.
     pub(crate) fn payout(&self, index: u64) -> Payout {
         let oldest = index + 1 >= self.payouts().count();
         let from_ms = if oldest { i64::MIN } else { self.closed_ms(index + 1) };
@@ -322,7 +324,7 @@ impl World {
         }
     }
 
-    /// The net sum of the payments of this time that were not taken back.
+    /// The net sum of the payments of this time that were not charged back.
     fn kept_cents(&self, from_ms: i64, to_ms: i64) -> i64 {
         let earned = self.earnings(from_ms, to_ms);
         (earned.gross_cents - earned.charged_back_cents) * 4 / 5
@@ -332,7 +334,7 @@ impl World {
         self.end_ms - (signed(payout) * 30 + 3) * DAY_MS
     }
 
-    /// A payout has the payments before this time.
+    /// A payout contains the payments before this time.
     fn closed_ms(&self, payout: u64) -> i64 {
         self.requested_ms(payout) - HELD_MS
     }
@@ -343,7 +345,7 @@ impl World {
         if lane == SUBSCRIPTION_LANE {
             return (PaymentKind::Subscription, price_cents());
         }
-        // A subscription that ran out was never renewed.
+        // An expired subscription was never renewed.
         let renewed = self.expired_fans().place_of(fan).is_none();
         if lane == RENEWAL_LANE && fan != index / LANES && renewed {
             return (PaymentKind::Renewal, price_cents());
@@ -357,7 +359,7 @@ impl World {
     }
 }
 
-/// The first of `0..count` whose time is before `limit_ms`, where times fall as indexes rise.
+/// The first of `0..count` whose time is before `limit_ms`; times decrease with rising indexes.
 pub(super) fn first_older(count: u64, limit_ms: i64, time_ms: impl Fn(u64) -> i64) -> u64 {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -377,7 +379,7 @@ mod tests {
     use crate::world::EPOCH_MS;
 
     #[test]
-    fn payments_of_a_window_are_exactly_those_whose_time_lies_in_it() {
+    fn a_window_contains_exactly_the_payments_of_its_time() {
         let world = World::new(7, 1, 100);
         let (from_ms, to_ms) = (EPOCH_MS - 20 * DAY_MS, EPOCH_MS - 10 * DAY_MS);
 
@@ -391,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_payments_fall_and_each_is_paid_by_somebody_who_subscribes() {
+    fn payment_times_decrease_and_payers_have_subscribed() {
         for fans in [1, 9, 240, 5000] {
             let world = World::new(7, 1, fans);
             let mut before_ms = world.end_ms;
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fans_spent_is_the_sum_of_their_payments() {
+    fn the_amount_that_a_fan_spent_is_the_sum_of_its_payments() {
         for fans in [1, 9, 40, 240] {
             let world = World::new(7, 1, fans);
             let mut spent = vec![0; usize::try_from(fans).unwrap()];
@@ -424,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn earnings_are_the_sum_of_the_payments_however_many_there_are() {
+    fn earnings_are_the_sum_of_any_number_of_payments() {
         for fans in [240, 9000] {
             let world = World::new(7, 1, fans);
             for (from_days, to_days) in [(60, 0), (45, 30), (700, 3), (1, 2)] {
@@ -454,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn payouts_and_balance_are_all_that_was_earned_and_not_taken_back() {
+    fn payouts_and_balance_add_up_to_the_kept_earnings() {
         for (fans, days) in [(240, 0), (240, 5), (240, 100), (6, 0), (9000, 1)] {
             let world = World::new(7, 1, fans);
             let world = world.at(world.end_ms + days * DAY_MS);
@@ -475,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_just_started_has_earned_nothing() {
+    fn an_empty_account_has_earned_nothing() {
         let world = World::new(7, 3, 0);
         assert_eq!(world.earnings(0, EPOCH_MS).gross_cents, 0);
         assert_eq!((world.payments().count(), world.payouts().count()), (0, 0));

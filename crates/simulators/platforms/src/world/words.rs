@@ -1,4 +1,4 @@
-//! The words that names and texts are put together from.
+//! The words that names and texts are composed of.
 
 pub(crate) const FIRST_NAMES: &[&str] = &[
     "Ava", "Ben", "Cleo", "Dario", "Elif", "Finn", "Greta", "Hugo", "Ines", "Jonas", "Kaia",

@@ -10,7 +10,8 @@ use crate::kit::{Kit, Row, id_of, none};
 
 pub(crate) const DEMO: &str = "demo_alpha";
 
-/// All 78 routes of specification 4.4. Creations first, so that deletions have what they delete.
+/// All 78 routes of specification 4.4. Creations come first, so that deletions have something to
+/// delete.
 fn table(ids: &Ids) -> Vec<Row> {
     let mut rows = vec![
         Row::get("users/me"),
@@ -59,7 +60,7 @@ fn table(ids: &Ids) -> Vec<Row> {
     rows
 }
 
-/// The half of the table about mass messages, posts, stories, lists, the vault and campaigns.
+/// The part of the table about mass messages, posts, stories, lists, the vault and campaigns.
 fn content_table(ids: &Ids) -> Vec<Row> {
     let number = |id: &str| id.parse::<u64>().unwrap();
     let media = number(&ids.media);
@@ -124,7 +125,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// All ids come from answers, as they do for a caller.
+    /// Takes all ids from responses, as a caller does.
     async fn find(kit: &Kit) -> Self {
         let first = async |path: &str| id_of(&kit.get(DEMO, path).await["list"][0]["id"]);
         let fan = first("chats").await;
@@ -187,7 +188,7 @@ impl Ids {
 }
 
 #[tokio::test]
-async fn every_route_of_the_specification_answers_its_owner_and_nobody_else() {
+async fn every_route_of_the_specification_responds_to_its_owner_only() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let rows = table(&ids);
@@ -206,7 +207,7 @@ async fn every_route_of_the_specification_answers_its_owner_and_nobody_else() {
     }
 }
 
-/// What the list of the specification leaves out, but its other routes and exports lead to.
+/// Routes that are not in the specification's list, but that its other routes and exports need.
 const UNLISTED: [&str; 5] =
     ["GET chats", "POST chats/{}/messages", "GET posts", "GET schedules", "GET vault/lists"];
 
@@ -224,7 +225,7 @@ async fn the_platform_has_the_routes_of_the_table_and_five_more() {
     assert_eq!(routes.len(), 78 + UNLISTED.len());
 }
 
-/// A route with its open segments all alike.
+/// A route with the names of its parameters removed.
 fn without_names(route: &str) -> String {
     let alike =
         |segment: &str| if segment.starts_with('{') { "{}".to_owned() } else { segment.to_owned() };
@@ -233,7 +234,7 @@ fn without_names(route: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_account_without_fans_and_content_answers_every_list_with_an_empty_one() {
+async fn an_empty_account_has_only_empty_lists() {
     let kit = Kit::new();
     for path in [
         "users/blocked",
@@ -260,7 +261,7 @@ async fn an_account_without_fans_and_content_answers_every_list_with_an_empty_on
 }
 
 #[tokio::test]
-async fn a_session_counts_only_with_its_user_and_a_browser() {
+async fn a_session_requires_its_user_id_and_a_browser() {
     let kit = Kit::new();
     let (demo, nova) = (kit.auth(DEMO), kit.auth("nova_alpha"));
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -356,7 +357,7 @@ async fn pages_cover_everything_once() {
 }
 
 #[tokio::test]
-async fn messages_page_back_with_before_id_also_while_new_ones_arrive() {
+async fn messages_page_back_with_before_id_while_new_ones_arrive() {
     let kit = Kit::new();
     let chat = id_of(&kit.get(DEMO, "chats").await["list"][0]["id"]);
     let path = format!("chats/{chat}/messages?limit=3");
@@ -379,7 +380,7 @@ async fn messages_page_back_with_before_id_also_while_new_ones_arrive() {
 }
 
 #[tokio::test]
-async fn payments_can_be_narrowed_to_days() {
+async fn payments_can_be_filtered_by_day() {
     let kit = Kit::new();
     let path = "payments/all/transactions?startDate=2025-12-01&endDate=2025-12-07";
     let rows = all_pages(&kit, path, 50).await;
@@ -418,7 +419,7 @@ async fn a_sent_message_is_in_the_chat_and_moves_it_to_the_top() {
 }
 
 #[tokio::test]
-async fn chats_are_read_unread_and_muted_as_they_are_told() {
+async fn chats_can_be_marked_read_unread_and_muted() {
     let kit = Kit::new();
     let chat = id_of(&kit.get(DEMO, "chats").await["list"][0]["id"]);
     let state = async || kit.get(DEMO, "chats").await["list"][0].clone();
@@ -440,7 +441,7 @@ async fn chats_are_read_unread_and_muted_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn lists_are_made_filled_and_emptied() {
+async fn lists_can_be_created_filled_and_emptied() {
     let kit = Kit::new();
     let fans = kit.get(DEMO, "subscriptions/subscribers").await;
     let (first, second) = (&fans["list"][0]["id"], &fans["list"][1]["id"]);
@@ -469,7 +470,7 @@ async fn lists_are_made_filled_and_emptied() {
 }
 
 #[tokio::test]
-async fn what_is_set_is_shown() {
+async fn changed_settings_are_returned() {
     let kit = Kit::new();
     let patch = async |path: &str, body: Value| {
         let reply = kit.send(DEMO, Method::PATCH, path, body).await;
@@ -495,7 +496,7 @@ async fn what_is_set_is_shown() {
 }
 
 #[tokio::test]
-async fn a_scheduled_mass_message_is_sent_when_its_time_comes() {
+async fn a_scheduled_mass_message_is_sent_at_its_time() {
     let kit = Kit::new();
     let body = json!({"text": "Soon", "scheduledDate": "2026-02-02T00:00:00Z"});
     let queued = kit.post(DEMO, "messages/queue", body).await;
@@ -511,7 +512,7 @@ async fn a_scheduled_mass_message_is_sent_when_its_time_comes() {
 }
 
 #[tokio::test]
-async fn gifs_are_asked_for_with_a_type_and_a_kind() {
+async fn gifs_are_requested_by_type_and_kind() {
     let kit = Kit::new();
     for path in
         ["giphy/proxy/trending", "giphy/proxy/gifs/trending", "giphy/proxy/v1/gifs/trending"]
@@ -522,7 +523,7 @@ async fn gifs_are_asked_for_with_a_type_and_a_kind() {
 }
 
 #[tokio::test]
-async fn refusals_are_those_of_the_specification() {
+async fn refusals_match_the_specification() {
     let kit = Kit::new();
     let status = async |creator: &str, method: Method, path: &str| {
         let reply = kit.send(creator, method, path, none()).await;

@@ -1,4 +1,4 @@
-//! What `platform_alpha` refuses, and that it says so in its own shape.
+//! The refusals of `platform_alpha`, in its own error format.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::alpha::DEMO;
 use crate::kit::{Kit, id_of, none};
 use crate::refusals::{Refused, are_refused, get, of_alpha, post, refused};
 
-/// Sends all of them; what can be read stays as it is.
+/// Sends all requests; what can be read must not change.
 async fn all_refused(kit: &Kit, rows: &[Refused]) {
     let reads = [
         "users/me",
@@ -42,7 +42,7 @@ fn delete(path: impl Into<String>, body: Value, status: u16) -> Refused {
 }
 
 #[tokio::test]
-async fn what_the_specification_says_is_refused() {
+async fn refusals_of_the_specification_are_simulated() {
     let kit = Kit::new();
     let fan = id_of(&kit.get(DEMO, "chats").await["list"][0]["id"]);
     let rows = [
@@ -60,12 +60,12 @@ async fn what_the_specification_says_is_refused() {
         delete("chats", none(), 405),
     ];
     all_refused(&kit, &rows).await;
-    // Who is eligible is not refused.
+    // An eligible creator is not refused.
     kit.get("nova_alpha", "payouts/dac7").await;
 }
 
 #[tokio::test]
-async fn things_that_are_not_there() {
+async fn missing_things_are_refused() {
     let kit = Kit::new();
     let foreign = id_of(&kit.get("nova_alpha", "chats").await["list"][0]["id"]);
     let list = id_of(&kit.get(DEMO, "lists").await["list"][0]["id"]);
@@ -109,7 +109,7 @@ async fn things_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn bodies_and_queries_that_make_no_sense() {
+async fn invalid_bodies_and_queries_are_refused() {
     let kit = Kit::new();
     let fan = kit.get(DEMO, "chats").await["list"][0]["id"].clone();
     let list = kit.get(DEMO, "lists").await["list"][0]["id"].clone();
@@ -160,7 +160,7 @@ async fn bodies_and_queries_that_make_no_sense() {
 }
 
 #[tokio::test]
-async fn what_was_published_is_not_published_again() {
+async fn published_posts_are_not_published_again() {
     let kit = Kit::new();
     let schedule = id_of(&kit.get(DEMO, "schedules").await["list"][0]["id"]);
     let path = format!("schedules/{schedule}/publish");

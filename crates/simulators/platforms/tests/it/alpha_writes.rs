@@ -1,4 +1,4 @@
-//! Every write of `platform_alpha` changes the world where a read shows it, and stays written.
+//! Every write of `platform_alpha` has an effect that a read shows and that survives a restart.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::kit::{Kit, id_of, none};
 use crate::writes::Table;
 
 #[tokio::test]
-async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {
+async fn every_write_of_the_catalogue_shows_in_a_read_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
     let mut table = Table::new(&kit, DEMO);

@@ -10,14 +10,14 @@ use crate::kit::{Kit, Row, id_of, none};
 
 pub(crate) const DEMO: &str = "demo_beta";
 
-/// The inside of the envelope of a GET that must succeed.
+/// The content of the envelope of a GET that must succeed.
 pub(crate) async fn read(kit: &Kit, creator_id: &str, path: &str) -> Value {
     let body = kit.get(creator_id, path).await;
     assert_eq!(body["success"], true, "{path}");
     body["response"].clone()
 }
 
-/// The inside of the envelope of a POST that must succeed.
+/// The content of the envelope of a POST that must succeed.
 pub(crate) async fn write(kit: &Kit, path: &str, body: Value) -> Value {
     let answer = kit.post(DEMO, path, body).await;
     assert_eq!(answer["success"], true, "{path}");
@@ -52,7 +52,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Looks the ids up as a caller would, and creates what there is none of.
+    /// Looks up the ids as a caller would, and creates missing things.
     async fn find(kit: &Kit) -> Self {
         let first =
             async |path: &str, noun: &str| id_of(&read(kit, DEMO, path).await[noun][0]["id"]);
@@ -130,7 +130,7 @@ fn post(template: &'static str, body: Value) -> Row {
 }
 
 /// All 112 routes of specification 4.5, and the two that exports use. Deletions come last. The
-/// codes of two-factor authentication are put in while the table is run.
+/// two-factor codes are filled in while the table runs.
 fn table(ids: &Ids) -> Vec<Row> {
     let mut rows = account_rows(ids);
     rows.extend(money_rows(ids));
@@ -286,7 +286,7 @@ fn media_rows(ids: &Ids) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn every_route_of_the_specification_answers_its_owner_and_nobody_else() {
+async fn every_route_of_the_specification_responds_to_its_owner_only() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let rows = table(&ids);
@@ -340,7 +340,7 @@ async fn refusals_have_the_shape_of_the_platform() {
 }
 
 #[tokio::test]
-async fn an_account_without_fans_and_content_answers_every_list_with_an_empty_one() {
+async fn an_empty_account_has_only_empty_lists() {
     let kit = Kit::new();
     let own = read(&kit, "fresh_beta", "account/me").await["account"]["id"].clone();
     let own = id_of(&own);
@@ -412,7 +412,7 @@ fn ids_of(rows: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn pages_by_offset_and_by_id_cover_everything_once_in_the_same_order() {
+async fn pages_by_offset_and_by_cursor_cover_everything_once_in_the_same_order() {
     let kit = Kit::new();
     let own = id_of(&read(&kit, DEMO, "account/me").await["account"]["id"]);
     let followers = format!("account/{own}/followers");
@@ -444,7 +444,7 @@ async fn pages_by_offset_and_by_id_cover_everything_once_in_the_same_order() {
 }
 
 #[tokio::test]
-async fn after_an_id_come_the_newer_ones_next_to_it() {
+async fn the_after_cursor_returns_the_next_newer_rows() {
     let kit = Kit::new();
     let all = ids_of(&all_by_offset(&kit, "subscribers", "subscribers", 100).await);
 
@@ -461,7 +461,7 @@ async fn after_an_id_come_the_newer_ones_next_to_it() {
 }
 
 #[tokio::test]
-async fn followers_that_were_searched_for_page_in_both_ways_too() {
+async fn search_results_of_followers_page_in_both_ways() {
     let kit = Kit::new();
     let own = id_of(&read(&kit, DEMO, "account/me").await["account"]["id"]);
     let path = format!("account/{own}/followers?search=an");
@@ -476,7 +476,7 @@ async fn followers_that_were_searched_for_page_in_both_ways_too() {
 }
 
 #[tokio::test]
-async fn the_home_timeline_goes_back_to_the_newer_posts() {
+async fn the_home_timeline_pages_back_to_newer_posts() {
     let kit = Kit::new();
     let posts = ids_of(&all_by_offset(&kit, "timeline/home", "posts", 100).await);
 
@@ -491,7 +491,7 @@ async fn the_home_timeline_goes_back_to_the_newer_posts() {
 }
 
 #[tokio::test]
-async fn messages_of_a_group_page_back_and_belong_to_its_two_people() {
+async fn messages_of_a_group_page_back_and_belong_to_its_two_members() {
     let kit = Kit::new();
     let own = read(&kit, DEMO, "account/me").await["account"]["id"].clone();
     for group in read(&kit, DEMO, "messaging/groups?limit=5").await["groups"].as_array().unwrap() {
@@ -512,7 +512,7 @@ async fn messages_of_a_group_page_back_and_belong_to_its_two_people() {
 }
 
 #[tokio::test]
-async fn ids_agree_between_the_groups_of_routes() {
+async fn ids_agree_between_groups_of_routes() {
     let kit = Kit::new();
     let own = id_of(&read(&kit, DEMO, "account/me").await["account"]["id"]);
     let subscribers = all_by_offset(&kit, "subscribers", "subscribers", 100).await;
@@ -604,7 +604,7 @@ async fn accounts_are_found_by_name_and_by_id() {
 }
 
 #[tokio::test]
-async fn a_million_subscribers_are_answered_like_a_few() {
+async fn a_million_subscribers_are_served_like_a_few() {
     let kit =
         Kit::with(&PlatformSettings { subscribers: 1_000_000, ..PlatformSettings::default() });
     let deep = read(&kit, DEMO, "subscribers?limit=100&offset=999950").await;

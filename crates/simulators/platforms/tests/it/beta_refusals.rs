@@ -1,4 +1,4 @@
-//! What `platform_beta` refuses, and that it says so in its envelope.
+//! The refusals of `platform_beta`, in its envelope.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::beta::{DEMO, read, write};
 use crate::kit::{Kit, id_of, none};
 use crate::refusals::{Refused, are_refused, get, of_beta, post, refused};
 
-/// Sends all of them; account, tiers, lists, walls, posts, stories and the vault stay as they are.
+/// Sends all requests; account, tiers, lists, walls, posts, stories and the vault must not change.
 async fn all_refused(kit: &Kit, rows: &[Refused]) {
     let reads = [
         "account/me",
@@ -43,7 +43,7 @@ fn with(body: &Value, name: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn promotions_under_the_floor_or_of_no_first_plan() {
+async fn promotions_below_the_minimum_or_of_other_plans_are_refused() {
     let kit = Kit::new();
     let plans = json!([
         {"price": 12_000, "billingCycle": 30, "status": 1},
@@ -83,7 +83,7 @@ async fn promotions_under_the_floor_or_of_no_first_plan() {
 }
 
 #[tokio::test]
-async fn tiers_and_gift_codes_without_sense() {
+async fn invalid_tiers_and_gift_codes_are_refused() {
     let kit = Kit::new();
     let path = "subscriptions/tiers";
     let right = json!({"name": "Gold", "price": 12_000});
@@ -121,7 +121,7 @@ async fn tiers_and_gift_codes_without_sense() {
 }
 
 #[tokio::test]
-async fn flags_that_mean_nothing() {
+async fn invalid_flags_are_refused() {
     let kit = Kit::new();
     let fan = first(&kit, "subscribers", "subscribers").await;
     let own = read(&kit, DEMO, "account/me").await["account"]["id"].clone();
@@ -156,7 +156,7 @@ async fn flags_that_mean_nothing() {
 }
 
 #[tokio::test]
-async fn writes_to_things_that_are_not_there_or_not_in_a_state_for_it() {
+async fn writes_to_missing_things_or_in_the_wrong_state_are_refused() {
     let kit = Kit::new();
     let list = first(&kit, "lists/account", "lists").await;
     let medium = first(&kit, "media/vault", "media").await;

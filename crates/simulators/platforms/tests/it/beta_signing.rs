@@ -1,4 +1,4 @@
-//! What `platform_beta` accepts as a signed request.
+//! The signed requests that `platform_beta` accepts.
 
 use http::Method;
 use simulator_platforms::PlatformSettings;
@@ -17,11 +17,11 @@ fn headers(kit: &Kit) -> Headers {
     kit.signed(&token, &Method::GET, TARGET)
 }
 
-/// The status of a request with these headers; a refusal has the platform's shape.
+/// The status of a request with these headers; a refusal must have the platform's format.
 async fn status(kit: &Kit, headers: &Headers) -> u16 {
     let reply = kit.raw(Method::GET, TARGET, headers, none()).await;
     if reply.status != 200 {
-        is_refusal(&reply, 401, "unauthorized", of_beta, "a request that is not signed well");
+        is_refusal(&reply, 401, "unauthorized", of_beta, "a request without a valid signature");
     }
     reply.status.as_u16()
 }
@@ -52,7 +52,7 @@ async fn a_request_with_any_header_missing_or_wrong_is_refused() {
         assert_eq!(status(&kit, &wrong).await, 401, "with a wrong {name}");
         let twice: Headers = right.iter().cloned().chain([(name, right[0].1.clone())]).collect();
         assert_eq!(status(&kit, &twice).await, 401, "with {name} twice");
-        assert_eq!(status(&kit, &right).await, 200, "refused requests use up no nonce");
+        assert_eq!(status(&kit, &right).await, 200, "refused requests do not use up their nonce");
     }
     let upper = with(&headers(&kit), "x-client-signature", str::to_uppercase);
     assert_eq!(status(&kit, &upper).await, 401);
@@ -90,7 +90,7 @@ async fn a_nonce_works_once() {
 }
 
 #[tokio::test]
-async fn a_timestamp_counts_for_five_minutes_in_both_directions() {
+async fn a_timestamp_is_valid_for_five_minutes_in_both_directions() {
     let kit = Kit::new();
     let (old, older) = (headers(&kit), headers(&kit));
     kit.clock.advance_ms(5 * MINUTE_MS);

@@ -1,4 +1,4 @@
-//! What is written on `platform_beta` is seen by later reads, and is there after a restart.
+//! Writes on `platform_beta` show in later reads and survive a restart.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ async fn a_list_is_filled_copied_cleared_and_removed() {
 }
 
 #[tokio::test]
-async fn a_generated_list_can_be_cleared_too() {
+async fn a_generated_list_can_be_cleared() {
     let kit = Kit::new();
     let list = read(&kit, DEMO, "lists/account").await["lists"][0].clone();
     assert!(list["itemCount"].as_u64().unwrap() > 0);
@@ -133,7 +133,7 @@ async fn a_generated_list_can_be_cleared_too() {
 }
 
 #[tokio::test]
-async fn a_post_appears_on_timeline_and_wall_and_goes_from_both() {
+async fn a_post_appears_on_timeline_and_wall_and_can_be_removed_from_both() {
     let kit = Kit::new();
     let wall = write(&kit, "wall/create", json!({"name": "Secret", "private": 1})).await;
     let of_wall = format!("wall?wallId={}", id_of(&wall["id"]));
@@ -215,7 +215,7 @@ async fn an_upload_becomes_a_medium_once() {
 }
 
 #[tokio::test]
-async fn a_code_of_two_factor_authentication_works_once() {
+async fn a_two_factor_code_works_once() {
     let kit = Kit::new();
     let codes = write(&kit, "twofa", none()).await["codes"].clone();
     assert_eq!(refused(&kit, "twofa/verify", json!({"code": "no"})).await, 400);
@@ -229,7 +229,7 @@ async fn a_code_of_two_factor_authentication_works_once() {
 }
 
 #[tokio::test]
-async fn an_email_address_changes_after_its_code_was_entered() {
+async fn an_email_address_changes_once_its_code_is_entered() {
     let kit = Kit::new();
     let change = write(&kit, "account/emailchange/create", json!({"email": "n@c.test"})).await;
     let id = id_of(&change["id"]);
@@ -244,7 +244,7 @@ async fn an_email_address_changes_after_its_code_was_entered() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_what_was_written_and_its_ids() {
+async fn writes_and_their_ids_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (before, made) = {
         let kit = Kit::on(folder.path());

@@ -1,4 +1,4 @@
-//! Every write of `platform_beta` changes the world where a read shows it, and stays written.
+//! Every write of `platform_beta` has an effect that a read shows and that survives a restart.
 
 use serde_json::{Value, json};
 
@@ -6,19 +6,19 @@ use crate::beta::DEMO;
 use crate::kit::{Kit, id_of, none};
 use crate::writes::{Shows, Table};
 
-/// Sends to a route whose template is its path; gives what is inside the envelope.
+/// Posts to a route whose template is its path; returns the content of the envelope.
 async fn post(table: &mut Table<'_>, path: &str, body: Value, shows: &[Shows<'_>]) -> Value {
     table.shows(&format!("POST {path}"), path, body, shows).await["response"].clone()
 }
 
-/// What a read has at a pointer into the inside of the envelope.
+/// The value of a read at a pointer into the content of the envelope.
 async fn at(table: &Table<'_>, path: &str, pointer: &str) -> Value {
     let inside = table.read(path).await["body"]["response"].clone();
     inside.pointer(pointer).unwrap_or_else(|| panic!("{path} has no {pointer}: {inside}")).clone()
 }
 
 #[tokio::test]
-async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {
+async fn every_write_of_the_catalogue_shows_in_a_read_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
     let mut table = Table::new(&kit, DEMO);
@@ -47,7 +47,7 @@ async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {
 
 const ME: &str = "account/me";
 
-/// A field of the own account.
+/// A field of the creator's own account.
 fn me(pointer: &'static str, expected: Value) -> [Shows<'static>; 1] {
     [(ME, pointer, expected)]
 }
@@ -236,7 +236,7 @@ async fn account_media(table: &mut Table<'_>) {
     .await;
 }
 
-/// Where the bundle that is made next can be read: ids of what is made count up.
+/// The path of the bundle that is created next: ids of created things count up.
 async fn bundle_after(table: &Table<'_>, path: &str, body: Value) -> String {
     let probe = table.send(path, body).await["response"]["id"].clone();
     let next = id_of(&probe).parse::<u64>().unwrap() + 1;

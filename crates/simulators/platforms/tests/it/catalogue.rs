@@ -1,5 +1,5 @@
-//! The routes of a platform as the gateway's catalogue has them. The file is read as data: the
-//! simulators share no types with the gateway.
+//! The routes of a platform in the gateway's catalogue. The file is read as data: the simulators
+//! share no types with the gateway.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::kit::Kit;
 /// A route of the catalogue.
 pub(crate) struct Entry {
     pub(crate) method: String,
-    /// As customers write it.
+    /// The path as customers write it.
     pub(crate) template: String,
-    /// What the platform is asked for; differs for shorthands only.
+    /// The path on the platform; it differs for shorthands only.
     target: String,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn writes(platform: &str) -> BTreeSet<String> {
     writes.map(|entry| entry.name()).collect()
 }
 
-/// A route without the names of its parameters.
+/// A route with the names of its parameters removed.
 fn nameless(route: &str) -> String {
     let segments = route.split('/').map(|it| if it.starts_with('{') { "{}" } else { it });
     segments.collect::<Vec<_>>().join("/")

@@ -1,4 +1,4 @@
-//! What all platforms have in common: the log, the journal, the control interface.
+//! Features shared by all platforms: the log, the journal, the control interface.
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn the_log_has_every_request_with_its_call_sender_and_status() {
 }
 
 #[tokio::test]
-async fn the_log_names_the_sender_of_a_request_that_its_token_does_not_allow() {
+async fn the_log_names_the_sender_of_a_request_without_the_scope() {
     let kit = Kit::new();
     let reply = kit.send("ruby_delta", Method::GET, "notifications", none()).await;
     assert_eq!(reply.status, StatusCode::FORBIDDEN);
@@ -44,7 +44,7 @@ async fn the_log_names_the_sender_of_a_request_that_its_token_does_not_allow() {
 }
 
 #[tokio::test]
-async fn the_log_and_all_that_was_written_outlive_a_restart() {
+async fn the_log_and_all_writes_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
     let fan = kit.get(DEMO, "subscriptions/subscribers").await["list"][0]["id"].clone();
@@ -75,7 +75,7 @@ async fn the_log_and_all_that_was_written_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_request_is_on_file_before_it_is_answered() {
+async fn a_request_is_logged_before_its_response() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
     kit.get(DEMO, "users/me").await;
@@ -101,7 +101,7 @@ async fn a_reset_forgets_everything() {
 }
 
 #[tokio::test]
-async fn the_control_interface_names_the_accounts_and_its_mistakes() {
+async fn the_control_interface_lists_accounts_and_names_invalid_fields() {
     let kit = Kit::new();
     assert_eq!(kit.control("/health").await, json!({"ok": true}));
     let accounts = kit.control("/accounts").await;
@@ -114,7 +114,7 @@ async fn the_control_interface_names_the_accounts_and_its_mistakes() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_refused_in_the_shape_of_the_platform() {
+async fn a_body_that_is_not_json_is_refused_in_the_platforms_format() {
     let kit = Kit::new();
     let auth = kit.auth(DEMO);
     let text = |name: &str| auth[name].as_str().unwrap().to_owned();

@@ -61,7 +61,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Looks the ids up as a caller would, and creates what there is none of.
+    /// Looks up the ids as a caller would, and creates missing things.
     async fn find(kit: &Kit) -> Self {
         let first = async |path: &str| kit.get(DEMO, path).await["data"][0].clone();
         let post = first("posts").await;
@@ -100,7 +100,7 @@ impl Ids {
         }
     }
 
-    /// The path of a row; one name stands for different things in different groups.
+    /// The path of a row; the same name means different things in different groups.
     fn path(&self, row: &Row) -> String {
         let template = row.template;
         let uuid = match template {
@@ -116,7 +116,7 @@ impl Ids {
             _ => &self.fan,
         };
         let invoice = if template.contains("/me/") { "OWN-00000001" } else { "INV-00000001" };
-        // By then the folder has another name.
+        // By then the folder has been renamed.
         let renamed = row.method == "DELETE" && template == FOLDER;
         let folder = if renamed { "Renamed" } else { "Videos" };
         let app = "5c0f7a3e-0000-4000-8000-0000000000aa".to_owned();
@@ -339,7 +339,7 @@ pub(crate) async fn all_by_cursor(kit: &Kit, path: &str, size: usize) -> Vec<Val
 }
 
 #[tokio::test]
-async fn every_operation_of_the_specification_answers_its_owner_and_nobody_else() {
+async fn every_operation_of_the_specification_responds_to_its_owner_only() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let rows = table(&ids);
@@ -362,7 +362,7 @@ async fn every_operation_of_the_specification_answers_its_owner_and_nobody_else(
 }
 
 #[tokio::test]
-async fn every_operation_needs_exactly_its_scopes() {
+async fn every_operation_requires_exactly_its_scopes() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let auth = kit.auth(DEMO).clone();
@@ -393,7 +393,7 @@ async fn every_operation_needs_exactly_its_scopes() {
 }
 
 #[tokio::test]
-async fn the_version_header_must_be_there_and_right() {
+async fn the_version_header_is_required_and_checked() {
     let kit = Kit::new();
     let token = kit.auth(DEMO)["access_token"].as_str().unwrap().to_owned();
     let mut headers = bearer(&token);
@@ -409,7 +409,7 @@ async fn the_version_header_must_be_there_and_right() {
 }
 
 #[tokio::test]
-async fn notifications_are_refused_with_403_to_a_token_that_may_not_look_at_its_owner() {
+async fn notifications_are_refused_with_403_without_the_scope() {
     let kit = Kit::new();
     let reply = kit.send("ruby_delta", Method::GET, "notifications", none()).await;
     assert_eq!(reply.status, 403);
@@ -488,7 +488,7 @@ async fn pages_beyond_the_limits_are_refused() {
 }
 
 #[tokio::test]
-async fn an_account_without_fans_and_content_answers_every_list_with_an_empty_one() {
+async fn an_empty_account_has_only_empty_lists() {
     let kit = Kit::new();
     for path in [
         "chats",
@@ -524,7 +524,7 @@ async fn an_account_without_fans_and_content_answers_every_list_with_an_empty_on
 }
 
 #[tokio::test]
-async fn ids_agree_between_the_groups_of_operations() {
+async fn ids_agree_between_groups_of_operations() {
     let kit = Kit::new();
     let fans = all_pages(&kit, "insights/fans", 50).await;
     let fans: BTreeSet<String> = fans.iter().map(|fan| id_of(&fan["userUuid"])).collect();
@@ -553,7 +553,7 @@ async fn ids_agree_between_the_groups_of_operations() {
 }
 
 #[tokio::test]
-async fn sums_of_earnings_are_those_of_the_single_ones() {
+async fn sums_of_earnings_match_the_single_payments() {
     let kit = Kit::new();
     let window = "startDate=2025-10-01&endDate=2025-12-31";
     let single = all_by_cursor(&kit, &format!("insights/earnings?{window}"), 50).await;
@@ -571,7 +571,7 @@ async fn sums_of_earnings_are_those_of_the_single_ones() {
 }
 
 #[tokio::test]
-async fn histories_add_up_day_by_day_and_end_with_the_counts_of_now() {
+async fn histories_add_up_day_by_day_to_the_current_counts() {
     let kit = Kit::new();
     let days = async |path: &str| kit.get(DEMO, &format!("{path}?size=20")).await["data"].clone();
     let number = |row: &Value, field: &str| row[field].as_i64().unwrap();
@@ -597,7 +597,7 @@ async fn histories_add_up_day_by_day_and_end_with_the_counts_of_now() {
     }
 }
 
-/// The rows of the agency's history without whose they are.
+/// The rows of the agency's history without their creators.
 fn subscribers_of_agency(rows: &Value) -> Vec<Value> {
     let mut rows = rows.as_array().unwrap().clone();
     for row in &mut rows {
@@ -607,7 +607,7 @@ fn subscribers_of_agency(rows: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_million_subscribers_are_answered_like_a_few() {
+async fn a_million_subscribers_are_served_like_a_few() {
     let kit =
         Kit::with(&PlatformSettings { subscribers: 1_000_000, ..PlatformSettings::default() });
     let deep = kit.get(DEMO, "insights/fans?size=50&page=20000").await;

@@ -17,7 +17,7 @@ async fn status(kit: &Kit, access_token: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_refresh_token_gives_a_new_pair_once() {
+async fn a_refresh_token_returns_a_new_pair_once() {
     let kit = Kit::new();
     let mut token = first_token(&kit);
     for _ in 0..3 {
@@ -55,7 +55,7 @@ async fn an_access_token_expires_and_the_refresh_token_does_not() {
 }
 
 #[tokio::test]
-async fn scopes_can_be_narrowed_for_an_access_token_but_not_widened() {
+async fn scopes_of_an_access_token_can_be_reduced_but_not_extended() {
     let kit = Kit::new();
     let granted = kit.auth(DEMO)["scopes"].clone();
     let narrow = refresh(&kit, &first_token(&kit), "read:chat read:self").await;
@@ -71,7 +71,7 @@ async fn scopes_can_be_narrowed_for_an_access_token_but_not_widened() {
 }
 
 #[tokio::test]
-async fn requests_that_are_not_those_of_our_client_are_refused() {
+async fn requests_of_other_clients_are_refused() {
     let kit = Kit::new();
     let token = first_token(&kit);
     let right = [
@@ -107,7 +107,7 @@ async fn requests_that_are_not_those_of_our_client_are_refused() {
 }
 
 #[tokio::test]
-async fn issued_tokens_outlive_a_restart_and_cannot_be_made_up() {
+async fn issued_tokens_survive_a_restart_and_cannot_be_forged() {
     let folder = tempfile::tempdir().unwrap();
     let (used, reply) = {
         let kit = Kit::on(folder.path());

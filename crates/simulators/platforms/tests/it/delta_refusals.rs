@@ -1,5 +1,5 @@
-//! What `platform_delta` refuses, and that it says so in its own shape. Scopes and the version
-//! header have tests of their own beside the table of operations.
+//! The refusals of `platform_delta`, in its own error format. Tests of scopes and the version
+//! header are with the table of operations.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::delta::{DEMO, all_pages};
 use crate::kit::{Kit, id_of, none};
 use crate::refusals::{Refused, are_refused, get, of_delta, post, refused};
 
-/// Sends all of them; what can be read stays as it is.
+/// Sends all requests; what can be read must not change.
 async fn all_refused(kit: &Kit, rows: &[Refused]) {
     let reads = [
         "agencies/team-members",
@@ -42,7 +42,7 @@ fn delete(path: impl Into<String>, status: u16) -> Refused {
 }
 
 #[tokio::test]
-async fn pages_and_cursors_that_make_no_sense() {
+async fn invalid_pages_and_cursors_are_refused() {
     let kit = Kit::new();
     let (creator, chat) = (creator(&kit).await, first(&kit, "chats", "/data/0/user/uuid").await);
     let numbered = [
@@ -81,7 +81,7 @@ async fn pages_and_cursors_that_make_no_sense() {
 }
 
 #[tokio::test]
-async fn things_that_are_not_there() {
+async fn missing_things_are_refused() {
     let kit = Kit::new();
     let own = creator(&kit).await;
     let foreign = id_of(&kit.get("nova_delta", "chats").await["data"][0]["user"]["uuid"]);
@@ -144,7 +144,7 @@ async fn things_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn bodies_and_queries_that_make_no_sense() {
+async fn invalid_bodies_and_queries_are_refused() {
     let kit = Kit::new();
     let own = creator(&kit).await;
     let fan = first(&kit, "chats", "/data/0/user/uuid").await;
@@ -209,7 +209,7 @@ async fn bodies_and_queries_that_make_no_sense() {
 }
 
 #[tokio::test]
-async fn things_that_are_not_in_a_state_for_it() {
+async fn things_in_the_wrong_state_are_refused() {
     let kit = Kit::new();
     let own = creator(&kit).await;
     let chat = first(&kit, "chats", "/data/0/user/uuid").await;

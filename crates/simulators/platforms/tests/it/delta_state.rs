@@ -1,4 +1,4 @@
-//! What is written on `platform_delta` is seen by later reads, and is there after a restart.
+//! Writes on `platform_delta` show in later reads and survive a restart.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn creator(kit: &Kit) -> String {
 }
 
 #[tokio::test]
-async fn a_cursor_stays_right_while_new_messages_arrive() {
+async fn a_cursor_stays_valid_while_new_messages_arrive() {
     let kit = Kit::new();
     let chat = kit.get(DEMO, "chats?page=3").await["data"][0].clone();
     let user = id_of(&chat["user"]["uuid"]);
@@ -91,7 +91,7 @@ async fn a_chat_is_opened_read_muted_and_named() {
 }
 
 #[tokio::test]
-async fn a_list_is_made_filled_used_and_deleted() {
+async fn a_list_is_created_filled_used_and_deleted() {
     let kit = Kit::new();
     let fans = kit.get(DEMO, "insights/fans?size=2").await["data"].clone();
     let users = json!([fans[0]["userUuid"], fans[1]["userUuid"]]);
@@ -115,7 +115,7 @@ async fn a_list_is_made_filled_used_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_mass_message_is_scheduled_changed_sent_and_taken_back() {
+async fn a_mass_message_is_scheduled_changed_sent_and_removed() {
     let kit = Kit::new();
     let body = json!({"text": "Soon", "scheduledAt": "2026-02-01T01:00:00Z"});
     let message = kit.post(DEMO, "chats/mass-messages", body).await;
@@ -139,7 +139,7 @@ async fn a_mass_message_is_scheduled_changed_sent_and_taken_back() {
 }
 
 #[tokio::test]
-async fn a_folder_is_known_by_its_name_also_an_odd_one() {
+async fn a_folder_is_identified_by_any_name() {
     let kit = Kit::new();
     let folders = format!("creators/{}/vault/folders", creator(&kit).await);
     let media = kit.get(DEMO, "media").await["data"][0]["uuid"].clone();
@@ -160,7 +160,7 @@ async fn a_folder_is_known_by_its_name_also_an_odd_one() {
 }
 
 #[tokio::test]
-async fn an_upload_session_makes_a_medium_once() {
+async fn an_upload_session_creates_a_medium_once() {
     let kit = Kit::new();
     let body = json!({"filename": "a.mp4", "mediaType": "video", "name": "Film"});
     let upload = kit.post(DEMO, "media/uploads", body).await;
@@ -181,7 +181,7 @@ async fn an_upload_session_makes_a_medium_once() {
 }
 
 #[tokio::test]
-async fn a_medium_is_seen_by_those_it_was_granted_to() {
+async fn a_medium_is_visible_to_the_users_it_was_granted_to() {
     let kit = Kit::new();
     let media = all_pages(&kit, "media", 50).await;
     let priced = media.iter().find(|it| it["price"].as_i64().unwrap() > 0).unwrap();
@@ -219,7 +219,7 @@ async fn a_post_is_unpinned_posted_again_and_tipped() {
 }
 
 #[tokio::test]
-async fn a_token_of_an_experience_works_once_and_for_five_minutes() {
+async fn an_experience_token_works_once_within_five_minutes() {
     let kit = Kit::new();
     let request = async || {
         let body = json!({"experience": "quiz"});
@@ -246,7 +246,7 @@ async fn a_team_member_gets_another_role() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_what_was_written_and_its_ids() {
+async fn writes_and_their_ids_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (before, post) = {
         let kit = Kit::on(folder.path());

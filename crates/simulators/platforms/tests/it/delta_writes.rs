@@ -1,4 +1,4 @@
-//! Every write of `platform_delta` changes the world where a read shows it, and stays written.
+//! Every write of `platform_delta` has an effect that a read shows and that survives a restart.
 
 use serde_json::{Value, json};
 
@@ -14,12 +14,12 @@ async fn id_at(table: &Table<'_>, path: &str, pointer: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {
+async fn every_write_of_the_catalogue_shows_in_a_read_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
     let mut table = Table::new(&kit, DEMO);
 
-    // First, for its test has to know the id that the first thing made gets.
+    // First, because its test must know the id of the first created thing.
     uploads(&mut table).await;
     media(&kit, &mut table).await;
     posts(&mut table).await;
@@ -191,7 +191,7 @@ async fn agency(table: &mut Table<'_>) {
         )
         .await;
     let leaders = table.at("agencies/insights/chatter-leaderboard", "/data").await;
-    assert_eq!(leaders.as_array().unwrap().len(), 4, "who was invited has sold nothing yet");
+    assert_eq!(leaders.as_array().unwrap().len(), 4, "invited members have no sales yet");
 }
 
 async fn chats(kit: &Kit, table: &mut Table<'_>) {

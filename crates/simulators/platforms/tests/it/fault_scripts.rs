@@ -1,5 +1,5 @@
-//! Faults that are carried out on the socket: what each kind puts on the wire, and what becomes of
-//! the connection.
+//! Faults that are played on the socket: the bytes that each kind sends, and what happens to the
+//! connection.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
@@ -13,10 +13,10 @@ use tokio::net::TcpStream;
 use crate::kit::Kit;
 use crate::socket::{Sockets, exactly, split, to_end};
 
-/// What a connection is after a fault.
+/// The state of a connection after a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// The next request on it is answered.
+    /// The next request on it gets a response.
     Kept,
     Closed,
     Reset,
@@ -24,11 +24,12 @@ enum Then {
     Silent,
 }
 
-/// A kind with its fields, the bytes it sends in place of the honest answer, and what follows.
+/// A kind with its fields, the bytes that it sends instead of the original response, and the state
+/// afterwards.
 #[derive(Clone)]
 struct Row(Value, Vec<u8>, Then);
 
-/// A last request on a connection, whose answer ends it.
+/// A last request on a connection, which its response closes.
 const HEALTH: &[u8] = b"GET /control/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
 const JSON: &str = "content-type: application/json\r\n";
@@ -40,7 +41,7 @@ fn head(status: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}\r\n").into_bytes()
 }
 
-/// 200 with JSON, with these headers beside its type, and these bytes behind the head.
+/// 200 with JSON, these additional headers, and these bytes after the head.
 fn ok(headers: &str, behind: &[u8]) -> Vec<u8> {
     [&head("200 OK", &format!("{JSON}{headers}"))[..], behind].concat()
 }
@@ -49,12 +50,12 @@ fn length_of(length: usize) -> String {
     format!("content-length: {length}\r\n")
 }
 
-/// 200 with JSON, framed as it should be.
+/// 200 with JSON, correctly framed.
 fn whole(headers: &str, body: &[u8]) -> Vec<u8> {
     ok(&format!("{headers}{}", length_of(body.len())), body)
 }
 
-/// Every kind that is carried out on the socket, for an honest answer with this body.
+/// Every kind that is played on the socket, for an original response with this body.
 fn table(body: &[u8]) -> Vec<Row> {
     [late(body), unframed(body), framed_twice(body), strange_heads(body)].concat()
 }
@@ -125,7 +126,7 @@ fn strange_heads(body: &[u8]) -> Vec<Row> {
     ]
 }
 
-/// The kinds that leave an answer which HTTP can carry; each has a test of its own below.
+/// The kinds whose response HTTP can carry; each has its own test below.
 const CARRIED_BY_HTTP: [&str; 18] = [
     "status",
     "redirect",
@@ -147,11 +148,11 @@ const CARRIED_BY_HTTP: [&str; 18] = [
     "repeat_cursor",
 ];
 
-/// The scripts that have tests of their own.
+/// The scripts with tests of their own.
 const OTHERS: [&str; 2] = ["refused", "gzip_bomb"];
 
 #[tokio::test]
-async fn each_script_is_on_the_wire_to_the_byte_and_on_the_log() {
+async fn each_script_is_sent_byte_for_byte_and_logged() {
     let sockets = Sockets::open();
     let request = Sockets::alpha(&Method::GET, "users/me", "");
     let body = honest_body(&sockets, &request).await;
@@ -182,7 +183,7 @@ async fn each_script_is_on_the_wire_to_the_byte_and_on_the_log() {
     sockets.running.stop().await;
 }
 
-/// The body of the answer to this request, when nothing goes wrong.
+/// The body of the response to this request without a fault.
 async fn honest_body(sockets: &Sockets, request: &[u8]) -> Vec<u8> {
     let mut socket = sockets.connect("platform_alpha").await;
     socket.write_all(&[request, HEALTH].concat()).await.unwrap();
@@ -192,7 +193,7 @@ async fn honest_body(sockets: &Sockets, request: &[u8]) -> Vec<u8> {
     rest[..length.parse().unwrap()].to_vec()
 }
 
-/// Checks what became of the connection.
+/// Checks the state of the connection.
 async fn follows(then: Then, mut socket: TcpStream, fault: &Value) {
     match then {
         Then::Reset => {}
@@ -210,7 +211,7 @@ async fn follows(then: Then, mut socket: TcpStream, fault: &Value) {
 }
 
 #[tokio::test]
-async fn every_kind_of_the_catalogue_is_tested_here_and_in_the_documents() {
+async fn every_kind_of_the_catalogue_is_tested_and_documented() {
     let kit = Kit::new();
     let catalogue = kit.control("/faults").await["catalogue"].clone();
     let all = catalogue.as_array().unwrap();
@@ -238,12 +239,12 @@ async fn every_kind_of_the_catalogue_is_tested_here_and_in_the_documents() {
 }
 
 #[tokio::test]
-async fn a_refused_platform_has_a_shut_port_until_the_fault_is_removed() {
+async fn a_refused_platform_has_a_closed_port_until_the_fault_is_removed() {
     let sockets = Sockets::open();
     let mut open = sockets.connect("platform_alpha").await;
     let fault = sockets.fault(json!({"kind": "refused", "platform": "platform_alpha"})).await;
 
-    // Nobody listens there, open connections are cut, and the other platforms are not concerned.
+    // The port is closed, open connections are cut, and other platforms are unaffected.
     let refused = TcpStream::connect(sockets.port_of("platform_alpha")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     assert!(to_end(&mut open).await.unwrap().is_empty());
@@ -263,7 +264,7 @@ async fn a_refused_platform_has_a_shut_port_until_the_fault_is_removed() {
 }
 
 #[tokio::test]
-async fn a_bomb_is_sent_while_it_is_read() {
+async fn a_bomb_is_streamed() {
     let sockets = Sockets::open();
     sockets.fault(json!({"kind": "gzip_bomb", "mebibytes": 64})).await;
     let mut socket = sockets.connect("platform_alpha").await;

@@ -1,4 +1,4 @@
-//! Faults on demand that HTTP can carry, which requests meet a fault, and what is refused.
+//! Faults that HTTP can carry, the requests they apply to, and invalid faults.
 
 use std::io::Read as _;
 
@@ -41,7 +41,7 @@ async fn a_status_has_its_headers_and_body_or_is_the_platforms_own_refusal() {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_where_it_is_told_and_a_type_is_what_it_is_told() {
+async fn redirects_and_content_types_can_be_chosen() {
     let kit = with(json!({"kind": "redirect", "times": 1})).await;
     add(&kit, json!({"kind": "content_type", "value": "image/png"})).await;
 
@@ -54,7 +54,7 @@ async fn a_redirect_leads_where_it_is_told_and_a_type_is_what_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_valid_or_cut_as_it_is_told() {
+async fn a_compressed_body_can_be_valid_or_cut() {
     let kit = Kit::new();
     let (_, _, honest) = kit.whole(DEMO, "users/me").await;
     add(&kit, json!({"kind": "gzip", "times": 1})).await;
@@ -70,7 +70,7 @@ async fn a_compressed_body_is_valid_or_cut_as_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_broken_body_is_broken_in_its_own_way() {
+async fn each_kind_breaks_the_body_in_its_own_way() {
     let kit = Kit::new();
     let mut bodies = Vec::new();
     for kind in ["invalid_json", "deep_json", "duplicate_key", "no_envelope"] {
@@ -90,7 +90,7 @@ async fn a_broken_body_is_broken_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn pages_repeat_circle_lose_their_end_shrink_and_overlap() {
+async fn page_faults_change_the_pages_of_a_list() {
     let kit = Kit::new();
     let page = async |offset: u32| {
         let path = format!("subscriptions/subscribers?limit=2&offset={offset}");
@@ -164,7 +164,7 @@ async fn pages_repeat_circle_lose_their_end_shrink_and_overlap() {
 }
 
 #[tokio::test]
-async fn a_fault_meets_the_requests_it_is_about_and_no_others() {
+async fn a_fault_applies_only_to_matching_requests() {
     let kit = Kit::new();
     let fan = kit.get(DEMO, "chats").await["list"][0]["id"].clone();
     add(
@@ -189,7 +189,7 @@ async fn a_fault_meets_the_requests_it_is_about_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_fault_begins_after_some_requests_and_ends_after_some() {
+async fn a_fault_can_start_and_end_after_a_number_of_requests() {
     let kit = with(json!({"kind": "status", "after": 2, "times": 3})).await;
     let mut seen = Vec::new();
     for _ in 0..7 {
@@ -204,7 +204,7 @@ async fn a_fault_begins_after_some_requests_and_ends_after_some() {
 }
 
 #[tokio::test]
-async fn chance_follows_from_the_seed() {
+async fn probabilities_are_determined_by_the_seed() {
     let outcomes = async |seed: u64| {
         let kit = with(json!({"kind": "status", "probability": 0.25, "seed": seed})).await;
         let mut met = Vec::new();
@@ -222,7 +222,7 @@ async fn chance_follows_from_the_seed() {
 }
 
 #[tokio::test]
-async fn a_write_is_carried_out_or_not_as_the_fault_says() {
+async fn the_fault_decides_whether_a_write_is_carried_out() {
     let kit = Kit::new();
     let lists = async || kit.get(DEMO, "lists").await["list"].as_array().unwrap().len();
     let before = lists().await;
@@ -239,7 +239,7 @@ async fn a_write_is_carried_out_or_not_as_the_fault_says() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_fault_names_its_field_and_changes_nothing() {
+async fn an_invalid_fault_names_its_field_and_changes_nothing() {
     let kit = Kit::new();
     let mistakes = [
         (json!({}), "kind"),
@@ -278,7 +278,7 @@ async fn a_mistake_in_a_fault_names_its_field_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_reset_ends_all_faults_and_the_index_names_every_control() {
+async fn a_reset_removes_all_faults_and_the_index_lists_every_control_request() {
     let kit = with(json!({"kind": "status"})).await;
     kit.raw(Method::POST, "/control/reset", &[], none()).await;
     kit.get(DEMO, "users/me").await;
@@ -288,7 +288,7 @@ async fn a_reset_ends_all_faults_and_the_index_names_every_control() {
             let path = control["path"].as_str().unwrap();
             let target = format!("{path}?platform=platform_alpha");
             let answer = kit.raw(Method::GET, &target, &[], none()).await;
-            // One that is asked for something by its id has nothing by the id of its template.
+            // A request for something by id finds nothing for the template's placeholder.
             let expected = if path.contains("{id}") { 404 } else { 200 };
             assert_eq!(answer.status, expected, "{path}");
             assert!(!answer.body.to_string().contains("no such control"), "{path}");

@@ -10,10 +10,10 @@ use crate::kit::{Kit, Reply, Row, id_of, none};
 
 pub(crate) const DEMO: &str = "demo_gamma";
 
-/// The creator whose plan has no mass messages.
+/// The creator whose plan does not include mass messages.
 const FREE: &str = "ruby_gamma";
 
-/// The targets of the 30 shorthands of specification 4.3; three of them have the same.
+/// The targets of the 30 shorthands of specification 4.3; three of them share one.
 fn shorthands() -> Vec<(&'static str, Row)> {
     let of_me = |shorthand, template| (shorthand, Row::get(template));
     vec![
@@ -124,7 +124,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// All ids come from answers, as they do for a caller.
+    /// Takes all ids from responses, as a caller does.
     pub(crate) async fn find(kit: &Kit) -> Self {
         let me = kit.auth(DEMO)["account_id"].as_str().unwrap().to_owned();
         let own = async |path: &str| kit.get(DEMO, &format!("user/{me}/{path}")).await;
@@ -173,7 +173,7 @@ impl Ids {
     }
 }
 
-/// The rows of a page. Pages of subscribers and chats that have none have no body.
+/// The rows of a page. Empty pages of subscribers and chats have no body.
 pub(crate) fn rows(body: &Value) -> &Vec<Value> {
     static NONE: Vec<Value> = Vec::new();
     if body.is_null() {
@@ -182,7 +182,7 @@ pub(crate) fn rows(body: &Value) -> &Vec<Value> {
     body.as_array().unwrap_or_else(|| panic!("not a list: {body}"))
 }
 
-/// What the own account has at `user/{id}/…`.
+/// The response for `user/{id}/…` of the own account.
 pub(crate) async fn own(kit: &Kit, path: &str) -> Value {
     let me = id_of(&kit.auth(DEMO)["account_id"]);
     kit.get(DEMO, &format!("user/{me}/{path}")).await
@@ -213,7 +213,7 @@ fn distinct(rows: &[Value]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_route_of_the_specification_answers_its_owner_and_nobody_else() {
+async fn every_route_of_the_specification_responds_to_its_owner_only() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let (shorthands, full_paths) = (shorthands(), full_paths(&ids));
@@ -252,7 +252,7 @@ async fn the_platform_has_the_routes_of_the_table_and_the_upload() {
 }
 
 #[tokio::test]
-async fn an_account_without_fans_and_content_answers_everything_without_an_error() {
+async fn an_empty_account_causes_no_errors() {
     let kit = Kit::new();
     let id = id_of(&kit.auth("fresh_gamma")["account_id"]);
     let objects = ["me", "subscriber-count", "earnings", "payout", "chat-config", "share-config"];
@@ -273,7 +273,7 @@ async fn an_account_without_fans_and_content_answers_everything_without_an_error
 }
 
 #[tokio::test]
-async fn a_token_counts_only_with_its_resource() {
+async fn a_token_requires_its_resource() {
     let kit = Kit::new();
     let (demo, nova) = (kit.auth(DEMO), kit.auth("nova_gamma"));
     let id = id_of(&demo["account_id"]);
@@ -291,7 +291,7 @@ async fn a_token_counts_only_with_its_resource() {
 }
 
 #[tokio::test]
-async fn the_connected_account_is_the_one_that_me_answers() {
+async fn me_returns_the_connected_account() {
     let kit = Kit::new();
     for creator in [DEMO, "nova_gamma", FREE, "fresh_gamma"] {
         let id = id_of(&kit.auth(creator)["account_id"]);
@@ -387,7 +387,7 @@ async fn pages_cover_everything_once() {
 }
 
 #[tokio::test]
-async fn filters_keep_what_they_name() {
+async fn filters_return_only_matching_rows() {
     let kit = Kit::new();
     let all = own(&kit, "file-stack?limit=100").await;
     let has = |stack: &Value, field: &str, word: &str| {
@@ -442,7 +442,7 @@ async fn earnings_of_a_window_are_the_sum_of_its_rows() {
 }
 
 #[tokio::test]
-async fn lists_that_need_a_limit_are_refused_without_one() {
+async fn lists_that_require_a_limit_are_refused_without_one() {
     let kit = Kit::new();
     let list = id_of(&own(&kit, "user-lists?limit=1").await[0]["_id"]);
     let users = format!("user-lists/{list}/users");
@@ -473,12 +473,12 @@ async fn unknown_things_are_not_found() {
     let stack = format!("file-stack/{foreign}");
     assert_eq!(kit.send(DEMO, Method::GET, &stack, none()).await.status, 404);
     assert_eq!(send(&kit, Method::PATCH, "chatsByList", none()).await.status, 405);
-    // Without its trailing slash the list of mass messages is a chat that does not exist.
+    // Without its trailing slash, the path of the mass messages names a chat that does not exist.
     assert_eq!(send(&kit, Method::GET, "chat/mass-message", none()).await.status, 404);
 }
 
 #[tokio::test]
-async fn mass_messages_need_a_plan_that_has_them() {
+async fn mass_messages_require_a_plan_that_includes_them() {
     let kit = Kit::new();
     let body = json!({"message": "Hello"});
     for (creator, plan, status) in [(DEMO, "pro", 201), (FREE, "free", 403)] {

@@ -1,4 +1,4 @@
-//! What `platform_gamma` refuses, and that it says so in its own shape.
+//! The refusals of `platform_gamma`, in its own error format.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::gamma::{DEMO, Ids, all_pages, deletion, own, rows, tier};
 use crate::kit::{Kit, id_of, none};
 use crate::refusals::{Refused, are_refused, get, is_refusal, of_gamma, post, refused};
 
-/// The creator whose plan has no mass messages.
+/// The creator whose plan does not include mass messages.
 const FREE: &str = "ruby_gamma";
 
-/// Sends all of them; lists, chats, tiers and posts stay as they are.
+/// Sends all requests; lists, chats, tiers and posts must not change.
 async fn all_refused(kit: &Kit, rows: &[Refused]) {
     let me = id_of(&kit.auth(DEMO)["account_id"]);
     let reads = [
@@ -37,7 +37,7 @@ fn delete(path: String, status: u16) -> Refused {
 }
 
 #[tokio::test]
-async fn lists_without_a_limit_and_with_one_that_makes_no_sense() {
+async fn missing_and_invalid_limits_are_refused() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let (me, list) = (&ids.me, &ids.list);
@@ -65,7 +65,7 @@ async fn lists_without_a_limit_and_with_one_that_makes_no_sense() {
 }
 
 #[tokio::test]
-async fn tiers_with_a_net_amount_or_without_sense() {
+async fn invalid_tiers_are_refused() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let (me, made) = (&ids.me, own(&kit, "subscription/configuration").await[1].clone());
@@ -109,7 +109,7 @@ async fn tiers_with_a_net_amount_or_without_sense() {
 }
 
 #[tokio::test]
-async fn chats_and_messages() {
+async fn invalid_chats_and_messages_are_refused() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let me = &ids.me;
@@ -147,7 +147,7 @@ async fn chats_and_messages() {
 }
 
 #[tokio::test]
-async fn mass_messages_without_a_plan_and_those_that_are_out() {
+async fn mass_messages_without_a_plan_or_already_sent_are_refused() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let path = format!("user/{}/chat/mass-message/", ids.me);
@@ -171,7 +171,7 @@ async fn mass_messages_without_a_plan_and_those_that_are_out() {
 }
 
 #[tokio::test]
-async fn lists_follows_comments_and_posts() {
+async fn invalid_lists_follows_comments_and_posts_are_refused() {
     let kit = Kit::new();
     let ids = Ids::find(&kit).await;
     let me = &ids.me;
@@ -213,7 +213,7 @@ async fn lists_follows_comments_and_posts() {
 }
 
 #[tokio::test]
-async fn strangers_and_what_belongs_to_others() {
+async fn requests_for_other_accounts_are_refused() {
     let kit = Kit::new();
     let (me, nova) =
         (id_of(&kit.auth(DEMO)["account_id"]), id_of(&kit.auth("nova_gamma")["account_id"]));
@@ -235,5 +235,5 @@ async fn strangers_and_what_belongs_to_others() {
     ];
     let target = format!("/platform_gamma/user/{me}/user-lists");
     let broken = kit.raw_text(&target, &headers, "{\"name\":").await;
-    is_refusal(&broken, 400, "bad_request", of_gamma, "a body that is no JSON");
+    is_refusal(&broken, 400, "bad_request", of_gamma, "a body that is not JSON");
 }

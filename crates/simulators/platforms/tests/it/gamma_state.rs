@@ -1,4 +1,4 @@
-//! What is written on `platform_gamma` is seen by later reads, and is there after a restart.
+//! Writes on `platform_gamma` show in later reads and survive a restart.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -26,10 +26,10 @@ async fn status(kit: &Kit, method: Method, path: &str, body: Value) -> u16 {
     send(kit, method, path, body).await.status.as_u16()
 }
 
-/// The bytes of the picture that is uploaded.
+/// The bytes of the uploaded picture.
 const SEA: &[u8] = b"\xff\xd8\xff\x00";
 
-/// Uploads a picture with these other fields in the form.
+/// Uploads a picture with these additional fields in the form.
 async fn upload(kit: &Kit, fields: &[(&str, &str)], content_type: &str) -> Reply {
     let mut body = Vec::new();
     for (name, value) in fields {
@@ -68,7 +68,7 @@ async fn a_tier_keeps_its_bundles_and_is_deleted_only_by_its_status() {
     assert_eq!(status(&kit, Method::PUT, &one, without_type).await, 400);
     let bundle =
         json!({"initial_payment_options": [bundles[1]], "modification_type": "price_change"});
-    assert_eq!(status(&kit, Method::PUT, &one, bundle).await, 400, "it has amount_netto in it");
+    assert_eq!(status(&kit, Method::PUT, &one, bundle).await, 400, "it contains amount_netto");
     put(&kit, &one, deletion()).await;
 
     let tiers = own(&kit, path).await;
@@ -79,7 +79,7 @@ async fn a_tier_keeps_its_bundles_and_is_deleted_only_by_its_status() {
 }
 
 #[tokio::test]
-async fn tiers_that_make_no_sense_are_refused() {
+async fn invalid_tiers_are_refused() {
     let kit = Kit::new();
     let path = "subscription/configuration";
     let with = |pointer: &str, value: Value| {
@@ -125,7 +125,7 @@ async fn a_sent_message_is_in_the_chat_and_moves_it_to_the_top() {
     let top = own(&kit, "chatsByList?limit=1").await[0].clone();
     assert_eq!((&top["_id"], &top["last_message"]), (&chat["_id"], &sent));
     assert_eq!(top["updated_at"], sent["created_at"]);
-    assert_eq!(top["unread_count"], 0, "who answers has read");
+    assert_eq!(top["unread_count"], 0, "replying marks the chat as read");
     let free = post(&kit, &path, json!({"message": "free"})).await;
     assert_eq!(free["message_price"], 0);
 
@@ -148,7 +148,7 @@ async fn a_sent_message_is_in_the_chat_and_moves_it_to_the_top() {
 }
 
 #[tokio::test]
-async fn only_a_chat_that_was_read_can_be_marked_as_unread() {
+async fn only_a_read_chat_can_be_marked_as_unread() {
     let kit = Kit::new();
     let unread = own(&kit, "chat/unread-messages").await;
     let (first, count) = unread.as_object().unwrap().iter().next().unwrap();
@@ -170,7 +170,7 @@ async fn only_a_chat_that_was_read_can_be_marked_as_unread() {
 }
 
 #[tokio::test]
-async fn prices_of_chats_that_are_not_sent_stay() {
+async fn prices_of_chats_that_are_not_sent_are_unchanged() {
     let kit = Kit::new();
     let path = "chat/configuration";
     let before = own(&kit, path).await;
@@ -242,7 +242,7 @@ async fn a_scheduled_mass_message_is_changed_sent_or_cancelled() {
 }
 
 #[tokio::test]
-async fn a_list_takes_followers_and_nobody_else() {
+async fn a_list_accepts_only_followers() {
     let kit = Kit::new();
     let me = id_of(&kit.auth(DEMO)["account_id"]);
     let followers = all_pages(&kit, &format!("user/{me}/follower"), 100).await;
@@ -276,7 +276,7 @@ async fn a_list_takes_followers_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn following_and_being_followed_are_two_things() {
+async fn following_and_being_followed_are_independent() {
     let kit = Kit::new();
     let me = id_of(&kit.auth(DEMO)["account_id"]);
     let fan = own(&kit, "follower?limit=1").await[0]["_id"].clone();
@@ -336,7 +336,7 @@ async fn a_post_is_edited_commented_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_upload_is_a_post_at_once() {
+async fn an_upload_is_published_immediately() {
     let kit = Kit::new();
     let fields = [("description", "The sea"), ("price", "900"), ("tag", "sea,blue")];
     let made = upload(&kit, &fields, "image/jpeg").await;
@@ -363,7 +363,7 @@ async fn an_upload_is_a_post_at_once() {
 }
 
 #[tokio::test]
-async fn an_upload_can_wait_and_one_that_makes_no_sense_is_refused() {
+async fn an_upload_can_be_scheduled_and_an_invalid_one_is_refused() {
     let kit = Kit::new();
     let later = [("to_be_posted_at", "2026-02-02T00:00:00Z"), ("categories", "media,moment")];
     let made = upload(&kit, &later, "image/jpeg").await.body;
@@ -388,7 +388,7 @@ async fn an_upload_can_wait_and_one_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_what_was_written_and_its_ids() {
+async fn writes_and_their_ids_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
     let ids = Ids::find(&kit).await;

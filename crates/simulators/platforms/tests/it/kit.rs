@@ -15,7 +15,7 @@ use simulator_kit::script::WireReply;
 use simulator_kit::{Environment, RunningService, SimulatorClock, SimulatorService};
 use simulator_platforms::{DemoAccount, PlatformSettings, PlatformsSimulator, demo_accounts};
 
-/// The time that tests start at: 2026-02-01T00:00:00Z.
+/// The time at which tests start: 2026-02-01T00:00:00Z.
 pub(crate) const NOW_MS: i64 = 1_769_904_000_000;
 
 static NONCES: AtomicU64 = AtomicU64::new(0);
@@ -33,7 +33,7 @@ pub(crate) struct Reply {
 }
 
 impl Kit {
-    /// Simulators that keep nothing.
+    /// Simulators without a data folder.
     pub(crate) fn new() -> Self {
         Self::with(&PlatformSettings::default())
     }
@@ -43,13 +43,12 @@ impl Kit {
         Self::started_at(NOW_MS, Some(folder))
     }
 
-    /// Simulators with these settings that keep nothing.
+    /// Simulators with these settings, without a data folder.
     pub(crate) fn with(settings: &PlatformSettings) -> Self {
         Self::open(&environment(NOW_MS, None), settings)
     }
 
-    /// Simulators that are started at this time, and keep their data in this folder if there is
-    /// one.
+    /// Simulators started at this time, with this data folder if there is one.
     pub(crate) fn started_at(now_ms: i64, folder: Option<&Path>) -> Self {
         Self::open(&environment(now_ms, folder), &PlatformSettings::default())
     }
@@ -79,7 +78,7 @@ impl Kit {
         self.raw(method, &target, &headers, body).await
     }
 
-    /// The same for answers that need not be JSON: status, headers and bytes.
+    /// The same for responses that need not be JSON: status, headers and bytes.
     pub(crate) async fn whole_of(
         &self,
         creator_id: &str,
@@ -93,12 +92,12 @@ impl Kit {
         (answer.status.as_u16(), answer.headers, answer.body.to_vec())
     }
 
-    /// Status, headers and bytes of the answer to a GET.
+    /// Status, headers and bytes of the response to a GET.
     pub(crate) async fn whole(&self, creator_id: &str, path: &str) -> (u16, HeaderMap, Vec<u8>) {
         self.whole_of(creator_id, Method::GET, path, Value::Null).await
     }
 
-    /// Where a path of the creator's platform is, and the headers that its owner sends.
+    /// The path on the creator's platform, and the headers that its owner sends.
     fn credentials(
         &self,
         creator_id: &str,
@@ -159,7 +158,7 @@ impl Kit {
         (answer.status == StatusCode::OK).then(|| answer.body.to_vec())
     }
 
-    /// The headers of `platform_beta` for a request to this target, with a nonce that is new.
+    /// The headers of a `platform_beta` request to this target, with a new nonce.
     pub(crate) fn signed(
         &self,
         token: &str,
@@ -203,7 +202,7 @@ impl Kit {
         reply.body
     }
 
-    /// Sends a request with exactly these headers; a body of `null` is left out.
+    /// Sends a request with exactly these headers; a `null` body is omitted.
     pub(crate) async fn raw(
         &self,
         method: Method,
@@ -239,7 +238,7 @@ impl Kit {
         self.raw(Method::GET, &format!("/control{target}"), &[], Value::Null).await.body
     }
 
-    /// The routes that a platform has, as `METHOD path`.
+    /// The routes of a platform, as `METHOD path`.
     pub(crate) async fn routes(&self, platform: &str) -> BTreeSet<String> {
         let routes = self.control("/routes").await;
         let of_platform =
@@ -252,13 +251,13 @@ impl Kit {
     }
 }
 
-/// Platforms on sockets, whose clock stands still.
+/// Platforms on sockets, with a stopped clock.
 pub(crate) fn listening() -> RunningService {
     let service = service(&environment(NOW_MS, None), &PlatformSettings::default());
     service.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap()
 }
 
-/// A clock that stands at this time, and the folder.
+/// A clock stopped at this time, and the folder.
 fn environment(now_ms: i64, folder: Option<&Path>) -> Environment {
     let data = folder.map(Into::into);
     Environment { data, clock: SimulatorClock::manual(now_ms), ..Environment::default() }
@@ -269,7 +268,7 @@ fn service(environment: &Environment, settings: &PlatformSettings) -> SimulatorS
     SimulatorService::new(vec![Arc::new(platforms)], environment.clock.clone())
 }
 
-/// A request with exactly these headers; a body of `null` is left out.
+/// A request with exactly these headers; a `null` body is omitted.
 fn request(
     method: Method,
     target: &str,
@@ -289,8 +288,8 @@ fn request(
     }
 }
 
-/// One route of a platform's table: how it is written in the specification, the body that is sent,
-/// and the status that is right.
+/// One route of a platform's table: its form in the specification, the body to send, and the
+/// expected status.
 pub(crate) struct Row {
     pub(crate) method: &'static str,
     pub(crate) template: &'static str,
@@ -316,7 +315,7 @@ impl Row {
         Self { status, ..self }
     }
 
-    /// The path with the ids put in.
+    /// The path with the ids filled in.
     pub(crate) fn path(&self, ids: &[(&str, String)]) -> String {
         let mut path = format!("{}{}", self.template, self.query);
         for (name, id) in ids {
@@ -335,7 +334,7 @@ impl Row {
     }
 }
 
-/// An id in JSON as it stands in paths.
+/// An id in JSON in the form of paths.
 pub(crate) fn id_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

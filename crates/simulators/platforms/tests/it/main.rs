@@ -1,10 +1,10 @@
-//! The simulated platforms, asked over HTTP the way a gateway asks them.
+//! The simulated platforms, called over HTTP as a gateway calls them.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that meets the unexpected is to stop"
+    reason = "a test should stop at the unexpected"
 )]
 
 mod alpha;

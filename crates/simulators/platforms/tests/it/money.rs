@@ -1,5 +1,5 @@
-//! Money adds up: what fans paid, what they spent, what was earned, paid out and left over are sums
-//! of the same payments.
+//! Money adds up: what fans paid, what they spent, and what was earned, paid out and left over are
+//! sums of the same payments.
 
 use serde_json::Value;
 use simulator_platforms::PlatformSettings;
@@ -13,7 +13,7 @@ fn sum(rows: &[Value], pointer: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn gammas_payments_are_what_fans_spent_and_what_was_paid_out_or_waits() {
+async fn gammas_payments_match_spending_payouts_and_balance() {
     let kit = Kit::new();
     let me = id_of(&kit.auth(GAMMA)["account_id"]);
     let payments = all_pages(&kit, &format!("user/{me}/process/stats"), 100).await;
@@ -39,7 +39,7 @@ async fn gammas_payments_are_what_fans_spent_and_what_was_paid_out_or_waits() {
 }
 
 #[tokio::test]
-async fn betas_wallet_is_net_of_what_was_paid_out_waits_and_was_taken_back() {
+async fn betas_wallet_matches_payouts_held_amounts_and_chargebacks() {
     let kit = Kit::new();
     for advance_ms in [0, 5 * 86_400_000] {
         kit.clock.advance_ms(advance_ms);
@@ -54,7 +54,7 @@ async fn betas_wallet_is_net_of_what_was_paid_out_waits_and_was_taken_back() {
     }
 }
 
-/// Windows that follow each other add up, also where there are too many payments to look at each.
+/// Adjacent windows add up, also if there are too many payments to read each.
 #[tokio::test]
 async fn the_earnings_of_a_big_account_add_up_over_months() {
     let kit = Kit::with(&PlatformSettings { subscribers: 100_000, ..PlatformSettings::default() });
@@ -82,7 +82,7 @@ async fn the_earnings_of_a_big_account_add_up_over_months() {
 }
 
 #[tokio::test]
-async fn an_empty_account_has_nothing_in_any_sum() {
+async fn all_sums_of_an_empty_account_are_zero() {
     let kit = Kit::new();
     let me = id_of(&kit.auth("fresh_gamma")["account_id"]);
     let balance = kit.get("fresh_gamma", &format!("user/{me}/payout/available")).await;

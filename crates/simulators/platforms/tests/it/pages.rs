@@ -1,5 +1,5 @@
-//! Pages at their edges: of `platform_gamma`, where a page shorter than its limit is the last, and
-//! of `platform_beta`, which says whether there is more and pages by offset or around ids.
+//! The edges of pages: on `platform_gamma`, where a page shorter than its limit is the last, and on
+//! `platform_beta`, which says whether there is more and pages by offset or around ids.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ async fn betas_totals_are_the_number_of_rows_of_all_pages() {
 }
 
 #[tokio::test]
-async fn betas_lists_go_both_ways_from_any_of_their_ids_and_between_two() {
+async fn betas_lists_page_both_ways_from_any_id_and_between_two() {
     let kit = Kit::new();
     for (path, noun) in lists(&kit).await {
         let all = ids(&json!(all_by_offset(&kit, &path, noun, 50).await));
@@ -113,7 +113,7 @@ async fn betas_lists_go_both_ways_from_any_of_their_ids_and_between_two() {
 }
 
 #[tokio::test]
-async fn beta_refuses_cursors_that_are_not_in_the_list_and_pages_without_sense() {
+async fn beta_refuses_unknown_cursors_and_invalid_pages() {
     let kit = Kit::new();
     let mut paths: Vec<String> = lists(&kit).await.into_iter().map(|(path, _)| path).collect();
     paths.push("account/media/orders".to_owned());
@@ -138,7 +138,7 @@ async fn beta_refuses_cursors_that_are_not_in_the_list_and_pages_without_sense()
 }
 
 #[tokio::test]
-async fn betas_orders_go_both_ways() {
+async fn betas_orders_page_both_ways() {
     let kit = Kit::new();
     let path = "account/media/orders";
     let all = ids(&json!(all_by_offset(&kit, path, "orders", 100).await));
@@ -157,7 +157,7 @@ async fn betas_orders_go_both_ways() {
     assert_eq!(last, (vec![], false));
 }
 
-/// The last page is shorter than its limit, also when it has nothing.
+/// The last page is shorter than its limit, even if it is empty.
 #[tokio::test]
 async fn gammas_pages_past_the_end_are_empty_and_those_at_the_end_short() {
     let kit = Kit::new();
@@ -181,7 +181,7 @@ async fn gammas_pages_past_the_end_are_empty_and_those_at_the_end_short() {
         assert_eq!(page(count - 1, 5).await, 1, "{path}");
         assert_eq!(page(0, 100).await, count.min(100), "{path}");
         assert_eq!(page(count.saturating_sub(5), 5).await, 5.min(count), "{path}");
-        // An id is no place here: cursors of other platforms are not looked at.
+        // An id is not an offset here: cursors of other platforms are ignored.
         let cursor = send(&kit, Method::GET, &format!("{path}?limit=5&before=17"), none()).await;
         assert_eq!((cursor.status.as_u16(), rows(&cursor.body).len()), (200, 5), "{path}");
     }
@@ -190,9 +190,9 @@ async fn gammas_pages_past_the_end_are_empty_and_those_at_the_end_short() {
     assert_eq!((&stats["count"], &stats["processes"]), (&json!(720), &json!([])));
 }
 
-/// Whatever is listed is in the order of time, the newest first.
+/// All lists are in the order of time, newest first.
 #[tokio::test]
-async fn times_fall_from_the_first_row_to_the_last() {
+async fn times_decrease_from_the_first_row_to_the_last() {
     let kit = Kit::new();
     for path in ["subscribers", "timeline", "timeline/home", "media/vault", "mediastoriesnew"] {
         let noun = path.split('/').next().unwrap();

@@ -1,4 +1,4 @@
-//! The generated worlds reach the day on which they are first started, and stay where they are.
+//! The generated worlds end on the day of their first start, and stay the same.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ async fn of_gamma(kit: &Kit, path: &str) -> Value {
     kit.get(GAMMA, &format!("user/{me}/{path}")).await
 }
 
-/// Newest things of both platforms, with their times.
+/// The newest things of both platforms, with their times.
 async fn newest(kit: &Kit) -> Vec<Value> {
     let mut all = Vec::new();
     for path in ["subscribers?limit=50", "timeline", "messaging/groups", "mediastoriesnew"] {
@@ -35,7 +35,7 @@ async fn newest(kit: &Kit) -> Vec<Value> {
     all
 }
 
-/// Whatever day it is, there is something in the last thirty days, and nothing in the future.
+/// On any day, the last thirty days contain something, and nothing is in the future.
 #[tokio::test]
 async fn the_last_thirty_days_are_never_empty_on_the_day_of_the_first_start() {
     for now_ms in [NOW_MS - 31 * DAY_MS, NOW_MS + 7 * 3_600_000, NOW_MS + 900 * DAY_MS] {
@@ -80,9 +80,9 @@ async fn the_last_days_of_alpha_and_delta_are_not_empty_either() {
     }
 }
 
-/// The same day gives the same rows at any hour; another day moves all of them.
+/// The same day generates the same rows at any hour; another day moves all of them.
 #[tokio::test]
-async fn what_is_generated_depends_on_the_day_alone() {
+async fn generated_data_depends_only_on_the_day() {
     let at = async |now_ms| newest(&Kit::started_at(now_ms, None)).await;
 
     let morning = at(NOW_MS + 1).await;
@@ -92,7 +92,7 @@ async fn what_is_generated_depends_on_the_day_alone() {
     assert_ne!(at(NOW_MS - 1).await, morning);
 }
 
-/// A data folder keeps the day of its first start, so that nothing that was seen ever moves.
+/// A data folder keeps the day of its first start, so that nothing moves later.
 #[tokio::test]
 async fn a_later_start_on_the_same_folder_shows_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ async fn a_later_start_on_the_same_folder_shows_the_same_rows() {
     assert_eq!(after[1..4], first[1..4]);
     assert_eq!(after[5..], first[5..]);
 
-    // What runs goes on renewing itself: a subscription that runs never ends in the past.
+    // Active subscriptions keep renewing: they never end in the past.
     let now_ms = later.clock.now_ms();
     let running = read(&later, BETA, "subscribers?status=active&limit=100").await;
     for subscriber in running["subscribers"].as_array().unwrap() {

@@ -1,12 +1,12 @@
-//! A table of refusals: each has its status and its code in the platform's own shape of an error,
-//! and leaves everything as it was.
+//! A table of refusals: each has its status and its code in the platform's own error format, and
+//! changes nothing.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::kit::{Kit, Reply, none};
 
-/// What is sent, and how it is refused.
+/// A request, and its expected refusal.
 pub(crate) struct Refused {
     method: Method,
     path: String,
@@ -45,14 +45,14 @@ pub(crate) fn get(path: impl Into<String>, status: u16) -> Refused {
 }
 
 impl Refused {
-    /// The refusal has a code of its own.
+    /// Sets the refusal's code.
     pub(crate) fn with_code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
 }
 
-/// Sends all of them as this creator; `shape` is how the platform writes an error with a status, a
-/// code and a message, and `reads` are what must not have changed.
+/// Sends all of them as this creator; `shape` writes an error with a status, a code and a message
+/// in the platform's format, and `reads` must not change.
 pub(crate) async fn are_refused(
     kit: &Kit,
     creator: &str,
@@ -69,7 +69,7 @@ pub(crate) async fn are_refused(
     assert_eq!(state(kit, creator, reads).await, before, "a refused write left a trace");
 }
 
-/// The reply is exactly this refusal, with a message for people.
+/// Checks that the reply is exactly this refusal, with a message for people.
 pub(crate) fn is_refusal(
     reply: &Reply,
     status: u16,
@@ -94,22 +94,22 @@ async fn state(kit: &Kit, creator: &str, reads: &[String]) -> Vec<Value> {
     all
 }
 
-/// How `platform_gamma` writes an error.
+/// The error format of `platform_gamma`.
 pub(crate) fn of_gamma(status: u16, code: &str, message: &Value) -> Value {
     json!({"statusCode": status, "error": code, "message": message})
 }
 
-/// How `platform_beta` writes an error.
+/// The error format of `platform_beta`.
 pub(crate) fn of_beta(_: u16, code: &str, message: &Value) -> Value {
     json!({"success": false, "error": {"code": code, "details": message}})
 }
 
-/// How `platform_alpha` writes an error.
+/// The error format of `platform_alpha`.
 pub(crate) fn of_alpha(status: u16, _: &str, message: &Value) -> Value {
     json!({"error": {"code": status, "message": message}})
 }
 
-/// How `platform_delta` writes an error.
+/// The error format of `platform_delta`.
 pub(crate) fn of_delta(_: u16, code: &str, message: &Value) -> Value {
     json!({"error": {"code": code, "message": message}})
 }

@@ -1,4 +1,4 @@
-//! Simulators that listen, and exact bytes to and from them.
+//! Listening simulators, and exact bytes to and from them.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ impl Sockets {
         Self { running: listening() }
     }
 
-    /// Asks the control interface; gives status and body.
+    /// Sends a request to the control interface; returns status and body.
     pub(crate) async fn control(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let length = body.len();
@@ -36,7 +36,7 @@ impl Sockets {
         (status, serde_json::from_slice(shown).unwrap())
     }
 
-    /// Adds a fault; gives it as it is shown.
+    /// Adds a fault; returns it as the control interface shows it.
     pub(crate) async fn fault(&self, fault: Value) -> Value {
         let (status, shown) = self.control("POST", "/faults", &fault).await;
         assert_eq!(status, 200, "{shown}");
@@ -56,7 +56,7 @@ impl Sockets {
         TcpStream::connect(self.port_of(platform)).await.unwrap()
     }
 
-    /// A request of the demo account of `platform_alpha`, to the byte.
+    /// A request of the demo account of `platform_alpha`, byte for byte.
     pub(crate) fn alpha(method: &Method, path: &str, body: &str) -> Vec<u8> {
         let accounts = demo_accounts(&PlatformSettings::default());
         let auth = &accounts.iter().find(|it| it.creator_id == "demo_alpha").unwrap().auth;
@@ -71,7 +71,7 @@ impl Sockets {
         .into_bytes()
     }
 
-    /// What the platform was asked, oldest first.
+    /// The requests to the platform, oldest first.
     pub(crate) async fn log(&self, platform: &str) -> Vec<Value> {
         let path = format!("/requests?platform={platform}");
         let (_, log) = self.control("GET", &path, &json!(null)).await;
@@ -79,7 +79,7 @@ impl Sockets {
     }
 }
 
-/// All bytes until the other side closes; an error when it resets.
+/// All bytes until the peer closes; an error if it resets.
 pub(crate) async fn to_end(socket: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     socket.read_to_end(&mut bytes).await?;
@@ -93,7 +93,7 @@ pub(crate) async fn exactly(socket: &mut TcpStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Head and body of an answer.
+/// Head and body of a response.
 pub(crate) fn split(answer: &[u8]) -> (String, &[u8]) {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     (String::from_utf8(answer[..end].to_vec()).unwrap(), &answer[end..])

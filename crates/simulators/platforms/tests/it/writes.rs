@@ -1,5 +1,5 @@
-//! The table that writes of a platform are tried in: each is performed, and a read shows what it
-//! has changed. The table knows which routes it has seen, and that all its reads outlive a restart.
+//! A table of a platform's writes: each is performed, and a read shows its effect. The table
+//! records the routes it has covered, and checks that all its reads survive a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::catalogue;
 use crate::kit::{Kit, Reply, none};
 
-/// A read, a JSON pointer into `{"status": …, "body": …}`, and what has to be there after the write
-/// and must not be there before it.
+/// A read, a JSON pointer into `{"status": …, "body": …}`, and the value that must be there after
+/// the write and not before.
 pub(crate) type Shows<'a> = (&'a str, &'a str, Value);
 
 /// The writes of one creator.
@@ -26,24 +26,24 @@ impl<'a> Table<'a> {
         Self { kit, creator, seen: BTreeSet::new(), reads: BTreeSet::new() }
     }
 
-    /// What a path of the platform answers.
+    /// The response to a read of a path.
     pub(crate) async fn read(&self, path: &str) -> Value {
         state(self.kit, self.creator, path).await
     }
 
-    /// What a read has at a pointer into its body.
+    /// The value of a read at a pointer into its body.
     pub(crate) async fn at(&self, path: &str, pointer: &str) -> Value {
         let state = self.read(path).await;
         state["body"].pointer(pointer).unwrap_or_else(|| panic!("{path}: {state}")).clone()
     }
 
-    /// Posts what another write needs. Gives the body of the answer.
+    /// Posts what another write needs. Returns the body of the response.
     pub(crate) async fn send(&self, path: &str, body: Value) -> Value {
         self.kit.post(self.creator, path, body).await
     }
 
-    /// Sends the body to the path by the route of the catalogue; the reads show it afterwards and
-    /// not before. Gives the body of the answer.
+    /// Sends the body to the path by the route of the catalogue; the reads must show its effect
+    /// afterwards and not before. Returns the body of the response.
     pub(crate) async fn shows(
         &mut self,
         route: &str,
@@ -60,7 +60,7 @@ impl<'a> Table<'a> {
         .await
     }
 
-    /// As [`Table::shows`], for a route without parameters: its path is in its name.
+    /// Like [`Table::shows`], for a route without parameters, whose name is its path.
     pub(crate) async fn shows_at(
         &mut self,
         route: &str,
@@ -71,7 +71,7 @@ impl<'a> Table<'a> {
         self.shows(route, path, body, shows).await
     }
 
-    /// As [`Table::shows`], for a write that is sent in another way.
+    /// Like [`Table::shows`], for a write that is sent in another way.
     pub(crate) async fn shows_by(
         &mut self,
         route: &str,
@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
         reply.body
     }
 
-    /// A read that is sent as a write: nothing changes. Gives the body of the answer.
+    /// A read that is sent as a write: nothing changes. Returns the body of the response.
     pub(crate) async fn checks(&mut self, route: &str, path: &str, body: Value) -> Value {
         let before = all(self.kit, self.creator, &self.reads).await;
         let reply = self.kit.send(self.creator, Method::POST, path, body).await;
@@ -104,7 +104,7 @@ impl<'a> Table<'a> {
         reply.body
     }
 
-    /// Every write of the catalogue's file was performed, and nothing that it does not know.
+    /// Checks that every write of the catalogue was performed, and no unknown ones.
     pub(crate) fn covers_the_catalogue(&self, platform: &str) {
         let writes = catalogue::writes(platform);
         let missing: Vec<_> = writes.difference(&self.seen).collect();
@@ -115,7 +115,7 @@ impl<'a> Table<'a> {
         );
     }
 
-    /// Everything that was read says the same on simulators that were started again.
+    /// Checks that all reads return the same on restarted simulators.
     pub(crate) async fn outlives(&self, restarted: &Kit) {
         restarted.clock.advance_ms(self.kit.clock.now_ms() - restarted.clock.now_ms());
         let before = all(self.kit, self.creator, &self.reads).await;

@@ -1,4 +1,4 @@
-//! Making a checkout session.
+//! Creating a checkout session.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::routes::ApiCall;
 use crate::subscriptions::proration_discounts;
 use crate::{coupons, customers, prices, render, rules, setup_intents};
 
-/// What creating takes.
+/// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
     "mode",
     "customer",
@@ -112,8 +112,8 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("checkout.session", &id, "session").cloned()
 }
 
-/// The coupons of a new session: those that the request names, or the one that the control
-/// interface has set aside.
+/// The coupons of a new session: those in the request, or the one that the control interface has
+/// set for it.
 fn coupons_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<String>, ApiError> {
     let named = coupons::named(call.store, call.params)?;
     if mode == "setup" {
@@ -287,7 +287,7 @@ fn line(store: &mut ObjectStore, params: &FormParams, below: &str) -> Result<Val
     }))
 }
 
-/// Whether a line is paid again and again.
+/// Whether a line is a recurring price.
 pub(super) fn is_recurring(line: &Value) -> bool {
     text(line, "price.type") == "recurring"
 }

@@ -1,4 +1,4 @@
-//! Checkout sessions: a page on which a customer pays, subscribes, or leaves a card.
+//! Checkout sessions: a page on which a customer pays, subscribes, or saves a card.
 
 mod create;
 mod pay;
@@ -60,7 +60,7 @@ pub(super) fn expire(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("checkout.session", &id, "session").cloned()
 }
 
-/// The time of an open session is over.
+/// An open session has expired.
 pub(super) fn close(store: &mut ObjectStore, id: &str) {
     let intent =
         store.get(id).map(|session| text(session, "payment_intent").to_owned()).unwrap_or_default();
@@ -68,7 +68,7 @@ pub(super) fn close(store: &mut ObjectStore, id: &str) {
         set(session, "status", "expired");
         set(session, "_.due", Value::Null);
     });
-    // Its intent cannot be paid any more.
+    // Its intent can no longer be paid.
     if store.get(&intent).is_some_and(|intent| text(intent, "status") != "succeeded") {
         let now = store.now;
         store.change(&intent, |intent| {
@@ -82,7 +82,7 @@ pub(super) fn close(store: &mut ObjectStore, id: &str) {
     events::emit(store, "checkout.session.expired", id);
 }
 
-/// The money of a payment that came later is there, or will not come.
+/// A delayed payment has succeeded or failed.
 pub(super) fn settled(store: &mut ObjectStore, id: &str, paid: bool) {
     if store.get(id).is_none() {
         return;
@@ -98,7 +98,7 @@ pub(super) fn settled(store: &mut ObjectStore, id: &str, paid: bool) {
     events::emit(store, kind, id);
 }
 
-/// What the page shows.
+/// The data of the page.
 pub(super) fn shown(store: &ObjectStore, id: &str) -> Option<Value> {
     let session = store.get(id).filter(|session| text(session, "object") == "checkout.session")?;
     let mut shown = render::whole(store, session);

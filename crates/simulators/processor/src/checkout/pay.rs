@@ -1,4 +1,4 @@
-//! What happens when the customer presses the button of a session's page.
+//! What happens when the customer submits a session's page.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::{customers, events, payment_methods, setup_intents, subscriptions};
 
-/// Where the customer goes on.
+/// Where the customer is sent next.
 #[derive(Debug)]
 pub(crate) enum CheckoutOutcome {
     /// To the success url.
@@ -32,7 +32,7 @@ pub(crate) fn pay(
     if text(&session, "status") != "open" {
         return Err(ApiError::invalid("This Checkout Session is no longer open."));
     }
-    // The tax is that of the moment at which it is paid.
+    // The tax is computed at the time of payment.
     price::compute(store, &mut session);
     store.put(session.clone());
     let customer = customer_of(store, &session)?;
@@ -53,8 +53,7 @@ pub(crate) fn pay(
     }
 }
 
-/// Gives an open session a coupon in the place of what it has, as a customer does who enters a
-/// code.
+/// Replaces an open session's coupons by this one, as a customer does by entering a code.
 pub(crate) fn use_coupon(store: &mut ObjectStore, id: &str, coupon: &str) -> Result<(), ApiError> {
     let mut session = store.find("checkout.session", id, "session")?.clone();
     price::give(&mut session, &[coupon.to_owned()]);
@@ -67,7 +66,7 @@ pub(crate) fn use_coupon(store: &mut ObjectStore, id: &str, coupon: &str) -> Res
     Ok(())
 }
 
-/// The customer has proven to own the card, or has not: for a session, or for an intent.
+/// The customer has authenticated, or failed to: for a session, or for an intent.
 pub(crate) fn authenticated(
     store: &mut ObjectStore,
     id: &str,
@@ -202,7 +201,7 @@ fn subscribe(
     let subscription = match done {
         Ok(subscription) => subscription,
         Err(problem) => {
-            // The page stays open for another card; nothing of this try remains.
+            // The page stays open for another card; this attempt leaves no trace.
             store.undo_to(mark);
             return Err(ApiError { keeps: false, shown: Vec::new(), ..problem });
         }
@@ -265,9 +264,9 @@ fn complete(store: &mut ObjectStore, id: &str, payment_status: &str) {
     events::emit(store, "checkout.session.completed", id);
 }
 
-/// Where the success url of a session leads.
+/// The success URL of a session.
 pub(crate) fn success_url(session: &Value) -> String {
-    // Some write the braces as they must be written in an address.
+    // Some callers percent-encode the braces.
     let url =
         text(session, "success_url").replace("%7BCHECKOUT_SESSION_ID%7D", "{CHECKOUT_SESSION_ID}");
     url.replace("{CHECKOUT_SESSION_ID}", text(session, "id"))

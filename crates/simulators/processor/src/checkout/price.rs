@@ -1,4 +1,4 @@
-//! What a session comes to: its lines, less coupons, with tax.
+//! The total of a session: its lines, less coupons, with tax.
 
 use serde_json::{Value, json};
 
@@ -7,23 +7,23 @@ use crate::fields::{at, list, set, text, whole};
 use crate::invoices::tax_on;
 use crate::object_store::ObjectStore;
 
-/// Below this many cents nothing can be paid on a page.
+/// The lowest amount that a page can charge, in cents.
 const PAGE_MIN: i64 = 50;
 
-/// The ids of the coupons that a session has.
+/// The ids of a session's coupons.
 pub(super) fn coupons_of(session: &Value) -> Vec<String> {
     let all = list(session, "discounts").iter();
     all.map(|discount| text(discount, "coupon").to_owned()).collect()
 }
 
-/// Gives a session these coupons in the place of what it has.
+/// Replaces a session's coupons.
 pub(super) fn give(session: &mut Value, coupons: &[String]) {
     let all: Vec<Value> =
         coupons.iter().map(|coupon| json!({"coupon": coupon, "promotion_code": null})).collect();
     set(session, "discounts", all);
 }
 
-/// Computes what a session and each of its lines come to, with the tax of this moment.
+/// Computes the totals of a session and its lines, with the current tax.
 pub(super) fn compute(store: &ObjectStore, session: &mut Value) {
     let rate =
         |coupon: String| DiscountRate { bp: coupons::bp_of(store, &coupon), discount: coupon };
@@ -34,7 +34,7 @@ pub(super) fn compute(store: &ObjectStore, session: &mut Value) {
         let amount = whole(line, "amount_subtotal");
         let off: i64 = taken_off(amount, &rates).into_iter().map(|(_, off)| off).sum();
         (subtotal, net) = (subtotal + amount, net + amount - off);
-        // The tax is that of the sum; each line has what it adds.
+        // The tax is that of the sum; each line gets its share of it.
         let of_line = tax_on(store, net) - tax;
         tax += of_line;
         set(line, "amount_discount", off);
@@ -51,7 +51,7 @@ pub(super) fn compute(store: &ObjectStore, session: &mut Value) {
     set(session, "total_details.amount_tax", tax);
 }
 
-/// Whether a payment comes to something that is too little to be paid.
+/// Whether the total of a payment is too low to be charged.
 pub(super) fn is_too_little(session: &Value) -> bool {
     let total = whole(session, "amount_total");
     text(session, "mode") == "payment" && (1..PAGE_MIN).contains(&total)

@@ -1,4 +1,4 @@
-//! What a customer does on the pages, and what becomes of their cards.
+//! The customer's actions on the pages, and the behaviour of their cards.
 
 use serde_json::{Value, json};
 
@@ -9,15 +9,15 @@ use crate::fields::{at, text};
 use crate::problem::ApiError;
 use crate::{ProcessorSimulator, charges, customers, payment_methods, portal};
 
-/// Cards are valid until the end of this month: (month, year).
+/// The expiry date of cards: (month, year).
 const EXPIRES: (i64, i64) = (12, 2034);
 
 fn card(body: &Value) -> &str {
     if text(body, "card").is_empty() { "pm_card_visa" } else { text(body, "card") }
 }
 
-/// Pays a session with a `card`; `percent_off` or `coupon` is the code that the customer enters
-/// before.
+/// Pays a session with a `card`; `percent_off` or `coupon` is a code that the customer enters
+/// first.
 pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     if body.get("percent_off").is_some() || body.get("coupon").is_some() {
         attempt(processor, |store| {
@@ -44,8 +44,9 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
     }))
 }
 
-/// Lets charges of a `payment_method`, or of all cards that the customer has or will have, be
-/// declined with a `code` (`works` false) from now on, or no longer (`works` true).
+/// Makes charges of a `payment_method`, or of all present and future cards of the customer, be
+/// declined with a `code` (`works` false) from now on, or be processed normally again (`works`
+/// true).
 pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     let works = at(body, "works")
         .as_bool()
@@ -63,8 +64,8 @@ pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value
     })
 }
 
-/// Does what a customer does in the portal: saves another `card`, which pays from then on; lets a
-/// subscription end with its period (`cancel`), or not (`resume`).
+/// Performs the customer's actions in the portal: saves another `card`, which pays from then on;
+/// ends a subscription with its period (`cancel`), or keeps it (`resume`).
 pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     attempt(processor, |store| {
         customers::live(store, customer, "id")?;
@@ -80,7 +81,7 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
             actions.push(portal::PortalAction::Resume(text(body, "resume")));
         }
         if actions.is_empty() {
-            return Err(ApiError::param("card", "there must be a card, cancel or resume"));
+            return Err(ApiError::param("card", "one of card, cancel or resume is required"));
         }
         for action in &actions {
             portal::act(store, customer, action)?;
@@ -91,8 +92,7 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
     })
 }
 
-/// What a coupon of a request is: one that exists, or a new one with `percent_off` for a
-/// `duration`.
+/// The coupon of a request: an existing one, or a new one with `percent_off` for a `duration`.
 pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), ApiError> {
     let percent = at(body, "percent_off").to_string();
     let bp = coupons::basis_points(&percent).ok_or_else(|| {

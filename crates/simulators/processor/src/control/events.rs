@@ -1,5 +1,5 @@
-//! Where events go, and sending them by hand: all that wait, some of them in an order, one several
-//! times.
+//! The destination of events, and sending them by hand: all pending ones, some of them in an order,
+//! or one several times.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::fields::{at, list, text};
 use crate::problem::ApiError;
 use crate::{ProcessorSimulator, events, versions};
 
-/// No event is sent more often than this.
+/// The most copies of an event that are sent.
 const COPIES_MAX: u64 = 100;
 
 pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
@@ -19,7 +19,7 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
         return Err(ApiError::param("api_version", format!("api_version must be one of {known}")));
     }
     if !at(body, "url").is_null() && !text(body, "url").starts_with("http://") {
-        return Err(ApiError::param("url", "url must begin with http://"));
+        return Err(ApiError::param("url", "url must start with http://"));
     }
     processor.outbox.change(|endpoint| {
         if let Some(url) = body.get("url") {
@@ -47,8 +47,8 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     Ok(delivery::shown(&processor.outbox.endpoint()))
 }
 
-/// Sends all events that wait; or those in `events`, in this order; or those that wait and are
-/// about the objects in `about`, oldest first or `reversed`. Each is sent `copies` times.
+/// Sends all pending events; or those in `events`, in this order; or the pending ones about the
+/// objects in `about`, oldest first or `reversed`. Each is sent `copies` times.
 pub(super) async fn deliver(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let chosen = if body.get("events").is_some() {
         Some(named(processor, &ids(body, "events")?)?)
@@ -96,7 +96,7 @@ fn about(processor: &ProcessorSimulator, ids: &[String], body: &Value) -> Vec<St
 
 async fn all(processor: &ProcessorSimulator) -> Vec<DeliveryAttempt> {
     let mut tried = Vec::new();
-    // What the endpoint does with one event may bring about others.
+    // The endpoint's reaction to an event may cause further events.
     for _ in 0..10 {
         let round = delivery::send_waiting(processor, true).await;
         let failed =
@@ -133,7 +133,7 @@ fn check_url(processor: &ProcessorSimulator) -> Result<(), ApiError> {
     Err(ApiError::param("url", "no webhook url is set: POST /control/processor/webhook"))
 }
 
-/// Waits for all of them together.
+/// Waits for all of them concurrently.
 async fn at_once<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
     std::future::poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! `/control/processor`: the clock, events, disputes, and what goes wrong on purpose; also what a
-//! person would do on the pages, for tests that have no browser.
+//! `/control/processor`: the clock, events, disputes, and faults; also the actions of people on the
+//! pages, for tests without a browser.
 
 mod customer;
 mod events;
@@ -17,68 +17,76 @@ use super::problem::ApiError;
 use super::switches::SwitchRule;
 use super::{ProcessorSimulator, checkout, delivery, intents, routes, rules};
 
-/// What there is: method, path, and what it does.
+/// The control requests: method, path, and what it does.
 pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "GET",
         "/control/processor",
-        "the payment processor: where it is, its keys, its clock, how events are sent",
+        "shows the payment processor's address, keys, clock, and how events are sent",
     ),
-    ("GET", "/control/processor/routes", "every request that the processor's API knows"),
+    ("GET", "/control/processor/routes", "lists every request that the processor's API knows"),
     (
         "GET",
         "/control/processor/requests",
-        "the requests that the processor's API was asked, oldest first",
+        "lists the requests to the processor's API, oldest first",
     ),
     (
         "POST",
         "/control/processor/webhook",
         "changes where and how events are sent: `url`, `secret`, `api_version`, `enabled_events`, `held`, `copies`, `reversed`, `delay_ms`",
     ),
-    ("GET", "/control/processor/events", "all events, oldest first, and whether they wait"),
+    (
+        "GET",
+        "/control/processor/events",
+        "lists all events, oldest first, and whether they are pending",
+    ),
     (
         "POST",
         "/control/processor/deliver",
-        "sends every event that waits, or `events` in this order, or those `about` some objects, `copies` times",
+        "sends all pending events, or `events` in this order, or those `about` some objects, `copies` times",
     ),
     (
         "POST",
         "/control/processor/events/{id}/send",
-        "sends one event `copies` times at once, with another `signature` if one is given",
+        "sends one event `copies` times concurrently, with another `signature` if one is given",
     ),
     (
         "POST",
         "/control/processor/clock",
         "moves the processor's clock `to` a second, or by `advance_s`, `advance_days` or `advance_months`",
     ),
-    ("GET", "/control/processor/switches", "what is to go wrong on purpose"),
+    ("GET", "/control/processor/switches", "lists the active switches"),
     (
         "POST",
         "/control/processor/switches",
-        "lets requests go wrong: `kind`, `method`, `path`, `after`, `times`",
+        "makes requests fail: `kind`, `method`, `path`, `after`, `times`",
     ),
-    ("DELETE", "/control/processor/switches", "takes all of them back"),
+    ("DELETE", "/control/processor/switches", "removes all switches"),
     ("POST", "/control/processor/declines", "declines the next charges with `codes`"),
     (
         "POST",
         "/control/processor/checkout/{id}/pay",
-        "does what a customer does on a session's page: `card`, `authenticate`, `percent_off` or `coupon`",
+        "acts as the customer on a session's page: `card`, `authenticate`, `percent_off` or `coupon`",
     ),
     (
         "POST",
         "/control/processor/customers/{id}/cards",
-        "lets the charges of a customer's cards, or of one `payment_method`, succeed or not: `works`, `code`",
+        "makes the charges of a customer's cards, or of one `payment_method`, succeed or fail: `works`, `code`",
     ),
     (
         "POST",
         "/control/processor/customers/{id}/portal",
-        "does what a customer does in the portal: `card`, `cancel` or `resume` with a subscription",
+        "acts as the customer in the portal: `card`, `cancel` or `resume` with a subscription",
     ),
-    ("GET", "/control/processor/rules", "tax, tries of unpaid invoices, how refunds begin"),
+    (
+        "GET",
+        "/control/processor/rules",
+        "shows the rules: tax, retries of unpaid invoices, how refunds start",
+    ),
     (
         "POST",
         "/control/processor/rules",
-        "sets them: `tax_bp`, `retry_days`, `refunds_pending`, `lines_shown`",
+        "sets the rules: `tax_bp`, `retry_days`, `refunds_pending`, `lines_shown`",
     ),
     (
         "POST",
@@ -88,34 +96,34 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "POST",
         "/control/processor/intents/{id}/authenticate",
-        "does what a customer does on the bank's page: `proven`",
+        "acts as the customer on the bank's page: `proven`",
     ),
     (
         "POST",
         "/control/processor/intents/{id}/settle",
-        "lets the money of a processing intent come, or not: `paid`",
+        "makes a processing intent succeed or fail: `paid`",
     ),
     (
         "POST",
         "/control/processor/refunds",
-        "gives back an `amount` of a `charge`, a `payment_intent` or an `invoice`",
+        "refunds an `amount` of a `charge`, a `payment_intent` or an `invoice`",
     ),
     (
         "POST",
         "/control/processor/refunds/{id}/settle",
-        "lets a refund arrive or fail: `succeeded`, `reason`",
+        "makes a refund succeed or fail: `succeeded`, `reason`",
     ),
     (
         "POST",
         "/control/processor/disputes",
-        "lets a bank take back a `charge`, a `payment_intent` or an `invoice`",
+        "opens a dispute about a `charge`, a `payment_intent` or an `invoice`",
     ),
     ("POST", "/control/processor/disputes/{id}/close", "closes a dispute: `won`"),
 ];
 
 type Outcome = Result<Value, ApiError>;
 
-/// Answers a request; `path` is what follows `/control/processor`.
+/// Responds to a request; `path` is what follows `/control/processor`.
 pub(crate) async fn answer(
     processor: &ProcessorSimulator,
     method: &Method,
@@ -146,7 +154,7 @@ pub(crate) async fn answer(
 }
 
 fn unknown() -> ApiError {
-    ApiError::invalid("no such control; GET /control lists them").status(404)
+    ApiError::invalid("no such control request; GET /control lists all of them").status(404)
 }
 
 fn look(processor: &ProcessorSimulator, parts: &[&str]) -> Outcome {
@@ -186,9 +194,8 @@ fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> Outcome 
         ["webhook"] => events::webhook(processor, body),
         ["clock"] => clock(processor, body),
         ["switches"] => {
-            let rule: SwitchRule = serde_json::from_value(body.clone()).map_err(|error| {
-                ApiError::param("kind", format!("this is not a switch: {error}"))
-            })?;
+            let rule: SwitchRule = serde_json::from_value(body.clone())
+                .map_err(|error| ApiError::param("kind", format!("invalid switch: {error}")))?;
             Ok(json!({"id": processor.switches.add(rule)}))
         }
         ["declines"] => {
@@ -229,7 +236,7 @@ fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> Outcome 
     }
 }
 
-/// Does something with the store; what fails leaves nothing behind.
+/// Changes the store; a failure leaves no trace.
 fn attempt<T>(
     processor: &ProcessorSimulator,
     work: impl FnOnce(&mut ObjectStore) -> Result<T, ApiError>,

@@ -1,4 +1,4 @@
-//! Money that goes back, coupons, and what the operator sets.
+//! Reversals, coupons, and the operator's rules.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::problem::ApiError;
 use crate::routes::{ApiCall, Caller};
 use crate::{ProcessorSimulator, coupons, disputes, refunds, rules};
 
-/// The coupon that a request names, or a new one.
+/// The coupon in a request: an existing or a new one.
 pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, ApiError> {
     if let Some(id) = at(body, "coupon").as_str() {
         return store.find("coupon", id, "coupon").map(|_| id.to_owned());
@@ -19,7 +19,7 @@ pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, Ap
     Ok(coupons::make(store, None, new_coupon(body)?))
 }
 
-/// The next checkout session gets a coupon.
+/// Sets a coupon for the next checkout session.
 pub(super) fn next_coupon(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     attempt(processor, |store| {
         let coupon = coupon(store, body)?;
@@ -28,7 +28,7 @@ pub(super) fn next_coupon(processor: &ProcessorSimulator, body: &Value) -> Outco
     })
 }
 
-/// What the operator sets: tax, tries of unpaid invoices and more.
+/// Sets the operator's rules: tax, retries of unpaid invoices and more.
 pub(super) fn rules(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     attempt(processor, |store| {
         rules::apply(store, body)?;
@@ -36,7 +36,7 @@ pub(super) fn rules(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     })
 }
 
-/// The charge that a `charge`, a `payment_intent` or an `invoice` names.
+/// The charge of a `charge`, a `payment_intent` or an `invoice`.
 fn charge(store: &ObjectStore, body: &Value) -> Option<String> {
     let of_intent = |intent: &str| store.get(intent).map(|it| text(it, "latest_charge").to_owned());
     let of_invoice = |invoice: &str| {
@@ -55,11 +55,11 @@ fn charge(store: &ObjectStore, body: &Value) -> Option<String> {
 }
 
 fn no_charge() -> ApiError {
-    let message = "there is no charge that succeeded; name it by charge, payment_intent or invoice";
+    let message = "no successful charge; name one by charge, payment_intent or invoice";
     ApiError::param("charge", message)
 }
 
-/// Gives money of a charge back, as the merchant does: `amount` cents, or all that is left.
+/// Refunds a charge, as the merchant does: `amount` cents, or all that is left.
 pub(super) fn refund(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     attempt(processor, |store| {
         let charge = charge(store, body).ok_or_else(no_charge)?;
@@ -70,7 +70,7 @@ pub(super) fn refund(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     })
 }
 
-/// Lets a refund arrive (`succeeded` true) or fail, for a `reason`.
+/// Makes a refund succeed (`succeeded` true) or fail, for a `reason`.
 pub(super) fn settle_refund(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     let succeeded = at(body, "succeeded")
         .as_bool()
@@ -82,7 +82,7 @@ pub(super) fn settle_refund(processor: &ProcessorSimulator, id: &str, body: &Val
     })
 }
 
-/// Lets a bank take a charge back, for a `reason`.
+/// Opens a bank's dispute about a charge, for a `reason`.
 pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let reason = if text(body, "reason").is_empty() { "fraudulent" } else { text(body, "reason") };
     attempt(processor, |store| {
@@ -92,7 +92,7 @@ pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     })
 }
 
-/// Lets the bank decide a dispute: `won`.
+/// Decides a dispute: `won`.
 pub(super) fn close_dispute(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     let won = at(body, "won")
         .as_bool()

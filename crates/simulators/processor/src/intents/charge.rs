@@ -1,4 +1,4 @@
-//! Charging the card of an intent, and what comes of it.
+//! Charging the card of an intent, and the consequences.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,19 @@ use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::{cards, checkout, disputes, events, invoices, render};
 
-/// The number of seconds after which a bank account pays.
+/// The number of seconds after which a bank account's payment is decided.
 const LATER_S: i64 = 60;
 
-/// What a try to charge ended with.
+/// The result of an attempt to charge.
 pub(crate) enum ChargeOutcome {
-    /// The money is there, or on its way.
+    /// Paid, or processing.
     Done,
-    /// The owner of the card has to prove it.
+    /// The customer must authenticate.
     WantsAction,
     Refused(Box<ApiError>),
 }
 
-/// Charges the card of an intent, and writes down what came of it.
+/// Charges the card of an intent and records the result.
 pub(crate) fn charge(store: &mut ObjectStore, id: &str, how: ChargeMode) -> ChargeOutcome {
     let Some(intent) = store.get(id).cloned() else { return ChargeOutcome::Done };
     let Some(method) = store.get(text(&intent, "payment_method")).cloned() else {
@@ -58,7 +58,7 @@ pub(crate) fn charge(store: &mut ObjectStore, id: &str, how: ChargeMode) -> Char
     }
 }
 
-/// The next step is on the page of the bank; its address is filled in when the intent is shown.
+/// The next step is on the bank's page; its URL is filled in when the intent is rendered.
 fn ask_for_action(intent: &mut Value) {
     let return_url = at(intent, "_.return_url").clone();
     let action = if return_url.is_null() {
@@ -72,13 +72,13 @@ fn ask_for_action(intent: &mut Value) {
     set(intent, "status", "requires_action");
 }
 
-/// The owner of the card is not to be asked: the try has failed.
+/// The customer is not to be asked, so the attempt has failed.
 pub(super) fn give_up_action(store: &mut ObjectStore, id: &str) -> ApiError {
     store.change(id, |intent| set(intent, "next_action", Value::Null));
     refuse(store, id, "authentication_required")
 }
 
-/// Writes down a charge that failed; gives the refusal that shows it.
+/// Records a failed charge; returns the error for it.
 fn refuse(store: &mut ObjectStore, id: &str, code: &str) -> ApiError {
     let intent = store.get(id).cloned().unwrap_or_default();
     let method_id = text(&intent, "payment_method").to_owned();
@@ -131,7 +131,7 @@ fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: ChargeMode) {
     }
 }
 
-/// A card that is to be used again is attached to the customer.
+/// A card for later use is attached to the customer.
 fn keep_card(store: &mut ObjectStore, id: &str) {
     let Some(intent) = store.get(id).cloned() else { return };
     let (customer, method) = (text(&intent, "customer"), text(&intent, "payment_method"));
@@ -144,7 +144,7 @@ fn keep_card(store: &mut ObjectStore, id: &str) {
     }
 }
 
-/// The owner of the card has proven to be its owner, or has not.
+/// The customer has authenticated, or failed to.
 pub(crate) fn authenticated(
     store: &mut ObjectStore,
     id: &str,
@@ -181,7 +181,7 @@ pub(crate) fn authenticated(
     })
 }
 
-/// The money of a bank account has come, or will not.
+/// A bank account's payment has succeeded or failed.
 pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<(), ApiError> {
     let intent = store.find("payment_intent", id, "intent")?.clone();
     if text(&intent, "status") != "processing" {
@@ -203,7 +203,7 @@ pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<()
     Ok(())
 }
 
-/// Whether the money behind a processing intent will come.
+/// Whether the payment of a processing intent will succeed.
 pub(crate) fn will_pay(store: &ObjectStore, intent: &Value) -> bool {
     let method = store.get(text(intent, "payment_method"));
     method.is_none_or(|method| cards::behaviour(method) != cards::CardBehaviour::FailsLater)

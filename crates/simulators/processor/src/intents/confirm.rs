@@ -1,4 +1,4 @@
-//! Confirming an intent: the try to pay it.
+//! Confirming an intent: the attempt to pay it.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::form::FormParams;
 use crate::problem::ApiError;
 use crate::routes::{ApiCall, Caller};
 
-/// What confirming takes.
+/// The parameters of confirming.
 pub(crate) const PARAMS: &[&str] = &[
     "payment_method",
     "off_session",
@@ -51,7 +51,7 @@ pub(crate) fn confirm(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     confirmed(call, &id)
 }
 
-/// Pays the intent with the card that it has.
+/// Pays the intent with its payment method.
 pub(super) fn confirmed(call: &mut ApiCall<'_>, id: &str) -> Result<Value, ApiError> {
     let params = call.params;
     let off_session = off_session(params)?;

@@ -1,4 +1,4 @@
-//! Making an intent, and changing it before it is confirmed.
+//! Creating an intent, and changing it before it is confirmed.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::problem::ApiError;
 use crate::routes::ApiCall;
 use crate::{customers, events, payment_methods, render};
 
-/// What creating takes.
+/// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
     "amount",
     "currency",
@@ -36,7 +36,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "use_stripe_sdk",
     "payment_method_options.card.request_three_d_secure",
 ];
-/// What updating takes.
+/// The parameters of updating one.
 pub(crate) const UPDATE_PARAMS: &[&str] = &[
     "amount",
     "customer",
@@ -51,13 +51,13 @@ pub(crate) const UPDATE_PARAMS: &[&str] = &[
 const AMOUNT_MIN: i64 = 50;
 const AMOUNT_MAX: i64 = 99_999_999;
 
-/// What an intent begins with.
+/// The initial values of an intent.
 pub(crate) struct IntentDraft {
     pub(crate) amount: i64,
     pub(crate) currency: String,
     pub(crate) customer: Option<String>,
     pub(crate) metadata: Value,
-    /// Fields of the intent that differ from what they usually are.
+    /// Fields that differ from the usual values.
     pub(crate) more: Vec<(&'static str, Value)>,
 }
 
@@ -146,7 +146,7 @@ fn list_at(params: &FormParams, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Refuses amounts that no card network takes, and currencies that are not simulated.
+/// Refuses amounts outside the card networks' limits, and currencies that are not simulated.
 fn check_amount(amount: i64, currency: &str) -> Result<(), ApiError> {
     check_currency(currency)?;
     if amount < 1 {
@@ -175,7 +175,7 @@ pub(crate) fn check_currency(currency: &str) -> Result<(), ApiError> {
     ))
 }
 
-/// Puts an intent into the store; gives its id.
+/// Adds an intent to the store; returns its id.
 pub(crate) fn make(store: &mut ObjectStore, draft: IntentDraft) -> String {
     let id = store.new_id("pi");
     let secret = store.secret();
@@ -200,7 +200,7 @@ pub(crate) fn make(store: &mut ObjectStore, draft: IntentDraft) -> String {
     id
 }
 
-/// Puts a payment method into the intent, if it may be used there.
+/// Sets the payment method of the intent, if it may be used there.
 pub(super) fn take_method(store: &mut ObjectStore, id: &str, given: &str) -> Result<(), ApiError> {
     let method_id = payment_methods::named(store, given, "payment_method")?;
     let method = store.find("payment_method", &method_id, "payment_method")?;

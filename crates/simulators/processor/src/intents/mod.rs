@@ -1,4 +1,4 @@
-//! Payment intents: a payment from its first try until it succeeds or is given up.
+//! Payment intents: a payment from its first attempt until it succeeds or is canceled.
 
 mod charge;
 mod confirm;
@@ -47,7 +47,7 @@ pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("payment_intent", &id, "intent").cloned()
 }
 
-/// A browser sees only what it has the secret of.
+/// A browser can read only an intent whose client secret it has.
 fn readable(call: &ApiCall<'_>, id: &str) -> Result<(), ApiError> {
     let intent = call.store.find("payment_intent", id, "intent")?;
     let known = call.params.text("client_secret") == Some(text(intent, "client_secret"));
@@ -74,12 +74,12 @@ pub(super) fn search(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::search(call, "payment_intent", "/v1/payment_intents/search")
 }
 
-/// Whether the money is there.
+/// Whether the intent is paid.
 pub(super) fn is_paid(intent: &Value) -> bool {
     text(intent, "status") == "succeeded"
 }
 
-/// An intent of a checkout session is the session's alone.
+/// An intent of a checkout session can be changed only through the session.
 fn refuse_sessions(intent: &Value) -> Result<(), ApiError> {
     let session = text(intent, "_.session");
     if session.is_empty() {
@@ -91,7 +91,7 @@ fn refuse_sessions(intent: &Value) -> Result<(), ApiError> {
     Err(ApiError::invalid(message).code("payment_intent_unexpected_state"))
 }
 
-/// The refusal of something that the state of an intent does not allow.
+/// The error for something that an intent's state does not allow.
 fn unexpected(id: &str, message: &str) -> ApiError {
     ApiError::invalid(message).code("payment_intent_unexpected_state").showing("payment_intent", id)
 }

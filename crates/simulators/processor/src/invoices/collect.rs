@@ -9,15 +9,15 @@ use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::{events, subscriptions};
 
-/// What collecting ended with.
+/// The result of collecting.
 pub(crate) enum CollectionOutcome {
     Paid,
-    /// The owner of the card has to prove it.
+    /// The customer must authenticate.
     WantsAction,
     Failed(Box<ApiError>),
 }
 
-/// Charges what is left of an open invoice.
+/// Charges the amount due of an open invoice.
 pub(crate) fn collect(store: &mut ObjectStore, id: &str, how: ChargeMode) -> CollectionOutcome {
     let Some(invoice) = store.get(id).filter(|invoice| text(invoice, "status") == "open").cloned()
     else {
@@ -61,7 +61,7 @@ fn failed(store: &mut ObjectStore, id: &str, wants_action: bool) {
     }
 }
 
-/// The card that is to pay: the one named for the invoice, the subscription's, the customer's.
+/// The payment method that is to pay: the invoice's, the subscription's, or the customer's.
 fn method_of(store: &ObjectStore, invoice: &Value) -> Option<String> {
     let subscription = store.get(text(invoice, "parent.subscription_details.subscription"));
     let customer = store.get(text(invoice, "customer"));
@@ -73,7 +73,7 @@ fn method_of(store: &ObjectStore, invoice: &Value) -> Option<String> {
     candidates.into_iter().flatten().find(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// The intent that pays the invoice; it is made at the first try.
+/// The intent that pays the invoice, created at the first attempt.
 fn intent_of(store: &mut ObjectStore, invoice: &Value) -> String {
     let id = text(invoice, "id");
     let known = store.all("invoice_payment").find(|payment| text(payment, "invoice") == id);
@@ -137,7 +137,7 @@ pub(crate) fn paid_by(store: &mut ObjectStore, intent: &Value) {
     subscriptions::invoice_paid(store, &id);
 }
 
-/// Gives an invoice up: it can no longer be paid.
+/// Gives up the invoice's intent: it can no longer be paid.
 pub(super) fn abandon(store: &mut ObjectStore, id: &str) {
     let payment = store.all("invoice_payment").find(|payment| text(payment, "invoice") == id);
     let Some(payment) = payment.cloned() else { return };
@@ -155,7 +155,7 @@ pub(super) fn abandon(store: &mut ObjectStore, id: &str) {
     events::emit(store, "payment_intent.canceled", intent);
 }
 
-/// Makes the intent of an invoice without charging anything: the customer pays it in the browser.
+/// Creates the intent of an invoice without charging it: the customer pays in the browser.
 pub(crate) fn prepare(store: &mut ObjectStore, id: &str) {
     if let Some(invoice) =
         store.get(id).filter(|invoice| text(invoice, "status") == "open").cloned()

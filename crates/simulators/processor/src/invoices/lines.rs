@@ -1,5 +1,4 @@
-//! Lines of invoices: for whole periods, for parts of them, and those that wait for the next
-//! invoice.
+//! Lines of invoices: for whole periods, for parts of them, and pending ones for the next invoice.
 
 use serde_json::{Value, json};
 
@@ -8,19 +7,19 @@ use crate::events;
 use crate::fields::{at, flag, list, set, text, whole};
 use crate::object_store::ObjectStore;
 
-/// One line, before it is on an invoice.
+/// A line before it is on an invoice.
 #[derive(Clone, Debug)]
 pub(crate) struct InvoiceLine {
-    /// Cents before discounts; below zero for a credit.
+    /// Cents before discounts; negative for a credit.
     pub(crate) amount: i64,
     pub(crate) description: String,
     pub(crate) price: Value,
     pub(crate) quantity: i64,
     pub(crate) period: (i64, i64),
     pub(crate) proration: bool,
-    /// The subscription's item; empty for what is bought once.
+    /// The subscription's item; empty for a one-time purchase.
     pub(crate) item: String,
-    /// What discounts take off: their ids and cents.
+    /// The discounts: their ids and cents.
     pub(crate) discounts: Vec<(String, i64)>,
 }
 
@@ -53,8 +52,8 @@ pub(crate) fn lines_of(
     list(subscription, "items.data").iter().map(line).collect()
 }
 
-/// Takes the subscription's discounts off its lines. A credit has those that its item was charged
-/// with.
+/// Applies the subscription's discounts to its lines. A credit has the discounts with which its
+/// item was charged.
 pub(super) fn discounted(
     store: &mut ObjectStore,
     subscription: &str,
@@ -74,7 +73,7 @@ pub(super) fn discounted(
     lines
 }
 
-/// Writes down with which discounts items were charged.
+/// Records the discounts with which items were charged.
 fn remember(
     store: &mut ObjectStore,
     subscription: &str,
@@ -93,14 +92,14 @@ fn remember(
     });
 }
 
-/// Whether prorations of a subscription show their discounts apart; otherwise the amounts are less
-/// by them.
+/// Whether prorations of a subscription show their discounts separately; otherwise their amounts
+/// are reduced.
 fn is_itemized(store: &ObjectStore, subscription: &str) -> bool {
     let path = "billing_mode.flexible.proration_discounts";
     store.get(subscription).is_some_and(|it| text(it, path) == "itemized")
 }
 
-/// What every line and everything that waits shows of its amount and its discounts.
+/// The amount and discount fields of a line or pending item.
 fn amounts(line: &InvoiceLine, itemized: bool) -> Value {
     let off: i64 = line.discounts.iter().map(|(_, off)| off).sum();
     let shows = itemized || !line.proration;
@@ -113,7 +112,7 @@ fn amounts(line: &InvoiceLine, itemized: bool) -> Value {
     json!({"amount": amount, "discounts": ids, "discount_amounts": each.collect::<Vec<_>>()})
 }
 
-/// A line as it is on an invoice.
+/// A line in the form of an invoice.
 pub(super) fn written(
     store: &mut ObjectStore,
     line: &InvoiceLine,
@@ -143,7 +142,7 @@ pub(super) fn written(
     })
 }
 
-/// The line that a credit gives money back for: the latest charge of its item in the period.
+/// The line that a credit refunds: the latest charge of its item in the period.
 fn credited(store: &ObjectStore, subscription: &str, line: &InvoiceLine) -> Value {
     if line.amount >= 0 || !line.proration {
         return Value::Null;
@@ -173,13 +172,13 @@ fn pricing(price: &Value) -> Value {
     })
 }
 
-/// What a line costs after discounts, once it is written.
+/// The price after discounts of a line in the form of an invoice.
 pub(super) fn net(line: &Value) -> i64 {
     let off: i64 = list(line, "discount_amounts").iter().map(|off| whole(off, "amount")).sum();
     whole(line, "amount") - off
 }
 
-/// Lines that wait for the next invoice.
+/// Adds pending lines for the next invoice.
 pub(crate) fn add_pending(
     store: &mut ObjectStore,
     customer: &str,
@@ -208,7 +207,7 @@ pub(crate) fn add_pending(
     }
 }
 
-/// The ids of what waits for the next invoice of a subscription.
+/// The ids of the pending items for a subscription's next invoice.
 pub(crate) fn pending_of(store: &ObjectStore, subscription: &str) -> Vec<String> {
     let path = "parent.subscription_details.subscription";
     let all = store.all("invoiceitem");
@@ -217,7 +216,7 @@ pub(crate) fn pending_of(store: &ObjectStore, subscription: &str) -> Vec<String>
     waiting.map(|item| text(item, "id").to_owned()).collect()
 }
 
-/// Puts what waits for the next invoice of a subscription on this one.
+/// Puts the pending items of a subscription on this invoice.
 pub(super) fn take_pending(
     store: &mut ObjectStore,
     subscription: &str,

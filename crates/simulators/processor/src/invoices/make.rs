@@ -1,5 +1,5 @@
-//! Writing an invoice: its lines, discounts, tax and sum, and what the customer's balance does to
-//! it.
+//! Creating an invoice: its lines, discounts, tax and total, and the effect of the customer's
+//! balance.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::object_store::ObjectStore;
 use crate::rounding::share;
 use crate::{coupons, events, rules};
 
-/// What an invoice is made of.
+/// The parts of a new invoice.
 pub(crate) struct InvoiceDraft<'a> {
     pub(crate) customer: &'a str,
     pub(crate) subscription: &'a str,
@@ -19,24 +19,24 @@ pub(crate) struct InvoiceDraft<'a> {
     pub(crate) lines: Vec<InvoiceLine>,
 }
 
-/// What the lines of an invoice come to.
+/// The totals of an invoice's lines.
 struct InvoiceSums {
     /// Before discounts.
     subtotal: i64,
     /// After discounts.
     net: i64,
     tax: i64,
-    /// What each discount takes off.
+    /// The amount of each discount.
     discounts: Vec<Value>,
 }
 
-/// Below this many cents nothing is charged; the amount is carried on the customer's balance.
+/// The lowest amount that is charged, in cents; a lower one is carried on the customer's balance.
 const CHARGE_MIN: i64 = 50;
 /// 100 percent, in hundredths of a percent.
 const ALL_BP: i64 = 10_000;
 
-/// Makes an invoice of the lines and of all that waits for the next invoice of the subscription,
-/// and closes it for changes; gives its id. One that needs no charge is paid.
+/// Creates an invoice from the lines and all pending items of the subscription, and finalizes it;
+/// returns its id. It is paid if it needs no charge.
 pub(crate) fn make(store: &mut ObjectStore, mut bill: InvoiceDraft<'_>) -> String {
     let own = std::mem::take(&mut bill.lines);
     let has_own = !own.is_empty();
@@ -78,12 +78,12 @@ fn sums(store: &ObjectStore, lines: &[Value]) -> InvoiceSums {
     }
 }
 
-/// The tax on what is left after discounts; on a credit there is none.
+/// The tax on the amount after discounts; 0 on a credit.
 pub(crate) fn tax_on(store: &ObjectStore, after_discounts: i64) -> i64 {
     if after_discounts > 0 { share(after_discounts, rules::tax_bp(store), ALL_BP) } else { 0 }
 }
 
-/// The taxes of an invoice: one, if there is any.
+/// The taxes of an invoice: one, if it is not 0.
 fn taxes(sums: &InvoiceSums) -> Value {
     let one = json!({
         "amount": sums.tax, "tax_behavior": "exclusive", "tax_rate_details": {"tax_rate": "txr_sandbox"},
@@ -92,7 +92,7 @@ fn taxes(sums: &InvoiceSums) -> Value {
     if sums.tax > 0 { json!([one]) } else { json!([]) }
 }
 
-/// The start of the period that an invoice looks back on: of a renewal, the one before it.
+/// The start of the period that an invoice refers to: for a renewal, the previous one.
 fn looks_back_to(store: &ObjectStore, subscription: &Value, reason: &str) -> i64 {
     let first = list(subscription, "items.data").first();
     let start = first.map_or(store.now, |item| whole(item, "current_period_start"));
@@ -143,13 +143,13 @@ fn blank(
     })
 }
 
-/// Lets the customer's balance pay what it can, and closes the invoice.
+/// Applies the customer's balance to the total, and finalizes the invoice.
 fn close(store: &mut ObjectStore, id: &str, total: i64) {
     let invoice = store.get(id).cloned().unwrap_or_default();
     let customer = text(&invoice, "customer");
     let before = store.get(customer).map_or(0, |customer| whole(customer, "balance"));
     let sum = total + before;
-    // A credit that is left, or an amount too small to charge, waits on the balance.
+    // A remaining credit, or an amount too small to charge, moves to the balance.
     let (due, after) = if sum < CHARGE_MIN { (0, sum) } else { (sum, 0) };
     let (now, paid) = (store.now, due == 0);
     store.change(id, |invoice| {

@@ -1,4 +1,4 @@
-//! Invoices: what a subscription costs, how it is collected, and what became of it.
+//! Invoices: the price of a subscription, its collection, and its outcome.
 
 mod collect;
 mod lines;
@@ -94,8 +94,8 @@ pub(super) fn void(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("invoice", &id, "invoice").cloned()
 }
 
-/// An open invoice is not to be paid any more. What the customer's balance had paid of it comes
-/// back; what its lines gave back does not.
+/// An open invoice will not be paid. The part that the customer's balance had paid is credited
+/// again; credits on its lines are not.
 fn give_up(store: &mut ObjectStore, id: &str) {
     let Some(before) = store.get(id).cloned() else { return };
     let now = store.now;
@@ -134,7 +134,7 @@ pub(super) fn list_items(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     })
 }
 
-/// The list of lines inside an invoice.
+/// The list object with an invoice's lines.
 fn lines_object(id: &str, lines: &[Value]) -> Value {
     let url = format!("/v1/invoices/{id}/lines");
     json!({"object": "list", "data": lines, "has_more": false, "total_count": lines.len(), "url": url})

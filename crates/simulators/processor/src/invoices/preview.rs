@@ -1,4 +1,4 @@
-//! What a change of a subscription would cost: the invoice is made, shown, and undone.
+//! The price of a change to a subscription: the invoice is created, rendered, and undone.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::problem::ApiError;
 use crate::routes::ApiCall;
 use crate::subscriptions::{self, SubscriptionChange};
 
-/// What it takes.
+/// The parameters of a preview.
 pub(crate) const PARAMS: &[&str] = &[
     "customer",
     "subscription",
@@ -92,7 +92,7 @@ fn imagined(call: &mut ApiCall<'_>, found: &Value) -> Result<Value, ApiError> {
     set(&mut shown, "subscription_proration_date", change.date);
     debug_assert!(
         !list(&shown, "lines.data").is_empty() || at_once,
-        "an upcoming invoice has lines"
+        "an upcoming invoice must have lines"
     );
     Ok(shown)
 }

@@ -1,4 +1,4 @@
-//! The bank's page, on which the owner of a card proves to be its owner.
+//! The bank's page, on which a card's owner authenticates.
 
 use http::StatusCode;
 use simulator_kit::script::WireReply;
@@ -10,11 +10,11 @@ use crate::checkout;
 use crate::fields::{text, whole};
 use crate::form::FormParams;
 
-/// What is to be authenticated.
+/// The thing that requires authentication.
 struct PendingPayment {
-    /// Cents and currency; `None` when a card is only kept.
+    /// Cents and currency; `None` if a card is only saved.
     amount: Option<(i64, String)>,
-    /// Where the customer goes on: the session's page, or the merchant's.
+    /// Where the customer goes next: the session's page, or the merchant's.
     session: Option<String>,
     return_url: Option<String>,
 }
@@ -46,7 +46,7 @@ fn find(processor: &ProcessorSimulator, id: &str) -> Option<PendingPayment> {
     })
 }
 
-/// Shows it.
+/// Renders the page.
 pub(super) fn show(processor: &ProcessorSimulator, id: &str, query: &FormParams) -> WireReply {
     let Some(payment) = find(processor, id) else {
         return message(
@@ -75,7 +75,7 @@ pub(super) fn show(processor: &ProcessorSimulator, id: &str, query: &FormParams)
     page(StatusCode::OK, whole_page("Card authentication", &content), true)
 }
 
-/// One of the buttons was pressed.
+/// Handles one of its buttons.
 pub(super) fn answer(processor: &ProcessorSimulator, id: &str, form: &FormParams) -> WireReply {
     let Some(payment) = find(processor, id) else {
         return message(
@@ -98,7 +98,7 @@ pub(super) fn answer(processor: &ProcessorSimulator, id: &str, form: &FormParams
     }
 }
 
-/// The merchant's url, with what it needs to know of the payment.
+/// The merchant's URL with the parameters of the payment.
 fn with_intent(processor: &ProcessorSimulator, url: &str, id: &str) -> String {
     let secret = processor
         .with_store(|store| store.get(id).map(|intent| text(intent, "client_secret").to_owned()));

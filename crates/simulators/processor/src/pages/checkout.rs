@@ -13,7 +13,7 @@ use crate::fields::{list, text, whole};
 use crate::form::FormParams;
 use crate::payment_methods;
 
-/// Shows it, with what went wrong if something did.
+/// Renders the page, with an error if there is one.
 pub(super) fn show(processor: &ProcessorSimulator, id: &str, refusal: Option<&str>) -> WireReply {
     let Some(session) = processor.with_store(|store| checkout::shown(store, id)) else {
         return message(
@@ -70,7 +70,7 @@ fn content(session: &Value, refusal: Option<&str>) -> String {
 fn summary(session: &Value, total: &str) -> String {
     let currency = text(session, "currency");
     if text(session, "mode") == "setup" {
-        return "<p>The card is kept for later payments. Nothing is charged now.</p>".to_owned();
+        return "<p>The card is saved for later payments. Nothing is charged now.</p>".to_owned();
     }
     let rows: Vec<String> = list(session, "lines")
         .iter()
@@ -97,7 +97,7 @@ fn summary(session: &Value, total: &str) -> String {
     )
 }
 
-/// What makes the difference between the lines and what is to be paid.
+/// The difference between the lines and the total.
 fn difference(session: &Value, currency: &str) -> String {
     let off = whole(session, "total_details.amount_discount");
     let all = [("Discount", -off), ("Tax", whole(session, "total_details.amount_tax"))];
@@ -108,7 +108,7 @@ fn difference(session: &Value, currency: &str) -> String {
     shown.collect()
 }
 
-/// The button was pressed.
+/// Handles the form.
 pub(super) fn pay(processor: &ProcessorSimulator, id: &str, form: &FormParams) -> WireReply {
     let given = |name: &str| form.text(name).unwrap_or_default();
     let paid = processor.with_store(|store| {

@@ -1,4 +1,4 @@
-//! The first page: what was paid lately, the clock, and the cards that can be used.
+//! The first page: recent payments, the clock, and the test cards.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -11,17 +11,17 @@ use crate::ProcessorSimulator;
 use crate::cards::CARDS;
 use crate::fields::{text, whole};
 
-/// The number of payments that are shown.
+/// The number of payments shown.
 const PAYMENTS_MAX: usize = 50;
 
-/// Shows it.
+/// Renders the page.
 pub(super) fn show(processor: &ProcessorSimulator) -> WireReply {
     let (now, rows) = processor.with_store(|store| {
         let latest = store.all("payment_intent").rev().take(PAYMENTS_MAX);
         (store.now, latest.map(row).collect::<Vec<_>>().concat())
     });
     let rows = if rows.is_empty() {
-        "<tr><td colspan=\"4\">Nothing was paid yet.</td></tr>".to_owned()
+        "<tr><td colspan=\"4\">No payments yet.</td></tr>".to_owned()
     } else {
         rows
     };

@@ -1,4 +1,4 @@
-//! What all pages have in common.
+//! The layout of all pages.
 
 use http::StatusCode;
 use simulator_kit::script::WireReply;
@@ -18,7 +18,7 @@ pub(super) fn whole(title: &str, content: &str) -> String {
     )
 }
 
-/// A page that only says something.
+/// A page with only a message.
 pub(super) fn message(status: StatusCode, title: &str, text: &str) -> WireReply {
     let content = format!(
         "<section class=\"card\"><h1>{}</h1><p>{}</p></section>",
@@ -28,7 +28,7 @@ pub(super) fn message(status: StatusCode, title: &str, text: &str) -> WireReply 
     page(status, whole(title, &content), false)
 }
 
-/// Cents as people read them.
+/// Cents in a readable form.
 pub(super) fn money(cents: i64, currency: &str) -> String {
     let sign = if cents < 0 { "−" } else { "" };
     let mark = match currency {
@@ -40,7 +40,7 @@ pub(super) fn money(cents: i64, currency: &str) -> String {
     format!("{sign}{mark}{}.{:02}", cents / 100, cents % 100)
 }
 
-/// Text inside HTML and its attributes.
+/// Escapes text for HTML and its attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -56,7 +56,7 @@ pub(super) fn escaped(text: &str) -> String {
     written
 }
 
-/// The fields of a card, and buttons that fill them in.
+/// The fields for a card, and buttons that fill them in.
 pub(super) fn card_fields(cards: &[(&str, &str)]) -> String {
     let buttons: Vec<String> = cards
         .iter()
@@ -91,7 +91,7 @@ pub(super) fn expiry(text: &str) -> (i64, i64) {
     (month.trim().parse().unwrap_or(0), year.trim().parse().unwrap_or(0))
 }
 
-/// A refusal above a form.
+/// An error above a form.
 pub(super) fn alert(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| {
         format!("<p class=\"alert\" role=\"alert\">{}</p>", escaped(text))

@@ -1,5 +1,5 @@
-//! What people see of the processor: checkout, the bank's page on which a card is authenticated,
-//! the portal, and the script for the merchant's own pages.
+//! The processor's pages: checkout, the bank's page for authentication, the portal, and the script
+//! for the merchant's own pages.
 
 mod authenticate;
 mod checkout;
@@ -21,7 +21,7 @@ const SCRIPT: &str = include_str!("stripe.js");
 const FILLING: &str = include_str!("page.js");
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Answers a request below `/processor/`; `path` is what follows.
+/// Responds to a request below `/processor/`; `path` is what follows.
 pub(crate) fn answer(
     processor: &ProcessorSimulator,
     method: &Method,
@@ -61,7 +61,7 @@ fn script(text: String) -> WireReply {
         .content(JAVASCRIPT, text)
 }
 
-/// A page; only pages that say so may be shown inside others.
+/// A page; only pages with `framed` may be shown inside others.
 fn page(status: StatusCode, html: String, framed: bool) -> WireReply {
     let policy = if framed {
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'"
@@ -75,7 +75,7 @@ fn page(status: StatusCode, html: String, framed: bool) -> WireReply {
         .content("text/html; charset=utf-8", html)
 }
 
-/// Sends the browser on.
+/// Redirects the browser.
 fn go_to(url: &str) -> WireReply {
     WireReply::new(StatusCode::SEE_OTHER).header(LOCATION, url).header(CACHE_CONTROL, "no-store")
 }

@@ -1,4 +1,4 @@
-// Fills a test card into the form beside its button.
+// Fills a test card into the form next to its button.
 "use strict";
 for (const button of document.querySelectorAll("button.fill")) {
   button.addEventListener("click", () => {
@@ -16,7 +16,7 @@ for (const form of document.querySelectorAll("form.once")) {
     form.dataset.sent = "yes";
   });
 }
-// The bank's page inside another page tells that page what came of it.
+// The bank's page inside another page reports its result to that page.
 const done = document.querySelector("[data-done]");
 if (done && window.parent !== window) {
   window.parent.postMessage({ processor: "authenticated", intent: done.dataset.done }, "*");

@@ -15,7 +15,7 @@ use crate::object_store::ObjectStore;
 use crate::portal::{self, PortalAction};
 use crate::{payment_methods, subscriptions};
 
-/// Shows it, with what went wrong if something did.
+/// Renders the page, with an error if there is one.
 pub(super) fn show(
     processor: &ProcessorSimulator,
     secret: &str,
@@ -28,7 +28,7 @@ pub(super) fn show(
     let Some(content) = content else {
         return message(
             StatusCode::GONE,
-            "This link has ended",
+            "This link has expired",
             "Go back to where you came from and open it again.",
         );
     };
@@ -115,8 +115,8 @@ fn subscription(store: &ObjectStore, subscription: &Value) -> String {
     )
 }
 
-/// Buttons for other plans. A subscription with several items has none: its quantities and plans
-/// are the merchant's.
+/// Buttons for other plans. A subscription with several items has none: the merchant manages its
+/// quantities and plans.
 fn plans(store: &ObjectStore, subscription: &Value) -> String {
     let button = |price: &Value| {
         let name = store.get(text(price, "product")).map_or("", |product| text(product, "name"));
@@ -136,7 +136,7 @@ fn plans(store: &ObjectStore, subscription: &Value) -> String {
 }
 
 fn form(action: &str, id: &str, says: &str, name: &str) -> String {
-    // What ends something looks different from what keeps it.
+    // Buttons that end something look different from those that keep it.
     let class = if action == "cancel" { " class=\"bad\"" } else { "" };
     format!(
         "<form method=\"post\"><input type=\"hidden\" name=\"id\" value=\"{}\">\
@@ -166,7 +166,7 @@ fn card(method: &Value, main_card: &str) -> String {
     )
 }
 
-/// A button was pressed.
+/// Handles one of its buttons.
 pub(super) fn act(processor: &ProcessorSimulator, secret: &str, form: &FormParams) -> WireReply {
     let given = |name: &str| form.text(name).unwrap_or_default();
     let (month, year) = expiry(given("expires"));

@@ -1,9 +1,10 @@
-// Stands in for the processor's script on the merchant's pages: the same calls, answered by the simulated processor.
+// Replaces the processor's script on the merchant's pages: the same functions, served by the
+// simulated processor.
 "use strict";
 (() => {
   const base = "{{base}}";
 
-  // What the API says to a browser: {object} or {error}.
+  // Returns the API's response to a browser: {object} or {error}.
   async function ask(key, method, path, fields) {
     const form = new URLSearchParams({ key, ...fields });
     const answer = await fetch(method === "GET" ? `${base}/v1/${path}?${form}` : `${base}/v1/${path}`, {
@@ -21,7 +22,7 @@
     return clientSecret.slice(0, end);
   }
 
-  // Shows the bank's page above the merchant's until the customer is done with it.
+  // Shows the bank's page above the merchant's until the customer has finished.
   function authenticate(intent) {
     return new Promise((resolve) => {
       const back = document.createElement("div");

@@ -14,7 +14,7 @@ use crate::problem::ApiError;
 use crate::routes::ApiCall;
 use crate::{coupons, events, prices, render};
 
-/// What updating takes.
+/// The parameters of updating one.
 pub(crate) const PARAMS: &[&str] = &[
     "items.*.id",
     "items.*.price",
@@ -45,19 +45,19 @@ pub(crate) const PARAMS: &[&str] = &[
 
 const ITEMS_MAX: usize = 20;
 
-/// The items as they are to be, and how the difference is paid.
+/// The new items, and how the difference is paid.
 pub(crate) struct SubscriptionChange {
     pub(crate) items: Vec<Value>,
     pub(crate) proration: &'static str,
-    /// Prorations are counted from this second on.
+    /// The time from which prorations are calculated, in seconds.
     pub(crate) date: i64,
-    /// The period begins anew, because the interval changes or something free becomes something
-    /// paid.
+    /// Whether the period restarts, because the interval changes or a free subscription becomes a
+    /// paid one.
     pub(crate) restarts: bool,
 }
 
 impl SubscriptionChange {
-    /// Reads it from parameters below a path, or from the parameters themselves.
+    /// Reads it from parameters below a path, or from the top-level parameters.
     pub(crate) fn read(
         store: &mut ObjectStore,
         params: &FormParams,
@@ -146,7 +146,7 @@ fn apply(
         let fresh = item(store, text(subscription, "id"), &price, 1);
         set(changed, "price", at(&fresh, "price").clone());
         set(changed, "plan", at(&fresh, "plan").clone());
-        // Another price begins with one again, unless it is said how many.
+        // Another price resets the quantity to 1, unless the request sets it.
         set(changed, "quantity", 1);
     }
     if let Some(quantity) = wanted {
@@ -191,7 +191,7 @@ pub(crate) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("subscription", &id, "id").cloned()
 }
 
-/// What the real one can do and this one cannot is refused, so that no caller relies on it.
+/// Refuses features of the real processor that are not simulated, so that no caller relies on them.
 fn check_supported(params: &FormParams, behaviour: &str) -> Result<(), ApiError> {
     if behaviour == "pending_if_incomplete" {
         if params.has("metadata") {
@@ -254,7 +254,7 @@ fn set_fields(
     Ok(())
 }
 
-/// Lets a subscription end with its period, or go on.
+/// Ends a subscription with its period, or lets it continue.
 pub(crate) fn end_with_period(subscription: &mut Value, ends: bool, now: i64) {
     let was = flag(subscription, "cancel_at_period_end");
     if ends == was {
@@ -315,7 +315,7 @@ fn pay(
         CollectionOutcome::Failed(problem) => *problem,
     };
     if behaviour == "error_if_incomplete" {
-        // It is as if there had been no request, the payment included.
+        // The request has no effect, including its payment.
         return Err(ApiError { keeps: false, shown: Vec::new(), ..problem });
     }
     store.change(id, |subscription| {
@@ -326,7 +326,7 @@ fn pay(
     Ok(())
 }
 
-/// The refusal of a change whose payment wants authentication.
+/// The error for a change whose payment requires authentication.
 pub(super) fn wants_action() -> ApiError {
     let message = "Payment for this subscription requires additional user action before it can be completed successfully. Payment can be completed using the PaymentIntent associated with `subscription.latest_invoice`.";
     ApiError {

@@ -1,4 +1,4 @@
-//! What time does to a subscription: renewals, the end of a trial, tries to collect what is owed,
+//! The effects of time on a subscription: renewals, the end of a trial, retries of unpaid invoices,
 //! the end.
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{events, rules};
 
 const NOBODY_THERE: ChargeMode = ChargeMode { off_session: true, authenticated: false };
 
-/// The moment has come that the subscription waited for.
+/// The time for which the subscription was waiting has come.
 pub(crate) fn pass_time(store: &mut ObjectStore, id: &str) {
     let Some(subscription) = store.get(id).cloned() else { return };
     match text(&subscription, "status") {
@@ -33,7 +33,7 @@ pub(crate) fn pass_time(store: &mut ObjectStore, id: &str) {
     }
 }
 
-/// The trial is over: the first period that is paid for begins.
+/// The trial has ended: the first paid period starts.
 pub(super) fn end_trial(store: &mut ObjectStore, id: &str) {
     let now = store.now;
     store.change(id, |subscription| {
@@ -46,7 +46,7 @@ pub(super) fn end_trial(store: &mut ObjectStore, id: &str) {
     renew(store, id);
 }
 
-/// The next period begins and is charged, together with what waited for it.
+/// The next period starts and is charged, together with the pending items.
 fn renew(store: &mut ObjectStore, id: &str) {
     let Some(before) = store.get(id).cloned() else { return };
     let (next, last) = (next_period(&before), period(&before));
@@ -75,8 +75,8 @@ fn collect(store: &mut ObjectStore, id: &str, invoice: &str) {
     }
 }
 
-/// What waits for the next invoice of a subscription is settled, because there is no next one:
-/// credit stays the customer's, and what is owed is charged.
+/// Settles a subscription's pending items, because there is no next invoice: the customer keeps
+/// credit, and amounts owed are charged.
 pub(super) fn settle(store: &mut ObjectStore, id: &str, reason: &str) {
     if invoices::pending_of(store, id).is_empty() {
         return;
@@ -88,8 +88,8 @@ pub(super) fn settle(store: &mut ObjectStore, id: &str, reason: &str) {
     collect(store, id, &invoice);
 }
 
-/// Money is owed: the invoice is tried again. After the last try the invoice stays open, and a
-/// subscription that waits for its money ends.
+/// Schedules the next retry of an unpaid invoice. After the last one the invoice stays open, and a
+/// subscription that is waiting for the payment ends.
 fn owe(store: &mut ObjectStore, id: &str, invoice: &str) {
     let created = store.get(invoice).map_or(store.now, |invoice| whole(invoice, "created"));
     let attempts = rules::retries_s(store).into_iter().map(|after_s| created + after_s);
@@ -111,7 +111,7 @@ fn owe(store: &mut ObjectStore, id: &str, invoice: &str) {
     }
 }
 
-/// No invoice of a subscription is tried again; all stay open.
+/// Stops retrying the invoices of a subscription; all stay open.
 pub(super) fn stop_tries(store: &mut ObjectStore, id: &str) {
     let path = "parent.subscription_details.subscription";
     let open =
@@ -126,7 +126,7 @@ pub(super) fn stop_tries(store: &mut ObjectStore, id: &str) {
     }
 }
 
-/// An invoice that is owed is tried again.
+/// Retries an unpaid invoice.
 pub(crate) fn attempt_again(store: &mut ObjectStore, invoice: &str) {
     store.change(invoice, |invoice| set(invoice, "_.due", Value::Null));
     let path = "parent.subscription_details.subscription";

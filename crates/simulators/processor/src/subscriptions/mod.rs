@@ -22,7 +22,7 @@ use super::problem::ApiError;
 use super::routes::ApiCall;
 use super::{events, lists};
 
-/// What cancelling takes.
+/// The parameters of canceling.
 pub(super) const CANCEL_PARAMS: &[&str] =
     &["invoice_now", "prorate", "cancellation_details.comment", "cancellation_details.feedback"];
 
@@ -50,7 +50,7 @@ pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::page(call, "subscription", "/v1/subscriptions", |subscription| {
         let is = text(subscription, "status");
         let fits = match status {
-            // Unless it is asked for, what has ended is not shown.
+            // By default, ended subscriptions are not listed.
             None => is != "canceled" && is != "incomplete_expired",
             Some("all") => true,
             Some("ended") => is == "canceled" || is == "incomplete_expired",
@@ -91,7 +91,7 @@ pub(super) fn cancel(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("subscription", &id, "id").cloned()
 }
 
-/// Ends a subscription now.
+/// Ends a subscription immediately.
 pub(super) fn end(store: &mut ObjectStore, id: &str) {
     let now = store.now;
     store.change(id, |subscription| {
@@ -116,7 +116,7 @@ pub(super) fn live_of(store: &ObjectStore, customer: &str) -> Vec<String> {
     all.map(|subscription| text(subscription, "id").to_owned()).collect()
 }
 
-/// An invoice of a subscription is paid: what waited for it goes on.
+/// An invoice of a subscription is paid: a subscription that was waiting for it continues.
 pub(super) fn invoice_paid(store: &mut ObjectStore, invoice: &str) {
     let path = "parent.subscription_details.subscription";
     let id = store.get(invoice).map(|invoice| text(invoice, path).to_owned()).unwrap_or_default();
@@ -124,7 +124,7 @@ pub(super) fn invoice_paid(store: &mut ObjectStore, invoice: &str) {
     let method = store.all("invoice_payment").find(|payment| text(payment, "invoice") == invoice);
     let method = method.and_then(|payment| store.get(text(payment, "payment.payment_intent")));
     let method = method.map(|intent| text(intent, "payment_method").to_owned()).unwrap_or_default();
-    // Older invoices may still be open: where a subscription stands is a matter of its latest one.
+    // Older invoices may still be open: the status of a subscription depends on its latest one.
     let is_latest = text(&before, "latest_invoice") == invoice;
     if is_latest && waits(&before) {
         store.change(&id, |subscription| {
@@ -141,12 +141,12 @@ pub(super) fn invoice_paid(store: &mut ObjectStore, invoice: &str) {
     }
 }
 
-/// Whether a subscription waits for a payment.
+/// Whether a subscription is waiting for a payment.
 fn waits(subscription: &Value) -> bool {
     matches!(text(subscription, "status"), "incomplete" | "past_due" | "unpaid")
 }
 
-/// An invoice of a subscription was given up: a subscription that waited for its first payment
+/// An invoice of a subscription was voided: a subscription that was waiting for its first payment
 /// ends.
 pub(super) fn invoice_voided(store: &mut ObjectStore, invoice: &str) {
     let path = "parent.subscription_details.subscription";
@@ -165,7 +165,7 @@ pub(super) fn invoice_voided(store: &mut ObjectStore, invoice: &str) {
     events::emit_changed(store, "customer.subscription.updated", &before);
 }
 
-/// The period that is paid for: the same for all items.
+/// The current paid period, the same for all items.
 pub(super) fn period(subscription: &Value) -> (i64, i64) {
     let first = items(subscription, "items.data").first();
     first.map_or((0, 0), |item| {
@@ -173,7 +173,7 @@ pub(super) fn period(subscription: &Value) -> (i64, i64) {
     })
 }
 
-/// The period after the one that is paid for.
+/// The period after the current one.
 pub(super) fn next_period(subscription: &Value) -> (i64, i64) {
     let (_, start) = period(subscription);
     let anchor = whole(subscription, "billing_cycle_anchor");
@@ -185,7 +185,7 @@ pub(super) fn next_period(subscription: &Value) -> (i64, i64) {
     (start, end.unwrap_or(start))
 }
 
-/// How often items are paid.
+/// The billing interval of items.
 fn interval(items: &[Value]) -> (String, i64) {
     let first = items.first();
     let interval = first.map_or("month", |item| text(item, "price.recurring.interval"));
@@ -195,7 +195,7 @@ fn interval(items: &[Value]) -> (String, i64) {
     )
 }
 
-/// Puts all items into a period.
+/// Sets the period of all items.
 fn set_period(subscription: &mut Value, (start, end): (i64, i64)) {
     let mut all = items(subscription, "items.data").to_vec();
     for item in &mut all {

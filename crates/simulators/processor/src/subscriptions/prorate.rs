@@ -1,5 +1,5 @@
-//! Prorations: what is left of the period of an item that changes is given back, and what it
-//! becomes is charged for the same rest.
+//! Prorations: the rest of the period of a changed item is credited, and its new state is charged
+//! for the same rest.
 
 use serde_json::Value;
 use simulator_kit::calendar;
@@ -11,7 +11,7 @@ use crate::object_store::ObjectStore;
 use crate::prices;
 use crate::rounding::share;
 
-/// The lines of a change: credits first, then debits. Items that stay as they are have none.
+/// The lines of a change: credits first, then debits. Unchanged items have none.
 pub(crate) fn lines(
     store: &ObjectStore,
     subscription: &Value,
@@ -36,7 +36,7 @@ pub(crate) fn lines(
     lines
 }
 
-/// The period begins anew: the rest of the old one is given back, the new one is charged whole.
+/// The period restarts: the rest of the old one is credited, the new one is charged in full.
 fn restart(
     store: &ObjectStore,
     subscription: &Value,
@@ -69,7 +69,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
         && whole(one, "quantity") == whole(other, "quantity")
 }
 
-/// The rest of a period, from a moment on.
+/// The rest of a period, from a given time.
 struct PeriodRest {
     from: i64,
     to: i64,

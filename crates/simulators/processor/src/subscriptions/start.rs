@@ -14,7 +14,7 @@ use crate::problem::ApiError;
 use crate::routes::ApiCall;
 use crate::{coupons, customers, events, payment_methods, prices, render};
 
-/// What creating takes.
+/// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
     "customer",
     "items.*.price",
@@ -40,7 +40,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "payment_settings.save_default_payment_method",
 ];
 
-/// A first payment that is not made within 23 hours ends the subscription.
+/// The time after which a missing first payment ends the subscription: 23 hours.
 const INCOMPLETE_S: i64 = 23 * 3600;
 
 /// How a subscription starts.
@@ -48,7 +48,7 @@ pub(crate) struct SubscriptionStart<'a> {
     pub(crate) customer: &'a str,
     /// Prices and quantities.
     pub(crate) items: Vec<(Value, i64)>,
-    /// What is bought once beside it.
+    /// One-time purchases on the first invoice.
     pub(crate) once: Vec<(Value, i64)>,
     pub(crate) method: Option<String>,
     pub(crate) metadata: Value,
@@ -105,7 +105,7 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("subscription", &id, "id").cloned()
 }
 
-/// How prorations are to show their discounts, below this path.
+/// How prorations show their discounts, from the parameters below this path.
 pub(crate) fn proration_discounts(
     params: &FormParams,
     below: &str,
@@ -114,7 +114,7 @@ pub(crate) fn proration_discounts(
     Ok(params.one_of(&path, &["included", "itemized"])?.unwrap_or("included"))
 }
 
-/// The refusal of another customer's card.
+/// The error for another customer's card.
 pub(super) fn not_attached(method: &str) -> ApiError {
     let message = format!(
         "The customer does not have a payment method with the ID {method}. The payment method must be attached to the customer."
@@ -122,7 +122,7 @@ pub(super) fn not_attached(method: &str) -> ApiError {
     ApiError::param("default_payment_method", message).code("resource_missing")
 }
 
-/// How many, if it is said.
+/// The quantity, if it is given.
 pub(super) fn quantity(params: &FormParams, below: &str) -> Result<Option<i64>, ApiError> {
     let path = format!("{below}.quantity");
     match params.integer(&path)? {
@@ -134,7 +134,7 @@ pub(super) fn quantity(params: &FormParams, below: &str) -> Result<Option<i64>, 
     }
 }
 
-/// Starts a subscription and collects its first invoice; gives its id.
+/// Starts a subscription and collects its first invoice; returns its id.
 pub(crate) fn start(
     store: &mut ObjectStore,
     start: &SubscriptionStart<'_>,
@@ -160,7 +160,7 @@ pub(crate) fn start(
         CollectionOutcome::WantsAction => super::change::wants_action(),
         CollectionOutcome::Failed(problem) => *problem,
     };
-    // Nothing of it remains.
+    // The attempt leaves no trace.
     store.undo_to(mark);
     Err(ApiError { shown: Vec::new(), ..problem })
 }

@@ -1,5 +1,5 @@
-//! A customer's balance, what waits for the next invoice, and what becomes of both when an invoice
-//! is given up or a subscription ends.
+//! A customer's balance, items pending for the next invoice, and what happens to both if an invoice
+//! is voided or a subscription ends.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn latest_invoice(shop: &Shop, subscription: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_movement_of_the_balance_is_made_once_and_can_be_read() {
+async fn a_balance_movement_is_made_once_and_can_be_read() {
     let shop = Shop::open();
     let (customer, _) = shop.customer("pm_card_visa").await;
     let path = format!("customers/{customer}/balance_transactions");
@@ -55,7 +55,7 @@ async fn a_movement_of_the_balance_is_made_once_and_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_movement_needs_an_amount_a_currency_and_a_customer() {
+async fn a_movement_requires_an_amount_a_currency_and_a_customer() {
     let shop = Shop::open();
     let (customer, _) = shop.customer("pm_card_visa").await;
     let path = format!("customers/{customer}/balance_transactions");
@@ -75,7 +75,7 @@ async fn a_movement_needs_an_amount_a_currency_and_a_customer() {
     shop.close().await;
 }
 
-/// Credit pays first. When the invoice is given up, what it had paid is the customer's again.
+/// Credit pays first. If the invoice is voided, its part is credited again.
 #[tokio::test]
 async fn credit_pays_for_an_invoice_and_comes_back_when_it_is_voided() {
     let shop = Shop::open();
@@ -102,7 +102,7 @@ async fn credit_pays_for_an_invoice_and_comes_back_when_it_is_voided() {
     let events = shop.events().await;
     assert!(events.contains(&"invoice.voided".to_owned()), "{events:?}");
     let abandoned = shop.read("payment_intents").await;
-    assert_eq!(abandoned["data"][0]["status"], "canceled", "nobody can pay it any more");
+    assert_eq!(abandoned["data"][0]["status"], "canceled", "it can no longer be paid");
     shop.refused(&format!("invoices/{}/pay", id(&open)), "", 400).await;
     shop.refused(&format!("invoices/{}/void", id(&open)), "", 400).await;
     assert_eq!(balance(&shop, &customer).await, -1900, "it comes back once");
@@ -110,7 +110,7 @@ async fn credit_pays_for_an_invoice_and_comes_back_when_it_is_voided() {
 }
 
 #[tokio::test]
-async fn what_waits_is_settled_when_a_subscription_ends_with_its_period() {
+async fn pending_items_are_settled_when_a_subscription_ends_with_its_period() {
     let shop = Shop::open();
     let (plan, slot) = (price(&shop, "Studio", 4900).await, price(&shop, "Slot", 3000).await);
     let (customer, subscription) = subscribed(&shop, &plan).await;
@@ -126,7 +126,7 @@ async fn what_waits_is_settled_when_a_subscription_ends_with_its_period() {
     assert_eq!((&last["total"], &last["status"]), (&json!(-6000), &json!("paid")));
     assert_eq!((&last["amount_due"], &last["ending_balance"]), (&json!(0), &json!(-6000)));
     assert_eq!(shop.read(&path).await["status"], "canceled");
-    assert_eq!(balance(&shop, &customer).await, -6000, "credit stays the customer's");
+    assert_eq!(balance(&shop, &customer).await, -6000, "the customer keeps the credit");
     assert_eq!(shop.read("invoiceitems?pending=true").await["data"], json!([]));
     // It pays for a later subscription.
     let again = format!("customer={customer}&items[0][price]={plan}&expand[]=latest_invoice");
@@ -140,7 +140,7 @@ async fn what_waits_is_settled_when_a_subscription_ends_with_its_period() {
 }
 
 #[tokio::test]
-async fn what_is_owed_at_the_end_is_charged_and_tried_again() {
+async fn amounts_owed_at_the_end_are_charged_and_retried() {
     let shop = Shop::open();
     let (plan, slot) = (price(&shop, "Studio", 4900).await, price(&shop, "Slot", 3000).await);
     let (customer, subscription) = subscribed(&shop, &plan).await;
@@ -164,7 +164,7 @@ async fn what_is_owed_at_the_end_is_charged_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_credit_names_the_line_that_it_gives_money_back_for() {
+async fn a_credit_names_the_line_that_it_refunds() {
     let shop = Shop::open();
     let (plan, slot) = (price(&shop, "Studio", 4900).await, price(&shop, "Slot", 3000).await);
     let (_, subscription) = subscribed(&shop, &plan).await;
@@ -202,7 +202,7 @@ async fn a_credit_names_the_line_that_it_gives_money_back_for() {
 }
 
 #[tokio::test]
-async fn an_invoice_carries_its_first_lines_and_the_others_are_on_pages() {
+async fn an_invoice_contains_its_first_lines_and_the_others_are_paged() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (_, subscription) = subscribed(&shop, &plan).await;
@@ -227,7 +227,7 @@ async fn an_invoice_carries_its_first_lines_and_the_others_are_on_pages() {
         all.map(|line| line["amount"].as_i64().unwrap()).sum()
     };
     assert_eq!(sum(&invoice["lines"]["data"]) + sum(&rest["data"]), invoice["total"]);
-    // Tests with fewer lines can ask for shorter pages.
+    // Tests with fewer lines can request shorter pages.
     shop.control("rules", &json!({"lines_shown": 2})).await;
     let again = latest_invoice(&shop, &subscription).await;
     assert_eq!(again["lines"]["data"].as_array().unwrap().len(), 2);

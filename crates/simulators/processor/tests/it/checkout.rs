@@ -26,7 +26,7 @@ async fn pay(shop: &Shop, session: &Value, number: &str) -> crate::kit::Reply {
 }
 
 #[tokio::test]
-async fn a_pack_is_paid_on_the_page_and_the_card_is_kept() {
+async fn a_pack_is_paid_on_the_page_and_the_card_is_saved() {
     let shop = Shop::open();
     let customer = id(&shop.done("customers", "email=ada@example.com").await);
     let session = shop.done("checkout/sessions", &pack(&customer)).await;
@@ -73,7 +73,7 @@ async fn a_pack_is_paid_on_the_page_and_the_card_is_kept() {
         events.contains(&"payment_method.attached".to_owned())
             && events.contains(&"payment_intent.succeeded".to_owned())
     );
-    // Whoever comes back to the page is sent on, and nothing is charged again.
+    // A customer who returns to the page is redirected, and nothing is charged again.
     assert_eq!(shop.raw(&format!("GET {}", path(&session)), "", "").await.status, 303);
     pay(&shop, &session, "4242424242424242").await;
     assert_eq!(shop.read("charges").await["data"].as_array().unwrap().len(), 1);
@@ -106,7 +106,7 @@ async fn a_declined_card_leaves_the_page_open_for_another() {
 }
 
 #[tokio::test]
-async fn a_card_that_wants_authentication_goes_over_the_banks_page_and_then_needs_none() {
+async fn a_card_is_authenticated_once_on_the_banks_page() {
     let shop = Shop::open();
     let customer = id(&shop.done("customers", "").await);
     let session = shop.done("checkout/sessions", &pack(&customer)).await;
@@ -131,7 +131,7 @@ async fn a_card_that_wants_authentication_goes_over_the_banks_page_and_then_need
 }
 
 #[tokio::test]
-async fn money_of_a_bank_account_comes_later_or_not() {
+async fn bank_payments_succeed_or_fail_later() {
     let shop = Shop::open();
     for (number, paid) in [("000123456789", true), ("000111111116", false)] {
         let customer = id(&shop.done("customers", "").await);
@@ -158,7 +158,7 @@ async fn money_of_a_bank_account_comes_later_or_not() {
 }
 
 #[tokio::test]
-async fn a_session_expires_by_time_or_by_request_and_takes_no_money_then() {
+async fn an_expired_session_cannot_be_paid() {
     let shop = Shop::open();
     let customer = id(&shop.done("customers", "").await);
     let first = shop.done("checkout/sessions", &pack(&customer)).await;
@@ -177,7 +177,7 @@ async fn a_session_expires_by_time_or_by_request_and_takes_no_money_then() {
 }
 
 #[tokio::test]
-async fn a_session_that_makes_no_sense_is_refused() {
+async fn an_invalid_session_is_refused() {
     let shop = Shop::open();
     let customer = id(&shop.done("customers", "").await);
     let good = pack(&customer);

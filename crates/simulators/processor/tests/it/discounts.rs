@@ -1,4 +1,4 @@
-//! Coupons and tax, on invoices of subscriptions and on what is bought once.
+//! Coupons and tax, on invoices of subscriptions and on one-time purchases.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn coupon(shop: &Shop, percent: &str, duration: &str) -> String {
     id(&shop.done("coupons", &format!("percent_off={percent}&duration={duration}")).await)
 }
 
-/// A subscription with more parameters, and the price of its plan.
+/// A subscription with additional parameters, and the price of its plan.
 async fn subscribed(shop: &Shop, more: &str) -> (Value, String) {
     let plan = price(shop, "Studio", 4900).await;
     let (customer, _) = shop.customer("pm_card_visa").await;
@@ -33,7 +33,7 @@ fn sums(invoice: &Value) -> [i64; 4] {
 }
 
 #[tokio::test]
-async fn a_coupon_forever_comes_off_every_invoice_and_one_for_once_off_the_first() {
+async fn a_forever_coupon_applies_to_every_invoice_and_a_once_coupon_to_the_first() {
     let shop = Shop::open();
     for (duration, second) in [("forever", 3920), ("once", 4900)] {
         let coupon = coupon(&shop, "20", duration).await;
@@ -65,7 +65,7 @@ async fn a_coupon_forever_comes_off_every_invoice_and_one_for_once_off_the_first
 }
 
 #[tokio::test]
-async fn prorations_are_discounted_apart_or_within_their_amounts() {
+async fn discounts_of_prorations_are_itemized_or_included() {
     let shop = Shop::open();
     for (mode, shown) in [(ITEMIZED, [(-4900, -980), (9900, 1980)]), ("", [(-3920, 0), (7920, 0)])]
     {
@@ -104,9 +104,9 @@ async fn prorations_are_discounted_apart_or_within_their_amounts() {
     shop.close().await;
 }
 
-/// A month that was paid with a coupon for once is given back with it.
+/// A month that was paid with a once coupon is credited with the same discount.
 #[tokio::test]
-async fn a_credit_has_the_discount_that_its_charge_had() {
+async fn a_credit_has_the_discount_of_its_charge() {
     let shop = Shop::open();
     let coupon = coupon(&shop, "50", "once").await;
     let more = format!("&discounts[0][coupon]={coupon}{ITEMIZED}");
@@ -120,7 +120,7 @@ async fn a_credit_has_the_discount_that_its_charge_had() {
     let agency = price(&shop, "Agency", 19_900).await;
     shop.done(&path, &format!("items[0][id]={item}&items[0][price]={agency}{NOW}")).await;
 
-    assert_eq!(up["total"], 9900 - 2450, "half of the first plan is given back");
+    assert_eq!(up["total"], 9900 - 2450, "half of the first plan is credited");
     assert_eq!(latest_invoice(&shop, &subscription).await["total"], 10_000);
     shop.close().await;
 }
@@ -157,7 +157,7 @@ async fn coupons_are_listed_changed_on_a_subscription_and_deleted() {
 }
 
 #[tokio::test]
-async fn tax_is_on_what_is_left_after_discounts_and_never_on_a_credit() {
+async fn tax_applies_after_discounts_and_never_to_a_credit() {
     let shop = Shop::open();
     shop.control("rules", &json!({"tax_bp": 1925})).await;
     let coupon = coupon(&shop, "20", "forever").await;
@@ -169,7 +169,7 @@ async fn tax_is_on_what_is_left_after_discounts_and_never_on_a_credit() {
     let tax = &invoice["total_taxes"][0];
     assert_eq!((&tax["amount"], &tax["taxable_amount"]), (&json!(755), &json!(3920)));
     assert_eq!(tax["tax_behavior"], "exclusive");
-    // A change that gives back more than it costs has none.
+    // A change that credits more than it costs has no tax.
     let cheap = price(&shop, "Small", 1000).await;
     let item = id(&subscription["items"]["data"][0]);
     let path = format!("subscriptions/{}", id(&subscription));
@@ -207,7 +207,7 @@ fn amounts(session: &Value) -> [i64; 4] {
 }
 
 #[tokio::test]
-async fn a_page_of_checkout_shows_and_charges_the_discount_and_the_tax() {
+async fn the_checkout_page_shows_and_charges_discount_and_tax() {
     let shop = Shop::open();
     let (customer, method) = shop.customer("pm_card_visa").await;
     shop.control("rules", &json!({"tax_bp": 1000})).await;
@@ -230,7 +230,7 @@ async fn a_page_of_checkout_shows_and_charges_the_discount_and_the_tax() {
     let line = &lines["data"][0];
     assert_eq!((&line["amount_subtotal"], &line["amount_discount"]), (&json!(1000), &json!(200)));
     assert_eq!((&line["amount_tax"], &line["amount_total"]), (&json!(80), &json!(880)));
-    // A charge of the saved card is no invoice and no page: it has no tax.
+    // A charge of the saved card has neither an invoice nor a page, so it has no tax.
     let charge = format!(
         "amount=1000&currency=usd&confirm=true&customer={customer}&payment_method={method}&payment_method_types[]=card"
     );
@@ -244,7 +244,7 @@ async fn a_page_of_checkout_shows_and_charges_the_discount_and_the_tax() {
 }
 
 #[tokio::test]
-async fn a_customer_gets_a_coupon_on_the_page_or_with_the_next_one() {
+async fn a_customer_gets_a_coupon_on_the_page_or_with_the_next_session() {
     let shop = Shop::open();
     let (customer, _) = shop.customer("pm_card_visa").await;
 
@@ -273,7 +273,7 @@ async fn a_customer_gets_a_coupon_on_the_page_or_with_the_next_one() {
 }
 
 #[tokio::test]
-async fn rules_that_make_no_sense_are_refused_and_change_nothing() {
+async fn invalid_rules_are_refused_and_change_nothing() {
     let shop = Shop::open();
     let before = shop.raw("GET /control/processor/rules", "", "").await.json();
 

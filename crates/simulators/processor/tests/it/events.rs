@@ -1,4 +1,4 @@
-//! Events: signed, sent again until they are taken, twice or in another order on demand.
+//! Events: signed, retried until they are accepted, repeated or reordered on demand.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn an_event_is_signed_over_its_bytes_and_sent_once() {
 }
 
 #[tokio::test]
-async fn an_event_that_was_not_taken_comes_again_with_a_new_time() {
+async fn a_failed_event_is_retried_with_a_new_time() {
     let endpoint = Endpoint::open().await;
     let shop = open(&endpoint);
     endpoint.answers.lock().unwrap().push(500);
@@ -67,7 +67,7 @@ async fn an_event_that_was_not_taken_comes_again_with_a_new_time() {
 }
 
 #[tokio::test]
-async fn events_come_twice_in_another_order_and_in_an_older_shape_on_demand() {
+async fn events_can_be_repeated_reordered_and_in_an_older_version() {
     let endpoint = Endpoint::open().await;
     let shop = open(&endpoint);
     shop.control(
@@ -94,9 +94,9 @@ async fn events_come_twice_in_another_order_and_in_an_older_shape_on_demand() {
     shop.close().await;
 }
 
-/// Nobody has to ask for events; they come by themselves.
+/// Events need no request; they are sent by themselves.
 #[tokio::test]
-async fn events_are_sent_without_being_asked_for() {
+async fn events_are_sent_without_a_request() {
     let endpoint = Endpoint::open().await;
     let shop = Shop::with(ProcessorSettings {
         webhook_url: Some(endpoint.url.clone()),
@@ -113,7 +113,7 @@ async fn events_are_sent_without_being_asked_for() {
 }
 
 #[tokio::test]
-async fn exactly_the_events_of_one_invoice_are_sent_in_an_order_of_choice() {
+async fn the_events_of_one_invoice_can_be_sent_in_any_order() {
     let endpoint = Endpoint::open().await;
     let shop = open(&endpoint);
     let plan = crate::subscriptions::price(&shop, "Studio", 4900).await;
@@ -150,7 +150,11 @@ async fn exactly_the_events_of_one_invoice_are_sent_in_an_order_of_choice() {
             || object["object"] == "payment_intent"
     };
     assert!(endpoint.bodies().iter().all(about_it));
-    assert_eq!(shop.control("deliver", &wanted).await["sent"], json!([]), "they have been sent");
+    assert_eq!(
+        shop.control("deliver", &wanted).await["sent"],
+        json!([]),
+        "they have already been sent"
+    );
     // Single events, in this order, also a second time.
     let events = shop.read("events?limit=100").await;
     let named: Vec<String> = events["data"].as_array().unwrap().iter().take(2).map(id).collect();

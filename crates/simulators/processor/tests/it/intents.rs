@@ -1,4 +1,4 @@
-//! Payments: every test card, with its owner there and without, and what is told of it.
+//! Payments: every test card, on and off session, and what the processor reports.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn charge(customer: &str, method: &str, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_good_card_pays_with_and_without_its_owner() {
+async fn a_good_card_pays_on_and_off_session() {
     let shop = Shop::open();
     let (customer, method) = shop.customer("pm_card_visa").await;
 
@@ -33,9 +33,9 @@ async fn a_good_card_pays_with_and_without_its_owner() {
     shop.close().await;
 }
 
-/// The same bank, asked with the owner there and without, answers in two different ways.
+/// The same bank responds differently on and off session.
 #[tokio::test]
-async fn a_card_that_wants_authentication_is_a_step_on_session_and_a_402_off_session() {
+async fn authentication_is_a_next_step_on_session_and_a_402_off_session() {
     let shop = Shop::open();
     let (customer, method) = shop.customer("pm_card_authenticationRequired").await;
 
@@ -68,7 +68,8 @@ async fn a_card_that_wants_authentication_is_a_step_on_session_and_a_402_off_ses
     assert_eq!(intent["last_payment_error"]["payment_method"]["id"], method.as_str());
     assert_eq!(strict["code"], "authentication_required");
 
-    // The owner comes back: confirmed in the browser, authenticated on the bank's page, it is paid.
+    // The customer returns: confirmed in the browser and authenticated on the bank's page, the
+    // intent is paid.
     let secret = intent["client_secret"].as_str().unwrap();
     let key = &shop.settings.publishable_key;
     let form =
@@ -83,7 +84,7 @@ async fn a_card_that_wants_authentication_is_a_step_on_session_and_a_402_off_ses
     assert!(shown.text.contains("$10.00") && shown.text.contains("id=\"complete\""), "{shown:?}");
     shop.raw(&format!("POST {page}"), headers, "outcome=complete").await;
     assert_eq!(shop.read(&format!("payment_intents/{}", id(intent))).await["status"], "succeeded");
-    // The other one is refused on the bank's page.
+    // The other intent is refused on the bank's page.
     shop.raw(&format!("POST /processor/authenticate/{}", id(&there)), headers, "outcome=fail")
         .await;
     let failed = shop.read(&format!("payment_intents/{}", id(&there))).await;
@@ -95,7 +96,7 @@ async fn a_card_that_wants_authentication_is_a_step_on_session_and_a_402_off_ses
 }
 
 #[tokio::test]
-async fn every_test_card_does_what_it_is_for() {
+async fn every_test_card_behaves_as_documented() {
     let shop = Shop::open();
     let customer = id(&shop.done("customers", "").await);
     let attach = |card: &'static str| {
@@ -121,7 +122,7 @@ async fn every_test_card_does_what_it_is_for() {
             .await;
         assert_eq!(paid["code"], code, "{card}");
     }
-    // (card, status with the owner there, status without)
+    // (card, status on session, status off session)
     for (card, there, away) in [
         ("pm_card_chargeCustomerFail", "card_declined", "card_declined"),
         ("pm_card_authenticationRequiredOnSetup", "requires_action", "authentication_required"),
@@ -168,7 +169,7 @@ async fn a_payment_keeps_its_events_and_its_charges() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
+async fn invalid_requests_are_refused_without_a_trace() {
     let shop = Shop::open();
     let (customer, method) = shop.customer("pm_card_visa").await;
     let other = id(&shop.done("customers", "").await);
@@ -210,7 +211,7 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn intents_are_found_by_their_metadata_and_cancelled_only_while_they_are_open() {
+async fn intents_are_found_by_metadata_and_cancelled_only_while_open() {
     let shop = Shop::open();
     let (customer, method) = shop.customer("pm_card_visa").await;
     let paid = shop.done("payment_intents", &charge(&customer, &method, "")).await;

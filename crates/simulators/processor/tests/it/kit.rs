@@ -1,4 +1,4 @@
-//! A shop that uses the processor, and an endpoint that takes its events.
+//! A shop that uses the processor, and an endpoint that receives its events.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) const NOW_MS: i64 = 1_795_262_400_000;
 
-/// A running processor and who asks it.
+/// A running processor and its client.
 pub(crate) struct Shop {
     pub(crate) processor: Arc<ProcessorSimulator>,
     pub(crate) settings: ProcessorSettings,
@@ -43,12 +43,12 @@ impl Shop {
         Self::with(ProcessorSettings::default())
     }
 
-    /// A processor with these settings that keeps nothing.
+    /// A processor with these settings, without a data folder.
     pub(crate) fn with(settings: ProcessorSettings) -> Self {
         Self::on(None, SimulatorClock::manual(NOW_MS), settings)
     }
 
-    /// A processor that keeps its data in this folder.
+    /// A processor with this data folder.
     pub(crate) fn on_folder(folder: &Path, clock: SimulatorClock) -> Self {
         Self::on(Some(folder), clock, ProcessorSettings::default())
     }
@@ -102,14 +102,14 @@ impl Shop {
         self.post_with(path, form, "").await
     }
 
-    /// Posts a form with more headers.
+    /// Posts a form with additional headers.
     pub(crate) async fn post_with(&self, path: &str, form: &str, more: &str) -> Reply {
         let headers =
             format!("{}Content-Type: application/x-www-form-urlencoded\r\n{more}", self.key());
         self.raw(&format!("POST /v1/{path}"), &headers, form).await
     }
 
-    /// What a post that must succeed answers.
+    /// The response to a post that must succeed.
     pub(crate) async fn done(&self, path: &str, form: &str) -> Value {
         let reply = self.post(path, form).await;
         assert_eq!(reply.status, 200, "POST {path} {form}: {}", reply.text);
@@ -129,7 +129,7 @@ impl Shop {
         reply.json()["error"].clone()
     }
 
-    /// What a control answers, also one that refuses.
+    /// The response to a control request, even if it fails.
     pub(crate) async fn controlled(&self, path: &str, body: &Value) -> Reply {
         self.raw(&format!("POST /control/processor/{path}"), "", &body.to_string()).await
     }
@@ -140,7 +140,7 @@ impl Shop {
         reply.json()
     }
 
-    /// A customer, and a card of theirs that invoices are charged to.
+    /// A customer, and a card that pays the customer's invoices.
     pub(crate) async fn customer(&self, card: &str) -> (String, String) {
         let customer =
             id(&self.done("customers", "email=ada@example.com&metadata[customer_id]=c1").await);
@@ -174,11 +174,11 @@ pub(crate) fn id(object: &Value) -> String {
     object["id"].as_str().unwrap_or_else(|| panic!("no id: {object}")).to_owned()
 }
 
-/// An endpoint that writes down what is posted to it: (head, body).
+/// An endpoint that records what is posted to it: (head, body).
 pub(crate) struct Endpoint {
     pub(crate) url: String,
     pub(crate) taken: Arc<Mutex<Vec<(String, String)>>>,
-    /// What it answers next; 200 when nothing is left.
+    /// The statuses of its next responses; 200 when none is left.
     pub(crate) answers: Arc<Mutex<Vec<u16>>>,
     _accepting: tokio::task::JoinSet<()>,
 }
@@ -233,7 +233,7 @@ async fn take(
     stream.write_all(answer.as_bytes()).await.unwrap();
 }
 
-/// Nothing, for controls that need no body.
+/// An empty body, for control requests without one.
 pub(crate) fn nothing() -> Value {
     json!({})
 }

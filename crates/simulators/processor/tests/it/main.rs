@@ -1,10 +1,10 @@
-//! The payment processor, asked over a socket the way a server asks it.
+//! The payment processor, called over a socket as a server calls it.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that meets the unexpected is to stop"
+    reason = "a test should stop at the unexpected"
 )]
 
 mod balance;

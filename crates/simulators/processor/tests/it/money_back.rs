@@ -13,7 +13,7 @@ async fn paid(shop: &Shop, card: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_payment_is_refunded_in_parts_and_never_twice() {
+async fn a_payment_can_be_refunded_in_parts_but_not_twice() {
     let shop = Shop::open();
     let intent = id(&paid(&shop, "pm_card_visa").await);
 
@@ -67,7 +67,7 @@ async fn a_dispute_is_won_or_lost_and_stops_refunds() {
     shop.close().await;
 }
 
-/// A month of a plan, paid; gives (subscription's invoice, its intent).
+/// A paid month of a plan; returns (subscription's invoice, its intent).
 async fn month(shop: &Shop) -> (String, String) {
     let plan = crate::subscriptions::price(shop, "Studio", 4900).await;
     let (_, subscription) = crate::subscriptions::subscribed(shop, &plan).await;
@@ -78,7 +78,7 @@ async fn month(shop: &Shop) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_money_of_an_invoice_goes_back_by_its_name() {
+async fn an_invoice_can_be_refunded_by_its_id() {
     let shop = Shop::open();
     let (invoice, intent) = month(&shop).await;
 
@@ -95,7 +95,7 @@ async fn the_money_of_an_invoice_goes_back_by_its_name() {
     let (second, payment) = month(&shop).await;
     let dispute = shop.control("disputes", &json!({"invoice": second})).await;
     assert_eq!((&dispute["amount"], &dispute["payment_intent"]), (&json!(4900), &json!(payment)));
-    // The invoice names its dispute too.
+    // The invoice also identifies its dispute.
     let won = shop.control(&format!("disputes/{second}/close"), &json!({"won": true})).await;
     assert_eq!((&won["id"], &won["status"]), (&dispute["id"], &json!("won")));
     shop.done("refunds", &format!("payment_intent={payment}&amount=100")).await;
@@ -103,7 +103,7 @@ async fn the_money_of_an_invoice_goes_back_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_refund_that_fails_later_gives_the_money_to_the_merchant_again() {
+async fn a_refund_that_fails_later_returns_the_money_to_the_merchant() {
     let shop = Shop::open();
     let intent = id(&paid(&shop, "pm_card_visa").await);
     let refund = shop.done("refunds", &format!("payment_intent={intent}&amount=400")).await;
@@ -123,13 +123,13 @@ async fn a_refund_that_fails_later_gives_the_money_to_the_merchant_again() {
         assert_eq!(events.iter().filter(|event| *event == kind).count(), 1, "{kind}");
     }
     let again = shop.controlled(&path, &json!({"succeeded": false})).await;
-    assert_eq!(again.status, 400, "it failed already");
+    assert_eq!(again.status, 400, "it has already failed");
     shop.done("refunds", &format!("payment_intent={intent}")).await;
     shop.close().await;
 }
 
 #[tokio::test]
-async fn refunds_are_pending_first_where_that_is_asked_for() {
+async fn refunds_can_be_pending_at_first() {
     let shop = Shop::open();
     shop.control("rules", &json!({"refunds_pending": true})).await;
     for (succeeded, status, refunded) in [(true, "succeeded", 1000), (false, "failed", 0)] {
@@ -140,7 +140,7 @@ async fn refunds_are_pending_first_where_that_is_asked_for() {
             (&json!("pending"), &json!("processing"))
         );
 
-        // The payment names its refund.
+        // The payment identifies its refund.
         let settled = shop
             .control(&format!("refunds/{intent}/settle"), &json!({"succeeded": succeeded}))
             .await;

@@ -1,4 +1,4 @@
-//! The customer portal: cards, the end of a subscription, and no quantities.
+//! The customer portal: cards and the end of a subscription, but no quantities.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn press(shop: &Shop, page: &str, form: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_card_is_changed_and_a_subscription_ended_and_kept() {
+async fn cards_can_be_changed_and_subscriptions_ended_or_kept() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (customer, subscription) = subscribed(&shop, &plan).await;
@@ -56,7 +56,7 @@ async fn a_card_is_changed_and_a_subscription_ended_and_kept() {
 }
 
 #[tokio::test]
-async fn plans_change_only_where_there_is_one_item() {
+async fn plans_can_be_changed_only_with_a_single_item() {
     let shop = Shop::open();
     let (plan, better) = (price(&shop, "Studio", 4900).await, price(&shop, "Agency", 19900).await);
     let (customer, subscription) = subscribed(&shop, &plan).await;
@@ -80,7 +80,7 @@ async fn plans_change_only_where_there_is_one_item() {
 }
 
 #[tokio::test]
-async fn a_link_ends_after_an_hour_and_shows_nobody_elses() {
+async fn a_link_expires_after_an_hour_and_shows_only_its_customer() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (_, other) = subscribed(&shop, &plan).await;

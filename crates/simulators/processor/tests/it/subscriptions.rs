@@ -1,4 +1,4 @@
-//! Subscriptions: what they cost, what changes cost, and that a change is paid or never was.
+//! Subscriptions: their price, the price of changes, and that an unpaid change has no effect.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::kit::{Shop, id};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A monthly price; gives its id.
+/// Creates a monthly price; returns its id.
 pub(super) async fn price(shop: &Shop, name: &str, cents: i64) -> String {
     let form = format!(
         "currency=usd&unit_amount={cents}&recurring[interval]=month&product_data[name]={name}"
@@ -14,7 +14,7 @@ pub(super) async fn price(shop: &Shop, name: &str, cents: i64) -> String {
     id(&shop.done("prices", &form).await)
 }
 
-/// A subscription of the plan, paid; gives (customer, subscription).
+/// A paid subscription of the plan; returns (customer, subscription).
 pub(super) async fn subscribed(shop: &Shop, plan: &str) -> (String, Value) {
     let (customer, _) = shop.customer("pm_card_visa").await;
     let form = format!(
@@ -45,7 +45,7 @@ async fn a_subscription_is_paid_at_its_start() {
     assert_eq!(invoice["billing_reason"], "subscription_create");
     assert_eq!(invoice["parent"]["subscription_details"]["subscription"], subscription["id"]);
     assert_eq!(invoice["parent"]["subscription_details"]["metadata"]["customer_id"], "c1");
-    assert!(subscription.get("current_period_end").is_none(), "periods are the items'");
+    assert!(subscription.get("current_period_end").is_none(), "periods belong to the items");
     let first = item(&subscription, &plan);
     let days = (first["current_period_end"].as_i64().unwrap()
         - first["current_period_start"].as_i64().unwrap())
@@ -64,7 +64,7 @@ async fn a_subscription_is_paid_at_its_start() {
 }
 
 #[tokio::test]
-async fn more_slots_are_charged_at_once_for_the_rest_of_the_period_and_the_date_stays() {
+async fn more_slots_are_charged_immediately_for_the_rest_of_the_period() {
     let shop = Shop::open();
     let (plan, slot) = (price(&shop, "Studio", 4900).await, price(&shop, "Slot", 3000).await);
     let (_, subscription) = subscribed(&shop, &plan).await;
@@ -94,8 +94,8 @@ async fn more_slots_are_charged_at_once_for_the_rest_of_the_period_and_the_date_
             .all(|item| item["current_period_end"] == end)
     );
     let slot_item = id(item(&raised, &slot));
-    assert_eq!(item(&raised, &plan)["quantity"], 1, "what is not named stays");
-    // Lowered: nothing is charged, the credit waits.
+    assert_eq!(item(&raised, &plan)["quantity"], 1, "unnamed items are unchanged");
+    // Lowered: nothing is charged, and the credit is pending.
     let lowered = shop.done(&path, &format!("items[0][id]={slot_item}&items[0][quantity]=1&proration_behavior=create_prorations&expand[]=latest_invoice")).await;
     assert_eq!(lowered["latest_invoice"]["id"], invoice["id"]);
     let waiting = shop.read("invoiceitems?pending=true").await;
@@ -105,11 +105,11 @@ async fn more_slots_are_charged_at_once_for_the_rest_of_the_period_and_the_date_
         .iter()
         .map(|item| item["amount"].as_i64().unwrap())
         .collect();
-    assert_eq!(amounts, [1500, -3000], "the rest of two is given back, the rest of one is charged");
+    assert_eq!(amounts, [1500, -3000], "the rest of two is credited, the rest of one is charged");
     let upcoming =
         shop.done("invoices/create_preview", &format!("subscription={}", id(&subscription))).await;
     assert_eq!(upcoming["total"], 4900 + 3000 - 1500);
-    // The same quantity again costs nothing and makes no invoice.
+    // The same quantity again costs nothing and creates no invoice.
     let same =
         shop.done(&path, &format!("items[0][id]={slot_item}&items[0][quantity]=1{PAY_NOW}")).await;
     assert_eq!(same["latest_invoice"]["id"], invoice["id"]);
@@ -118,7 +118,7 @@ async fn more_slots_are_charged_at_once_for_the_rest_of_the_period_and_the_date_
 }
 
 #[tokio::test]
-async fn a_switch_between_items_nets_on_the_next_invoice() {
+async fn a_switch_between_items_is_netted_on_the_next_invoice() {
     let shop = Shop::open();
     let (plan, alpha, beta) = (
         price(&shop, "Studio", 4900).await,
@@ -156,9 +156,9 @@ async fn a_switch_between_items_nets_on_the_next_invoice() {
     shop.close().await;
 }
 
-/// A change whose payment fails is as if nobody had asked.
+/// A change whose payment fails has no effect.
 #[tokio::test]
-async fn a_change_that_is_not_paid_leaves_nothing() {
+async fn an_unpaid_change_has_no_effect() {
     let shop = Shop::open();
     let (plan, slot) = (price(&shop, "Studio", 4900).await, price(&shop, "Slot", 3000).await);
     let (customer, subscription) = subscribed(&shop, &plan).await;
@@ -190,7 +190,7 @@ async fn a_change_that_is_not_paid_leaves_nothing() {
         );
         assert_eq!(shop.post_with(&path, &form, &key).await.text, refused.text);
     }
-    // Unless it is said otherwise the change applies, and the subscription owes.
+    // By default the change applies, and the subscription owes the amount.
     let owed = shop
         .done(
             &path,
@@ -202,7 +202,7 @@ async fn a_change_that_is_not_paid_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_real_one_refuses_is_refused() {
+async fn refusals_of_the_real_processor_are_simulated() {
     let shop = Shop::open();
     let (plan, slot) = (price(&shop, "Studio", 4900).await, price(&shop, "Slot", 3000).await);
     let yearly = id(&shop
@@ -244,8 +244,8 @@ async fn what_the_real_one_refuses_is_refused() {
     shop.close().await;
 }
 
-/// An amount that no card is charged for is carried on the customer's balance, and the change is
-/// paid.
+/// An amount below the minimum charge is carried on the customer's balance, and the change counts
+/// as paid.
 #[tokio::test]
 async fn an_amount_below_the_minimum_is_paid_without_a_charge() {
     let shop = Shop::open();
@@ -263,7 +263,7 @@ async fn an_amount_below_the_minimum_is_paid_without_a_charge() {
     assert!((1..50).contains(&total), "{invoice}");
     assert_eq!(shop.read(&format!("customers/{customer}")).await["balance"], total);
     assert_eq!(shop.read("charges").await["data"].as_array().unwrap().len(), 1);
-    // The next invoice takes it along.
+    // The next invoice includes it.
     shop.clock.advance_ms(2 * DAY_MS);
     let renewed =
         shop.read(&format!("subscriptions/{}?expand[]=latest_invoice", id(&subscription))).await;
@@ -273,7 +273,7 @@ async fn an_amount_below_the_minimum_is_paid_without_a_charge() {
 }
 
 #[tokio::test]
-async fn an_older_version_has_the_older_places() {
+async fn an_older_version_has_the_older_fields() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (_, subscription) = subscribed(&shop, &plan).await;

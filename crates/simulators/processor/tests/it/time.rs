@@ -1,4 +1,4 @@
-//! Time that passes: renewals, what is owed, trials, and the end.
+//! Passing time: renewals, unpaid invoices, trials, and the end.
 
 use serde_json::{Value, json};
 use simulator_kit::SimulatorClock;
@@ -12,7 +12,7 @@ async fn invoices(shop: &Shop) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_month_brings_an_invoice_and_the_day_stays() {
+async fn each_month_has_an_invoice_on_the_same_day() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (_, subscription) = subscribed(&shop, &plan).await;
@@ -32,12 +32,12 @@ async fn each_month_brings_an_invoice_and_the_day_stays() {
     assert_eq!(after["billing_cycle_anchor"], subscription["billing_cycle_anchor"]);
     let days: Vec<i64> =
         all.iter().map(|invoice| invoice["created"].as_i64().unwrap() % 86_400).collect();
-    assert!(days.windows(2).all(|pair| pair[0] == pair[1]), "each at its own moment: {days:?}");
+    assert!(days.windows(2).all(|pair| pair[0] == pair[1]), "not all on the same day: {days:?}");
     shop.close().await;
 }
 
 #[tokio::test]
-async fn what_is_owed_is_tried_again_until_the_subscription_ends() {
+async fn unpaid_invoices_are_retried_until_the_subscription_ends() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (customer, subscription) = subscribed(&shop, &plan).await;
@@ -69,7 +69,7 @@ async fn what_is_owed_is_tried_again_until_the_subscription_ends() {
     let events = shop.events().await;
     assert_eq!(events.iter().filter(|kind| *kind == "invoice.payment_failed").count(), 2);
 
-    // With a card that pays, the next try succeeds.
+    // With a working card, the next attempt succeeds.
     let good = id(&shop
         .done("payment_methods/pm_card_visa/attach", &format!("customer={customer}"))
         .await);
@@ -81,7 +81,7 @@ async fn what_is_owed_is_tried_again_until_the_subscription_ends() {
     shop.control("clock", &json!({"advance_days": 5})).await;
     assert_eq!(shop.read(&path).await["status"], "active");
 
-    // Without one it ends.
+    // Without one, the subscription ends.
     shop.done(
         &format!("customers/{customer}"),
         &format!("invoice_settings[default_payment_method]={poor}"),
@@ -93,7 +93,7 @@ async fn what_is_owed_is_tried_again_until_the_subscription_ends() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_wants_authentication_says_so() {
+async fn a_renewal_that_requires_authentication_says_so() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (customer, _) = subscribed(&shop, &plan).await;
@@ -120,7 +120,7 @@ async fn a_renewal_that_wants_authentication_says_so() {
 }
 
 #[tokio::test]
-async fn a_trial_ends_with_the_first_payment_and_a_cancelled_one_with_its_period() {
+async fn trials_end_with_the_first_payment_and_cancelled_ones_with_their_period() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (customer, _) = shop.customer("pm_card_visa").await;
@@ -147,12 +147,12 @@ async fn a_trial_ends_with_the_first_payment_and_a_cancelled_one_with_its_period
     assert_eq!(ends["cancel_at"], ends["items"]["data"][0]["current_period_end"]);
     shop.control("clock", &json!({"advance_months": 1, "advance_s": 1})).await;
     assert_eq!(shop.read(&path).await["status"], "canceled");
-    assert_eq!(invoices(&shop).await.len(), 2, "what has ended costs nothing more");
+    assert_eq!(invoices(&shop).await.len(), 2, "an ended subscription costs nothing");
     shop.close().await;
 }
 
 #[tokio::test]
-async fn a_first_payment_that_is_never_made_ends_the_subscription() {
+async fn a_missing_first_payment_ends_the_subscription() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     let (customer, _) = shop.customer("pm_card_chargeCustomerFail").await;
@@ -178,8 +178,8 @@ async fn a_first_payment_that_is_never_made_ends_the_subscription() {
     shop.close().await;
 }
 
-/// Events of a clock that runs ahead are signed with the true time, so that nobody takes them for
-/// old or early ones.
+/// With a clock that runs ahead, events are signed with the real time, so that receivers do not
+/// take them for old or early ones.
 #[tokio::test]
 async fn a_clock_that_runs_ahead_does_not_change_the_time_of_signatures() {
     let endpoint = crate::kit::Endpoint::open().await;
@@ -198,10 +198,10 @@ async fn a_clock_that_runs_ahead_does_not_change_the_time_of_signatures() {
     shop.close().await;
 }
 
-/// The clock of all simulators moves the processor too, and signatures with it: the service's clock
-/// is moved along.
+/// The clock of all simulators also moves the processor and its signatures, because the service's
+/// clock is moved along.
 #[tokio::test]
-async fn one_clock_moves_everything_and_what_falls_due_happens_at_its_second() {
+async fn one_clock_moves_everything_and_due_work_happens_at_its_second() {
     let endpoint = crate::kit::Endpoint::open().await;
     let settings = ProcessorSettings { events_held: true, ..ProcessorSettings::default() };
     let shop = Shop::with(settings);
@@ -241,7 +241,7 @@ async fn one_clock_moves_everything_and_what_falls_due_happens_at_its_second() {
 }
 
 #[tokio::test]
-async fn how_far_clocks_were_moved_outlives_a_restart() {
+async fn moved_clocks_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let started = || Shop::on_folder(folder.path(), SimulatorClock::system());
     let year_s = 365 * 86_400;
@@ -259,6 +259,6 @@ async fn how_far_clocks_were_moved_outlives_a_restart() {
     assert!(now["processor_now"].as_i64().unwrap() >= moved + year_s, "{now}");
     again.raw("POST /control/reset", "", "").await;
     let reset = again.raw("POST /control/clock", "", "{}").await.json();
-    assert!(reset["now"].as_i64().unwrap() < moved, "a reset forgets it: {reset}");
+    assert!(reset["now"].as_i64().unwrap() < moved, "a reset resets the clock: {reset}");
     again.close().await;
 }

@@ -1,5 +1,5 @@
-//! Invoices that are not paid: how often they are tried, what becomes of the subscription, and how
-//! they are paid after all.
+//! Unpaid invoices: how often they are retried, what happens to the subscription, and how they are
+//! paid in the end.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn invoices(shop: &Shop, status: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn tries_come_when_they_are_set_and_after_the_last_the_invoice_stays_open() {
+async fn retries_follow_the_rules_and_the_invoice_stays_open_afterwards() {
     let shop = Shop::open();
     let plan = price(&shop, "Studio", 4900).await;
     for (set, days) in [(None, [3, 8, 15]), (Some([1, 2, 5]), [1, 2, 5])] {
@@ -50,8 +50,8 @@ async fn tries_come_when_they_are_set_and_after_the_last_the_invoice_stays_open(
         );
         shop.control("clock", &json!({"advance_months": 3})).await;
         let later = shop.read(&format!("{path}?expand[]=latest_invoice")).await;
-        assert_eq!(later, ended, "nothing more happens");
-        // With a card that works it can be paid all the same; the subscription stays ended.
+        assert_eq!(later, ended, "nothing else happens");
+        // It can still be paid with a working card; the subscription stays ended.
         cards(&shop, &customer, true).await;
         let paid = shop.done(&format!("invoices/{}/pay", id(invoice)), "off_session=true").await;
         assert_eq!((&paid["status"], &paid["amount_paid"]), (&json!("paid"), &json!(4900)));
@@ -89,7 +89,7 @@ async fn an_open_invoice_is_paid_with_a_new_card_while_the_old_one_fails() {
     shop.close().await;
 }
 
-/// Where a subscription stands is a matter of its latest invoice, also while an older one is owed.
+/// A subscription's status depends on its latest invoice, even while an older one is unpaid.
 #[tokio::test]
 async fn an_older_open_invoice_leaves_a_paid_subscription_active() {
     let shop = Shop::open();
@@ -108,7 +108,8 @@ async fn an_older_open_invoice_leaves_a_paid_subscription_active() {
     cards(&shop, &customer, false).await;
     shop.control("clock", &json!({"advance_days": 15})).await;
 
-    // Its last try has failed, and the subscription is not ended by what is not its latest invoice.
+    // Its last retry has failed, and it does not end the subscription, because it is not the latest
+    // invoice.
     let left = invoices(&shop, "open").await;
     assert_eq!(left[0]["next_payment_attempt"], Value::Null);
     assert_eq!(shop.read(&path).await["status"], "active");
@@ -116,7 +117,7 @@ async fn an_older_open_invoice_leaves_a_paid_subscription_active() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_credit_pays_makes_a_subscription_active_again() {
+async fn a_renewal_paid_by_credit_reactivates_a_subscription() {
     let shop = Shop::open();
     shop.control("rules", &json!({"retry_days": [40]})).await;
     let plan = price(&shop, "Studio", 4900).await;
@@ -162,9 +163,9 @@ async fn a_customer_replaces_the_card_and_ends_the_subscription_in_the_portal() 
     shop.close().await;
 }
 
-/// With `none` the other price is paid from the next period on, and no money moves before.
+/// With `none`, the new price applies from the next period, and no money moves before.
 #[tokio::test]
-async fn a_price_without_prorations_begins_with_the_next_period() {
+async fn a_price_without_prorations_starts_with_the_next_period() {
     let shop = Shop::open();
     let (studio, agency) =
         (price(&shop, "Studio", 4900).await, price(&shop, "Agency", 19_900).await);

@@ -1,7 +1,7 @@
 //! The scenarios of the reference model, played against the processor alone: what is charged,
-//! discounted, taxed and credited, and where invoices and subscriptions stand. What the service
-//! does in them is done by hand: it chooses requests, gives unpaid invoices up, and moves credit
-//! that came back twice.
+//! discounted, taxed and credited, and the state of invoices and subscriptions. The service's part
+//! is played here: it chooses requests, gives up unpaid invoices, and moves credit that came back
+//! twice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,37 +10,37 @@ use serde_json::{Value, json};
 
 use crate::kit::{Shop, id};
 
-/// Unless `SIMULATOR_SCENARIOS` names another file of this form, for instance of random sequences
-/// of the model's.
+/// Unless `SIMULATOR_SCENARIOS` names another file of this format, for instance with random
+/// sequences of the model.
 const SCENARIOS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../node/tests/reference/vectors.json");
 
-/// A customer, what the model knows of them, and the processor's names for it.
+/// A customer, the model's view of it, and the processor's ids for it.
 struct Player {
     shop: Shop,
     customer: String,
     /// Prices by version of a plan, such as `plan_studio@4900/30000`.
     versions: BTreeMap<String, String>,
-    /// The version that is sold, by plan.
+    /// The version on sale, by plan.
     sold: BTreeMap<String, String>,
     slots: BTreeMap<String, String>,
     packs: BTreeMap<String, i64>,
     subscription: Option<String>,
-    /// The invoices in the order in which they were made.
+    /// The invoices, in the order of creation.
     sales: Vec<Sale>,
     /// Refunds and disputes by their names in the scenario.
     reversals: BTreeMap<String, Reversal>,
-    /// What the step before has left.
+    /// The state after the previous step.
     before: Value,
 }
 
-/// An invoice of the model's: an invoice, or what a pack was bought with.
+/// A sale of the model: an invoice, or the purchase of a pack.
 struct Sale {
-    /// An invoice or an intent.
+    /// The id of an invoice or an intent.
     id: String,
-    /// The line of a pack: what, quantity, cents before the discount, discount.
+    /// The line of a pack: name, quantity, cents before the discount, discount.
     pack: Option<(String, i64, i64, i64)>,
-    /// Cents that went back, as the model says.
+    /// Cents that went back, according to the model.
     reversed: i64,
 }
 
@@ -49,7 +49,7 @@ enum Reversal {
     Dispute(String),
 }
 
-/// Whether a request is answered as the model says.
+/// Checks that a response has the status expected by the model.
 fn judged(reply_status: u16, answer: &str, what: &str) {
     let expected = match answer {
         "200" => 200,
@@ -67,7 +67,7 @@ fn all(list: &Value) -> &[Value] {
     list["data"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What a line or a waiting item costs after discounts.
+/// The price of a line or a pending item after discounts.
 fn net(line: &Value) -> i64 {
     let off = line["discount_amounts"].as_array().into_iter().flatten();
     line["amount"].as_i64().unwrap() - off.map(|one| one["amount"].as_i64().unwrap()).sum::<i64>()
@@ -105,7 +105,7 @@ impl Player {
         player
     }
 
-    /// A version of a plan is a price of its own.
+    /// Each version of a plan is a separate price.
     async fn sell(&mut self, plan: &str, cents: i64, credits: i64) {
         let version = format!("{plan}@{cents}/{credits}");
         let price = crate::subscriptions::price(&self.shop, plan, cents).await;
@@ -113,7 +113,7 @@ impl Player {
         self.sold.insert(plan.to_owned(), version);
     }
 
-    /// What a price is the price of: (kind, what).
+    /// The thing that a price sells: (kind, name).
     fn sold_as(&self, price: &str) -> (&'static str, String) {
         let named = |all: &BTreeMap<String, String>| {
             all.iter().find(|(_, id)| *id == price).map(|(name, _)| name.clone())
@@ -136,7 +136,7 @@ impl Player {
         read
     }
 
-    /// Lets time pass, second by second where the service has something to do.
+    /// Lets time pass, second by second if the service has something to do.
     async fn go_on(&mut self, until: i64) {
         loop {
             let open = self.invoices().await;
@@ -157,8 +157,7 @@ impl Player {
         }
     }
 
-    /// Invoices that are not tried again are given up; credit that was among their lines is put
-    /// back.
+    /// Gives up invoices that are no longer retried; credit among their lines is restored.
     async fn give_up(&self) {
         for invoice in self.invoices().await {
             if invoice["status"] != "open" || !invoice["next_payment_attempt"].is_null() {
@@ -193,11 +192,11 @@ impl Player {
         &self.sales[place - 1]
     }
 
-    // -- what the customer, the bank and the operator do --
+    // -- the actions of the customer, the bank and the operator --
 
     async fn play(&mut self, step: &Value) {
         let (what, answer) = (text(step, "do"), text(step, "answer"));
-        // What the service refuses never reaches the processor.
+        // A request that the service refuses never reaches the processor.
         if ["404", "409"].iter().any(|refused| answer.starts_with(refused)) {
             return;
         }
@@ -223,7 +222,7 @@ impl Player {
             "pay_open" => {
                 let path = format!("invoices/{}/pay", self.sale(text(step, "id")).id);
                 let status = self.shop.post(&path, "").await.status;
-                // What is not to be paid is refused in the model as a payment that fails.
+                // For the model, an amount that cannot be paid is a payment that fails.
                 assert_eq!(status == 200, answer == "200", "{what}: {status}");
             }
             "refund" | "dispute" => self.reverse(step).await,
@@ -296,7 +295,7 @@ impl Player {
         }
     }
 
-    /// An automatic top-up, where the model says that there was one.
+    /// An automatic top-up, if the model has one.
     async fn top_up(&mut self, step: &Value) {
         let invoices = step["expect"]["invoices"].as_array().into_iter().flatten();
         for bought in invoices.filter(|invoice| invoice["reason"] == "pack") {
@@ -385,7 +384,7 @@ impl Player {
         self.shop.done("invoices/create_preview", &form).await
     }
 
-    /// The entry for an item of slots in a request, and how many there are.
+    /// The entry for a slot item in a request, and its quantity.
     fn slot_item(&self, subscription: &Value, platform: &str, place: usize) -> (String, i64) {
         let price = &self.slots[platform];
         let items = all(&subscription["items"]);
@@ -423,7 +422,7 @@ impl Player {
         self.change(&form, text(step, "answer")).await;
     }
 
-    /// Whether the money for this period's slots is here.
+    /// Whether the slots of this period are paid for.
     async fn time_is_paid(&self, subscription: &Value) -> bool {
         let end = &subscription["items"]["data"][0]["current_period_end"];
         let is_slot = |line: &&Value| {
@@ -456,7 +455,7 @@ impl Player {
     }
 
     async fn undo(&mut self, name: &str) {
-        // What has been undone is not there to be undone again.
+        // A reversal that is already undone cannot be undone again.
         match self.reversals.remove(name) {
             None => {}
             Some(Reversal::Refund(id)) => {
@@ -469,8 +468,8 @@ impl Player {
         }
     }
 
-    /// Money that went back twice is withdrawn from the credit by the service, as far as the model
-    /// says, and put back when the money comes in again.
+    /// The service withdraws money that went back twice from the credit, as far as the model says,
+    /// and restores it when the money comes in again.
     async fn withdraw(&self, step: &Value) {
         let customer = self.shop.read(&format!("customers/{}", self.customer)).await;
         let (is, wanted) = (customer["balance"].as_i64(), step["expect"]["credit_cents"].as_i64());
@@ -480,9 +479,9 @@ impl Player {
         }
     }
 
-    // -- what comes of it --
+    // -- the results --
 
-    /// What an invoice of the model's is at the processor.
+    /// The model's invoice at the processor.
     async fn shown(&self, name: &str) -> Value {
         let sale = self.sale(name);
         if let Some((pack, count, cents, off)) = &sale.pack {
@@ -522,7 +521,7 @@ impl Player {
         })
     }
 
-    /// Cents of a payment that went back.
+    /// The cents of a payment that went back.
     async fn reversed(&self, intent: &str) -> i64 {
         if intent.is_empty() {
             return 0;
@@ -573,7 +572,7 @@ impl Player {
     }
 }
 
-/// Cents and credits of a version.
+/// The cents and credits of a version.
 fn terms(version: &str) -> (i64, i64) {
     let (cents, credits) = version.split_once('@').unwrap().1.split_once('/').unwrap();
     (cents.parse().unwrap(), credits.parse().unwrap())
@@ -587,13 +586,13 @@ fn shown_line((kind, what, quantity): (&str, &str, &Value), (cents, off): (i64, 
     Value::Array(line)
 }
 
-/// Lines in an order of their own, since nothing depends on it.
+/// Lines in a fixed order, since their order does not matter.
 fn sorted(mut lines: Vec<Value>) -> Value {
     lines.sort_by_key(Value::to_string);
     Value::Array(lines)
 }
 
-/// Plays a scenario; `at` is the step that it has come to.
+/// Plays a scenario; `at` is the current step.
 async fn play(catalogue: Value, scenario: Value, at: Arc<Mutex<String>>) {
     let steps = scenario["steps"].as_array().unwrap();
     let mut player = Player::open(&catalogue, steps[0]["t"].as_i64().unwrap()).await;
@@ -626,7 +625,7 @@ async fn every_scenario_of_the_reference_model_has_its_outcome() {
     let mut failed = Vec::new();
     for scenario in scenarios {
         let at = Arc::new(Mutex::new(String::new()));
-        // In a task of its own, so that one that fails does not hide the others.
+        // In a separate task, so that a failure does not hide other failures.
         let playing = play(read["catalogue"].clone(), scenario.clone(), Arc::clone(&at));
         let mut task = tokio::task::JoinSet::new();
         task.spawn(playing);

@@ -1,5 +1,5 @@
-//! The wire: who may ask, in which form, in which version, and what a key that comes again is
-//! answered.
+//! The wire format: authentication, forms, versions, and the responses to repeated idempotency
+//! keys.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::kit::{Shop, id};
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
 #[tokio::test]
-async fn only_the_secret_key_may_do_everything() {
+async fn only_the_secret_key_has_full_access() {
     let shop = Shop::open();
     let basic = "Authorization: Basic c2tfdGVzdF9zYW5kYm94U2VjcmV0S2V5Og==\r\n";
     let public = format!("Authorization: Bearer {}\r\n", shop.settings.publishable_key);
@@ -27,7 +27,7 @@ async fn only_the_secret_key_may_do_everything() {
 }
 
 #[tokio::test]
-async fn a_body_is_a_form_and_says_so() {
+async fn a_body_must_be_a_form_with_its_content_type() {
     let shop = Shop::open();
     let json_type = format!("{}Content-Type: application/json\r\n", shop.key());
 
@@ -42,7 +42,7 @@ async fn a_body_is_a_form_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_it_does_not_know_is_refused_in_its_own_words() {
+async fn unknown_requests_are_refused_with_the_processors_messages() {
     let shop = Shop::open();
 
     let url = shop.get("unicorns").await;
@@ -77,7 +77,7 @@ async fn what_it_does_not_know_is_refused_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_key_that_comes_again_is_answered_as_the_first_time() {
+async fn a_repeated_key_gets_the_first_response() {
     let shop = Shop::open();
     let key = "Idempotency-Key: cus:1\r\n";
 
@@ -90,7 +90,7 @@ async fn a_key_that_comes_again_is_answered_as_the_first_time() {
     assert_eq!(again.header("original-request"), first.header("request-id"));
     assert_eq!((other.status, &other.json()["error"]["type"]), (400, &json!("idempotency_error")));
     assert_eq!(shop.read("customers").await["data"].as_array().unwrap().len(), 1);
-    // After a day the key is forgotten.
+    // After a day the key has expired.
     shop.clock.advance_ms(25 * 3_600_000);
     let later = shop.post_with("customers", "email=bob@example.com", key).await;
     assert_eq!(later.status, 200, "{later:?}");
@@ -98,7 +98,7 @@ async fn a_key_that_comes_again_is_answered_as_the_first_time() {
 }
 
 #[tokio::test]
-async fn a_refusal_before_anything_was_done_is_not_kept_under_its_key_but_a_decline_is() {
+async fn a_key_keeps_a_decline_but_not_a_refused_request() {
     let shop = Shop::open();
     let key = "Idempotency-Key: k\r\n";
 
@@ -131,7 +131,7 @@ async fn a_failure_after_the_work_keeps_its_500_and_its_payment() {
 }
 
 #[tokio::test]
-async fn a_key_and_an_object_in_use_are_said_to_be_in_use() {
+async fn keys_and_objects_in_use_are_refused_as_busy() {
     let shop = Shop::open();
     let customer = id(&shop.done("customers", "").await);
     shop.control("switches", &json!({"kind": "delay", "ms": 1500, "method": "POST"})).await;
@@ -139,7 +139,7 @@ async fn a_key_and_an_object_in_use_are_said_to_be_in_use() {
 
     let (first, (second, third)) =
         tokio::join!(shop.post_with(&path, "name=Ada", "Idempotency-Key: k\r\n"), async {
-            // The first request is known to have come once it is no longer in the list of switches.
+            // The first request has arrived once it is no longer in the list of switches.
             while shop.raw("GET /control/processor/switches", "", "").await.json()["switches"]
                 != json!([])
             {}
@@ -160,7 +160,7 @@ async fn a_key_and_an_object_in_use_are_said_to_be_in_use() {
 }
 
 #[tokio::test]
-async fn lists_are_read_page_by_page_newest_first() {
+async fn lists_page_from_the_newest() {
     let shop = Shop::open();
     let mut ids = Vec::new();
     for number in 0..5 {
@@ -190,7 +190,7 @@ async fn lists_are_read_page_by_page_newest_first() {
 }
 
 #[tokio::test]
-async fn everything_outlives_a_restart_and_a_reset_forgets_it() {
+async fn everything_survives_a_restart_but_not_a_reset() {
     let folder = tempfile::tempdir().unwrap();
     let started = || {
         Shop::on_folder(folder.path(), simulator_kit::SimulatorClock::manual(crate::kit::NOW_MS))
@@ -214,7 +214,7 @@ async fn everything_outlives_a_restart_and_a_reset_forgets_it() {
     );
     let made = again.done("customers", "").await;
     assert_eq!(made["created"], crate::kit::NOW_MS / 1000 + 3 * 86_400, "the clock stays ahead");
-    // The key of three days ago is forgotten, what it made is not.
+    // The key of three days ago has expired, but its result is kept.
     let replayed = again.post_with("customers", "name=kept", key).await;
     assert_ne!(id(&replayed.json()), id(&first.json()));
     assert_eq!(again.raw("POST /control/reset", "", "").await.status, 200);
@@ -222,9 +222,9 @@ async fn everything_outlives_a_restart_and_a_reset_forgets_it() {
     again.close().await;
 }
 
-/// Whoever hears nothing asks again with the same key, and pays once.
+/// A caller without a response repeats the request with the same key, and pays once.
 #[tokio::test]
-async fn an_answer_that_is_lost_after_the_charge_is_given_again_under_its_key() {
+async fn a_response_lost_after_the_charge_is_returned_again_for_its_key() {
     let shop = Shop::open();
     let form = "amount=500&currency=usd&confirm=true&payment_method=pm_card_visa&payment_method_types[]=card";
     for (kind, key) in
@@ -258,10 +258,9 @@ async fn an_answer_that_is_lost_after_the_charge_is_given_again_under_its_key() 
     shop.close().await;
 }
 
-/// The stand-in script asks from pages of another origin, which a browser only lets it if it is
-/// told so.
+/// The stand-in script makes cross-origin requests, which browsers allow only with CORS headers.
 #[tokio::test]
-async fn browsers_of_other_origins_may_ask_with_the_publishable_key() {
+async fn cross_origin_requests_are_allowed_with_the_publishable_key() {
     let shop = Shop::open();
 
     let asked = shop
@@ -278,7 +277,7 @@ async fn browsers_of_other_origins_may_ask_with_the_publishable_key() {
 }
 
 #[tokio::test]
-async fn prices_are_found_by_what_was_written_to_them() {
+async fn prices_are_found_by_metadata() {
     let shop = Shop::open();
     let form = "currency=usd&unit_amount=4900&recurring[interval]=month&product_data[name]=Studio&lookup_key=studio&metadata[plan_id]=plan_studio&metadata[credits]=";
     let first = shop.done("prices", &form.replace("credits]=", "credits]=30000")).await;
@@ -300,7 +299,7 @@ async fn prices_are_found_by_what_was_written_to_them() {
 }
 
 #[tokio::test]
-async fn too_many_requests_may_say_when_to_come_again() {
+async fn rate_limit_responses_can_have_retry_after() {
     let shop = Shop::open();
     shop.control("switches", &json!({"kind": "rate_limit", "retry_after_s": 7})).await;
     shop.control("switches", &json!({"kind": "rate_limit"})).await;
