@@ -6,6 +6,7 @@
 
 mod auth_fields;
 mod body_rules;
+pub mod catalog_update;
 pub mod column;
 mod column_file;
 pub mod dataset;
@@ -15,6 +16,10 @@ mod matcher;
 pub mod openapi_import;
 mod platform;
 mod route;
+mod route_changes;
+mod route_docs;
+mod route_docs_file;
+mod schema_summary;
 pub mod shorthand;
 mod template;
 
@@ -25,7 +30,11 @@ pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
 pub use platform::{MatchedRoute, PlatformCatalog};
-pub use route::{QueryParameter, Route, RouteKind};
+pub use route::{Route, RouteKind};
+pub use route_docs::{
+    RouteBody, RouteDocs, RoutePaging, RoutePagingStyle, RouteParameter, RouteResponse, SchemaText,
+};
+pub use schema_summary::SchemaMember;
 pub use shorthand::Shorthand;
 
 /// The catalogues of all platforms.
@@ -51,6 +60,9 @@ pub enum CatalogError {
     /// An OpenAPI document.
     #[error("the OpenAPI document: {0}")]
     Document(String),
+    /// A catalogue file that is to be brought up to date.
+    #[error("the catalogue file: {0}")]
+    Existing(String),
 }
 
 /// Why a field that a caller sent is refused.
@@ -79,14 +91,31 @@ impl Catalog {
     /// called) replaces the one before; an auth field of the same name does too; others come after.
     pub fn with_extra(mut self, platform: Platform, toml: &str) -> Result<Self, CatalogError> {
         let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
-        let place = match platform {
+        let place = self.place(platform);
+        *place = place.clone().with(file)?;
+        Ok(self)
+    }
+
+    /// Takes a platform's routes from an operator's catalogue file alone. Auth fields and datasets come from it too where
+    /// it has any; otherwise the auth fields stay, and the datasets whose routes the file has.
+    pub fn with_replacement(
+        mut self,
+        platform: Platform,
+        toml: &str,
+    ) -> Result<Self, CatalogError> {
+        let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
+        let place = self.place(platform);
+        *place = place.clone().replaced_by(file)?;
+        Ok(self)
+    }
+
+    const fn place(&mut self, platform: Platform) -> &mut PlatformCatalog {
+        match platform {
             Platform::Alpha => &mut self.alpha,
             Platform::Beta => &mut self.beta,
             Platform::Gamma => &mut self.gamma,
             Platform::Delta => &mut self.delta,
-        };
-        *place = place.clone().with(file)?;
-        Ok(self)
+        }
     }
 
     /// The catalogue of one platform.
