@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use domain::method::Method;
+use foldhash::fast::FixedState;
 
 use crate::route::{Route, RouteKind};
 use crate::template::TemplateSegment;
@@ -15,13 +16,14 @@ use crate::template::TemplateSegment;
 /// The trees of one platform.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RouteMatcher {
-    trees: HashMap<Method, TreeNode>,
+    trees: HashMap<Method, TreeNode, FixedState>,
 }
 
 /// What may follow at one depth. Numbers are indexes into the platform's routes.
 #[derive(Debug, Clone, Default)]
 struct TreeNode {
-    literals: HashMap<String, TreeNode>,
+    /// Hashed quickly and always alike: who calls cannot put anything in.
+    literals: HashMap<String, TreeNode, FixedState>,
     /// In the order in which they are tried; empty nearly everywhere.
     affixed: Vec<AffixedBranch>,
     parameter: Option<Box<TreeNode>>,

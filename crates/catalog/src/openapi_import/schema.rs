@@ -142,10 +142,12 @@ impl<'a> SchemaWriter<'a> {
     }
 
     fn object(&mut self, members: &'a Map<String, Value>, level: usize) -> Result<(), TooLarge> {
+        let is_cut = level >= self.detail.levels && has_inner(members);
         self.push("{")?;
         let mut first = true;
-        for key in COPIED {
-            if let Some(value) = members.get(key) {
+        // Which members are required says nothing where they are cut.
+        for key in COPIED.iter().filter(|key| !is_cut || **key != "required") {
+            if let Some(value) = members.get(*key) {
                 self.key(key, &mut first)?;
                 self.push(&value.to_string())?;
             }
@@ -158,11 +160,11 @@ impl<'a> SchemaWriter<'a> {
                 self.push(&Value::from(description).to_string())?;
             }
         }
-        if level < self.detail.levels {
-            self.inner(members, level + 1, &mut first)?;
-        } else if has_inner(members) {
+        if is_cut {
             self.key("$comment", &mut first)?;
             self.push("\"cut\"")?;
+        } else {
+            self.inner(members, level + 1, &mut first)?;
         }
         self.push("}")
     }
@@ -300,7 +302,7 @@ mod tests {
         };
         let leaf = json!({"type": "string", "description": "x".repeat(150)});
         let flat = json!({"schema": {"type": "object", "properties": properties(&leaf)}});
-        let middle = json!({"type": "object", "properties": properties(&leaf)});
+        let middle = json!({"type": "object", "required": ["x"], "properties": properties(&leaf)});
         let deep = json!({"schema": {"type": "object", "properties": properties(&middle)}});
 
         let flat = written(&flat, SchemaOwner::Parameter);

@@ -1,4 +1,4 @@
-//! Commands that look and end: the contract, the configuration, the database, the catalogue.
+//! Commands that look and end: the contract, the configuration, the database.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -180,85 +180,6 @@ fn migrate_brings_the_database_up_to_date() {
     assert_eq!(ok(folder, &["migrate"]), "the database is up to date\n");
 
     assert_eq!(ok(folder, &["verify"]), "the books are right: no invariant is broken\n");
-}
-
-#[test]
-fn the_catalogue_is_listed_with_prices() {
-    let folder = here();
-
-    let all = ok(folder.path(), &["catalog", "list"]);
-    let one = ok(folder.path(), &["catalog", "list", "platform_delta"]);
-
-    for platform in ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta"] {
-        assert!(all.contains(&format!("{platform}: ")), "{platform}");
-    }
-    assert!(all.contains(&one), "the list of one is a part of the list of all");
-    let chats = one.lines().filter(|line| line.split_whitespace().nth(1) == Some("chats"));
-    let told: Vec<Vec<&str>> =
-        chats.map(|line| line.split_whitespace().take(3).collect()).collect();
-    assert!(
-        told.contains(&vec!["GET", "chats", "1"]) && told.contains(&vec!["POST", "chats", "2"]),
-        "{told:?}"
-    );
-}
-
-#[test]
-fn a_route_is_shown_by_template_and_as_it_is_called() {
-    let folder = here();
-
-    let shorthand = ok(folder.path(), &["catalog", "show", "platform_gamma", "subscribers"]);
-    let called = ok(folder.path(), &["catalog", "show", "platform_alpha", "chats/42/messages"]);
-    let unknown = fails(folder.path(), &["catalog", "show", "platform_gamma", "no/such"]);
-
-    assert!(shorthand.starts_with("GET subscribers\n"), "{shorthand}");
-    assert!(
-        shorthand.contains("stands for  user/{id}/") && shorthand.contains("added       limit=50"),
-        "{shorthand}"
-    );
-    assert!(called.contains("GET chats/{chat_id}/messages\n"), "{called}");
-    assert_eq!(
-        unknown,
-        "platform_gamma lists no route for no/such; it would be forwarded as it is\n"
-    );
-}
-
-/// What an import makes is a catalogue file that a server takes.
-#[test]
-fn an_imported_document_becomes_routes_of_a_platform() {
-    let folder = here();
-    let folder = folder.path();
-    let document = r#"{"openapi":"3.1.0","info":{"title":"x","version":"1"},"paths":{"/api/v1/things/{id}":
-        {"get":{"tags":["things"],"summary":"One thing"}}}}"#;
-    std::fs::write(folder.join("document.json"), document).unwrap();
-
-    let file = ok(folder, &["catalog", "import", "document.json", "--prefix", "/api/v1"]);
-
-    std::fs::write(folder.join("extra.toml"), &file).unwrap();
-    let config = "[http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
-        [platforms.platform_alpha]\nbase_url = \"http://127.0.0.1:9\"\ncatalog = \"extra.toml\"\n";
-    std::fs::write(folder.join("gateway.toml"), config).unwrap();
-    assert!(ok(folder, &["check-config", "--config", "gateway.toml"]).ends_with("no problems\n"));
-    let refused = fails(folder, &["catalog", "import", "extra.toml"]);
-    assert!(refused.contains("extra.toml is not JSON (YAML is not read)"), "{refused}");
-}
-
-/// An exported catalogue is a file that the platform's `catalog` setting takes, whole or changed.
-#[test]
-fn an_exported_catalogue_is_taken_back() {
-    let folder = here();
-    let folder = folder.path();
-    for platform in ["platform_alpha", "platform_gamma", "platform_delta"] {
-        let exported = ok(folder, &["catalog", "export", platform]);
-        std::fs::write(folder.join("exported.toml"), exported).unwrap();
-        let config = format!(
-            "[platforms.{platform}]\nbase_url = \"http://127.0.0.1:9\"\ncatalog = \"exported.toml\"\n"
-        );
-        std::fs::write(folder.join("gateway.toml"), config).unwrap();
-
-        let said = ok(folder, &["check-config", "--config", "gateway.toml"]);
-
-        assert!(said.ends_with("no problems\n"), "{platform}: {said}");
-    }
 }
 
 #[test]
