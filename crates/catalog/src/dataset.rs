@@ -188,12 +188,14 @@ impl Dataset {
             }
             match parameter_of(segment) {
                 None => path.push_str(segment),
-                Some(name) => {
+                Some(TemplateParameter { prefix, name, suffix }) => {
                     let value = filled(self.value_of(name))?;
                     if !is_usable(&value) {
                         return None;
                     }
+                    path.push_str(prefix);
                     shorthand::encode(&value, &mut path);
+                    path.push_str(suffix);
                 }
             }
         }
@@ -234,9 +236,18 @@ pub fn add(query: &mut String, name: &str, value: &str) {
     shorthand::encode(value, query);
 }
 
-/// The name of the parameter that a segment of a template is.
-pub(crate) fn parameter_of(segment: &str) -> Option<&str> {
-    segment.strip_prefix('{')?.strip_suffix('}')
+/// The parameter of a template's segment, with the literal text around it.
+pub(crate) struct TemplateParameter<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) suffix: &'a str,
+}
+
+/// The parameter of a segment, if it has one.
+pub(crate) fn parameter_of(segment: &str) -> Option<TemplateParameter<'_>> {
+    let (prefix, rest) = segment.split_once('{')?;
+    let (name, suffix) = rest.split_once('}')?;
+    Some(TemplateParameter { prefix, name, suffix })
 }
 
 /// Dots alone would climb, and nothing would vanish.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::column_file::{self, ColumnText};
 use crate::dataset::{
     CHAT, ChatLookup, ChatParameter, Dataset, DayFilter, IdForm, JsonPointer, MediaArchive, OWN,
-    PagingRules, PagingStyle, TimeField, TimeUnit, parameter_of,
+    PagingRules, PagingStyle, TemplateParameter, TimeField, TimeUnit, parameter_of,
 };
 use crate::file::{PairText, line, pairs, pairs_text, quoted};
 use crate::route::Route;
@@ -267,6 +267,18 @@ pub(crate) fn resolve(datasets: &mut [Dataset], routes: &[&Route]) -> Result<(),
     Ok(())
 }
 
+/// The datasets that can be read through these routes. One of a conversation needs the list in which it is looked for.
+pub(crate) fn readable(datasets: Vec<Dataset>, routes: &[&Route]) -> Vec<Dataset> {
+    let is_bound = |dataset: &Dataset| bind(&mut dataset.clone(), routes).is_ok();
+    let bound: Vec<Dataset> = datasets.into_iter().filter(is_bound).collect();
+    let names: Vec<DatasetName> = bound.iter().map(|dataset| dataset.name).collect();
+    let has_list = |dataset: &Dataset| {
+        let lookup = dataset.chat.as_ref().and_then(|chat| chat.lookup.as_ref());
+        lookup.is_none_or(|lookup| names.contains(&lookup.dataset))
+    };
+    bound.into_iter().filter(has_list).collect()
+}
+
 fn route_of<'a>(dataset: &Dataset, routes: &[&'a Route]) -> Result<&'a Route, String> {
     let is_it = |route: &&&Route| route.method == Method::Get && route.template == dataset.route;
     let found = routes.iter().find(is_it);
@@ -281,14 +293,15 @@ fn bind(dataset: &mut Dataset, routes: &[&Route]) -> Result<(), String> {
     };
     let is_shorthand = route.shorthand().is_some();
     for segment in target.split('/') {
-        let Some(name) = parameter_of(segment) else { continue };
+        let Some(TemplateParameter { name, .. }) = parameter_of(segment) else { continue };
         let is_given = dataset.path.iter().any(|(known, _)| known == name);
         let is_filled = is_shorthand && name == "id";
         if !is_given && !is_filled {
             return Err(format!("path lacks {name}"));
         }
     }
-    let names: Vec<&str> = target.split('/').filter_map(parameter_of).collect();
+    let parameters = target.split('/').filter_map(parameter_of);
+    let names: Vec<&str> = parameters.map(|parameter| parameter.name).collect();
     if let Some((name, _)) = dataset.path.iter().find(|(name, _)| !names.contains(&name.as_str())) {
         return Err(format!("the route has no {name} in its path"));
     }

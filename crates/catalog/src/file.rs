@@ -12,7 +12,10 @@ use crate::auth_fields::AuthField;
 use crate::body_rules::BodyRule;
 use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file::{self, DatasetText, MediaArchiveText};
-use crate::route::{QueryParameter, Route, RouteKind};
+use crate::route::{Route, RouteKind};
+use crate::route_docs_file::{
+    self, BodyText, PagingText, ParameterText, ResponseText, RouteDocsText,
+};
 use crate::shorthand::Shorthand;
 use crate::template::{PathTemplate, TemplateSegment};
 
@@ -114,9 +117,24 @@ struct RouteText {
     sensitive: bool,
     /// Where a shorthand leads.
     shorthand: Option<ShorthandText>,
+    /// What the platform's own reference calls it.
+    #[serde(default)]
+    operation_id: String,
+    /// Whether the platform advises against it.
+    #[serde(default)]
+    deprecated: bool,
+    /// The parameters of the path that are described.
+    #[serde(default)]
+    parameters: Vec<ParameterText>,
     /// The documented query parameters.
     #[serde(default)]
-    query: Vec<QueryText>,
+    query: Vec<ParameterText>,
+    /// The documented request headers.
+    #[serde(default)]
+    headers: Vec<ParameterText>,
+    body: Option<BodyText>,
+    response: Option<ResponseText>,
+    paging: Option<PagingText>,
     /// Query parameters added when the caller does not give them.
     #[serde(default)]
     default_query: Vec<PairText>,
@@ -145,16 +163,6 @@ struct ShorthandText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct QueryText {
-    name: String,
-    #[serde(default)]
-    required: bool,
-    #[serde(default)]
-    description: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PairText {
     name: String,
     value: String,
@@ -179,6 +187,17 @@ impl RouteText {
                 "free_text names {name}, which is no parameter of one segment"
             )));
         }
+        let docs = RouteDocsText {
+            operation_id: self.operation_id,
+            deprecated: self.deprecated,
+            parameters: self.parameters,
+            headers: self.headers,
+            body: self.body,
+            response: self.response,
+            paging: self.paging,
+        };
+        let docs = docs.check(&parsed).map_err(in_entry)?;
+        let query = route_docs_file::parameters(self.query, "query").map_err(in_entry)?;
         let template = parsed.readable();
         Ok(Route {
             name: format!("{} {template}", self.method),
@@ -192,9 +211,10 @@ impl RouteText {
             sensitive: self.sensitive,
             kind,
             default_query: pairs(self.default_query),
-            query_parameters: self.query.into_iter().map(QueryText::into_parameter).collect(),
+            query_parameters: query,
             free_text: self.free_text,
             body_rules: self.body_rules,
+            docs,
             parsed,
         })
     }
@@ -225,12 +245,6 @@ impl RouteText {
     }
 }
 
-impl QueryText {
-    fn into_parameter(self) -> QueryParameter {
-        QueryParameter { name: self.name, required: self.required, description: self.description }
-    }
-}
-
 pub(crate) fn pairs(texts: Vec<PairText>) -> Vec<(String, String)> {
     texts.into_iter().map(|pair| (pair.name, pair.value)).collect()
 }
@@ -256,6 +270,7 @@ fn write_route(text: &mut String, route: &Route) {
             line(text, key, &quoted(value));
         }
     }
+    route_docs_file::write_head(text, route);
     if !route.scopes.is_empty() {
         let scopes: Vec<String> = route.scopes.iter().map(|scope| quoted(scope)).collect();
         line(text, "scopes", &format!("[{}]", scopes.join(", ")));
@@ -265,10 +280,7 @@ fn write_route(text: &mut String, route: &Route) {
             line(text, key, "true");
         }
     }
-    if !route.query_parameters.is_empty() {
-        let parameters: Vec<String> = route.query_parameters.iter().map(query_text).collect();
-        line(text, "query", &format!("[\n{}]", parameters.concat()));
-    }
+    route_docs_file::write_parameters(text, "query", &route.query_parameters);
     if !route.default_query.is_empty() {
         line(text, "default_query", &pairs_text(&route.default_query));
     }
@@ -280,6 +292,7 @@ fn write_route(text: &mut String, route: &Route) {
         let rules: Vec<String> = route.body_rules.iter().map(rule_text).collect();
         line(text, "body_rules", &format!("[{}]", rules.join(", ")));
     }
+    route_docs_file::write_tail(text, route);
 }
 
 pub(crate) fn line(text: &mut String, key: &str, value: &str) {
@@ -293,15 +306,6 @@ pub(crate) fn pairs_text(pairs: &[(String, String)]) -> String {
         .map(|(name, value)| format!("{{ name = {}, value = {} }}", quoted(name), quoted(value)))
         .collect();
     format!("[{}]", tables.join(", "))
-}
-
-fn query_text(parameter: &QueryParameter) -> String {
-    format!(
-        "    {{ name = {}, required = {}, description = {} }},\n",
-        quoted(&parameter.name),
-        parameter.required,
-        quoted(&parameter.description)
-    )
 }
 
 fn rule_text(rule: &BodyRule) -> String {
@@ -429,7 +433,17 @@ mod tests {
         scopes = ["read:a", "write:b"]
         verified = true
         sensitive = true
-        query = [{ name = "limit", required = true, description = "x" }, { name = "y" }]
+        operation_id = "things/list's"
+        deprecated = true
+        parameters = [{ name = "b", description = "the b", schema = '{"type":"string"}' }]
+        query = [
+            { name = "limit", required = true, description = "x", schema = '{"type":"integer","default":1}' },
+            { name = "y" },
+        ]
+        headers = [{ name = "X-A", required = true, schema = """{"description":"it's\u007F"}""" }]
+        body = { content_type = "a/b", other_content_types = ["c/d"], required = true, schema = '{"type":"object"}' }
+        response = { status = 201, content_type = "a/b", schema = '{ "type": "array" }' }
+        paging = { style = "cursor", parameter = "c", size_parameter = "limit", rows = "", next = "/n.m", guessed = true }
         default_query = [{ name = "limit", value = "50" }]
         body_rules = [
             { kind = "absent_anywhere", field = "a" },
@@ -440,8 +454,11 @@ mod tests {
 
         [[routes]]
         method = "DELETE"
-        template = "folders/{name}/{other}"
+        template = "folders/{name}/{other}.json"
         free_text = ["name", "other"]
+        body = { content_type = "a/b" }
+        response = { status = 204 }
+        paging = { style = "link_header" }
 
         [[routes]]
         method = "GET"

@@ -6,6 +6,7 @@
 
 mod auth_fields;
 mod body_rules;
+pub mod catalog_update;
 pub mod column;
 mod column_file;
 pub mod dataset;
@@ -15,6 +16,10 @@ mod matcher;
 pub mod openapi_import;
 mod platform;
 mod route;
+mod route_changes;
+mod route_docs;
+mod route_docs_file;
+mod schema_summary;
 pub mod shorthand;
 mod template;
 
@@ -26,7 +31,11 @@ pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
 pub use platform::{MatchedRoute, PlatformCatalog};
-pub use route::{QueryParameter, Route, RouteKind};
+pub use route::{Route, RouteKind};
+pub use route_docs::{
+    RouteBody, RouteDocs, RoutePaging, RoutePagingStyle, RouteParameter, RouteResponse, SchemaText,
+};
+pub use schema_summary::SchemaMember;
 pub use shorthand::Shorthand;
 
 /// The catalogues of all platforms.
@@ -51,6 +60,9 @@ pub enum CatalogError {
     /// An OpenAPI document.
     #[error("the OpenAPI document: {0}")]
     Document(String),
+    /// A catalogue file that is to be brought up to date.
+    #[error("the catalogue file: {0}")]
+    Existing(String),
 }
 
 /// Why a field that a caller sent is refused.
@@ -97,6 +109,22 @@ impl Catalog {
         let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
         let all = match self.platforms.get(platform) {
             Some(before) => before.clone().with(platform, file)?,
+            None => PlatformCatalog::new(platform, file)?,
+        };
+        self.platforms.insert(platform, all);
+        Ok(self)
+    }
+
+    /// Takes a platform's routes from an operator's catalogue file alone. Auth fields and datasets come from it too where
+    /// it has any; otherwise the auth fields stay, and the datasets whose routes the file has.
+    pub fn with_replacement(
+        mut self,
+        platform: Platform,
+        toml: &str,
+    ) -> Result<Self, CatalogError> {
+        let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
+        let all = match self.platforms.get(platform) {
+            Some(before) => before.clone().replaced_by(platform, file)?,
             None => PlatformCatalog::new(platform, file)?,
         };
         self.platforms.insert(platform, all);

@@ -1,12 +1,14 @@
 //! Which route a path belongs to.
 //!
-//! One tree of segments for each method. Literal segments are tried before parameters, and the search steps
-//! back when a literal leads nowhere. Each node of the tree is looked at once at most, so that no path can make
-//! the search long. Bytes are compared as the caller sent them.
+//! One tree of segments for each method. Literal segments are tried before parameters with text around them, and those
+//! before plain parameters; the search steps back when one leads nowhere. Each node of the tree is looked at once at
+//! most, so that no path can make the search long. Bytes are compared as the caller sent them.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use domain::method::Method;
+use foldhash::fast::FixedState;
 
 use crate::route::{Route, RouteKind};
 use crate::template::TemplateSegment;
@@ -14,16 +16,27 @@ use crate::template::TemplateSegment;
 /// The trees of one platform.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RouteMatcher {
-    trees: HashMap<Method, TreeNode>,
+    trees: HashMap<Method, TreeNode, FixedState>,
 }
 
 /// What may follow at one depth. Numbers are indexes into the platform's routes.
 #[derive(Debug, Clone, Default)]
 struct TreeNode {
-    literals: HashMap<String, TreeNode>,
+    /// Hashed quickly and always alike: who calls cannot put anything in.
+    literals: HashMap<String, TreeNode, FixedState>,
+    /// In the order in which they are tried; empty nearly everywhere.
+    affixed: Vec<AffixedBranch>,
     parameter: Option<Box<TreeNode>>,
     rest: Option<usize>,
     route: Option<usize>,
+}
+
+/// What may follow a parameter with text around it.
+#[derive(Debug, Clone)]
+struct AffixedBranch {
+    prefix: String,
+    suffix: String,
+    node: TreeNode,
 }
 
 impl RouteMatcher {
@@ -50,6 +63,7 @@ impl RouteMatcher {
             node = match segment {
                 TemplateSegment::Literal(text) => node.literals.entry(text.clone()).or_default(),
                 TemplateSegment::Parameter(_) => node.parameter.get_or_insert_default(),
+                TemplateSegment::Affixed { prefix, suffix, .. } => node.affixed(prefix, suffix),
                 TemplateSegment::Rest(_) => {
                     node.rest = Some(index);
                     return;
@@ -58,6 +72,43 @@ impl RouteMatcher {
         }
         node.route = Some(index);
     }
+}
+
+impl TreeNode {
+    /// The node behind a parameter with this text around it.
+    fn affixed(&mut self, prefix: &str, suffix: &str) -> &mut Self {
+        let place = self.affixed.binary_search_by(|branch| branch.order(prefix, suffix));
+        let index = place.unwrap_or_else(|index| {
+            let (prefix, suffix) = (prefix.to_owned(), suffix.to_owned());
+            self.affixed.insert(index, AffixedBranch { prefix, suffix, node: Self::default() });
+            index
+        });
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the search or the insertion above gave the index"
+        )]
+        let branch = &mut self.affixed[index];
+        &mut branch.node
+    }
+}
+
+impl AffixedBranch {
+    /// The branch with more literal text is tried first, then the one with more of it in front.
+    fn order(&self, prefix: &str, suffix: &str) -> Ordering {
+        let own = self.prefix.len() + self.suffix.len();
+        (prefix.len() + suffix.len(), prefix.len())
+            .cmp(&(own, self.prefix.len()))
+            .then_with(|| (self.prefix.as_str(), self.suffix.as_str()).cmp(&(prefix, suffix)))
+    }
+
+    fn takes(&self, segment: &str) -> bool {
+        value_between(segment, &self.prefix, &self.suffix).is_some_and(|value| !value.is_empty())
+    }
+}
+
+/// What stands between a prefix and a suffix that do not overlap.
+fn value_between<'a>(segment: &'a str, prefix: &str, suffix: &str) -> Option<&'a str> {
+    segment.strip_prefix(prefix)?.strip_suffix(suffix)
 }
 
 /// The values of a template's parameters in a path that it matches, as the caller sent them.
@@ -69,6 +120,10 @@ pub(crate) fn parameters<'a>(route: &'a Route, raw_path: &'a str) -> Vec<(&'a st
         match segment {
             TemplateSegment::Literal(_) => {}
             TemplateSegment::Parameter(name) => values.push((name.as_str(), value)),
+            TemplateSegment::Affixed { prefix, name, suffix } => {
+                let value = value_between(value, prefix, suffix).unwrap_or(value);
+                values.push((name.as_str(), value));
+            }
             TemplateSegment::Rest(name) => values.push((name.as_str(), rest)),
         }
         rest = after;
@@ -89,6 +144,13 @@ fn descend(node: &TreeNode, path: &str) -> Option<usize> {
     }
     if segment.is_empty() {
         return None;
+    }
+    for branch in &node.affixed {
+        if branch.takes(segment)
+            && let Some(found) = follow(&branch.node)
+        {
+            return Some(found);
+        }
     }
     if let Some(found) = node.parameter.as_deref().and_then(follow) {
         return Some(found);
@@ -178,6 +240,38 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_may_have_text_around_it() {
+        let catalog =
+            catalog(&["a/{id}", "a/{id}.json", "a/v{id}.json", "a/latest.json", "@{name}/x"]);
+
+        for (path, template) in [
+            ("a/7", "a/{id}"),
+            ("a/7.json", "a/{id}.json"),
+            ("a/v7.json", "a/v{id}.json"),
+            ("a/v.json", "a/{id}.json"),
+            ("a/latest.json", "a/latest.json"),
+            ("a/.json", "a/{id}"),
+            ("@ada/x", "@{name}/x"),
+        ] {
+            assert_eq!(found(&catalog, path), Some(template), "{path}");
+        }
+        assert_eq!(found(&catalog, "@/x"), None);
+        assert_eq!(found(&catalog, "ada/x"), None);
+        let value = catalog.find(domain::method::Method::Get, "a/v%37.json").unwrap().parameters;
+        assert_eq!(value, [("id", "%37")]);
+    }
+
+    #[test]
+    fn texts_around_a_parameter_do_not_overlap_and_lead_back() {
+        let catalog = catalog(&["a{x}a", "ab{x}/c", "a{x}/d", "{x}b/e"]);
+
+        assert_eq!(found(&catalog, "aa"), None);
+        assert_eq!(found(&catalog, "aba"), Some("a{x}a"));
+        assert_eq!(found(&catalog, "abc/d"), Some("a{x}/d"));
+        assert_eq!(found(&catalog, "abb/e"), Some("{x}b/e"));
+    }
+
+    #[test]
     fn a_path_made_to_be_slow_ends_as_soon_as_the_templates_do() {
         let catalog = catalog(&["{a}/{b}/x", "a/{b}/y", "{a}/a/z"]);
         let path = "a/".repeat(100_000);
@@ -196,10 +290,11 @@ mod tests {
             let mut rank = Vec::new();
             for (want, have) in wanted.iter().zip(given) {
                 if want.starts_with('{') {
-                    if have.is_empty() {
+                    let suffix = want.split_once('}').unwrap().1;
+                    if have.len() <= suffix.len() || !have.ends_with(suffix) {
                         return None;
                     }
-                    rank.push(1);
+                    rank.push(if suffix.is_empty() { 2 } else { 1 });
                 } else if *want == have {
                     rank.push(0);
                 } else {

@@ -1,6 +1,6 @@
 //! The catalogue of one platform.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use domain::dataset::DatasetName;
 use domain::method::Method;
@@ -82,12 +82,7 @@ impl PlatformCatalog {
             media_archive: file.media_archive.or(self.media_archive),
         };
         all.routes.extend(self.internal);
-        for route in file.routes {
-            match all.routes.iter_mut().find(|known| known.key() == route.key()) {
-                Some(known) => *known = route,
-                None => all.routes.push(route),
-            }
-        }
+        all.merge_routes(file.routes);
         for field in file.auth_fields {
             match all.auth_fields.iter_mut().find(|known| known.name == field.name) {
                 Some(known) => *known = field,
@@ -101,6 +96,30 @@ impl PlatformCatalog {
             }
         }
         Self::new(platform, all)
+    }
+
+    /// Takes the routes from a file alone, and auth fields and datasets too where it has any. Datasets of before stay
+    /// where the file has their routes.
+    pub(crate) fn replaced_by(
+        self,
+        platform: Platform,
+        mut file: CatalogFile,
+    ) -> Result<Self, CatalogError> {
+        if file.routes.is_empty() {
+            let problem =
+                "it has no [[routes]], and none would be left: merge it instead, or fill it";
+            let problem = problem.to_owned();
+            return Err(CatalogError::File { platform, problem });
+        }
+        if file.auth_fields.is_empty() {
+            file.auth_fields = self.auth_fields;
+        }
+        if file.datasets.is_empty() {
+            let routes: Vec<&Route> = file.routes.iter().collect();
+            file.datasets = dataset_file::readable(self.datasets, &routes);
+        }
+        file.media_archive = file.media_archive.or(self.media_archive);
+        Self::new(platform, file)
     }
 
     /// The routes that customers see, in file order: shorthands and the upload included.
@@ -173,8 +192,22 @@ fn is_same_path(plain: &str, raw_path: &str) -> bool {
 }
 
 impl CatalogFile {
+    /// Adds routes; one for the same calls is replaced in its place.
+    fn merge_routes(&mut self, routes: Vec<Route>) {
+        let numbered = self.routes.iter().enumerate();
+        let places: HashMap<RouteKey, usize> =
+            numbered.map(|(index, route)| (route.key(), index)).collect();
+        for route in routes {
+            let place = places.get(&route.key());
+            match place.and_then(|index| self.routes.get_mut(*index)) {
+                Some(known) => *known = route,
+                None => self.routes.push(route),
+            }
+        }
+    }
+
     /// Finds two entries for the same calls, or two fields of one name.
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let mut keys = HashSet::new();
         if let Some(route) = self.routes.iter().find(|route| !keys.insert(route.key())) {
             return Err(format!("two entries are for {}", route.name));

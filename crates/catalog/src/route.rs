@@ -1,10 +1,13 @@
 //! One route of a platform: what it is called, what it costs and what it needs.
 
+use std::sync::Arc;
+
 use domain::credits::{Credits, MeteringCosts};
 use domain::method::Method;
 use serde_json::Value;
 
 use crate::body_rules::BodyRule;
+use crate::route_docs::{RouteDocs, RouteParameter};
 use crate::shorthand::Shorthand;
 use crate::template::PathTemplate;
 use crate::{FieldProblem, body_rules};
@@ -35,12 +38,14 @@ pub struct Route {
     /// Query parameters that are added when the caller does not give them: name and value, not encoded.
     pub default_query: Vec<(String, String)>,
     /// The query parameters that are documented; others pass as well.
-    pub query_parameters: Vec<QueryParameter>,
+    pub query_parameters: Vec<RouteParameter>,
     /// The parameters of its path that are text of the creator's own, such as a folder's name: they may hold slashes,
     /// which are percent-encoded in a path.
     pub free_text: Vec<String>,
     /// What is checked of a body before the call costs anything.
     pub body_rules: Vec<BodyRule>,
+    /// What else is documented of it; calls do not need it.
+    pub docs: Option<Arc<RouteDocs>>,
     /// The template in its parts, for the matcher.
     pub(crate) parsed: PathTemplate,
 }
@@ -56,17 +61,6 @@ pub enum RouteKind {
     Upload,
     /// The gateway calls it on its own, for exports; it is neither listed nor matched.
     Internal,
-}
-
-/// A documented query parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueryParameter {
-    /// Its name.
-    pub name: String,
-    /// Whether the platform refuses a call without it.
-    pub required: bool,
-    /// What it does, in one line; may be empty.
-    pub description: String,
 }
 
 impl Route {

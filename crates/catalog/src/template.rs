@@ -1,7 +1,10 @@
 //! Path templates: `chats/{chat_id}/messages`, split into segments.
 //!
-//! A segment is a literal or one parameter, never a mix. The last parameter may span several segments, written
-//! `{name*}`. A slash at the end is part of the template.
+//! A segment is a literal or one parameter, which may have literal text before and after it (`{id}.json`, `@{name}`,
+//! `{thing}:cancel`). The last parameter may span several segments, written `{name*}`. A slash at the end is part of
+//! the template.
+
+use std::borrow::Cow;
 
 /// A template in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub(crate) enum TemplateSegment {
     Literal(String),
     /// Any one segment that is not empty.
     Parameter(String),
+    /// A segment with this text before and after the value, which is not empty; one of the two texts may be.
+    Affixed { prefix: String, name: String, suffix: String },
     /// All that is left: one or more segments, none of them empty.
     Rest(String),
 }
@@ -45,7 +50,9 @@ impl PathTemplate {
                 TemplateSegment::Rest(name) => {
                     return Err(format!("{{{name}*}} must be the last segment"));
                 }
-                TemplateSegment::Literal(_) | TemplateSegment::Parameter(_) => {}
+                TemplateSegment::Literal(_)
+                | TemplateSegment::Parameter(_)
+                | TemplateSegment::Affixed { .. } => {}
             }
         }
         let template = Self { segments };
@@ -59,26 +66,49 @@ impl PathTemplate {
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
             TemplateSegment::Literal(_) => None,
-            TemplateSegment::Parameter(name) | TemplateSegment::Rest(name) => Some(name.as_str()),
+            TemplateSegment::Parameter(name)
+            | TemplateSegment::Affixed { name, .. }
+            | TemplateSegment::Rest(name) => Some(name.as_str()),
         })
+    }
+
+    /// Whether its last parameter spans several segments.
+    pub(crate) fn spans(&self) -> bool {
+        matches!(self.segments.last(), Some(TemplateSegment::Rest(_)))
+    }
+
+    /// Lets the last segment's parameter span several segments, if it is one of these.
+    pub(crate) fn span_last(&mut self, names: &[String]) {
+        if let Some(last) = self.segments.last_mut()
+            && let TemplateSegment::Parameter(name) = last
+            && names.contains(name)
+        {
+            *last = TemplateSegment::Rest(std::mem::take(name));
+        }
     }
 
     /// Whether it has a parameter of this name that is one segment.
     pub(crate) fn has_parameter(&self, name: &str) -> bool {
-        self.segments
-            .iter()
-            .any(|segment| matches!(segment, TemplateSegment::Parameter(other) if other == name))
+        self.segments.iter().any(|segment| match segment {
+            TemplateSegment::Parameter(other) | TemplateSegment::Affixed { name: other, .. } => {
+                other == name
+            }
+            TemplateSegment::Literal(_) | TemplateSegment::Rest(_) => false,
+        })
     }
 
     /// The template without the names of its parameters: two templates of one shape match the same paths.
     pub(crate) fn shape(&self) -> String {
-        let words: Vec<&str> = self
+        let words: Vec<Cow<'_, str>> = self
             .segments
             .iter()
             .map(|segment| match segment {
-                TemplateSegment::Literal(text) => text.as_str(),
-                TemplateSegment::Parameter(_) => "{}",
-                TemplateSegment::Rest(_) => "{*}",
+                TemplateSegment::Literal(text) => Cow::Borrowed(text.as_str()),
+                TemplateSegment::Parameter(_) => Cow::Borrowed("{}"),
+                TemplateSegment::Affixed { prefix, suffix, .. } => {
+                    Cow::Owned(format!("{prefix}{{}}{suffix}"))
+                }
+                TemplateSegment::Rest(_) => Cow::Borrowed("{*}"),
             })
             .collect();
         words.join("/")
@@ -100,6 +130,9 @@ impl PathTemplate {
             .iter()
             .map(|segment| match segment {
                 TemplateSegment::Literal(text) => text.clone(),
+                TemplateSegment::Affixed { prefix, name, suffix } => {
+                    format!("{prefix}{{{name}}}{suffix}")
+                }
                 TemplateSegment::Rest(name) if marks => format!("{{{name}*}}"),
                 TemplateSegment::Parameter(name) | TemplateSegment::Rest(name) => {
                     format!("{{{name}}}")
@@ -122,19 +155,43 @@ impl PathTemplate {
 }
 
 fn segment(text: &str) -> Result<TemplateSegment, String> {
-    if let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-        let (name, rest) = inner.strip_suffix('*').map_or((inner, false), |name| (name, true));
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-        if name.is_empty() || !name.bytes().all(plain) {
-            return Err(format!("{text:?} is not a parameter: use letters, digits, _ - ."));
-        }
-        let name = name.to_owned();
-        return Ok(if rest {
-            TemplateSegment::Rest(name)
-        } else {
-            TemplateSegment::Parameter(name)
-        });
+    let Some((prefix, inner, suffix)) = parts(text)? else { return literal(text) };
+    let (name, spans) = inner.strip_suffix('*').map_or((inner, false), |name| (name, true));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if name.is_empty() || !name.bytes().all(plain) {
+        return Err(format!("{{{inner}}} is not a parameter: use letters, digits, _ - ."));
     }
+    let name = name.to_owned();
+    match (prefix.is_empty() && suffix.is_empty(), spans) {
+        (true, true) => Ok(TemplateSegment::Rest(name)),
+        (true, false) => Ok(TemplateSegment::Parameter(name)),
+        (false, true) => {
+            Err(format!("{{{name}*}} must be a whole segment: it has text before or after it"))
+        }
+        (false, false) => {
+            let (prefix, suffix) = (prefix.to_owned(), suffix.to_owned());
+            Ok(TemplateSegment::Affixed { prefix, name, suffix })
+        }
+    }
+}
+
+/// The text before a segment's parameter, the parameter without its braces, and the text after it; nothing where the
+/// segment has no braces.
+fn parts(text: &str) -> Result<Option<(&str, &str, &str)>, String> {
+    let Some((prefix, rest)) = text.split_once('{') else { return Ok(None) };
+    let Some((inner, suffix)) = rest.split_once('}') else {
+        return Err(format!("{text:?} opens a parameter that it does not close"));
+    };
+    if suffix.contains('{') {
+        return Err(format!("{text:?} has two parameters in one segment: at most one is matched"));
+    }
+    if !prefix.bytes().chain(suffix.bytes()).all(is_path_byte) {
+        return Err(format!("{text:?} is neither a literal segment nor a parameter"));
+    }
+    Ok(Some((prefix, inner, suffix)))
+}
+
+fn literal(text: &str) -> Result<TemplateSegment, String> {
     if text == "." || text == ".." {
         return Err("a segment of dots is not a path that can be sent".to_owned());
     }
@@ -155,8 +212,14 @@ mod tests {
 
     #[test]
     fn a_template_is_written_as_it_was_read() {
-        for text in ["me", "chats/{chat_id}/messages", "user/{selfId}/chat/mass-message/", "a/{b*}"]
-        {
+        for text in [
+            "me",
+            "chats/{chat_id}/messages",
+            "user/{selfId}/chat/mass-message/",
+            "a/{b*}",
+            "users/@{name}/posts/{id}.json",
+            "jobs/{job}:cancel",
+        ] {
             assert_eq!(PathTemplate::parse(text).unwrap().as_in_file(), text);
         }
         assert_eq!(PathTemplate::parse("a/{b*}").unwrap().readable(), "a/{b}");
@@ -169,13 +232,41 @@ mod tests {
         assert_eq!(shape("user/{a}/x"), shape("user/{b}/x"));
         assert_ne!(shape("user/{a}/x"), shape("user/{a}/x/"));
         assert_ne!(shape("user/{a}"), shape("user/{a*}"));
+        assert_eq!(shape("user/{a}.json"), shape("user/{b}.json"));
+        assert_ne!(shape("user/{a}"), shape("user/{a}.json"));
     }
 
     #[test]
     fn what_no_path_can_match_is_refused() {
         for text in [
-            "", "/", "/me", "a//b", "{a*}/b", "{a}/{a}", "{}", "{*}", "a{b}", "{a}.json", "{a b}",
-            "a b", "a?b", "a#b", "a\\b", ".", "a/../b", "ä", "a\nb", "{a",
+            "",
+            "/",
+            "/me",
+            "a//b",
+            "{a*}/b",
+            "{a}/{a}",
+            "{}",
+            "{*}",
+            "a{}",
+            "{a}{b}",
+            "{a}...{b}",
+            "{a*}.json",
+            "v{a*}",
+            "{a}?",
+            "{a} x",
+            "{a}}",
+            "{a b}",
+            "a b",
+            "a?b",
+            "a#b",
+            "a\\b",
+            ".",
+            "a/../b",
+            "ä",
+            "a\nb",
+            "{a",
+            "a}",
+            "a}{b}",
         ] {
             assert!(PathTemplate::parse(text).is_err(), "{text:?}");
         }

@@ -57,6 +57,65 @@ fn an_auth_field_of_the_same_name_is_replaced() {
     assert_eq!((fields.len(), fields[1].required, fields[1].bytes_max), (2, true, 9));
 }
 
+fn replaced(platform: Platform, toml: &str) -> Result<Catalog, catalog::CatalogError> {
+    Catalog::built_in().unwrap().with_replacement(platform, toml)
+}
+
+#[test]
+fn a_replacement_has_the_routes_of_the_file_alone() {
+    let catalog =
+        replaced(Platform::ALPHA, "[[routes]]\nmethod = \"GET\"\ntemplate = \"repos/{id}.json\"\n");
+
+    let built_in = Catalog::built_in().unwrap();
+    let (alpha, before) = (catalog.unwrap(), built_in.platform(Platform::ALPHA));
+    let alpha = alpha.platform(Platform::ALPHA);
+    assert_eq!((alpha.routes().len(), alpha.internal_routes().len()), (1, 0));
+    assert!(alpha.find(Method::Get, "users/me").is_none());
+    assert_eq!(alpha.find(Method::Get, "repos/7.json").unwrap().parameters, [("id", "7")]);
+    assert_eq!(alpha.auth_fields(), before.auth_fields());
+    assert!(alpha.datasets().is_empty() && !before.datasets().is_empty());
+}
+
+#[test]
+fn a_replacement_keeps_the_datasets_whose_routes_it_has() {
+    let built_in = Catalog::built_in().unwrap();
+    for platform in Platform::all() {
+        let before = built_in.platform(platform);
+
+        let again = replaced(platform, &before.to_toml()).unwrap();
+
+        assert_eq!(again.platform(platform).to_toml(), before.to_toml(), "{platform}");
+    }
+    let route = "[[routes]]\nmethod = \"GET\"\ntemplate = \"messaging/groups\"\n";
+    let beta = replaced(Platform::BETA, route).unwrap();
+    let names: Vec<&str> =
+        beta.platform(Platform::BETA).datasets().iter().map(|it| it.route.as_str()).collect();
+    assert_eq!(names, ["messaging/groups"]);
+}
+
+#[test]
+fn a_replacement_brings_its_own_auth_fields_and_datasets() {
+    let text = "[[auth_fields]]\nname = \"key\"\nkind = \"string\"\nrequired = true\nsecret = true\n\
+                bytes_max = 9\ndescription = \"\"\n[[routes]]\nmethod = \"GET\"\ntemplate = \"u/{name}.json\"\n\
+                [[datasets]]\nname = \"chats\"\nroute = \"u/{name}.json\"\npath = [{ name = \"name\", value = \"{id}\" }]\n\
+                rows = \"\"\nid = \"/a\"\ntime = { field = \"/t\", unit = \"unix_seconds\" }\n\
+                paging = { style = \"offset\", parameter = \"p\", size_parameter = \"s\", size = 7 }\n";
+
+    let catalog = replaced(Platform::BETA, text).unwrap();
+
+    let beta = catalog.platform(Platform::BETA);
+    let fields: Vec<&str> = beta.auth_fields().iter().map(|field| field.name.as_str()).collect();
+    assert_eq!((fields, beta.datasets().len()), (vec!["key"], 1));
+    assert_eq!(beta.datasets()[0].place("a/b", "").unwrap().path, "u/a%2Fb.json");
+}
+
+#[test]
+fn a_replacement_without_routes_is_refused() {
+    let refused = replaced(Platform::ALPHA, "media_archive = \"disabled\"\n").unwrap_err();
+
+    assert!(refused.to_string().contains("merge it instead"), "{refused}");
+}
+
 #[test]
 fn two_entries_for_the_same_paths_in_one_file_are_refused() {
     let entry = |template: &str| format!("[[routes]]\nmethod = \"GET\"\ntemplate = {template:?}\n");

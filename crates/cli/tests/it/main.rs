@@ -6,6 +6,7 @@
     reason = "all of this is a test"
 )]
 
+mod catalogue;
 mod commands;
 mod lost_log;
 mod process;

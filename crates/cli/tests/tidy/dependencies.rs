@@ -125,7 +125,10 @@ const OURS: [(&str, &[&str]); 25] = [
 /// The dependencies of the pure crates: no waiting, no I/O, no clock and no randomness.
 const PURE: [(&str, &[&str]); 2] = [
     ("domain", &["jiff", "serde", "sha2", "thiserror", "uuid", "zeroize"]),
-    ("catalog", &["domain", "serde", "serde_json", "thiserror", "toml"]),
+    (
+        "catalog",
+        &["domain", "foldhash", "serde", "serde-saphyr", "serde_json", "thiserror", "toml"],
+    ),
 ];
 
 /// Other crates that a crate must not use, and why.

@@ -32,7 +32,7 @@ async fn a_built_in_platform_under_another_name_keeps_its_data_and_its_old_name_
         assert_eq!(called.status, 200, "{}", called.text());
         let accounts = client.get("/v1/accounts").await.json();
         assert_eq!(accounts["accounts"][0]["platform"], "mine", "{accounts}");
-        let calls = client.get("/v1/usage/calls").await.json();
+        let calls = client.get("/v1/billing/usage/recent").await.json();
         assert_eq!(calls["calls"][0]["platform"], "mine", "{calls}");
         let platforms = client.get("/v1/platforms").await.json();
         let names: Vec<&Value> =

@@ -1,0 +1,274 @@
+//! Where a response has its rows, its next cursor and the URL of its next page, as far as names tell.
+
+use serde_json::Value;
+
+use super::document::OpenapiDocument;
+use super::paging::plain;
+use crate::dataset::JsonPointer;
+
+/// Fields that hold the rows, the likeliest first.
+const ROWS: [&str; 14] = [
+    "data",
+    "items",
+    "results",
+    "rows",
+    "list",
+    "entries",
+    "records",
+    "values",
+    "elements",
+    "objects",
+    "collection",
+    "content",
+    "resources",
+    "nodes",
+];
+
+/// Objects that may hold the rows.
+const AROUND_ROWS: [&str; 5] = ["data", "result", "response", "page", "embedded"];
+
+/// Fields with what the next request gives.
+const NEXT_CURSOR: [&str; 16] = [
+    "nextcursor",
+    "nextpagetoken",
+    "nexttoken",
+    "nextpage",
+    "nextpagecursor",
+    "endcursor",
+    "after",
+    "cursor",
+    "continuationtoken",
+    "continuation",
+    "next",
+    "paginationtoken",
+    "nextkey",
+    "marker",
+    "scrollid",
+    "bookmark",
+];
+
+/// Fields with the URL of the next page.
+const NEXT_URL: [&str; 7] =
+    ["next", "nexturl", "nextpageurl", "nextlink", "odatanextlink", "nexthref", "nextpageuri"];
+
+/// Objects that may hold what is known of the next page.
+const AROUND_NEXT: [&str; 13] = [
+    "meta",
+    "paging",
+    "pagination",
+    "pageinfo",
+    "cursors",
+    "cursor",
+    "responsemetadata",
+    "metadata",
+    "links",
+    "data",
+    "page",
+    "pages",
+    "result",
+];
+
+/// Objects within objects are looked at this deep.
+const DEPTH_MAX: usize = 3;
+
+/// Parts of one object that are looked at.
+const PARTS_MAX: usize = 32;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct PageFields {
+    pub(super) rows: Option<JsonPointer>,
+    pub(super) next_cursor: Option<JsonPointer>,
+    pub(super) next_url: Option<JsonPointer>,
+}
+
+/// A field of an object.
+struct SchemaField<'a> {
+    name: &'a str,
+    plain: String,
+    schema: &'a Value,
+}
+
+/// Looks through the schema of a response.
+pub(super) fn read<'a>(document: OpenapiDocument<'a>, schema: Option<&'a Value>) -> PageFields {
+    let Some(schema) = schema else { return PageFields::default() };
+    let schema = document.resolved(schema);
+    let reader = FieldReader { document };
+    if reader.is_list(schema) {
+        return PageFields { rows: pointer(&[]), ..PageFields::default() };
+    }
+    let is_url =
+        |field: &SchemaField<'a>| NEXT_URL.contains(&field.plain.as_str()) && reader.is_url(field);
+    let is_cursor = |field: &SchemaField<'a>| {
+        NEXT_CURSOR.contains(&field.plain.as_str())
+            && reader.is_scalar(field.schema)
+            && !reader.is_url(field)
+    };
+    PageFields {
+        rows: reader.rows(schema),
+        next_cursor: reader.find(schema, &NEXT_CURSOR, &is_cursor, &mut Vec::new()),
+        next_url: reader.find(schema, &NEXT_URL, &is_url, &mut Vec::new()),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct FieldReader<'a> {
+    document: OpenapiDocument<'a>,
+}
+
+impl<'a> FieldReader<'a> {
+    /// The rows: a list of a known name, else the only list, else one in an object of a known name.
+    fn rows(self, schema: &'a Value) -> Option<JsonPointer> {
+        let fields = self.fields(schema, 0);
+        let lists: Vec<&SchemaField<'a>> =
+            fields.iter().filter(|field| self.is_list(field.schema)).collect();
+        let named = ROWS.iter().find_map(|name| lists.iter().find(|field| field.plain == *name));
+        let only = lists.first().filter(|_| lists.len() == 1);
+        if let Some(field) = named.or(only) {
+            return pointer(&[field.name]);
+        }
+        let around = |field: &&SchemaField<'a>| AROUND_ROWS.contains(&field.plain.as_str());
+        fields.iter().filter(around).find_map(|outer| {
+            let fields = self.fields(outer.schema, 0);
+            let lists: Vec<&SchemaField<'a>> =
+                fields.iter().filter(|field| self.is_list(field.schema)).collect();
+            let named = ROWS.iter().find_map(|name| lists.iter().find(|it| it.plain == *name));
+            let only = lists.first().filter(|_| lists.len() == 1);
+            pointer(&[outer.name, named.or(only)?.name])
+        })
+    }
+
+    /// A field that is wanted, in the object or in one of those that usually hold it.
+    fn find(
+        self,
+        schema: &'a Value,
+        names: &[&str],
+        is_wanted: &dyn Fn(&SchemaField<'a>) -> bool,
+        path: &mut Vec<&'a str>,
+    ) -> Option<JsonPointer> {
+        let fields = self.fields(schema, 0);
+        let wanted: Vec<&SchemaField<'a>> =
+            fields.iter().filter(|field| is_wanted(field)).collect();
+        let first = names.iter().find_map(|name| wanted.iter().find(|it| it.plain == *name));
+        if let Some(field) = first {
+            path.push(field.name);
+            return pointer(path);
+        }
+        if path.len() + 1 >= DEPTH_MAX {
+            return None;
+        }
+        for field in fields.iter().filter(|field| AROUND_NEXT.contains(&field.plain.as_str())) {
+            path.push(field.name);
+            let found = self.find(field.schema, names, is_wanted, path);
+            if found.is_some() {
+                return found;
+            }
+            path.pop();
+        }
+        None
+    }
+
+    /// The fields of an object, those that it takes from others included.
+    fn fields(self, schema: &'a Value, depth: usize) -> Vec<SchemaField<'a>> {
+        let schema = self.document.resolved(schema);
+        let mut fields: Vec<SchemaField<'a>> = Vec::new();
+        for (name, schema) in
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
+            let schema = self.document.resolved(schema);
+            fields.push(SchemaField { name, plain: plain(name), schema });
+        }
+        if depth < DEPTH_MAX {
+            let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+            let alternatives = ["oneOf", "anyOf"].iter().filter_map(|key| schema.get(*key)?.get(0));
+            for part in parts.chain(alternatives).take(PARTS_MAX) {
+                fields.extend(self.fields(part, depth + 1));
+            }
+        }
+        fields
+    }
+
+    fn is_list(self, schema: &'a Value) -> bool {
+        has_type(schema, "array") || (schema.get("type").is_none() && schema.get("items").is_some())
+    }
+
+    fn is_scalar(self, schema: &'a Value) -> bool {
+        !has_type(schema, "object")
+            && !has_type(schema, "array")
+            && !has_type(schema, "boolean")
+            && schema.get("properties").is_none()
+    }
+
+    /// Whether a field is a URL: it says so, or `next` is in a name that has no other meaning.
+    fn is_url(self, field: &SchemaField<'a>) -> bool {
+        let format = field.schema.get("format").and_then(Value::as_str).unwrap_or_default();
+        let says_so = ["uri", "url", "uri-reference", "iri"].contains(&format);
+        let named = ["url", "uri", "link", "href"].iter().any(|end| field.plain.ends_with(end));
+        self.is_scalar(field.schema) && (says_so || named)
+    }
+}
+
+/// Whether a schema has this type, alone or among others.
+fn has_type(schema: &Value, wanted: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == wanted,
+        Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
+        _ => false,
+    }
+}
+
+/// Names of fields that a pointer cannot hold are passed over.
+fn pointer(names: &[&str]) -> Option<JsonPointer> {
+    if names.iter().any(|name| name.contains('/')) {
+        return None;
+    }
+    let text: String = names.iter().flat_map(|name| ["/", name]).collect();
+    JsonPointer::parse(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(schema: &Value) -> Vec<Option<String>> {
+        let fields = read(OpenapiDocument::new(schema), Some(schema));
+        let text = |pointer: Option<JsonPointer>| pointer.map(|pointer| pointer.to_string());
+        vec![text(fields.rows), text(fields.next_cursor), text(fields.next_url)]
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn fields_are_found_through_references_and_parts() {
+        let schema = json!({
+            "allOf": [{"$ref": "#/page"}, {"properties": {"items": {"type": "array"}, "tags": {"type": "array"}}}],
+            "page": {"properties": {"paging": {"properties": {"cursors": {"properties": {"after": {"type": "string"}}}}}}},
+        });
+
+        assert_eq!(found(&schema), [some("/items"), some("/paging/cursors/after"), None]);
+    }
+
+    #[test]
+    fn a_url_is_no_cursor() {
+        let schema = json!({"properties": {
+            "links": {"properties": {"next": {"type": ["string", "null"], "format": "uri"}}},
+            "data": {"properties": {"posts": {"type": ["array", "null"]}}},
+        }});
+
+        assert_eq!(found(&schema), [some("/data/posts"), None, some("/links/next")]);
+    }
+
+    #[test]
+    fn two_lists_without_a_known_name_are_no_rows_and_odd_names_are_passed_over() {
+        let lists = json!({"properties": {"a": {"type": "array"}, "b": {"type": "array"}}});
+        let odd = json!({"properties": {"a/b": {"type": "array"}, "@odata.nextLink": {"type": "string"}}});
+
+        assert_eq!(found(&lists), [None, None, None]);
+        assert_eq!(found(&odd), [None, None, some("/@odata.nextLink")]);
+        assert_eq!(found(&json!({"type": "array"})), [some(""), None, None]);
+    }
+}

@@ -1,0 +1,171 @@
+//! What is documented of a route beyond what a call needs: parameters, bodies, responses, how a list is paged.
+//!
+//! It is for people and for programs that write calls. Neither the matcher nor a call looks at it, so it lies behind
+//! one pointer of its route.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::dataset::JsonPointer;
+
+/// The longest schema, in bytes of JSON text.
+pub(crate) const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+
+/// The documentation of one route.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RouteDocs {
+    /// What the platform's own reference calls the operation; empty where it has no such name.
+    pub operation_id: String,
+    /// Whether the platform advises against it.
+    pub deprecated: bool,
+    /// The parameters of its path that are described.
+    pub path_parameters: Vec<RouteParameter>,
+    /// The request headers that are described.
+    pub headers: Vec<RouteParameter>,
+    /// The request body.
+    pub body: Option<RouteBody>,
+    /// The response to a call that succeeded.
+    pub response: Option<RouteResponse>,
+    /// How its pages are turned, where it is a list.
+    pub paging: Option<RoutePaging>,
+}
+
+/// A documented parameter: of a path, of a query, or a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteParameter {
+    /// Its name.
+    pub name: String,
+    /// Whether the platform refuses a call without it.
+    pub required: bool,
+    /// What it does, in one line; may be empty.
+    pub description: String,
+    /// Its type, values and default.
+    pub schema: Option<SchemaText>,
+}
+
+/// A documented request body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteBody {
+    /// The media type that the schema is for.
+    pub content_type: String,
+    /// Other media types that the platform takes.
+    pub other_content_types: Vec<String>,
+    /// Whether the platform refuses a call without a body.
+    pub required: bool,
+    /// What is in it.
+    pub schema: Option<SchemaText>,
+}
+
+/// A documented response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteResponse {
+    /// Its status, which is a success.
+    pub status: u16,
+    /// Its media type; empty where it has no body.
+    pub content_type: String,
+    /// What is in it.
+    pub schema: Option<SchemaText>,
+}
+
+/// How the pages of a list are turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutePaging {
+    /// What says which page is wanted.
+    pub style: RoutePagingStyle,
+    /// The query parameter for that, where there is one.
+    pub parameter: Option<String>,
+    /// The query parameter for the rows of a page, where there is one.
+    pub size_parameter: Option<String>,
+    /// Where the rows are in the response; the empty pointer: the response is the list.
+    pub rows: Option<JsonPointer>,
+    /// Where the next cursor or URL is in the response.
+    pub next: Option<JsonPointer>,
+    /// Whether this was guessed from names in a document, and confirmed by nobody.
+    pub guessed: bool,
+}
+
+/// What says which page of a list is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoutePagingStyle {
+    /// A value that the page before has.
+    Cursor,
+    /// Its number.
+    Page,
+    /// How many rows come before it.
+    Offset,
+    /// The URL in the header `Link` of the page before.
+    LinkHeader,
+    /// The URL in the body of the page before.
+    NextUrl,
+}
+
+/// A JSON Schema as the compact text of a JSON object.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SchemaText(Box<str>);
+
+impl RouteDocs {
+    /// Whether nothing is documented.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl RoutePagingStyle {
+    /// Its name in catalogue files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cursor => "cursor",
+            Self::Page => "page",
+            Self::Offset => "offset",
+            Self::LinkHeader => "link_header",
+            Self::NextUrl => "next_url",
+        }
+    }
+}
+
+impl SchemaText {
+    /// Reads the JSON text of a schema. The error says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > SCHEMA_BYTES_MAX {
+            return Err(format!("the schema is longer than {SCHEMA_BYTES_MAX} bytes: shorten it"));
+        }
+        serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text)
+            .map_err(|error| format!("the schema is not a JSON object as text: {error}"))?;
+        Ok(Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The schema as a JSON value.
+    pub fn value(&self) -> Value {
+        // It was read once already.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for SchemaText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_a_json_object_of_bounded_size() {
+        assert_eq!(SchemaText::parse(r#"{"type":"string"}"#).unwrap().value()["type"], "string");
+        for text in ["", "true", "[]", "{", "{} {}", "type: string"] {
+            assert!(SchemaText::parse(text).unwrap_err().contains("not a JSON object"), "{text}");
+        }
+        let long = format!("{{\"description\":\"{}\"}}", "x".repeat(SCHEMA_BYTES_MAX));
+        assert!(SchemaText::parse(&long).unwrap_err().contains("shorten it"));
+        assert!(SchemaText::parse(&"{\"a\":".repeat(10_000)).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! What a JSON Schema says, in a few words for a terminal.
+
+use serde_json::{Map, Value};
+
+use crate::route_docs::SchemaText;
+
+/// More values of an enumeration than these are not listed.
+const VALUES_MAX: usize = 12;
+
+/// Lists within lists are followed this deep.
+const DEPTH_MAX: usize = 4;
+
+/// A member of an object, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaMember {
+    /// Its name.
+    pub name: String,
+    /// Whether it has to be there.
+    pub required: bool,
+    /// Its type, values and default.
+    pub summary: String,
+}
+
+impl SchemaText {
+    /// Its type, values, limits and default, such as `integer, 1 to 100, default 30`.
+    pub fn summary(&self) -> String {
+        summary(&self.value(), 0)
+    }
+
+    /// The members of the object that it describes, or of the objects in the list that it describes.
+    pub fn members(&self) -> Vec<SchemaMember> {
+        let value = self.value();
+        let mut schema = &value;
+        for _ in 0..DEPTH_MAX {
+            match schema.get("items") {
+                Some(items) => schema = items,
+                None => break,
+            }
+        }
+        let mut members = Vec::new();
+        collect(schema, &mut members, 0);
+        members
+    }
+}
+
+fn collect(schema: &Value, members: &mut Vec<SchemaMember>, depth: usize) {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, member) in properties.into_iter().flatten() {
+        if members.iter().all(|known| known.name != *name) {
+            members.push(SchemaMember {
+                name: name.clone(),
+                required: is_required(name),
+                summary: summary(member, 0),
+            });
+        }
+    }
+    if depth < DEPTH_MAX {
+        let parts = schema.get("allOf").and_then(Value::as_array);
+        parts.into_iter().flatten().for_each(|part| collect(part, members, depth + 1));
+    }
+}
+
+fn summary(schema: &Value, depth: usize) -> String {
+    let Some(schema) = schema.as_object() else { return "anything".to_owned() };
+    let mut facts = vec![kind(schema, depth)];
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        let listed: Vec<String> = values.iter().take(VALUES_MAX).map(plain).collect();
+        let more = if values.len() > VALUES_MAX { "|…" } else { "" };
+        facts.push(format!("{}{more}", listed.join("|")));
+    }
+    if let Some(value) = schema.get("const") {
+        facts.push(format!("always {}", plain(value)));
+    }
+    let limits = (schema.get("minimum"), schema.get("maximum"));
+    match limits {
+        (Some(least), Some(most)) => facts.push(format!("{least} to {most}")),
+        (Some(least), None) => facts.push(format!("at least {least}")),
+        (None, Some(most)) => facts.push(format!("at most {most}")),
+        (None, None) => {}
+    }
+    if let Some(value) = schema.get("default").filter(|value| !value.is_null()) {
+        facts.push(format!("default {}", plain(value)));
+    }
+    if schema.contains_key("$comment") {
+        facts.push("not shown whole".to_owned());
+    }
+    facts.join(", ")
+}
+
+/// The type with its format; of a list, what is in it.
+fn kind(schema: &Map<String, Value>, depth: usize) -> String {
+    let name = match schema.get("type") {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => names.iter().map(plain).collect::<Vec<_>>().join(" or "),
+        _ => untyped(schema).to_owned(),
+    };
+    let items = schema.get("items").filter(|_| name.starts_with("array") && depth < DEPTH_MAX);
+    let name = match (items, schema.get("format").and_then(Value::as_str)) {
+        (Some(items), _) => format!("list of {}", summary(items, depth + 1)),
+        (None, Some(format)) => format!("{name} ({format})"),
+        (None, None) => name,
+    };
+    let may_be_null = schema.get("nullable").and_then(Value::as_bool) == Some(true);
+    if may_be_null { format!("{name} or null") } else { name }
+}
+
+fn untyped(schema: &Map<String, Value>) -> &'static str {
+    if schema.contains_key("properties") || schema.contains_key("allOf") {
+        "object"
+    } else if schema.contains_key("oneOf") || schema.contains_key("anyOf") {
+        "one of several forms"
+    } else {
+        "anything"
+    }
+}
+
+/// A text without its quotes, anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        SchemaText::parse(text).unwrap().summary()
+    }
+
+    #[test]
+    fn a_schema_is_said_in_a_few_words() {
+        for (schema, expected) in [
+            ("{}", "anything"),
+            (
+                r#"{"type":"integer","minimum":1,"maximum":100,"default":30}"#,
+                "integer, 1 to 100, default 30",
+            ),
+            (
+                r#"{"type":"string","enum":["open","all"],"default":"all"}"#,
+                "string, open|all, default all",
+            ),
+            (r#"{"type":["string","null"],"format":"date-time"}"#, "string or null (date-time)"),
+            (r#"{"type":"string","nullable":true}"#, "string or null"),
+            (r#"{"type":"array","items":{"type":"array","items":{}}}"#, "list of list of anything"),
+            (r#"{"allOf":[]}"#, "object"),
+            (r#"{"oneOf":[]}"#, "one of several forms"),
+            (r#"{"const":1,"minimum":0}"#, "anything, always 1, at least 0"),
+            (r#"{"type":"object","$comment":"cut"}"#, "object, not shown whole"),
+        ] {
+            assert_eq!(said(schema), expected, "{schema}");
+        }
+        let many: Vec<String> = (0..20).map(|value| value.to_string()).collect();
+        assert!(said(&format!("{{\"enum\":[{}]}}", many.join(","))).ends_with("|11|…"));
+    }
+
+    #[test]
+    fn members_are_those_of_the_object_or_of_the_objects_in_the_list() {
+        let schema = r#"{"type":"array","items":{"required":["a"],"properties":{"a":{"type":"string"}},
+            "allOf":[{"properties":{"a":{},"b":{"type":"integer"}}}]}}"#;
+
+        let members = SchemaText::parse(schema).unwrap().members();
+
+        let said: Vec<String> = members
+            .iter()
+            .map(|member| format!("{} {} {}", member.name, member.required, member.summary))
+            .collect();
+        assert_eq!(said, ["a true string", "b false integer"]);
+    }
+}
