@@ -35,6 +35,11 @@ pub fn credentials(auth: &AuthValues) -> AccountCredentials {
     credentials
 }
 
+/// What tells an account from every other one as long as it is connected, whatever its credentials are.
+pub fn label(customer: CustomerId, creator: &CreatorId) -> String {
+    format!("{customer}|{}", creator.as_str())
+}
+
 /// The place that an account's credentials are sealed for.
 pub fn place(customer: CustomerId, platform: Platform, creator: &CreatorId) -> String {
     format!("v1|{customer}|{platform}|{}|credentials", creator.as_str())

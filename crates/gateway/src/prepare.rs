@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use catalog::shorthand;
-use clients::platform::{NativeCall, RequestBody, SigningInput};
+use clients::platform::{CallErrorKind, NativeCall, RequestBody, SigningInput};
 use domain::id::CallId;
 use failures::Failure;
 use failures::FieldProblem;
@@ -76,6 +76,10 @@ pub(super) fn request(
         }
     };
     built.map_err(|error| {
+        if let CallErrorKind::Signing(_) = error.kind {
+            tracing::warn!(call.id = %call, %error, "a request to a platform was not signed");
+            return ApiError::Failure(Failure::of_harmless(&error));
+        }
         tracing::error!(call.id = %call, %error, "a request to a platform could not be built");
         ApiError::Failure(Failure::Internal(
             "a request to a platform could not be built".to_owned(),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clients::platform::{
-    AnswerBody, ClientError, NativeCall, PlatformResponse, PlatformTarget, ReadLimits, ReadUpTo,
-    RequestBody, SigningInput, envelope,
+    AnswerBody, CallErrorKind, ClientError, NativeCall, PlatformResponse, PlatformTarget,
+    ReadLimits, ReadUpTo, RequestBody, SigningInput, envelope,
 };
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -166,7 +166,10 @@ async fn exchange(
             Ok(exchanged)
         }
         Err(error) => {
-            breaker.failed(gateway.clock.now());
+            // The platform was not asked.
+            if !matches!(error.kind, CallErrorKind::Signing(_)) {
+                breaker.failed(gateway.clock.now());
+            }
             Err(ReadFailure::Failed(error))
         }
     }

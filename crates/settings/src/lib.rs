@@ -16,6 +16,7 @@ mod rate_limits;
 mod reading;
 pub mod secrets;
 mod sections;
+pub mod signing;
 pub mod storage;
 pub mod targets;
 mod writing;

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use domain::platform::Platform;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use super::ConfigProblem;
+use super::signing::SigningSection;
 
 /// The four platforms.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -61,21 +62,6 @@ pub struct NamedValue {
     pub name: String,
     /// Its value; `{field}` stands for a credential.
     pub value: String,
-}
-
-/// How requests are signed.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SigningSection {
-    /// `none`, or the name of a scheme.
-    pub scheme: String,
-    /// The signing key.
-    #[serde(serialize_with = "super::writing::secret")]
-    pub key: SecretString,
-    /// What the platform knows this client as.
-    pub client_id: String,
-    /// The client's version.
-    pub client_version: String,
 }
 
 /// The request that proves credentials.
@@ -162,12 +148,7 @@ impl PlatformSection {
     }
 
     fn check(&self, key: &str, problems: &mut Vec<ConfigProblem>) {
-        if self.signing.scheme != "none" && self.signing.key.expose_secret().is_empty() {
-            problems.push(ConfigProblem::new(
-                format!("{key}.signing.key"),
-                "is required: the platform refuses unsigned requests",
-            ));
-        }
+        self.signing.check(&format!("{key}.signing"), problems);
         let times = [
             ("connect_ms", self.timeouts.connect_ms),
             ("tls_ms", self.timeouts.tls_ms),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use catalog::{AuthField, AuthKind, Catalog};
 use clients::platform::{
     CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, PlatformTarget,
-    SigningSettings, TargetSettings, VerifySettings,
+    TargetSettings, VerifySettings,
 };
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
@@ -36,7 +36,17 @@ pub fn targets(
             fields.map(credential_field).collect()
         });
         match PlatformTarget::new(&settings) {
-            Ok(target) => drop(targets.insert(*platform, target)),
+            Ok(target) => {
+                let upload = catalog.and_then(|catalog| catalog.platform(*platform).upload());
+                if target.signs_whole_bodies() && upload.is_some() {
+                    problems.push(ConfigProblem::new(
+                        format!("platforms.{platform}.signing.parts"),
+                        "hash the body, but uploads of this platform are sent from disk; say with \
+                         `spooled` what stands for their hash",
+                    ));
+                }
+                drop(targets.insert(*platform, target));
+            }
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
                 ConfigProblem::new(
@@ -58,7 +68,6 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     let pair = |named: &NamedValue| (named.name.clone(), named.value.clone());
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let milliseconds = Duration::from_millis;
-    let signing = &section.signing;
     let oauth = &section.oauth;
     let verify = &section.verify_route;
     TargetSettings {
@@ -68,12 +77,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
         path_prefix: section.path_prefix.clone(),
         headers: section.headers.iter().map(pair).collect(),
         version_header: Some(pair(&section.version_header)).filter(|(name, _)| !name.is_empty()),
-        signing: (signing.scheme != "none").then(|| SigningSettings {
-            scheme: signing.scheme.clone(),
-            key: Zeroizing::new(signing.key.expose_secret().to_owned()),
-            client_id: signing.client_id.clone(),
-            client_version: signing.client_version.clone(),
-        }),
+        signing: section.signing.settings(),
         envelope: section.envelope,
         response_headers: section.response_headers.clone(),
         user_agent: section.user_agent.clone(),

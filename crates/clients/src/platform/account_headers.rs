@@ -5,6 +5,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderName};
 
 use super::credentials::AccountCredentials;
+use super::signing::AccountParts;
 use super::template::TextTemplate;
 use crate::error::ClientError;
 
@@ -14,6 +15,8 @@ use crate::error::ClientError;
 pub struct AccountHeaders {
     same: HeaderMap,
     of_each_call: Vec<(HeaderName, TextTemplate)>,
+    /// What its signatures are made of.
+    pub(super) signing: AccountParts,
 }
 
 impl AccountHeaders {
@@ -25,6 +28,7 @@ impl AccountHeaders {
         mut same: HeaderMap,
         templates: &[(HeaderName, TextTemplate)],
         credentials: &AccountCredentials,
+        signing: AccountParts,
     ) -> Result<Self, ClientError> {
         let mut of_each_call = Vec::new();
         for (name, template) in templates {
@@ -35,7 +39,7 @@ impl AccountHeaders {
                 same.insert(name, filled.map_err(ClientError::build)?);
             }
         }
-        Ok(Self { same, of_each_call })
+        Ok(Self { same, of_each_call, signing })
     }
 
     /// Those of one call.

@@ -58,10 +58,10 @@ impl CheckedSettings {
         let host = place.as_ref().map(|(_, authority, _)| authority);
         let fixed = fixed_headers(settings, host, &mut problems);
         let templates = templates(settings, &mut problems);
-        let signing = settings.signing.as_ref();
-        let signer = signing.and_then(|signing| RequestSigner::new(signing, &mut problems));
+        let signer = signer(settings, &templates, &mut problems);
         let identity = IdentityCheck::new(&settings.verify, &mut problems);
         named_fields::check(settings, &templates, identity.as_ref(), &mut problems);
+        named_fields::check_signer(settings, signer.as_ref(), &mut problems);
         let oauth = settings.oauth.as_ref();
         let oauth =
             oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));
@@ -202,17 +202,43 @@ fn templates(
     templates
 }
 
-fn header_name(key: &str, text: &str, problems: &mut Vec<SettingsProblem>) -> Option<HeaderName> {
-    let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
-        problems.push(SettingsProblem::new(key, "is not a header name"));
-        return None;
-    };
-    if NOT_CONFIGURABLE.contains(&name) {
-        let message = format!("{name} belongs to the connection and cannot be set");
-        problems.push(SettingsProblem::new(key, message));
-        return None;
+/// How requests are signed. A header that is signed is given once.
+fn signer(
+    settings: &TargetSettings,
+    templates: &[(HeaderName, TextTemplate)],
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<RequestSigner> {
+    let signing = settings.signing.as_ref()?;
+    let signer = RequestSigner::new(signing, settings.platform.as_str(), Vec::new(), problems)?;
+    if !signing.headers.is_empty() {
+        for (index, name) in signer.header_names().into_iter().enumerate() {
+            if templates.iter().any(|(other, _)| other == name) {
+                let key = format!("signing.headers[{index}].name");
+                problems.push(SettingsProblem::new(key, "is given twice: also in headers"));
+            }
+        }
     }
-    Some(name)
+    Some(signer)
+}
+
+/// A header that a configuration may set; its problem is added.
+pub(super) fn header_name(
+    key: &str,
+    text: &str,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<HeaderName> {
+    let name = configurable_header(text);
+    name.map_err(|message| problems.push(SettingsProblem::new(key, message))).ok()
+}
+
+/// A header that may be put on requests.
+pub(super) fn configurable_header(text: &str) -> Result<HeaderName, String> {
+    let name =
+        HeaderName::from_bytes(text.as_bytes()).map_err(|_| "is not a header name".to_owned())?;
+    if NOT_CONFIGURABLE.contains(&name) {
+        return Err(format!("{name} belongs to the connection and cannot be set"));
+    }
+    Ok(name)
 }
 
 fn connection(

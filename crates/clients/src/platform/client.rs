@@ -1,7 +1,9 @@
 //! The connections of one core to the platforms, and the sending of requests over them.
 
+use std::collections::HashMap;
 use std::future::ready;
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::platform::Platform;
@@ -11,6 +13,8 @@ use http::Request;
 use super::answer::PlatformResponse;
 use super::body::RequestBody;
 use super::connection_pool::ConnectionPool;
+use super::signing::external::{ExternalSigner, SignerAddress};
+use super::signing::signer_socket::SignerConnections;
 use super::target::PlatformTarget;
 use crate::error::ClientError;
 
@@ -29,10 +33,8 @@ pub struct PlatformClient(Arc<PlatformPools>);
 #[derive(Debug)]
 struct PlatformPools {
     settings: UpstreamSettings,
-    alpha: OnceLock<ConnectionPool>,
-    beta: OnceLock<ConnectionPool>,
-    gamma: OnceLock<ConnectionPool>,
-    delta: OnceLock<ConnectionPool>,
+    pools: Mutex<HashMap<Platform, ConnectionPool>>,
+    signers: Mutex<HashMap<SignerAddress, SignerConnections>>,
 }
 
 /// How many connections wait for a next request, and how long.
@@ -43,6 +45,9 @@ pub struct UpstreamSettings {
     /// The most idle connections to one host.
     pub idle_connections_max: usize,
 }
+
+/// The sending of a request that takes more than its connection.
+type BoxedSending = Pin<Box<dyn Future<Output = Result<PlatformResponse, ClientError>> + Send>>;
 
 impl Default for UpstreamSettings {
     fn default() -> Self {
@@ -55,10 +60,8 @@ impl PlatformClient {
     pub fn new(settings: &UpstreamSettings) -> Self {
         Self(Arc::new(PlatformPools {
             settings: *settings,
-            alpha: OnceLock::new(),
-            beta: OnceLock::new(),
-            gamma: OnceLock::new(),
-            delta: OnceLock::new(),
+            pools: Mutex::default(),
+            signers: Mutex::default(),
         }))
     }
 
@@ -72,25 +75,41 @@ impl PlatformClient {
         &self,
         target: &PlatformTarget,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send {
-        match self.connections(target) {
-            Ok(connections) => Either::Left(connections.send(request)),
-            Err(problem) => Either::Right(ready(Err(problem))),
+    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send + use<> {
+        match (self.connections(target), target.external_signer()) {
+            (Ok(connections), None) => Either::Left(connections.send(request)),
+            (Ok(connections), Some(signer)) => {
+                Either::Right(self.signed(connections, signer.clone(), request))
+            }
+            (Err(problem), _) => Either::Right(Box::pin(ready(Err(problem))) as BoxedSending),
         }
     }
 
-    fn connections(&self, target: &PlatformTarget) -> Result<&ConnectionPool, ClientError> {
-        let place = match target.platform() {
-            Platform::Alpha => &self.0.alpha,
-            Platform::Beta => &self.0.beta,
-            Platform::Gamma => &self.0.gamma,
-            Platform::Delta => &self.0.delta,
-        };
+    /// Boxed: most requests are signed where they are built.
+    fn signed(
+        &self,
+        connections: ConnectionPool,
+        signer: ExternalSigner,
+        mut request: Request<RequestBody>,
+    ) -> BoxedSending {
+        let mut signers = self.0.signers.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = signers.entry(signer.address.clone()).or_default().clone();
+        drop(signers);
+        Box::pin(async move {
+            sockets.sign(&signer, &mut request).await?;
+            connections.send(request).await
+        })
+    }
+
+    fn connections(&self, target: &PlatformTarget) -> Result<ConnectionPool, ClientError> {
         let settings = target.connection();
-        let connections = place.get_or_init(|| ConnectionPool::new(settings, &self.0.settings));
+        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = pools
+            .entry(target.platform())
+            .or_insert_with(|| ConnectionPool::new(settings, &self.0.settings));
         // Connections made with other trusted authorities must not carry this target's credentials.
         if connections.settings().is_same(settings) {
-            Ok(connections)
+            Ok(connections.clone())
         } else {
             Err(ClientError::build("these connections serve another target of this platform"))
         }

@@ -101,16 +101,17 @@ impl ConnectionPool {
     pub(crate) fn send(
         &self,
         mut request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send {
+    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send + use<> {
+        let pool = self.clone();
         async move {
-            let origin = self.origin(request.uri())?;
+            let origin = pool.origin(request.uri())?;
             let progress = request.body().progress();
-            let timeouts = &self.0.settings.timeouts;
+            let timeouts = &pool.0.settings.timeouts;
             loop {
                 let (mut outgoing, is_old) = match origin.kept().await {
                     Some(outgoing) => (outgoing, true),
                     // Boxed, so that a call on a kept connection does not carry the room of making one.
-                    None => (Box::pin(self.connect(&origin)).await?, false),
+                    None => (Box::pin(pool.connect(&origin)).await?, false),
                 };
                 origin.address(&mut request, &outgoing)?;
                 let waited =

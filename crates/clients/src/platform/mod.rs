@@ -44,8 +44,12 @@ pub use oauth::OauthTokens;
 pub use references::CalledWith;
 pub use settings::{
     CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, SettingsProblem,
-    SigningSettings, TargetSettings, VerifySettings,
+    TargetSettings, VerifySettings,
 };
 pub use signing::SigningInput;
+pub use signing::settings::{
+    ExternalSettings, PartSettings, SigningSettings, ValuesSettings, ValuesSource,
+};
+pub use signing::values::{VALUES_BYTES_MAX, ValuesFailure};
 pub use target::{NativeCall, PlatformTarget};
 pub use verify::CredentialVerdict;

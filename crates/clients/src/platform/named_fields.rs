@@ -5,6 +5,7 @@
 use http::HeaderName;
 
 use super::settings::{SettingsProblem, TargetSettings};
+use super::signing::RequestSigner;
 use super::template::TextTemplate;
 use super::verify::IdentityCheck;
 
@@ -28,6 +29,22 @@ pub(super) fn check(
     }
     let of_identity = identity.into_iter().flat_map(IdentityCheck::fields);
     for (key, field) in of_identity.filter(|(_, field)| !is_known(settings, field)) {
+        let message = unknown(settings, &format!("it names {{{field}}}"));
+        problems.push(SettingsProblem::new(key, message));
+    }
+}
+
+/// The same for the credentials that signatures are made of.
+pub(super) fn check_signer(
+    settings: &TargetSettings,
+    signer: Option<&RequestSigner>,
+    problems: &mut Vec<SettingsProblem>,
+) {
+    if settings.credential_fields.is_empty() {
+        return;
+    }
+    let fields = signer.map(RequestSigner::fields).unwrap_or_default();
+    for (key, field) in fields.into_iter().filter(|(_, field)| !is_known(settings, field)) {
         let message = unknown(settings, &format!("it names {{{field}}}"));
         problems.push(SettingsProblem::new(key, message));
     }

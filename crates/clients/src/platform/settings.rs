@@ -7,6 +7,8 @@ use std::time::Duration;
 use domain::platform::Platform;
 use zeroize::Zeroizing;
 
+use super::signing::settings::SigningSettings;
+
 /// One platform as configured: `platforms.<name>`.
 #[derive(Debug, Clone)]
 pub struct TargetSettings {
@@ -49,19 +51,6 @@ pub struct CredentialField {
     pub name: String,
     /// Whether it is an object, whose members are named `name.member`.
     pub has_members: bool,
-}
-
-/// How requests are signed.
-#[derive(Clone)]
-pub struct SigningSettings {
-    /// The name of the scheme: `hmac-sha256-v1`.
-    pub scheme: String,
-    /// The signing key; its bytes are the key of the HMAC.
-    pub key: Zeroizing<String>,
-    /// What the platform knows this client as.
-    pub client_id: String,
-    /// The version of this client that the platform is told.
-    pub client_version: String,
 }
 
 /// The request that proves an account's credentials.
@@ -143,17 +132,6 @@ impl SettingsProblem {
     }
 }
 
-impl fmt::Debug for SigningSettings {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("SigningSettings")
-            .field("scheme", &self.scheme)
-            .field("client_id", &self.client_id)
-            .field("client_version", &self.client_version)
-            .finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for OauthSettings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -187,6 +165,7 @@ pub(super) mod sample {
                 key: Zeroizing::new("key".to_owned()),
                 client_id: "gateway".to_owned(),
                 client_version: "1".to_owned(),
+                ..SigningSettings::default()
             }),
             envelope: true,
             response_headers: vec!["Location".to_owned()],

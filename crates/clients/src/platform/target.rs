@@ -21,7 +21,9 @@ use super::oauth::TokenEndpoint;
 use super::path::{self, PathProblem};
 use super::references::CalledWith;
 use super::settings::{SettingsProblem, TargetSettings};
-use super::signing::SigningInput;
+use super::signing::external::ExternalSigner;
+use super::signing::values::{SigningValues, ValuesFailure};
+use super::signing::{AccountParts, RequestSigner, SigningInput};
 use super::verify::IdentityCheck;
 use crate::error::ClientError;
 
@@ -91,7 +93,11 @@ impl PlatformTarget {
         &self,
         credentials: &AccountCredentials,
     ) -> Result<AccountHeaders, ClientError> {
-        AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials)
+        let signing = match &self.0.signer {
+            Some(signer) => signer.account_parts(credentials)?,
+            None => AccountParts::default(),
+        };
+        AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials, signing)
     }
 
     /// Builds the request of a call whose body is in memory.
@@ -113,18 +119,49 @@ impl PlatformTarget {
         let body = if call.method.is_read() { RequestBody::empty() } else { body };
         let mut headers = call.account.of_call(call.call_id)?;
         headers::copy_from_caller(call.caller_headers, &mut headers);
-        if let Some(signer) = &self.0.signer {
-            let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
-            signer.sign(call.method.as_str(), target, call.signing, &mut headers);
-        }
-        if expects_length(call.method) && http_body::Body::is_end_stream(&body) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        }
+        let is_empty = http_body::Body::is_end_stream(&body);
         let mut request = Request::new(body);
         *request.method_mut() = method(call.method);
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
+        if let Some(signer) = &self.0.signer {
+            signer.sign(&mut request, &call.account.signing, call.signing)?;
+        }
+        if is_empty && expects_length(call.method) {
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         Ok(request)
+    }
+
+    /// How often its signing values are to be read again; nothing where it has none.
+    pub fn values_refresh(&self) -> Option<Duration> {
+        self.values().map(SigningValues::refresh)
+    }
+
+    /// How old the signing values in use are; nothing where it has none, or none were read so far.
+    pub fn values_age(&self) -> Option<Duration> {
+        self.values().and_then(SigningValues::age)
+    }
+
+    /// Reads its signing values again, if it has any. The ones in use stay where that fails.
+    pub async fn read_values(&self) -> Result<(), ValuesFailure> {
+        match self.values() {
+            Some(values) => values.read(&self.0.connection).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether its signatures need the whole body, so that no upload can be sent from disk.
+    pub fn signs_whole_bodies(&self) -> bool {
+        self.0.signer.as_ref().is_some_and(RequestSigner::needs_body)
+    }
+
+    fn values(&self) -> Option<&SigningValues> {
+        self.0.signer.as_ref().and_then(RequestSigner::values)
+    }
+
+    pub(super) fn external_signer(&self) -> Option<&ExternalSigner> {
+        self.0.signer.as_ref().and_then(RequestSigner::external)
     }
 
     pub(super) fn identity(&self) -> &IdentityCheck {

@@ -17,6 +17,7 @@ mod pools;
 mod processor;
 mod processor_billing;
 mod requests;
+mod signing;
 mod storage;
 mod support;
 mod tls;

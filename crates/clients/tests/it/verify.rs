@@ -54,6 +54,7 @@ fn beta(base_url: &str) -> (TargetSettings, &'static str) {
             key: "sandbox-key".to_owned().into(),
             client_id: "client-1".to_owned(),
             client_version: "1.2".to_owned(),
+            ..SigningSettings::default()
         }),
         verify: check("account/me", Some("/account/id"), None),
         ..settings(base_url)
