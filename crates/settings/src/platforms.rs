@@ -50,8 +50,33 @@ pub struct PlatformSection {
     pub catalog: PathBuf,
     /// A PEM file with further certificate authorities; empty: none.
     pub ca_file: PathBuf,
+    /// A PEM file of the certificate that is shown to the platform; empty: none.
+    #[serde(default)]
+    pub client_certificate_file: PathBuf,
+    /// A PEM file of its key.
+    #[serde(default)]
+    pub client_key_file: PathBuf,
+    /// The proxy to the platform, which may hold a login; empty: none.
+    #[serde(default, serialize_with = "super::writing::secret")]
+    pub proxy: SecretString,
+    /// Whether proxies that credentials name may be in private networks.
+    #[serde(default)]
+    pub private_proxies: bool,
+    /// Other hosts, by native path.
+    #[serde(default)]
+    pub hosts: Vec<HostSection>,
     /// Times.
     pub timeouts: UpstreamTimeouts,
+}
+
+/// A host that serves native paths with this beginning.
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSection {
+    /// What the paths begin with.
+    pub path: String,
+    /// Scheme, host and optional base path.
+    pub base_url: String,
 }
 
 /// A header and its value, or the template of one.

@@ -1,20 +1,20 @@
 //! The configured platforms as the client speaks to them, and the catalogue that goes with them.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use catalog::{AuthField, AuthKind, Catalog};
 use clients::platform::{
-    CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, PlatformTarget,
-    TargetSettings, VerifySettings,
+    CallTimeouts, ClientAuthentication, CredentialField, HostSettings, OauthSettings,
+    PlatformTarget, TargetSettings, VerifySettings,
 };
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
-use crate::platforms::{NamedValue, PlatformSection, PlatformsSection};
+use crate::platforms::{HostSection, NamedValue, PlatformSection, PlatformsSection};
 use crate::{Config, ConfigProblem};
 
 /// The platforms that are offered, or everything that is wrong with their sections. The catalogue says which credentials
@@ -68,6 +68,11 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     let pair = |named: &NamedValue| (named.name.clone(), named.value.clone());
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let milliseconds = Duration::from_millis;
+    let file = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+    let host = |host: &HostSection| HostSettings {
+        path: host.path.clone(),
+        base_url: host.base_url.clone(),
+    };
     let oauth = &section.oauth;
     let verify = &section.verify_route;
     TargetSettings {
@@ -100,7 +105,12 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             between_bytes: milliseconds(section.timeouts.between_bytes_ms),
             stream_idle: milliseconds(section.timeouts.stream_idle_ms),
         },
-        ca_file: (!section.ca_file.as_os_str().is_empty()).then(|| section.ca_file.clone()),
+        ca_file: file(&section.ca_file),
+        client_certificate_file: file(&section.client_certificate_file),
+        client_key_file: file(&section.client_key_file),
+        proxy: Zeroizing::new(section.proxy.expose_secret().to_owned()),
+        private_proxies: section.private_proxies,
+        hosts: section.hosts.iter().map(host).collect(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The headers that all requests for one account have, filled in once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 
 use super::credentials::AccountCredentials;
+use super::proxy::ProxyAddress;
 use super::signing::AccountParts;
 use super::template::TextTemplate;
 use crate::error::ClientError;
@@ -17,6 +19,8 @@ pub struct AccountHeaders {
     of_each_call: Vec<(HeaderName, TextTemplate)>,
     /// What its signatures are made of.
     pub(super) signing: AccountParts,
+    /// What its requests go through.
+    pub(super) proxy: Option<Arc<ProxyAddress>>,
 }
 
 impl AccountHeaders {
@@ -39,7 +43,12 @@ impl AccountHeaders {
                 same.insert(name, filled.map_err(ClientError::build)?);
             }
         }
-        Ok(Self { same, of_each_call, signing })
+        Ok(Self { same, of_each_call, signing, proxy: None })
+    }
+
+    /// The same for an account whose requests go through a proxy, if there is one.
+    pub(super) fn through(self, proxy: Option<Arc<ProxyAddress>>) -> Self {
+        Self { proxy, ..self }
     }
 
     /// Those of one call.

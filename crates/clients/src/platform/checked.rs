@@ -9,12 +9,15 @@ use http::header::{
 use http::uri::{Authority, Scheme};
 
 use super::connect::ConnectionSettings;
+use super::native_hosts::NativeHosts;
 use super::oauth::TokenEndpoint;
+use super::proxy::ProxyChoice;
 use super::references::NativeSpace;
 use super::response_headers::ResponseHeaders;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::RequestSigner;
 use super::template::TextTemplate;
+use super::tls::ClientIdentity;
 use super::verify::IdentityCheck;
 use super::{named_fields, path, tls};
 
@@ -48,27 +51,32 @@ pub(super) struct CheckedSettings {
     pub(super) identity: IdentityCheck,
     pub(super) oauth: Option<TokenEndpoint>,
     pub(super) connection: ConnectionSettings,
+    pub(super) proxy: ProxyChoice,
+    pub(super) hosts: NativeHosts,
 }
 
 impl CheckedSettings {
     /// Checks all of it; reads the file of the certificate authorities.
     pub(super) fn new(settings: &TargetSettings) -> Result<Self, Vec<SettingsProblem>> {
         let mut problems = Vec::new();
-        let place = place(settings, &mut problems);
+        let base = ("base_url", settings.base_url.as_str());
+        let place = place(base, ("path_prefix", &settings.path_prefix), &mut problems);
         let host = place.as_ref().map(|(_, authority, _)| authority);
         let fixed = fixed_headers(settings, host, &mut problems);
         let templates = templates(settings, &mut problems);
         let signer = signer(settings, &templates, &mut problems);
         let identity = IdentityCheck::new(&settings.verify, &mut problems);
         named_fields::check(settings, &templates, identity.as_ref(), &mut problems);
-        named_fields::check_signer(settings, signer.as_ref(), &mut problems);
+        let proxy = ProxyChoice::new(&settings.proxy, settings.private_proxies, &mut problems);
+        named_fields::check_others(settings, signer.as_ref(), &proxy, &mut problems);
         let oauth = settings.oauth.as_ref();
         let oauth =
             oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));
         let connection = connection(settings, &mut problems);
-        let space = place
-            .clone()
-            .map(|(scheme, authority, prefix)| NativeSpace::new(scheme, authority, prefix));
+        let hosts = NativeHosts::new(&settings.hosts, &mut problems);
+        let space = place.clone().map(|(scheme, authority, prefix)| {
+            NativeSpace::new(scheme, authority, prefix).beside(hosts.clone())
+        });
         let response_headers =
             ResponseHeaders::new(&settings.response_headers, space, &mut problems);
         match (place, identity, connection) {
@@ -88,6 +96,8 @@ impl CheckedSettings {
                     identity,
                     oauth,
                     connection,
+                    proxy,
+                    hosts,
                 })
             }
             _ => Err(problems),
@@ -96,17 +106,18 @@ impl CheckedSettings {
 }
 
 /// Scheme, authority and the path that stands before every native path.
-fn place(
-    settings: &TargetSettings,
+pub(super) fn place(
+    (base_key, base_url): (&str, &str),
+    (prefix_key, path_prefix): (&str, &str),
     problems: &mut Vec<SettingsProblem>,
 ) -> Option<(Scheme, Authority, String)> {
-    let uri = absolute_uri("base_url", &settings.base_url, problems);
+    let uri = absolute_uri(base_key, base_url, problems);
     if uri.as_ref().is_some_and(|uri| uri.query().is_some()) {
-        problems.push(SettingsProblem::new("base_url", "must not have a query"));
+        problems.push(SettingsProblem::new(base_key, "must not have a query"));
     }
     let base_path = uri.as_ref().map_or("", Uri::path);
     let mut prefix = String::from("/");
-    for (key, text) in [("base_url", base_path), ("path_prefix", &settings.path_prefix)] {
+    for (key, text) in [(base_key, base_path), (prefix_key, path_prefix)] {
         let path = text.trim_matches('/');
         if path.is_empty() {
             continue;
@@ -257,14 +268,39 @@ fn connection(
             problems.push(SettingsProblem::new(key, "must be above zero"));
         }
     }
-    match tls::client_config(settings.ca_file.as_deref()) {
+    let identity = client_identity(settings, problems);
+    match tls::client_config_with(settings.ca_file.as_deref(), identity.as_ref()) {
         Ok(tls) => Some(ConnectionSettings {
             timeouts: settings.timeouts,
             ca_file: settings.ca_file.clone(),
+            identity,
             tls,
         }),
-        Err(message) => {
-            problems.push(SettingsProblem::new("ca_file", message));
+        Err((key, message)) => {
+            problems.push(SettingsProblem::new(key, message));
+            None
+        }
+    }
+}
+
+/// The certificate that is shown, with its key.
+fn client_identity(
+    settings: &TargetSettings,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<ClientIdentity> {
+    match (settings.client_certificate_file.clone(), settings.client_key_file.clone()) {
+        (Some(certificate_file), Some(key_file)) => {
+            Some(ClientIdentity { certificate_file, key_file })
+        }
+        (None, None) => None,
+        (Some(_), None) => {
+            let message = "is required with client_certificate_file";
+            problems.push(SettingsProblem::new("client_key_file", message));
+            None
+        }
+        (None, Some(_)) => {
+            let message = "is required with client_key_file";
+            problems.push(SettingsProblem::new("client_certificate_file", message));
             None
         }
     }

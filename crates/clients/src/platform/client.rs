@@ -9,10 +9,12 @@ use std::time::Duration;
 use domain::platform::Platform;
 use futures_util::future::Either;
 use http::Request;
+use tokio::time::Instant;
 
 use super::answer::PlatformResponse;
 use super::body::RequestBody;
 use super::connection_pool::ConnectionPool;
+use super::proxy::{ProxyAddress, ProxyRoute};
 use super::signing::external::{ExternalSigner, SignerAddress};
 use super::signing::signer_socket::SignerConnections;
 use super::target::PlatformTarget;
@@ -25,16 +27,29 @@ pub(super) const HEADERS_MAX: usize = 100;
 
 /// The connections of one core to all platforms. Cheap to clone; clones share their connections.
 ///
-/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2. Redirects are never followed, and
-/// proxy variables of the environment are not read.
+/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2, directly and through the proxies of accounts.
+/// Redirects are never followed, and proxy variables of the environment are not read.
 #[derive(Debug, Clone)]
 pub struct PlatformClient(Arc<PlatformPools>);
 
 #[derive(Debug)]
 struct PlatformPools {
     settings: UpstreamSettings,
-    pools: Mutex<HashMap<Platform, ConnectionPool>>,
+    pools: Mutex<HashMap<PoolKey, PoolEntry>>,
     signers: Mutex<HashMap<SignerAddress, SignerConnections>>,
+}
+
+/// What makes connections equal, beside where they lead: accounts behind two proxies never share one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PoolKey {
+    platform: Platform,
+    proxy: Option<Arc<ProxyAddress>>,
+}
+
+#[derive(Debug)]
+struct PoolEntry {
+    pool: ConnectionPool,
+    used_at: Instant,
 }
 
 /// How many connections wait for a next request, and how long.
@@ -45,6 +60,9 @@ pub struct UpstreamSettings {
     /// The most idle connections to one host.
     pub idle_connections_max: usize,
 }
+
+/// The most proxies whose connections one core keeps.
+const PROXIES_MAX: usize = 1_000;
 
 /// The sending of a request that takes more than its connection.
 type BoxedSending = Pin<Box<dyn Future<Output = Result<PlatformResponse, ClientError>> + Send>>;
@@ -76,7 +94,8 @@ impl PlatformClient {
         target: &PlatformTarget,
         request: Request<RequestBody>,
     ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send + use<> {
-        match (self.connections(target), target.external_signer()) {
+        let proxy = request.extensions().get::<ProxyRoute>().map(|route| Arc::clone(&route.0));
+        match (self.connections(target, proxy), target.external_signer()) {
             (Ok(connections), None) => Either::Left(connections.send(request)),
             (Ok(connections), Some(signer)) => {
                 Either::Right(self.signed(connections, signer.clone(), request))
@@ -101,17 +120,42 @@ impl PlatformClient {
         })
     }
 
-    fn connections(&self, target: &PlatformTarget) -> Result<ConnectionPool, ClientError> {
+    fn connections(
+        &self,
+        target: &PlatformTarget,
+        proxy: Option<Arc<ProxyAddress>>,
+    ) -> Result<ConnectionPool, ClientError> {
         let settings = target.connection();
+        let key = PoolKey { platform: target.platform(), proxy };
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let connections = pools
-            .entry(target.platform())
-            .or_insert_with(|| ConnectionPool::new(settings, &self.0.settings));
-        // Connections made with other trusted authorities must not carry this target's credentials.
-        if connections.settings().is_same(settings) {
-            Ok(connections.clone())
-        } else {
-            Err(ClientError::build("these connections serve another target of this platform"))
+        if let Some(known) = pools.get_mut(&key) {
+            if key.proxy.is_some() {
+                known.used_at = Instant::now();
+            }
+            // Connections made with other trusted authorities must not carry this target's credentials.
+            return if known.pool.settings().is_same(settings) {
+                Ok(known.pool.clone())
+            } else {
+                Err(ClientError::build("these connections serve another target of this platform"))
+            };
         }
+        make_room(&mut pools, self.0.settings.idle);
+        let pool = ConnectionPool::through(key.proxy.clone(), settings, &self.0.settings);
+        pools.insert(key, PoolEntry { pool: pool.clone(), used_at: Instant::now() });
+        Ok(pool)
+    }
+}
+
+/// Forgets proxies that were not used for as long as connections are kept, and of too many the one that was used longest
+/// ago. Calls that are under way keep their connections.
+fn make_room(pools: &mut HashMap<PoolKey, PoolEntry>, idle: Duration) {
+    pools.retain(|key, entry| key.proxy.is_none() || entry.used_at.elapsed() <= idle);
+    let proxies = || pools.iter().filter(|(key, _)| key.proxy.is_some());
+    if proxies().count() < PROXIES_MAX {
+        return;
+    }
+    let oldest = proxies().min_by_key(|(_, entry)| entry.used_at).map(|(key, _)| key.clone());
+    if let Some(oldest) = oldest {
+        pools.remove(&oldest);
     }
 }

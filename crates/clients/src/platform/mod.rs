@@ -25,6 +25,9 @@ mod http1;
 mod http2;
 mod informational;
 mod named_fields;
+mod native_hosts;
+mod outbound_address;
+mod proxy;
 mod references;
 mod response_headers;
 mod settings;
@@ -43,8 +46,8 @@ pub use credentials::{AccountCredentials, MalformedCredentials};
 pub use oauth::OauthTokens;
 pub use references::CalledWith;
 pub use settings::{
-    CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, SettingsProblem,
-    TargetSettings, VerifySettings,
+    CallTimeouts, ClientAuthentication, CredentialField, HostSettings, OauthSettings,
+    SettingsProblem, TargetSettings, VerifySettings,
 };
 pub use signing::SigningInput;
 pub use signing::settings::{

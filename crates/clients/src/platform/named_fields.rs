@@ -4,6 +4,7 @@
 
 use http::HeaderName;
 
+use super::proxy::ProxyChoice;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::RequestSigner;
 use super::template::TextTemplate;
@@ -34,16 +35,18 @@ pub(super) fn check(
     }
 }
 
-/// The same for the credentials that signatures are made of.
-pub(super) fn check_signer(
+/// The same for the credentials that signatures are made of, and proxies.
+pub(super) fn check_others(
     settings: &TargetSettings,
     signer: Option<&RequestSigner>,
+    proxy: &ProxyChoice,
     problems: &mut Vec<SettingsProblem>,
 ) {
     if settings.credential_fields.is_empty() {
         return;
     }
-    let fields = signer.map(RequestSigner::fields).unwrap_or_default();
+    let mut fields = signer.map(RequestSigner::fields).unwrap_or_default();
+    fields.extend(proxy.fields().into_iter().map(|field| ("proxy", field)));
     for (key, field) in fields.into_iter().filter(|(_, field)| !is_known(settings, field)) {
         let message = unknown(settings, &format!("it names {{{field}}}"));
         problems.push(SettingsProblem::new(key, message));

@@ -42,6 +42,25 @@ pub struct TargetSettings {
     pub timeouts: CallTimeouts,
     /// A PEM file of certificate authorities that are trusted besides the public ones.
     pub ca_file: Option<PathBuf>,
+    /// A PEM file of the certificate that this service shows to the platform.
+    pub client_certificate_file: Option<PathBuf>,
+    /// A PEM file of its private key.
+    pub client_key_file: Option<PathBuf>,
+    /// The proxy that everything goes through, a template like those of headers; empty: none.
+    pub proxy: Zeroizing<String>,
+    /// Whether proxies that credentials name may be on this machine or in private networks.
+    pub private_proxies: bool,
+    /// Other hosts, for parts of the native paths.
+    pub hosts: Vec<HostSettings>,
+}
+
+/// A host that serves a part of a platform's native paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostSettings {
+    /// What these paths begin with.
+    pub path: String,
+    /// Scheme, host and optionally a path, which stands before the whole native path.
+    pub base_url: String,
 }
 
 /// A credential that an account of a platform may have.
@@ -179,6 +198,11 @@ pub(super) mod sample {
             oauth: None,
             timeouts: CallTimeouts::default(),
             ca_file: None,
+            client_certificate_file: None,
+            client_key_file: None,
+            proxy: Zeroizing::default(),
+            private_proxies: false,
+            hosts: Vec::new(),
         }
     }
 }

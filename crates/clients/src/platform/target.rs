@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::method::Method;
 use domain::platform::Platform;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 
@@ -19,6 +19,7 @@ use super::credentials::AccountCredentials;
 use super::headers;
 use super::oauth::TokenEndpoint;
 use super::path::{self, PathProblem};
+use super::proxy::ProxyRoute;
 use super::references::CalledWith;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::external::ExternalSigner;
@@ -97,7 +98,9 @@ impl PlatformTarget {
             Some(signer) => signer.account_parts(credentials)?,
             None => AccountParts::default(),
         };
-        AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials, signing)
+        let headers =
+            AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials, signing)?;
+        Ok(headers.through(self.0.proxy.of_account(credentials)?))
     }
 
     /// Builds the request of a call whose body is in memory.
@@ -118,6 +121,9 @@ impl PlatformTarget {
         let uri = self.uri(call.path, call.query)?;
         let body = if call.method.is_read() { RequestBody::empty() } else { body };
         let mut headers = call.account.of_call(call.call_id)?;
+        if let Some(host) = self.0.hosts.of(call.path) {
+            headers.insert(HOST, host.header.clone());
+        }
         headers::copy_from_caller(call.caller_headers, &mut headers);
         let is_empty = http_body::Body::is_end_stream(&body);
         let mut request = Request::new(body);
@@ -127,6 +133,7 @@ impl PlatformTarget {
         if let Some(signer) = &self.0.signer {
             signer.sign(&mut request, &call.account.signing, call.signing)?;
         }
+        route(&mut request, call.account);
         if is_empty && expects_length(call.method) {
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -181,7 +188,8 @@ impl PlatformTarget {
     fn uri(&self, path: &str, query: &str) -> Result<Uri, ClientError> {
         path::check_path(path).map_err(ClientError::build)?;
         path::check_query(query).map_err(ClientError::build)?;
-        let prefix = &self.0.prefix;
+        let place = self.0.hosts.of(path);
+        let prefix = place.map_or(&self.0.prefix, |place| &place.prefix);
         let question_mark = if query.is_empty() { "" } else { "?" };
         let target = [prefix, path, question_mark, query].concat();
         let bytes = target.len();
@@ -192,8 +200,12 @@ impl PlatformTarget {
             return Err(ClientError::build(PathProblem::Character));
         }
         let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(self.0.scheme.clone());
-        parts.authority = Some(self.0.authority.clone());
+        let (scheme, authority) = match place {
+            Some(place) => (&place.scheme, &place.authority),
+            None => (&self.0.scheme, &self.0.authority),
+        };
+        parts.scheme = Some(scheme.clone());
+        parts.authority = Some(authority.clone());
         parts.path_and_query = Some(path_and_query);
         Uri::from_parts(parts).map_err(ClientError::build)
     }
@@ -217,6 +229,13 @@ impl fmt::Debug for PlatformTarget {
             .field("authority", &self.0.authority)
             .field("prefix", &self.0.prefix)
             .finish_non_exhaustive()
+    }
+}
+
+/// Leaves with a request what it goes through.
+pub(super) fn route(request: &mut Request<RequestBody>, account: &AccountHeaders) {
+    if let Some(proxy) = &account.proxy {
+        request.extensions_mut().insert(ProxyRoute(Arc::clone(proxy)));
     }
 }
 

@@ -55,6 +55,14 @@ impl TextTemplate {
         })
     }
 
+    /// The name of its credential, where it is nothing but that.
+    pub(super) fn only_field(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [TemplatePiece::Field(field)] => Some(field),
+            _ => None,
+        }
+    }
+
     /// Whether a credential is part of it.
     pub(super) fn holds_secrets(&self) -> bool {
         self.0

@@ -16,6 +16,7 @@ mod oauth;
 mod pools;
 mod processor;
 mod processor_billing;
+mod proxies;
 mod requests;
 mod signing;
 mod storage;

@@ -16,6 +16,7 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use http::HeaderMap;
+use zeroize::Zeroizing;
 
 /// The secret that must reach its platform and nobody else.
 pub(crate) const TOKEN: &str = "canary-7f3a";
@@ -207,6 +208,11 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             stream_idle: GENEROUS,
         },
         ca_file: None,
+        client_certificate_file: None,
+        client_key_file: None,
+        proxy: Zeroizing::default(),
+        private_proxies: false,
+        hosts: Vec::new(),
     }
 }
 

@@ -165,7 +165,7 @@ async fn fetch(uri: &Uri, connection: &ConnectionSettings) -> Result<Vec<u8>, Va
     let tls = tls.map_err(ValuesFailure::Fetch)?;
     let timeouts =
         CallTimeouts { first_byte: FETCH_MAX, between_bytes: FETCH_MAX, ..connection.timeouts };
-    let settings = ConnectionSettings { timeouts, ca_file, tls };
+    let settings = ConnectionSettings { timeouts, ca_file, identity: None, tls };
     let pool = ConnectionPool::new(&settings, &UpstreamSettings::default());
     let mut request = Request::new(RequestBody::empty());
     *request.uri_mut() = uri.clone();

@@ -101,6 +101,9 @@ fn another(name: &str, value: &toml::Value) -> String {
         (name, toml::Value::Array(_)) if name.ends_with(".parts") => {
             "[{ name = \"a\", from = \"method\" }]".to_owned()
         }
+        (name, toml::Value::Array(_)) if name.ends_with(".hosts") => {
+            "[{ path = \"a/\", base_url = \"https://a.example\" }]".to_owned()
+        }
         ("packs", _) => "[{ id = \"p\", name = \"P\", credits = 1, price_cents = 50 }]".to_owned(),
         ("plans", _) => "[]".to_owned(),
         (_, toml::Value::Array(_)) => "417,418".to_owned(),
@@ -140,6 +143,7 @@ fn written(config: &Config, name: &str) -> String {
         name if name.ends_with(".values.url") => {
             all.map(|one| one.signing.values.url.expose_secret()).concat()
         }
+        name if name.ends_with(".proxy") => all.map(|one| one.proxy.expose_secret()).concat(),
         name if name.ends_with(".client_secret") => {
             all.map(|one| one.oauth.client_secret.expose_secret()).concat()
         }
