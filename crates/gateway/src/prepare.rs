@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use catalog::shorthand;
-use clients::platform::{CallErrorKind, NativeCall, RequestBody, SigningInput};
+use clients::platform::{CallErrorKind, NativeCall, PlatformTarget, RequestBody, SigningInput};
+use domain::field_error::FieldErrorKind;
 use domain::id::CallId;
 use failures::Failure;
 use failures::FieldProblem;
@@ -25,6 +26,7 @@ pub(super) struct CallDestination<'a> {
 
 /// Rewrites the path and the query. Saying twice whose things a shorthand shows is refused.
 pub(super) fn destination<'a>(
+    target: &PlatformTarget,
     whole: &'a Whole,
     account: &AccountEntry,
     plan: &CallPlan,
@@ -41,6 +43,11 @@ pub(super) fn destination<'a>(
         }
     };
     let query = shorthand::with_defaults(&query, &plan.default_query);
+    if let Some(name) = target.reserved_parameter(&query) {
+        let message = "the service adds this parameter itself; leave it out";
+        let kind = FieldErrorKind::NotAllowed;
+        return Err(FieldProblem::new("query", name, kind, message).into());
+    }
     Ok(CallDestination { path, query })
 }
 

@@ -222,7 +222,7 @@ fn unwrapped(target: &PlatformTarget, headers: &HeaderMap, bytes: Bytes) -> (Byt
     if !receive::is_json(headers) {
         return (bytes, false);
     }
-    match envelope::unwrap(&bytes) {
+    match target.unwrap(&bytes) {
         envelope::EnvelopeContent::Inner(inner) => (inner, true),
         envelope::EnvelopeContent::Kept => (bytes, false),
     }

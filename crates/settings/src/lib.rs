@@ -5,6 +5,7 @@
 
 mod access;
 pub mod billing;
+pub mod envelope;
 mod environment;
 mod exports;
 mod gateway;

@@ -6,6 +6,7 @@ use domain::platform::Platform;
 use secrecy::SecretString;
 
 use super::ConfigProblem;
+use super::envelope::EnvelopeSection;
 use super::signing::SigningSection;
 
 /// The four platforms.
@@ -36,8 +37,11 @@ pub struct PlatformSection {
     pub version_header: NamedValue,
     /// How requests are signed.
     pub signing: SigningSection,
-    /// Whether answers come in an envelope.
-    pub envelope: bool,
+    /// The envelope that answers come in.
+    pub envelope: EnvelopeSection,
+    /// Parameters that stand behind the query of every call.
+    #[serde(default)]
+    pub query: Vec<NamedValue>,
     /// Response headers that reach callers, beside those that always do.
     pub response_headers: Vec<String>,
     /// Sent when no header of the account says otherwise.
@@ -95,6 +99,12 @@ pub struct NamedValue {
 pub struct VerifySection {
     /// The native path; `{field}` stands for a credential.
     pub path: String,
+    /// The method.
+    #[serde(default = "default_verify_method")]
+    pub method: String,
+    /// The body, which is JSON; empty: none.
+    #[serde(default)]
+    pub body: String,
     /// Where the platform's account id is in the answer; empty: nowhere.
     pub id_pointer: String,
     /// The credential that the id must equal; empty: none.
@@ -114,6 +124,9 @@ pub struct OauthSection {
     /// And how we prove it.
     #[serde(serialize_with = "super::writing::secret")]
     pub client_secret: SecretString,
+    /// Where both are written: `body` or `basic`.
+    #[serde(default = "default_client_authentication")]
+    pub client_authentication: String,
 }
 
 /// Times in milliseconds.
@@ -130,6 +143,14 @@ pub struct UpstreamTimeouts {
     pub between_bytes_ms: u64,
     /// The same for a stream of events.
     pub stream_idle_ms: u64,
+}
+
+fn default_verify_method() -> String {
+    "GET".to_owned()
+}
+
+fn default_client_authentication() -> String {
+    "body".to_owned()
 }
 
 impl PlatformsSection {
@@ -174,6 +195,12 @@ impl PlatformSection {
 
     fn check(&self, key: &str, problems: &mut Vec<ConfigProblem>) {
         self.signing.check(&format!("{key}.signing"), problems);
+        if !matches!(self.oauth.client_authentication.as_str(), "body" | "basic") {
+            problems.push(ConfigProblem::new(
+                format!("{key}.oauth.client_authentication"),
+                "must be \"body\" or \"basic\"",
+            ));
+        }
         let times = [
             ("connect_ms", self.timeouts.connect_ms),
             ("tls_ms", self.timeouts.tls_ms),

@@ -14,6 +14,7 @@ use foldhash::fast::RandomState;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
+use crate::envelope::EnvelopeSection;
 use crate::platforms::{HostSection, NamedValue, PlatformSection, PlatformsSection};
 use crate::{Config, ConfigProblem};
 
@@ -83,11 +84,15 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
         headers: section.headers.iter().map(pair).collect(),
         version_header: Some(pair(&section.version_header)).filter(|(name, _)| !name.is_empty()),
         signing: section.signing.settings(),
-        envelope: section.envelope,
+        envelope: section.envelope == EnvelopeSection::Response,
+        envelope_pointers: section.envelope.pointers(),
+        query: section.query.iter().map(pair).collect(),
         response_headers: section.response_headers.clone(),
         user_agent: section.user_agent.clone(),
         verify: VerifySettings {
             path: verify.path.clone(),
+            method: verify.method.clone(),
+            body: verify.body.clone(),
             id_pointer: some(&verify.id_pointer),
             equals_field: some(&verify.equals_field),
             accepted_statuses: verify.accepted_statuses.clone(),
@@ -96,7 +101,11 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             token_url: oauth.token_url.clone(),
             client_id: oauth.client_id.clone(),
             client_secret: Zeroizing::new(oauth.client_secret.expose_secret().to_owned()),
-            authentication: ClientAuthentication::Post,
+            authentication: if oauth.client_authentication == "basic" {
+                ClientAuthentication::Basic
+            } else {
+                ClientAuthentication::Post
+            },
         }),
         timeouts: CallTimeouts {
             connect: milliseconds(section.timeouts.connect_ms),

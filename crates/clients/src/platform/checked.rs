@@ -9,9 +9,11 @@ use http::header::{
 use http::uri::{Authority, Scheme};
 
 use super::connect::ConnectionSettings;
+use super::envelope_kind::EnvelopeKind;
 use super::native_hosts::NativeHosts;
 use super::oauth::TokenEndpoint;
 use super::proxy::ProxyChoice;
+use super::query_fields::QueryFields;
 use super::references::NativeSpace;
 use super::response_headers::ResponseHeaders;
 use super::settings::{SettingsProblem, TargetSettings};
@@ -19,7 +21,7 @@ use super::signing::RequestSigner;
 use super::template::TextTemplate;
 use super::tls::ClientIdentity;
 use super::verify::IdentityCheck;
-use super::{named_fields, path, tls};
+use super::{named_fields, path, signing, tls};
 
 /// Headers that belong to the connection or to the framing, which no configuration may set.
 const NOT_CONFIGURABLE: [HeaderName; 10] = [
@@ -46,7 +48,8 @@ pub(super) struct CheckedSettings {
     pub(super) fixed: HeaderMap,
     pub(super) templates: Vec<(HeaderName, TextTemplate)>,
     pub(super) signer: Option<RequestSigner>,
-    pub(super) envelope: bool,
+    pub(super) envelope: EnvelopeKind,
+    pub(super) query: QueryFields,
     pub(super) response_headers: ResponseHeaders,
     pub(super) identity: IdentityCheck,
     pub(super) oauth: Option<TokenEndpoint>,
@@ -68,11 +71,16 @@ impl CheckedSettings {
         let identity = IdentityCheck::new(&settings.verify, &mut problems);
         named_fields::check(settings, &templates, identity.as_ref(), &mut problems);
         let proxy = ProxyChoice::new(&settings.proxy, settings.private_proxies, &mut problems);
-        named_fields::check_others(settings, signer.as_ref(), &proxy, &mut problems);
+        let query = QueryFields::new(&settings.query, &mut problems);
+        let mut others = signer.as_ref().map(RequestSigner::fields).unwrap_or_default();
+        others.extend(proxy.fields().into_iter().map(|field| ("proxy", field)));
+        others.extend(query.fields());
+        named_fields::check_others(settings, &others, &mut problems);
         let oauth = settings.oauth.as_ref();
         let oauth =
             oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));
         let connection = connection(settings, &mut problems);
+        let envelope = EnvelopeKind::new(settings, &mut problems);
         let hosts = NativeHosts::new(&settings.hosts, &mut problems);
         let space = place.clone().map(|(scheme, authority, prefix)| {
             NativeSpace::new(scheme, authority, prefix).beside(hosts.clone())
@@ -91,7 +99,8 @@ impl CheckedSettings {
                     fixed,
                     templates,
                     signer,
-                    envelope: settings.envelope,
+                    envelope,
+                    query,
                     response_headers,
                     identity,
                     oauth,
@@ -219,8 +228,23 @@ fn signer(
     templates: &[(HeaderName, TextTemplate)],
     problems: &mut Vec<SettingsProblem>,
 ) -> Option<RequestSigner> {
+    let mut value_names = Vec::new();
+    for (name, template) in templates {
+        for value in template.values() {
+            if settings.signing.as_ref().is_none_or(|signing| signing.values.is_none()) {
+                let header =
+                    |(other, _): &(String, String)| other.eq_ignore_ascii_case(name.as_str());
+                let index = settings.headers.iter().position(header).unwrap_or_default();
+                let message = format!(
+                    "names {{signing.{value}}}, and there is no signing.values to read it from"
+                );
+                problems.push(SettingsProblem::new(format!("headers[{index}].value"), message));
+            }
+            signing::place_of(&mut value_names, value.to_owned());
+        }
+    }
     let signing = settings.signing.as_ref()?;
-    let signer = RequestSigner::new(signing, settings.platform.as_str(), Vec::new(), problems)?;
+    let signer = RequestSigner::new(signing, settings.platform.as_str(), value_names, problems)?;
     if !signing.headers.is_empty() {
         for (index, name) in signer.header_names().into_iter().enumerate() {
             if templates.iter().any(|(other, _)| other == name) {
@@ -335,6 +359,7 @@ mod tests {
                 id_pointer: None,
                 equals_field: Some("id".to_owned()),
                 accepted_statuses: vec![42],
+                ..VerifySettings::default()
             },
             oauth: Some(OauthSettings {
                 token_url: "token".to_owned(),

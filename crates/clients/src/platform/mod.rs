@@ -20,6 +20,8 @@ pub(crate) mod client;
 pub(crate) mod connect;
 pub(crate) mod connection_pool;
 mod credentials;
+mod envelope_kind;
+mod envelope_pointers;
 mod fault;
 mod http1;
 mod http2;
@@ -28,6 +30,7 @@ mod named_fields;
 mod native_hosts;
 mod outbound_address;
 mod proxy;
+mod query_fields;
 mod references;
 mod response_headers;
 mod settings;
@@ -46,8 +49,8 @@ pub use credentials::{AccountCredentials, MalformedCredentials};
 pub use oauth::OauthTokens;
 pub use references::CalledWith;
 pub use settings::{
-    CallTimeouts, ClientAuthentication, CredentialField, HostSettings, OauthSettings,
-    SettingsProblem, TargetSettings, VerifySettings,
+    CallTimeouts, ClientAuthentication, CredentialField, EnvelopeSettings, HostSettings,
+    OauthSettings, SettingsProblem, TargetSettings, VerifySettings,
 };
 pub use signing::SigningInput;
 pub use signing::settings::{

@@ -4,9 +4,7 @@
 
 use http::HeaderName;
 
-use super::proxy::ProxyChoice;
 use super::settings::{SettingsProblem, TargetSettings};
-use super::signing::RequestSigner;
 use super::template::TextTemplate;
 use super::verify::IdentityCheck;
 
@@ -35,21 +33,18 @@ pub(super) fn check(
     }
 }
 
-/// The same for the credentials that signatures are made of, and proxies.
+/// The same for credentials that are named elsewhere, with the keys that name them.
 pub(super) fn check_others(
     settings: &TargetSettings,
-    signer: Option<&RequestSigner>,
-    proxy: &ProxyChoice,
+    fields: &[(&'static str, &str)],
     problems: &mut Vec<SettingsProblem>,
 ) {
     if settings.credential_fields.is_empty() {
         return;
     }
-    let mut fields = signer.map(RequestSigner::fields).unwrap_or_default();
-    fields.extend(proxy.fields().into_iter().map(|field| ("proxy", field)));
-    for (key, field) in fields.into_iter().filter(|(_, field)| !is_known(settings, field)) {
+    for (key, field) in fields.iter().filter(|(_, field)| !is_known(settings, field)) {
         let message = unknown(settings, &format!("it names {{{field}}}"));
-        problems.push(SettingsProblem::new(key, message));
+        problems.push(SettingsProblem::new(*key, message));
     }
 }
 

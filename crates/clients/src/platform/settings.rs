@@ -28,8 +28,12 @@ pub struct TargetSettings {
     pub version_header: Option<(String, String)>,
     /// How requests are signed, if they are.
     pub signing: Option<SigningSettings>,
-    /// Whether answers come in an envelope.
+    /// Whether answers come in an envelope of `{"success": true, "response": …}`.
     pub envelope: bool,
+    /// The envelope that answers come in instead.
+    pub envelope_pointers: Option<EnvelopeSettings>,
+    /// Names and templates of parameters that stand behind the query of every call.
+    pub query: Vec<(String, String)>,
     /// Names of the response headers that reach callers, beside those that always do.
     pub response_headers: Vec<String>,
     /// `User-Agent` where no header template gives one.
@@ -54,6 +58,17 @@ pub struct TargetSettings {
     pub hosts: Vec<HostSettings>,
 }
 
+/// An envelope, by JSON pointers (RFC 6901).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvelopeSettings {
+    /// To what is passed on.
+    pub data: String,
+    /// To what is there, and says something, if the answer is an error; empty: nothing does.
+    pub error: String,
+    /// To what is `true` if the answer is a success; empty: nothing is.
+    pub success: String,
+}
+
 /// A host that serves a part of a platform's native paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSettings {
@@ -73,10 +88,14 @@ pub struct CredentialField {
 }
 
 /// The request that proves an account's credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifySettings {
-    /// The native path of a GET; `{field}` stands for a credential, percent-encoded where need be.
+    /// The native path; `{field}` stands for a credential, percent-encoded where need be.
     pub path: String,
+    /// The method; empty: GET.
+    pub method: String,
+    /// The body, which is JSON; empty: none.
+    pub body: String,
     /// JSON pointer (RFC 6901) to the platform's account id in the answer, below the envelope if there is one.
     pub id_pointer: Option<String>,
     /// The credential that the id must equal.
@@ -187,6 +206,8 @@ pub(super) mod sample {
                 ..SigningSettings::default()
             }),
             envelope: true,
+            envelope_pointers: None,
+            query: Vec::new(),
             response_headers: vec!["Location".to_owned()],
             user_agent: "creator-gateway".to_owned(),
             verify: VerifySettings {
@@ -194,6 +215,7 @@ pub(super) mod sample {
                 id_pointer: Some("/account/id".to_owned()),
                 equals_field: None,
                 accepted_statuses: Vec::new(),
+                ..VerifySettings::default()
             },
             oauth: None,
             timeouts: CallTimeouts::default(),

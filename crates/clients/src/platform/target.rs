@@ -10,16 +10,20 @@ use domain::platform::Platform;
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
+use zeroize::Zeroizing;
 
 use super::account_headers::AccountHeaders;
 use super::body::RequestBody;
 use super::checked::CheckedSettings;
 use super::connect::ConnectionSettings;
 use super::credentials::AccountCredentials;
+use super::envelope::EnvelopeContent;
+use super::envelope_kind::EnvelopeKind;
 use super::headers;
 use super::oauth::TokenEndpoint;
 use super::path::{self, PathProblem};
 use super::proxy::ProxyRoute;
+use super::query_fields::AccountQuery;
 use super::references::CalledWith;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::external::ExternalSigner;
@@ -68,7 +72,17 @@ impl PlatformTarget {
 
     /// Whether its answers come in an envelope.
     pub fn has_envelope(&self) -> bool {
-        self.0.envelope
+        self.0.envelope != EnvelopeKind::None
+    }
+
+    /// Takes the envelope off a JSON answer.
+    pub fn unwrap(&self, body: &[u8]) -> EnvelopeContent {
+        self.0.envelope.unwrap(body)
+    }
+
+    /// The parameter of a caller's query that this service adds itself, so that no caller may give it.
+    pub fn reserved_parameter(&self, query: &str) -> Option<&str> {
+        self.0.query.given_in(query)
     }
 
     /// Whether it has a token endpoint.
@@ -79,7 +93,7 @@ impl PlatformTarget {
     /// Of the headers of a response what the caller gets: those that this platform's list lets pass. References to the
     /// platform become references to this service where a native call reaches what they name.
     pub fn headers_for_caller(&self, response: &HeaderMap, called: CalledWith<'_>) -> HeaderMap {
-        self.0.response_headers.for_caller(response, called)
+        self.0.query.hidden_in(self.0.response_headers.for_caller(response, called))
     }
 
     /// How long a stream of events may have nothing to say.
@@ -100,7 +114,8 @@ impl PlatformTarget {
         };
         let headers =
             AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials, signing)?;
-        Ok(headers.through(self.0.proxy.of_account(credentials)?))
+        let query = self.0.query.of_account(credentials)?;
+        Ok(headers.with(query, self.0.proxy.of_account(credentials)?))
     }
 
     /// Builds the request of a call whose body is in memory.
@@ -118,9 +133,10 @@ impl PlatformTarget {
         call: &NativeCall<'_>,
         body: RequestBody,
     ) -> Result<Request<RequestBody>, ClientError> {
-        let uri = self.uri(call.path, call.query)?;
+        let uri = self.uri(call.path, call.query, &call.account.query)?;
         let body = if call.method.is_read() { RequestBody::empty() } else { body };
-        let mut headers = call.account.of_call(call.call_id)?;
+        let values = self.values().and_then(SigningValues::kept);
+        let mut headers = call.account.of_call(call.call_id, values.as_deref())?;
         if let Some(host) = self.0.hosts.of(call.path) {
             headers.insert(HOST, host.header.clone());
         }
@@ -185,16 +201,25 @@ impl PlatformTarget {
 
     /// Scheme and authority are the configured ones whatever the path holds: it is only ever parsed as
     /// a path and query, and what was parsed must be what was given.
-    fn uri(&self, path: &str, query: &str) -> Result<Uri, ClientError> {
+    fn uri(&self, path: &str, query: &str, own: &AccountQuery) -> Result<Uri, ClientError> {
         path::check_path(path).map_err(ClientError::build)?;
         path::check_query(query).map_err(ClientError::build)?;
+        if self.0.query.given_in(query).is_some() {
+            return Err(ClientError::build("the query gives a parameter that the service adds"));
+        }
         let place = self.0.hosts.of(path);
         let prefix = place.map_or(&self.0.prefix, |place| &place.prefix);
-        let question_mark = if query.is_empty() { "" } else { "?" };
-        let target = [prefix, path, question_mark, query].concat();
+        let whole = own.behind(query);
+        let question_mark = if whole.is_empty() { "" } else { "?" };
+        let target = [prefix.as_str(), path, question_mark, &whole].concat();
         let bytes = target.len();
-        let path_and_query =
-            PathAndQuery::from_maybe_shared(Bytes::from(target)).map_err(ClientError::build)?;
+        let target = if own.is_empty() {
+            Bytes::from(target)
+        } else {
+            // Wiped with the request.
+            Bytes::from_owner(Zeroizing::new(target.into_bytes()))
+        };
+        let path_and_query = PathAndQuery::from_maybe_shared(target).map_err(ClientError::build)?;
         // It is parsed where it is, so it could only have been cut short.
         if path_and_query.as_str().len() != bytes || !path_and_query.path().starts_with(prefix) {
             return Err(ClientError::build(PathProblem::Character));

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect must fail"
 )]
 
+mod additions;
 mod answers;
 mod bucket;
 mod bucket_storage;

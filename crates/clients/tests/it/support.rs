@@ -191,6 +191,8 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
         version_header: None,
         signing: None,
         envelope: false,
+        envelope_pointers: None,
+        query: Vec::new(),
         response_headers: Vec::new(),
         user_agent: "creator-gateway".to_owned(),
         verify: VerifySettings {
@@ -198,6 +200,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             id_pointer: Some("/id".to_owned()),
             equals_field: Some("user_id".to_owned()),
             accepted_statuses: Vec::new(),
+            ..VerifySettings::default()
         },
         oauth: None,
         timeouts: CallTimeouts {

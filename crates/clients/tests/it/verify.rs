@@ -22,6 +22,7 @@ fn check(path: &str, id_pointer: Option<&str>, equals_field: Option<&str>) -> Ve
         id_pointer: id_pointer.map(str::to_owned),
         equals_field: equals_field.map(str::to_owned),
         accepted_statuses: Vec::new(),
+        ..VerifySettings::default()
     }
 }
 

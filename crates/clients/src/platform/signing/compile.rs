@@ -387,7 +387,7 @@ impl<'a> RecipeCompiler<'a> {
 }
 
 /// The place of a name in a list, which it joins.
-pub(super) fn place_of(names: &mut Vec<String>, name: String) -> usize {
+pub(in crate::platform) fn place_of(names: &mut Vec<String>, name: String) -> usize {
     names.iter().position(|known| *known == name).unwrap_or_else(|| {
         names.push(name);
         names.len() - 1

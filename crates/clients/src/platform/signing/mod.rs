@@ -19,6 +19,7 @@ use domain::time::Timestamp;
 use http::{HeaderMap, HeaderName, Request};
 use zeroize::Zeroizing;
 
+pub(super) use self::compile::place_of;
 pub(super) use self::recipe::BodyContentView;
 
 use self::external::ExternalSigner;

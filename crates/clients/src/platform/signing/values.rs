@@ -62,12 +62,13 @@ pub enum ValuesFailure {
 pub(in crate::platform) struct SigningValues {
     settings: ValuesSettings,
     uri: Option<Uri>,
-    names: Vec<String>,
+    names: Arc<[String]>,
     kept: RwLock<Option<Arc<KeptValues>>>,
 }
 
 /// One good reading.
 pub(in crate::platform) struct KeptValues {
+    names: Arc<[String]>,
     /// In the order of the names.
     values: Vec<Zeroizing<String>>,
     read_at: Instant,
@@ -87,6 +88,7 @@ impl SigningValues {
             let message = "is of no use: no part and no header names a value; use from = \"value\"";
             problems.push(SettingsProblem::new("signing.values", message));
         }
+        let names: Arc<[String]> = names.into();
         let mut kept = None;
         let mut uri = None;
         match &settings.source {
@@ -125,7 +127,7 @@ impl SigningValues {
     ) -> Result<(), ValuesFailure> {
         let fresh = match (&self.settings.source, &self.uri) {
             (ValuesSource::File(path), _) => {
-                let (path, names) = (path.clone(), self.names.clone());
+                let (path, names) = (path.clone(), Arc::clone(&self.names));
                 let read = tokio::task::spawn_blocking(move || from_file(&path, &names)).await;
                 read.map_err(|error| ValuesFailure::File(std::io::Error::other(error)))??
             }
@@ -141,13 +143,18 @@ impl SigningValues {
 }
 
 impl KeptValues {
+    /// The value of a name; nothing where nobody asked for it when they were read.
+    pub(in crate::platform) fn named(&self, name: &str) -> Option<&str> {
+        self.get(self.names.iter().position(|known| known == name)?)
+    }
+
     /// The value of a name, by its place among the names.
     pub(in crate::platform) fn get(&self, index: usize) -> Option<&str> {
         self.values.get(index).map(|value| value.as_str())
     }
 }
 
-fn from_file(path: &Path, names: &[String]) -> Result<KeptValues, ValuesFailure> {
+fn from_file(path: &Path, names: &Arc<[String]>) -> Result<KeptValues, ValuesFailure> {
     let limit = u64::try_from(VALUES_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Zeroizing::new(Vec::with_capacity(VALUES_BYTES_MAX.saturating_add(1)));
     let file = std::fs::File::open(path).map_err(ValuesFailure::File)?;
@@ -184,11 +191,11 @@ async fn fetch(uri: &Uri, connection: &ConnectionSettings) -> Result<Vec<u8>, Va
 }
 
 /// Every name must be there, as a text or a number.
-fn parsed(json: &[u8], names: &[String]) -> Result<KeptValues, ValuesFailure> {
+fn parsed(json: &[u8], names: &Arc<[String]>) -> Result<KeptValues, ValuesFailure> {
     let mut all: BTreeMap<String, Value> =
         serde_json::from_slice(json).map_err(|_| ValuesFailure::Malformed)?;
     let mut values = Vec::with_capacity(names.len());
-    for name in names {
+    for name in names.iter() {
         let value = match all.remove(name) {
             Some(Value::String(text)) => Zeroizing::new(text),
             Some(Value::Number(number)) => Zeroizing::new(number.to_string()),
@@ -203,15 +210,15 @@ fn parsed(json: &[u8], names: &[String]) -> Result<KeptValues, ValuesFailure> {
     if all.values().any(|value| !matches!(value, Value::String(_) | Value::Number(_))) {
         return Err(ValuesFailure::Malformed);
     }
-    Ok(KeptValues { values, read_at: Instant::now() })
+    Ok(KeptValues { names: Arc::clone(names), values, read_at: Instant::now() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names() -> Vec<String> {
-        vec!["start".to_owned(), "revision".to_owned()]
+    fn names() -> Arc<[String]> {
+        ["start".to_owned(), "revision".to_owned()].into()
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn another(name: &str, value: &toml::Value) -> String {
         ("log.format", _) => "json".to_owned(),
         (_, toml::Value::Boolean(value)) => (!value).to_string(),
         (_, toml::Value::Integer(value)) => (value + 7).to_string(),
-        (name, toml::Value::Array(_)) if name.ends_with(".headers") => {
+        (name, toml::Value::Array(_)) if name.ends_with(".headers") || name.ends_with(".query") => {
             "[{ name = \"X-Other\", value = \"other\" }]".to_owned()
         }
         (name, toml::Value::Array(_)) if name.ends_with(".parts") => {
