@@ -68,7 +68,7 @@ pub async fn connect(
     let auth = catalog.check_auth(&import.auth).map_err(|problems| {
         Failure::Invalid(problems.into_iter().map(FieldProblem::from).collect())
     })?;
-    let platform_account_id = confirm(accounts, import.platform, &auth).await?;
+    let platform_account_id = confirm(accounts, &import, &auth).await?;
     let new = verified(accounts, &import, (platform_account_id, &auth)).await?;
     let connection = store::accounts::connect(&accounts.store, &new).await?;
     let (is_new, joined_list) = match connection {
@@ -135,12 +135,14 @@ fn refused(import: &AccountImport, presented: Option<&str>, refusal: ConnectionR
 /// Asks the platform which account the credentials belong to.
 async fn confirm(
     accounts: &AccountsState,
-    platform: Platform,
+    import: &AccountImport,
     auth: &AuthValues,
 ) -> Result<Option<String>, Failure> {
+    let platform = import.platform;
     let target = accounts.target(platform)?;
     let signing = SigningInput { now: accounts.clock.now(), nonce: accounts.random.bytes() };
-    let credentials = sealed_credentials::credentials(auth);
+    let label = sealed_credentials::label(import.customer, &import.creator);
+    let credentials = sealed_credentials::credentials(auth).of_account(label);
     match verify::verify(&accounts.upstream, target, &credentials, signing).await {
         Ok(CredentialVerdict::Confirmed { platform_account_id }) => {
             platform_health::note_success(accounts, platform, accounts.clock.now());

@@ -35,6 +35,11 @@ pub fn credentials(auth: &AuthValues) -> AccountCredentials {
     credentials
 }
 
+/// Identifies an account while it is connected, whatever its credentials are.
+pub fn label(customer: CustomerId, creator: &CreatorId) -> String {
+    format!("{customer}|{}", creator.as_str())
+}
+
 /// The text that binds sealed credentials to their account.
 pub fn place(customer: CustomerId, platform: Platform, creator: &CreatorId) -> String {
     format!("v1|{customer}|{platform}|{}|credentials", creator.as_str())

@@ -52,6 +52,8 @@ pub enum CallErrorKind {
     Closed,
     /// The request could not be built from its parts.
     Build,
+    /// The request could not be signed, and was not sent; the text says why.
+    Signing(&'static str),
 }
 
 /// The phase of a call that took too long.
@@ -90,6 +92,17 @@ impl ClientError {
         }
     }
 
+    /// A request that could not be signed.
+    pub(crate) const fn signing(what: &'static str) -> Self {
+        Self {
+            fault: CallFault::Ours,
+            kind: CallErrorKind::Signing(what),
+            sent: false,
+            retryable: false,
+            source: None,
+        }
+    }
+
     /// The same with the error below it.
     pub(crate) fn because(self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { source: Some(source.into()), ..self }
@@ -105,6 +118,7 @@ impl fmt::Display for CallErrorKind {
             Self::BadResponse(what) => write!(formatter, "the answer cannot be used: {what}"),
             Self::Closed => formatter.write_str("the connection ended before an answer began"),
             Self::Build => formatter.write_str("the request could not be built"),
+            Self::Signing(what) => write!(formatter, "the request could not be signed: {what}"),
         }
     }
 }

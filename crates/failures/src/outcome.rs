@@ -64,7 +64,8 @@ impl UnknownOutcome {
             CallErrorKind::Closed
             | CallErrorKind::Connect
             | CallErrorKind::Tls
-            | CallErrorKind::Build => UnknownReason::Unusable(CLOSED),
+            | CallErrorKind::Build
+            | CallErrorKind::Signing(_) => UnknownReason::Unusable(CLOSED),
         };
         Self { call: Some(call), reason, platform_status, has_key }
     }
@@ -124,7 +125,8 @@ impl Failure {
             CallErrorKind::Closed
             | CallErrorKind::Connect
             | CallErrorKind::Tls
-            | CallErrorKind::Build => Self::BadPlatformAnswer(CLOSED),
+            | CallErrorKind::Build
+            | CallErrorKind::Signing(_) => Self::BadPlatformAnswer(CLOSED),
         }
     }
 }

@@ -157,6 +157,7 @@ impl AccountEntry {
         let plain =
             self.data_key.open(&self.sealed, &place).map_err(|_| Failure::CredentialError)?;
         let opened = AccountCredentials::from_json(&plain).map_err(|_| Failure::CredentialError)?;
+        let opened = opened.of_account(sealed_credentials::label(self.customer, &self.creator));
         Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
     }
 

@@ -227,7 +227,7 @@ pub(super) fn plan(
         }
     };
     let Some(route) = route else {
-        if gateway.config.http.unlisted_routes == UnlistedRoutes::Refuse {
+        if gateway.config.unlisted_routes(platform) == UnlistedRoutes::Refuse {
             return Err(ApiError::Failure(Failure::RouteNotListed(platform)));
         }
         return Ok(CallPlan {

@@ -175,7 +175,7 @@ async fn attempt(
     let target = gateway.accounts().target(account.platform)?;
     let account = refresh::with_fresh_token(gateway, target, account, now).await?;
     let plan = admit::plan(gateway, whole, &account)?;
-    let destination = prepare::destination(whole, &account, &plan)?;
+    let destination = prepare::destination(target, whole, &account, &plan)?;
     let fresh;
     let passed = match &whole.passed {
         Some(passed) => {

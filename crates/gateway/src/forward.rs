@@ -65,7 +65,9 @@ pub(super) async fn forward(
                 may_retry = false;
             }
             Err(error) => {
-                account.health.breaker.failed(gateway.clock.now());
+                if !matches!(error.kind, CallErrorKind::Signing(_)) {
+                    account.health.breaker.failed(gateway.clock.now());
+                }
                 tracing::debug!(call.id = %held.call, %error, "no response from the platform");
                 return Err(failure(setting, held, &error, None));
             }
@@ -110,6 +112,7 @@ pub(super) const fn outcome_of(error: &ClientError) -> Outcome {
         | CallErrorKind::Closed
         | CallErrorKind::Connect
         | CallErrorKind::Tls
-        | CallErrorKind::Build => Outcome::BadResponse,
+        | CallErrorKind::Build
+        | CallErrorKind::Signing(_) => Outcome::BadResponse,
     }
 }

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use catalog::shorthand;
-use clients::platform::{NativeCall, RequestBody, SigningInput};
+use clients::platform::{CallErrorKind, NativeCall, PlatformTarget, RequestBody, SigningInput};
+use domain::field_error::FieldErrorKind;
 use domain::id::CallId;
 use failures::Failure;
 use failures::FieldProblem;
@@ -25,6 +26,7 @@ pub(super) struct CallDestination<'a> {
 
 /// Rewrites the path and the query. Refuses a shorthand whose query names a creator as well.
 pub(super) fn destination<'a>(
+    target: &PlatformTarget,
     whole: &'a Whole,
     account: &AccountEntry,
     plan: &CallPlan,
@@ -41,6 +43,11 @@ pub(super) fn destination<'a>(
         }
     };
     let query = shorthand::with_defaults(&query, &plan.default_query);
+    if let Some(name) = target.reserved_parameter(&query) {
+        let message = "the service adds this parameter itself; leave it out";
+        let kind = FieldErrorKind::NotAllowed;
+        return Err(FieldProblem::new("query", name, kind, message).into());
+    }
     Ok(CallDestination { path, query })
 }
 
@@ -76,6 +83,10 @@ pub(super) fn request(
         }
     };
     built.map_err(|error| {
+        if let CallErrorKind::Signing(_) = error.kind {
+            tracing::warn!(call.id = %call, %error, "a request to a platform was not signed");
+            return ApiError::Failure(Failure::of_harmless(&error));
+        }
         tracing::error!(call.id = %call, %error, "a request to a platform could not be built");
         ApiError::Failure(Failure::Internal(
             "a request to a platform could not be built".to_owned(),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clients::platform::{
-    AnswerBody, ClientError, NativeCall, PlatformResponse, PlatformTarget, ReadLimits, ReadUpTo,
-    RequestBody, SigningInput, envelope,
+    AnswerBody, CallErrorKind, ClientError, NativeCall, PlatformResponse, PlatformTarget,
+    ReadLimits, ReadUpTo, RequestBody, SigningInput, envelope,
 };
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -170,7 +170,10 @@ async fn exchange(
             Ok(exchanged)
         }
         Err(error) => {
-            breaker.failed(gateway.clock.now());
+            // The platform was not asked.
+            if !matches!(error.kind, CallErrorKind::Signing(_)) {
+                breaker.failed(gateway.clock.now());
+            }
             Err(ReadFailure::Failed(error))
         }
     }
@@ -223,7 +226,7 @@ fn unwrapped(target: &PlatformTarget, headers: &HeaderMap, bytes: Bytes) -> (Byt
     if !receive::is_json(headers) {
         return (bytes, false);
     }
-    match envelope::unwrap(&bytes) {
+    match target.unwrap(&bytes) {
         envelope::EnvelopeContent::Inner(inner) => (inner, true),
         envelope::EnvelopeContent::Kept => (bytes, false),
     }

@@ -9,7 +9,8 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use clients::platform::{
-    AnswerBody, CalledWith, ClientError, PlatformResponse, ReadLimits, ReadUpTo, envelope,
+    AnswerBody, CalledWith, ClientError, PlatformResponse, PlatformTarget, ReadLimits, ReadUpTo,
+    envelope,
 };
 use domain::charge::Outcome;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -95,7 +96,7 @@ pub(super) fn receive<'a>(
         };
         let content = if has_envelope {
             // Boxed: most platforms have no envelope.
-            Box::pin(unwrap(gateway, key, &mut headers, content)).await?
+            Box::pin(unwrap(gateway, target, key, &mut headers, content)).await?
         } else {
             if target.has_envelope() && !content.is_empty() {
                 mark_kept(&mut headers);
@@ -158,6 +159,7 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
 /// Removes the envelope, if the response fits the buffers and has one; otherwise marks it as kept.
 async fn unwrap(
     gateway: &GatewayState,
+    target: &PlatformTarget,
     key: &KeyEntry,
     headers: &mut HeaderMap,
     content: Content,
@@ -173,7 +175,7 @@ async fn unwrap(
         },
     };
     let plain = if is_gzip(headers) { decoded(gateway, &whole)? } else { Some(whole.clone()) };
-    match plain.as_deref().map(envelope::unwrap) {
+    match plain.as_deref().map(|plain| target.unwrap(plain)) {
         Some(envelope::EnvelopeContent::Inner(inner)) => {
             headers.remove(http::header::CONTENT_ENCODING);
             Ok(Content::Whole(inner))

@@ -233,7 +233,9 @@ async fn refresh(
         return Ok(RefreshOutcome::Refused);
     };
     let tokens = &account.health.tokens;
-    match oauth::refresh(&gateway.accounts().upstream, target, refresh_token).await {
+    let upstream = &gateway.accounts().upstream;
+    let headers = account.headers(target)?;
+    match oauth::refresh_for(upstream, target, headers, refresh_token).await {
         Ok(fresh) => {
             tokens.refreshed();
             keep(gateway, account, fresh).await?;

@@ -7,6 +7,7 @@
 mod access;
 pub mod billing;
 mod declared_platforms;
+pub mod envelope;
 mod environment;
 mod exports;
 mod gateway;
@@ -18,6 +19,7 @@ mod rate_limits;
 mod reading;
 pub mod secrets;
 mod sections;
+pub mod signing;
 pub mod storage;
 pub mod targets;
 mod writing;
@@ -179,6 +181,20 @@ impl Config {
                 Err(Unreadable::Values(problems))
             }
             None => Err(Unreadable::Values(problems)),
+        }
+    }
+
+    /// Whether `platform` receives calls to routes that its catalogue does not list: its own
+    /// setting, or else the one for all platforms.
+    pub fn unlisted_routes(&self, platform: domain::platform::Platform) -> http::UnlistedRoutes {
+        use http::UnlistedRoutes;
+        use platforms::PlatformUnlistedRoutes;
+
+        let of_platform = self.platforms.get(platform).map(|section| section.unlisted_routes);
+        match of_platform {
+            Some(PlatformUnlistedRoutes::Forward) => UnlistedRoutes::Forward,
+            Some(PlatformUnlistedRoutes::Refuse) => UnlistedRoutes::Refuse,
+            Some(PlatformUnlistedRoutes::Default) | None => self.http.unlisted_routes,
         }
     }
 

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use super::ConfigProblem;
+use super::envelope::EnvelopeSection;
+use super::signing::SigningSection;
 
 /// The declared platforms.
 #[derive(Debug, Clone, Default, serde::Deserialize, serde::Serialize)]
@@ -30,8 +32,11 @@ pub struct PlatformSection {
     pub version_header: NamedValue,
     /// How requests are signed.
     pub signing: SigningSection,
-    /// Whether responses have an envelope.
-    pub envelope: bool,
+    /// The envelope that answers come in.
+    pub envelope: EnvelopeSection,
+    /// Parameters that stand behind the query of every call.
+    #[serde(default)]
+    pub query: Vec<NamedValue>,
     /// Response headers that are passed to callers, in addition to those that always are.
     pub response_headers: Vec<String>,
     /// The `User-Agent` for accounts whose headers do not set one.
@@ -42,10 +47,65 @@ pub struct PlatformSection {
     pub oauth: OauthSection,
     /// An additional catalogue file. Empty: none.
     pub catalog: PathBuf,
+    /// What that file does to the routes that are there.
+    #[serde(default)]
+    pub catalog_mode: CatalogMode,
+    /// What happens to native paths that the catalogue of this platform does not list.
+    #[serde(default)]
+    pub unlisted_routes: PlatformUnlistedRoutes,
     /// A PEM file with additional certificate authorities. Empty: none.
     pub ca_file: PathBuf,
+    /// A PEM file of the certificate that is shown to the platform; empty: none.
+    #[serde(default)]
+    pub client_certificate_file: PathBuf,
+    /// A PEM file of its key.
+    #[serde(default)]
+    pub client_key_file: PathBuf,
+    /// The proxy to the platform, which may hold a login; empty: none.
+    #[serde(default, serialize_with = "super::writing::secret")]
+    pub proxy: SecretString,
+    /// Whether proxies that credentials name may be in private networks.
+    #[serde(default)]
+    pub private_proxies: bool,
+    /// Other hosts, by native path.
+    #[serde(default)]
+    pub hosts: Vec<HostSection>,
     /// Times.
     pub timeouts: UpstreamTimeouts,
+}
+
+/// A host that serves native paths with this beginning.
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSection {
+    /// What the paths begin with.
+    pub path: String,
+    /// Scheme, host and optional base path.
+    pub base_url: String,
+}
+
+/// What a catalogue file does to the routes of a platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CatalogMode {
+    /// Its entries are added to the built-in ones and replace those for the same paths.
+    #[default]
+    Merge,
+    /// Its routes are the only ones.
+    Replace,
+}
+
+/// What happens to native paths that the catalogue of a platform does not list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlatformUnlistedRoutes {
+    /// What `http.unlisted_routes` says.
+    #[default]
+    Default,
+    /// They are forwarded and logged as `unlisted`.
+    Forward,
+    /// They are refused with 404.
+    Refuse,
 }
 
 /// A header and its value, or the template of one.
@@ -58,27 +118,18 @@ pub struct NamedValue {
     pub value: String,
 }
 
-/// How requests are signed.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SigningSection {
-    /// `none`, or the name of a scheme.
-    pub scheme: String,
-    /// The signing key.
-    #[serde(serialize_with = "super::writing::secret")]
-    pub key: SecretString,
-    /// The platform's id for this client.
-    pub client_id: String,
-    /// The client's version.
-    pub client_version: String,
-}
-
 /// The request of the identity check.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifySection {
     /// The native path; `{field}` stands for a credential.
     pub path: String,
+    /// The method.
+    #[serde(default = "default_verify_method")]
+    pub method: String,
+    /// The body, which is JSON; empty: none.
+    #[serde(default)]
+    pub body: String,
     /// The JSON pointer to the platform's account id in the response. Empty: none.
     pub id_pointer: String,
     /// The credential that the id must equal. Empty: none.
@@ -98,6 +149,9 @@ pub struct OauthSection {
     /// Our client secret.
     #[serde(serialize_with = "super::writing::secret")]
     pub client_secret: SecretString,
+    /// Where both are written: `body` or `basic`.
+    #[serde(default = "default_client_authentication")]
+    pub client_authentication: String,
 }
 
 /// Times in milliseconds.
@@ -114,6 +168,14 @@ pub struct UpstreamTimeouts {
     pub between_bytes_ms: u64,
     /// The same for an event stream.
     pub stream_idle_ms: u64,
+}
+
+fn default_verify_method() -> String {
+    "GET".to_owned()
+}
+
+fn default_client_authentication() -> String {
+    "body".to_owned()
 }
 
 impl PlatformsSection {
@@ -164,10 +226,11 @@ impl PlatformSection {
                 "must be given: the request that proves an account's credentials",
             ));
         }
-        if self.signing.scheme != "none" && self.signing.key.expose_secret().is_empty() {
+        self.signing.check(&format!("{key}.signing"), problems);
+        if !matches!(self.oauth.client_authentication.as_str(), "body" | "basic") {
             problems.push(ConfigProblem::new(
-                format!("{key}.signing.key"),
-                "is required: the platform refuses unsigned requests",
+                format!("{key}.oauth.client_authentication"),
+                "must be \"body\" or \"basic\"",
             ));
         }
         let times = [

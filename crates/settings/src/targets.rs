@@ -1,19 +1,20 @@
 //! The configured platforms as the client reaches them, and their catalogue.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use catalog::{AuthField, AuthKind, Catalog};
 use clients::platform::{
-    CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, PlatformTarget,
-    SigningSettings, TargetSettings, VerifySettings,
+    CallTimeouts, ClientAuthentication, CredentialField, HostSettings, OauthSettings,
+    PlatformTarget, TargetSettings, VerifySettings,
 };
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
-use crate::platforms::{NamedValue, PlatformSection, PlatformsSection};
+use crate::envelope::EnvelopeSection;
+use crate::platforms::{CatalogMode, HostSection, NamedValue, PlatformSection, PlatformsSection};
 use crate::{Config, ConfigProblem};
 
 /// Returns the offered platforms, or the problems of their sections. The catalogue says which
@@ -31,7 +32,17 @@ pub fn targets(
             fields.map(credential_field).collect()
         });
         match PlatformTarget::new(&settings) {
-            Ok(target) => drop(targets.insert(platform, target)),
+            Ok(target) => {
+                let upload = catalog.and_then(|catalog| catalog.platform(platform).upload());
+                if target.signs_whole_bodies() && upload.is_some() {
+                    problems.push(ConfigProblem::new(
+                        format!("platforms.{platform}.signing.parts"),
+                        "hash the body, but uploads of this platform are sent from disk; say with \
+                         `spooled` what stands for their hash",
+                    ));
+                }
+                drop(targets.insert(platform, target));
+            }
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
                 ConfigProblem::new(
@@ -53,7 +64,11 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     let pair = |named: &NamedValue| (named.name.clone(), named.value.clone());
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let milliseconds = Duration::from_millis;
-    let signing = &section.signing;
+    let file = |path: &PathBuf| (!path.as_os_str().is_empty()).then(|| path.clone());
+    let host = |host: &HostSection| HostSettings {
+        path: host.path.clone(),
+        base_url: host.base_url.clone(),
+    };
     let oauth = &section.oauth;
     let verify = &section.verify_route;
     TargetSettings {
@@ -63,17 +78,16 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
         path_prefix: section.path_prefix.clone(),
         headers: section.headers.iter().map(pair).collect(),
         version_header: Some(pair(&section.version_header)).filter(|(name, _)| !name.is_empty()),
-        signing: (signing.scheme != "none").then(|| SigningSettings {
-            scheme: signing.scheme.clone(),
-            key: Zeroizing::new(signing.key.expose_secret().to_owned()),
-            client_id: signing.client_id.clone(),
-            client_version: signing.client_version.clone(),
-        }),
-        envelope: section.envelope,
+        signing: section.signing.settings(),
+        envelope: section.envelope == EnvelopeSection::Response,
+        envelope_pointers: section.envelope.pointers(),
+        query: section.query.iter().map(pair).collect(),
         response_headers: section.response_headers.clone(),
         user_agent: section.user_agent.clone(),
         verify: VerifySettings {
             path: verify.path.clone(),
+            method: verify.method.clone(),
+            body: verify.body.clone(),
             id_pointer: some(&verify.id_pointer),
             equals_field: some(&verify.equals_field),
             accepted_statuses: verify.accepted_statuses.clone(),
@@ -82,7 +96,11 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             token_url: oauth.token_url.clone(),
             client_id: oauth.client_id.clone(),
             client_secret: Zeroizing::new(oauth.client_secret.expose_secret().to_owned()),
-            authentication: ClientAuthentication::Post,
+            authentication: if oauth.client_authentication == "basic" {
+                ClientAuthentication::Basic
+            } else {
+                ClientAuthentication::Post
+            },
         }),
         timeouts: CallTimeouts {
             connect: milliseconds(section.timeouts.connect_ms),
@@ -91,7 +109,12 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             between_bytes: milliseconds(section.timeouts.between_bytes_ms),
             stream_idle: milliseconds(section.timeouts.stream_idle_ms),
         },
-        ca_file: (!section.ca_file.as_os_str().is_empty()).then(|| section.ca_file.clone()),
+        ca_file: file(&section.ca_file),
+        client_certificate_file: file(&section.client_certificate_file),
+        client_key_file: file(&section.client_key_file),
+        proxy: Zeroizing::new(section.proxy.expose_secret().to_owned()),
+        private_proxies: section.private_proxies,
+        hosts: section.hosts.iter().map(host).collect(),
     }
 }
 
@@ -123,5 +146,9 @@ fn with_platform(
     }
     let unusable = |error: &dyn std::fmt::Display| ("catalog", error.to_string());
     let text = std::fs::read_to_string(path).map_err(|error| unusable(&error))?;
-    catalog.with_extra(platform, &text).map_err(|error| unusable(&error))
+    let changed = match section.catalog_mode {
+        CatalogMode::Merge => catalog.with_extra(platform, &text),
+        CatalogMode::Replace => catalog.with_replacement(platform, &text),
+    };
+    changed.map_err(|error| unusable(&error))
 }

@@ -1,10 +1,15 @@
 //! The headers that all requests for one account have, filled in once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 
 use super::credentials::AccountCredentials;
+use super::proxy::ProxyAddress;
+use super::query_fields::AccountQuery;
+use super::signing::AccountParts;
+use super::signing::values::KeptValues;
 use super::template::TextTemplate;
 use crate::error::ClientError;
 
@@ -14,6 +19,12 @@ use crate::error::ClientError;
 pub struct AccountHeaders {
     same: HeaderMap,
     of_each_call: Vec<(HeaderName, TextTemplate)>,
+    /// What its signatures are made of.
+    pub(super) signing: AccountParts,
+    /// What stands behind the queries of its calls.
+    pub(super) query: AccountQuery,
+    /// What its requests go through.
+    pub(super) proxy: Option<Arc<ProxyAddress>>,
 }
 
 impl AccountHeaders {
@@ -25,6 +36,7 @@ impl AccountHeaders {
         mut same: HeaderMap,
         templates: &[(HeaderName, TextTemplate)],
         credentials: &AccountCredentials,
+        signing: AccountParts,
     ) -> Result<Self, ClientError> {
         let mut of_each_call = Vec::new();
         for (name, template) in templates {
@@ -35,20 +47,31 @@ impl AccountHeaders {
                 same.insert(name, filled.map_err(ClientError::build)?);
             }
         }
-        Ok(Self { same, of_each_call })
+        Ok(Self { same, of_each_call, signing, query: AccountQuery::default(), proxy: None })
+    }
+
+    /// The same for an account whose requests go through a proxy, if there is one, and whose queries end so.
+    pub(super) fn with(self, query: AccountQuery, proxy: Option<Arc<ProxyAddress>>) -> Self {
+        Self { query, proxy, ..self }
     }
 
     /// Those of one call.
-    pub(super) fn of_call(&self, call_id: &dyn fmt::Display) -> Result<HeaderMap, ClientError> {
+    pub(super) fn of_call(
+        &self,
+        call_id: &dyn fmt::Display,
+        values: Option<&KeptValues>,
+    ) -> Result<HeaderMap, ClientError> {
         let mut headers = self.same.clone();
         if self.of_each_call.is_empty() {
             return Ok(headers);
         }
         let (call_id, nothing) = (call_id.to_string(), AccountCredentials::default());
         for (name, template) in &self.of_each_call {
-            if let Some(filled) = template.fill_header(&nothing, &call_id) {
-                headers.insert(name, filled.map_err(ClientError::build)?);
-            }
+            // All credentials are in their places, so only a value can be absent.
+            let filled = template.fill_header_with(&nothing, &call_id, values);
+            let filled =
+                filled.ok_or_else(|| ClientError::signing("a signing value is not there"))?;
+            headers.insert(name, filled.map_err(ClientError::build)?);
         }
         Ok(headers)
     }

@@ -1,6 +1,5 @@
 //! The body of a request to a platform.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+
+use super::signing::BodyContentView;
 
 /// Why a body could not be read to its end, for logs.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -20,8 +21,12 @@ pub struct RequestBody(BodyContent);
 
 #[derive(Debug)]
 enum BodyContent {
-    Whole(Full<Bytes>),
-    Spooled { body: BoxBody<Bytes, BodyError>, progress: SendProgress },
+    /// Empty when it has left.
+    Whole(Bytes),
+    Spooled {
+        body: BoxBody<Bytes, BodyError>,
+        progress: SendProgress,
+    },
 }
 
 impl Default for RequestBody {
@@ -42,7 +47,7 @@ impl RequestBody {
 
     /// Bytes in memory.
     pub fn whole(bytes: Bytes) -> Self {
-        Self(BodyContent::Whole(Full::new(bytes)))
+        Self(BodyContent::Whole(bytes))
     }
 
     /// A body that is read while it is sent, such as a spooled upload. Its size hint should be exact, so
@@ -53,6 +58,14 @@ impl RequestBody {
     {
         let body = body.map_err(Into::into).boxed();
         Self(BodyContent::Spooled { body, progress: SendProgress(Some(Arc::default())) })
+    }
+
+    /// What a signature can know of it.
+    pub(super) fn view(&self) -> BodyContentView<'_> {
+        match &self.0 {
+            BodyContent::Whole(bytes) => BodyContentView::InMemory(bytes),
+            BodyContent::Spooled { .. } => BodyContentView::Spooled,
+        }
     }
 
     /// The same counter that the body moves.
@@ -86,9 +99,8 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.0 {
-            BodyContent::Whole(body) => {
-                Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {})
-            }
+            BodyContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodyContent::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             BodyContent::Spooled { body, progress } => {
                 let polled = Pin::new(body).poll_frame(context);
                 if polled.is_ready() {
@@ -101,15 +113,19 @@ impl Body for RequestBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            BodyContent::Whole(body) => body.is_end_stream(),
+            BodyContent::Whole(bytes) => bytes.is_empty(),
             BodyContent::Spooled { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            BodyContent::Whole(body) => body.size_hint(),
+            BodyContent::Whole(bytes) => SizeHint::with_exact(as_u64(bytes.len())),
             BodyContent::Spooled { body, .. } => body.size_hint(),
         }
     }
+}
+
+fn as_u64(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }

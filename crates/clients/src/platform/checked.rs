@@ -9,14 +9,19 @@ use http::header::{
 use http::uri::{Authority, Scheme};
 
 use super::connect::ConnectionSettings;
+use super::envelope_kind::EnvelopeKind;
+use super::native_hosts::NativeHosts;
 use super::oauth::TokenEndpoint;
+use super::proxy::ProxyChoice;
+use super::query_fields::QueryFields;
 use super::references::NativeSpace;
 use super::response_headers::ResponseHeaders;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::RequestSigner;
 use super::template::TextTemplate;
+use super::tls::ClientIdentity;
 use super::verify::IdentityCheck;
-use super::{named_fields, path, tls};
+use super::{named_fields, path, signing, tls};
 
 /// Headers that belong to the connection or to the framing, which no configuration may set.
 const NOT_CONFIGURABLE: [HeaderName; 10] = [
@@ -43,32 +48,43 @@ pub(super) struct CheckedSettings {
     pub(super) fixed: HeaderMap,
     pub(super) templates: Vec<(HeaderName, TextTemplate)>,
     pub(super) signer: Option<RequestSigner>,
-    pub(super) envelope: bool,
+    pub(super) envelope: EnvelopeKind,
+    pub(super) query: QueryFields,
     pub(super) response_headers: ResponseHeaders,
     pub(super) identity: IdentityCheck,
     pub(super) oauth: Option<TokenEndpoint>,
     pub(super) connection: ConnectionSettings,
+    pub(super) proxy: ProxyChoice,
+    pub(super) hosts: NativeHosts,
 }
 
 impl CheckedSettings {
     /// Checks all of it; reads the file of the certificate authorities.
     pub(super) fn new(settings: &TargetSettings) -> Result<Self, Vec<SettingsProblem>> {
         let mut problems = Vec::new();
-        let place = place(settings, &mut problems);
+        let base = ("base_url", settings.base_url.as_str());
+        let place = place(base, ("path_prefix", &settings.path_prefix), &mut problems);
         let host = place.as_ref().map(|(_, authority, _)| authority);
         let fixed = fixed_headers(settings, host, &mut problems);
         let templates = templates(settings, &mut problems);
-        let signing = settings.signing.as_ref();
-        let signer = signing.and_then(|signing| RequestSigner::new(signing, &mut problems));
+        let signer = signer(settings, &templates, &mut problems);
         let identity = IdentityCheck::new(&settings.verify, &mut problems);
         named_fields::check(settings, &templates, identity.as_ref(), &mut problems);
+        let proxy = ProxyChoice::new(&settings.proxy, settings.private_proxies, &mut problems);
+        let query = QueryFields::new(&settings.query, &mut problems);
+        let mut others = signer.as_ref().map(RequestSigner::fields).unwrap_or_default();
+        others.extend(proxy.fields().into_iter().map(|field| ("proxy", field)));
+        others.extend(query.fields());
+        named_fields::check_others(settings, &others, &mut problems);
         let oauth = settings.oauth.as_ref();
         let oauth =
             oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));
         let connection = connection(settings, &mut problems);
-        let space = place
-            .clone()
-            .map(|(scheme, authority, prefix)| NativeSpace::new(scheme, authority, prefix));
+        let envelope = EnvelopeKind::new(settings, &mut problems);
+        let hosts = NativeHosts::new(&settings.hosts, &mut problems);
+        let space = place.clone().map(|(scheme, authority, prefix)| {
+            NativeSpace::new(scheme, authority, prefix).beside(hosts.clone())
+        });
         let response_headers =
             ResponseHeaders::new(&settings.response_headers, space, &mut problems);
         match (place, identity, connection) {
@@ -83,11 +99,14 @@ impl CheckedSettings {
                     fixed,
                     templates,
                     signer,
-                    envelope: settings.envelope,
+                    envelope,
+                    query,
                     response_headers,
                     identity,
                     oauth,
                     connection,
+                    proxy,
+                    hosts,
                 })
             }
             _ => Err(problems),
@@ -96,17 +115,18 @@ impl CheckedSettings {
 }
 
 /// Scheme, authority and the path that stands before every native path.
-fn place(
-    settings: &TargetSettings,
+pub(super) fn place(
+    (base_key, base_url): (&str, &str),
+    (prefix_key, path_prefix): (&str, &str),
     problems: &mut Vec<SettingsProblem>,
 ) -> Option<(Scheme, Authority, String)> {
-    let uri = absolute_uri("base_url", &settings.base_url, problems);
+    let uri = absolute_uri(base_key, base_url, problems);
     if uri.as_ref().is_some_and(|uri| uri.query().is_some()) {
-        problems.push(SettingsProblem::new("base_url", "must not have a query"));
+        problems.push(SettingsProblem::new(base_key, "must not have a query"));
     }
     let base_path = uri.as_ref().map_or("", Uri::path);
     let mut prefix = String::from("/");
-    for (key, text) in [("base_url", base_path), ("path_prefix", &settings.path_prefix)] {
+    for (key, text) in [(base_key, base_path), (prefix_key, path_prefix)] {
         let path = text.trim_matches('/');
         if path.is_empty() {
             continue;
@@ -202,17 +222,58 @@ fn templates(
     templates
 }
 
-fn header_name(key: &str, text: &str, problems: &mut Vec<SettingsProblem>) -> Option<HeaderName> {
-    let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
-        problems.push(SettingsProblem::new(key, "is not a header name"));
-        return None;
-    };
-    if NOT_CONFIGURABLE.contains(&name) {
-        let message = format!("{name} belongs to the connection and cannot be set");
-        problems.push(SettingsProblem::new(key, message));
-        return None;
+/// How requests are signed. A header that is signed is given once.
+fn signer(
+    settings: &TargetSettings,
+    templates: &[(HeaderName, TextTemplate)],
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<RequestSigner> {
+    let mut value_names = Vec::new();
+    for (name, template) in templates {
+        for value in template.values() {
+            if settings.signing.as_ref().is_none_or(|signing| signing.values.is_none()) {
+                let header =
+                    |(other, _): &(String, String)| other.eq_ignore_ascii_case(name.as_str());
+                let index = settings.headers.iter().position(header).unwrap_or_default();
+                let message = format!(
+                    "names {{signing.{value}}}, and there is no signing.values to read it from"
+                );
+                problems.push(SettingsProblem::new(format!("headers[{index}].value"), message));
+            }
+            signing::place_of(&mut value_names, value.to_owned());
+        }
     }
-    Some(name)
+    let signing = settings.signing.as_ref()?;
+    let signer = RequestSigner::new(signing, settings.platform.as_str(), value_names, problems)?;
+    if !signing.headers.is_empty() {
+        for (index, name) in signer.header_names().into_iter().enumerate() {
+            if templates.iter().any(|(other, _)| other == name) {
+                let key = format!("signing.headers[{index}].name");
+                problems.push(SettingsProblem::new(key, "is given twice: also in headers"));
+            }
+        }
+    }
+    Some(signer)
+}
+
+/// A header that a configuration may set; its problem is added.
+pub(super) fn header_name(
+    key: &str,
+    text: &str,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<HeaderName> {
+    let name = configurable_header(text);
+    name.map_err(|message| problems.push(SettingsProblem::new(key, message))).ok()
+}
+
+/// A header that may be put on requests.
+pub(super) fn configurable_header(text: &str) -> Result<HeaderName, String> {
+    let name =
+        HeaderName::from_bytes(text.as_bytes()).map_err(|_| "is not a header name".to_owned())?;
+    if NOT_CONFIGURABLE.contains(&name) {
+        return Err(format!("{name} belongs to the connection and cannot be set"));
+    }
+    Ok(name)
 }
 
 fn connection(
@@ -231,14 +292,39 @@ fn connection(
             problems.push(SettingsProblem::new(key, "must be above zero"));
         }
     }
-    match tls::client_config(settings.ca_file.as_deref()) {
+    let identity = client_identity(settings, problems);
+    match tls::client_config_with(settings.ca_file.as_deref(), identity.as_ref()) {
         Ok(tls) => Some(ConnectionSettings {
             timeouts: settings.timeouts,
             ca_file: settings.ca_file.clone(),
+            identity,
             tls,
         }),
-        Err(message) => {
-            problems.push(SettingsProblem::new("ca_file", message));
+        Err((key, message)) => {
+            problems.push(SettingsProblem::new(key, message));
+            None
+        }
+    }
+}
+
+/// The certificate that is shown, with its key.
+fn client_identity(
+    settings: &TargetSettings,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<ClientIdentity> {
+    match (settings.client_certificate_file.clone(), settings.client_key_file.clone()) {
+        (Some(certificate_file), Some(key_file)) => {
+            Some(ClientIdentity { certificate_file, key_file })
+        }
+        (None, None) => None,
+        (Some(_), None) => {
+            let message = "is required with client_certificate_file";
+            problems.push(SettingsProblem::new("client_key_file", message));
+            None
+        }
+        (None, Some(_)) => {
+            let message = "is required with client_key_file";
+            problems.push(SettingsProblem::new("client_certificate_file", message));
             None
         }
     }
@@ -273,6 +359,7 @@ mod tests {
                 id_pointer: None,
                 equals_field: Some("id".to_owned()),
                 accepted_statuses: vec![42],
+                ..VerifySettings::default()
             },
             oauth: Some(OauthSettings {
                 token_url: "token".to_owned(),

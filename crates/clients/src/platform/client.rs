@@ -1,16 +1,22 @@
 //! The connections of one core to the platforms, and the sending of requests over them.
 
+use std::collections::HashMap;
 use std::future::ready;
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::per_platform::PerPlatform;
+use domain::platform::Platform;
 use futures_util::future::Either;
 use http::Request;
+use tokio::time::Instant;
 
 use super::answer::PlatformResponse;
 use super::body::RequestBody;
 use super::connection_pool::ConnectionPool;
+use super::proxy::{ProxyAddress, ProxyRoute};
+use super::signing::external::{ExternalSigner, SignerAddress};
+use super::signing::signer_socket::SignerConnections;
 use super::target::PlatformTarget;
 use crate::error::ClientError;
 
@@ -21,15 +27,29 @@ pub(super) const HEADERS_MAX: usize = 100;
 
 /// The connections of one core to all platforms. Cheap to clone; clones share their connections.
 ///
-/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2. Redirects are never followed, and
-/// proxy variables of the environment are not read.
+/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2, directly and through the proxies of accounts.
+/// Redirects are never followed, and proxy variables of the environment are not read.
 #[derive(Debug, Clone)]
 pub struct PlatformClient(Arc<PlatformPools>);
 
 #[derive(Debug)]
 struct PlatformPools {
     settings: UpstreamSettings,
-    pools: PerPlatform<OnceLock<ConnectionPool>>,
+    pools: Mutex<HashMap<PoolKey, PoolEntry>>,
+    signers: Mutex<HashMap<SignerAddress, SignerConnections>>,
+}
+
+/// What makes connections equal, beside where they lead: accounts behind two proxies never share one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PoolKey {
+    platform: Platform,
+    proxy: Option<Arc<ProxyAddress>>,
+}
+
+#[derive(Debug)]
+struct PoolEntry {
+    pool: ConnectionPool,
+    used_at: Instant,
 }
 
 /// How many connections wait for a next request, and how long.
@@ -40,6 +60,12 @@ pub struct UpstreamSettings {
     /// The most idle connections to one host.
     pub idle_connections_max: usize,
 }
+
+/// The most proxies whose connections one core keeps.
+const PROXIES_MAX: usize = 1_000;
+
+/// The sending of a request that takes more than its connection.
+type BoxedSending = Pin<Box<dyn Future<Output = Result<PlatformResponse, ClientError>> + Send>>;
 
 impl Default for UpstreamSettings {
     fn default() -> Self {
@@ -52,7 +78,8 @@ impl PlatformClient {
     pub fn new(settings: &UpstreamSettings) -> Self {
         Self(Arc::new(PlatformPools {
             settings: *settings,
-            pools: PerPlatform::of_all(|_| OnceLock::new()),
+            pools: Mutex::default(),
+            signers: Mutex::default(),
         }))
     }
 
@@ -66,24 +93,69 @@ impl PlatformClient {
         &self,
         target: &PlatformTarget,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send {
-        match self.connections(target) {
-            Ok(connections) => Either::Left(connections.send(request)),
-            Err(problem) => Either::Right(ready(Err(problem))),
+    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send + use<> {
+        let proxy = request.extensions().get::<ProxyRoute>().map(|route| Arc::clone(&route.0));
+        match (self.connections(target, proxy), target.external_signer()) {
+            (Ok(connections), None) => Either::Left(connections.send(request)),
+            (Ok(connections), Some(signer)) => {
+                Either::Right(self.signed(connections, signer.clone(), request))
+            }
+            (Err(problem), _) => Either::Right(Box::pin(ready(Err(problem))) as BoxedSending),
         }
     }
 
-    fn connections(&self, target: &PlatformTarget) -> Result<&ConnectionPool, ClientError> {
-        let pool = self.0.pools.get(target.platform()).ok_or_else(|| {
-            ClientError::build("this client was made before the platform was declared")
-        })?;
+    /// Boxed: most requests are signed where they are built.
+    fn signed(
+        &self,
+        connections: ConnectionPool,
+        signer: ExternalSigner,
+        mut request: Request<RequestBody>,
+    ) -> BoxedSending {
+        let mut signers = self.0.signers.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = signers.entry(signer.address.clone()).or_default().clone();
+        drop(signers);
+        Box::pin(async move {
+            sockets.sign(&signer, &mut request).await?;
+            connections.send(request).await
+        })
+    }
+
+    fn connections(
+        &self,
+        target: &PlatformTarget,
+        proxy: Option<Arc<ProxyAddress>>,
+    ) -> Result<ConnectionPool, ClientError> {
         let settings = target.connection();
-        let connections = pool.get_or_init(|| ConnectionPool::new(settings, &self.0.settings));
-        // Connections made with other trusted authorities must not carry this target's credentials.
-        if connections.settings().is_same(settings) {
-            Ok(connections)
-        } else {
-            Err(ClientError::build("these connections serve another target of this platform"))
+        let key = PoolKey { platform: target.platform(), proxy };
+        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = pools.get_mut(&key) {
+            if key.proxy.is_some() {
+                known.used_at = Instant::now();
+            }
+            // Connections made with other trusted authorities must not carry this target's credentials.
+            return if known.pool.settings().is_same(settings) {
+                Ok(known.pool.clone())
+            } else {
+                Err(ClientError::build("these connections serve another target of this platform"))
+            };
         }
+        make_room(&mut pools, self.0.settings.idle);
+        let pool = ConnectionPool::through(key.proxy.clone(), settings, &self.0.settings);
+        pools.insert(key, PoolEntry { pool: pool.clone(), used_at: Instant::now() });
+        Ok(pool)
+    }
+}
+
+/// Forgets proxies that were not used for as long as connections are kept, and of too many the one that was used longest
+/// ago. Calls that are under way keep their connections.
+fn make_room(pools: &mut HashMap<PoolKey, PoolEntry>, idle: Duration) {
+    pools.retain(|key, entry| key.proxy.is_none() || entry.used_at.elapsed() <= idle);
+    let proxies = || pools.iter().filter(|(key, _)| key.proxy.is_some());
+    if proxies().count() < PROXIES_MAX {
+        return;
+    }
+    let oldest = proxies().min_by_key(|(_, entry)| entry.used_at).map(|(key, _)| key.clone());
+    if let Some(oldest) = oldest {
+        pools.remove(&oldest);
     }
 }

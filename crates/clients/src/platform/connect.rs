@@ -21,7 +21,10 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::informational::InformationalResponses;
+use super::outbound_address::OutboundResolver;
+use super::proxy::ProxyAddress;
 use super::settings::CallTimeouts;
+use super::tls::ClientIdentity;
 use crate::error::{CallErrorKind, CallPhase};
 
 /// How connections to one platform are made.
@@ -29,14 +32,16 @@ use crate::error::{CallErrorKind, CallPhase};
 pub(crate) struct ConnectionSettings {
     pub(crate) timeouts: CallTimeouts,
     pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) identity: Option<ClientIdentity>,
     pub(crate) tls: Arc<rustls::ClientConfig>,
 }
 
 /// Makes connections to one platform.
 #[derive(Clone)]
 pub(crate) struct PlatformConnector {
-    http: HttpConnector,
+    http: HttpConnector<OutboundResolver>,
     settings: ConnectionSettings,
+    proxy: Option<Arc<ProxyAddress>>,
 }
 
 /// Why there is no connection.
@@ -81,19 +86,22 @@ impl ConnectionSettings {
     /// Whether connections made under the one may serve the other.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.timeouts == other.timeouts
-            && (Arc::ptr_eq(&self.tls, &other.tls) || self.ca_file == other.ca_file)
+            && (Arc::ptr_eq(&self.tls, &other.tls)
+                || (self.ca_file == other.ca_file && self.identity == other.identity))
     }
 }
 
 impl PlatformConnector {
-    pub(super) fn new(settings: ConnectionSettings) -> Self {
-        let mut http = HttpConnector::new();
+    /// Through a proxy, if there is one.
+    pub(super) fn new(settings: ConnectionSettings, proxy: Option<Arc<ProxyAddress>>) -> Self {
+        let may_be_private = proxy.as_ref().is_none_or(|proxy| proxy.may_be_private);
+        let mut http = HttpConnector::new_with_resolver(OutboundResolver::new(may_be_private));
         // The TLS layer above decides by the scheme; this one only connects.
         http.enforce_http(false);
         http.set_nodelay(true);
         // A host with several addresses: each gets its share of the time, so that a dead one is passed over.
         http.set_connect_timeout(Some(settings.timeouts.connect));
-        Self { http, settings }
+        Self { http, settings, proxy }
     }
 }
 
@@ -109,12 +117,12 @@ impl Service<Uri> for PlatformConnector {
     }
 
     fn call(&mut self, to: Uri) -> ConnectFuture {
-        let connecting = self.http.call(to.clone());
+        let connecting = connected(self.http.clone(), self.proxy.clone(), to.clone());
         let ConnectionSettings { timeouts, tls, .. } = self.settings.clone();
         Box::pin(async move {
             let tcp = match timeout(timeouts.connect, connecting).await {
                 Ok(connected) => {
-                    connected.map_err(|error| ConnectFailure::new(connect_kind(&error), error))?
+                    connected.map_err(|error| ConnectFailure::new(connect_kind(&*error), error))?
                 }
                 Err(_) => return Err(ConnectFailure::timeout(CallPhase::Connect)),
             };
@@ -129,6 +137,18 @@ impl Service<Uri> for PlatformConnector {
                 Err(_) => Err(ConnectFailure::timeout(CallPhase::Tls)),
             }
         })
+    }
+}
+
+/// A connection to the platform, or to the proxy, which has then made one to the platform.
+async fn connected(
+    mut http: HttpConnector<OutboundResolver>,
+    proxy: Option<Arc<ProxyAddress>>,
+    to: Uri,
+) -> Result<TokioIo<TcpStream>, Box<dyn Error + Send + Sync>> {
+    match proxy {
+        Some(proxy) => proxy.connect(http, &to).await,
+        None => Ok(http.call(to).await?),
     }
 }
 

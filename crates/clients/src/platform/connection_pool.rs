@@ -23,6 +23,7 @@ use super::connect::{ConnectionSettings, ConnectionWatch, PlatformConnector};
 use super::fault;
 use super::http1::{Http1Connection, UnansweredRequest};
 use super::http2::Http2Connection;
+use super::proxy::ProxyAddress;
 use super::timeout::within;
 use crate::error::ClientError;
 
@@ -34,7 +35,7 @@ struct PoolInner {
     settings: ConnectionSettings,
     kept: UpstreamSettings,
     connector: PlatformConnector,
-    /// One or two: a platform, and where its tokens come from.
+    /// A few: the hosts of a platform, and where its tokens come from.
     origins: Mutex<Vec<Arc<ConnectionOrigin>>>,
 }
 
@@ -77,10 +78,19 @@ enum NoHead {
 impl ConnectionPool {
     /// Makes no connection yet.
     pub(crate) fn new(settings: &ConnectionSettings, kept: &UpstreamSettings) -> Self {
+        Self::through(None, settings, kept)
+    }
+
+    /// The same through a proxy.
+    pub(super) fn through(
+        proxy: Option<Arc<ProxyAddress>>,
+        settings: &ConnectionSettings,
+        kept: &UpstreamSettings,
+    ) -> Self {
         Self(Arc::new(PoolInner {
             settings: settings.clone(),
             kept: *kept,
-            connector: PlatformConnector::new(settings.clone()),
+            connector: PlatformConnector::new(settings.clone(), proxy),
             origins: Mutex::default(),
         }))
     }
@@ -101,16 +111,17 @@ impl ConnectionPool {
     pub(crate) fn send(
         &self,
         mut request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send {
+    ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send + use<> {
+        let pool = self.clone();
         async move {
-            let origin = self.origin(request.uri())?;
+            let origin = pool.origin(request.uri())?;
             let progress = request.body().progress();
-            let timeouts = &self.0.settings.timeouts;
+            let timeouts = &pool.0.settings.timeouts;
             loop {
                 let (mut outgoing, is_old) = match origin.kept().await {
                     Some(outgoing) => (outgoing, true),
                     // Boxed, so that a call on a kept connection does not carry the room of making one.
-                    None => (Box::pin(self.connect(&origin)).await?, false),
+                    None => (Box::pin(pool.connect(&origin)).await?, false),
                 };
                 origin.address(&mut request, &outgoing)?;
                 let waited =

@@ -10,7 +10,11 @@ use zeroize::Zeroizing;
 ///
 /// Values are wiped from memory when this is dropped, and do not show in debug output.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct AccountCredentials(BTreeMap<String, Zeroizing<String>>);
+pub struct AccountCredentials {
+    fields: BTreeMap<String, Zeroizing<String>>,
+    /// Which account it is, where somebody said.
+    account: String,
+}
 
 /// Bytes that are not a JSON object of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,13 +32,25 @@ impl AccountCredentials {
             Value::String(text) => Some((field, Zeroizing::new(text))),
             other => Some((field, Zeroizing::new(other.to_string()))),
         });
-        Ok(Self(kept.collect()))
+        Ok(Self { fields: kept.collect(), account: String::new() })
+    }
+
+    /// The same as those of this account. The label tells it from every other one, and never changes; it is not sealed
+    /// with them, and no platform is told it.
+    #[must_use]
+    pub fn of_account(self, label: impl Into<String>) -> Self {
+        Self { account: label.into(), ..self }
+    }
+
+    /// The label of the account; empty where nobody said which it is.
+    pub(super) fn account(&self) -> &str {
+        &self.account
     }
 
     /// Writes a JSON object of strings, to be sealed. The bytes are wiped when dropped.
     pub fn to_json(&self) -> Zeroizing<Vec<u8>> {
         let fields: BTreeMap<&str, &str> =
-            self.0.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
+            self.fields.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
         // Sized in advance, because a buffer that grows leaves copies of the secrets behind it.
         let bytes =
             fields.iter().map(|(field, value)| field.len() + 6 * value.len() + 8).sum::<usize>();
@@ -48,17 +64,17 @@ impl AccountCredentials {
 
     /// The value of a field.
     pub fn get(&self, field: &str) -> Option<&str> {
-        self.0.get(field).map(|value| value.as_str())
+        self.fields.get(field).map(|value| value.as_str())
     }
 
     /// Puts a value in place of what the field held.
     pub fn set(&mut self, field: &str, value: impl Into<Zeroizing<String>>) {
-        self.0.insert(field.to_owned(), value.into());
+        self.fields.insert(field.to_owned(), value.into());
     }
 
     /// The names of the fields, sorted.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.fields.keys().map(String::as_str)
     }
 
     /// The fields whose values cannot stand in a header: empty ones, and those that hold something else
@@ -69,7 +85,7 @@ impl AccountCredentials {
                 || value.trim() != value
                 || !value.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
         };
-        self.0
+        self.fields
             .iter()
             .filter(move |(_, value)| is_unsendable(value))
             .map(|(field, _)| field.as_str())
@@ -78,7 +94,7 @@ impl AccountCredentials {
 
 impl fmt::Debug for AccountCredentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_list().entries(self.0.keys()).finish()
+        formatter.debug_list().entries(self.fields.keys()).finish()
     }
 }
 

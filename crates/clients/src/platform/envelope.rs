@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for OutermostVisitor {
 }
 
 /// A name, borrowed where it holds no escapes.
-struct BorrowedName<'de>(Cow<'de, str>);
+pub(super) struct BorrowedName<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> serde::Deserialize<'de> for BorrowedName<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

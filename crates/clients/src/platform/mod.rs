@@ -20,11 +20,17 @@ pub(crate) mod client;
 pub(crate) mod connect;
 pub(crate) mod connection_pool;
 mod credentials;
+mod envelope_kind;
+mod envelope_pointers;
 mod fault;
 mod http1;
 mod http2;
 mod informational;
 mod named_fields;
+mod native_hosts;
+mod outbound_address;
+mod proxy;
+mod query_fields;
 mod references;
 mod response_headers;
 mod settings;
@@ -43,9 +49,13 @@ pub use credentials::{AccountCredentials, MalformedCredentials};
 pub use oauth::OauthTokens;
 pub use references::CalledWith;
 pub use settings::{
-    CallTimeouts, ClientAuthentication, CredentialField, OauthSettings, SettingsProblem,
-    SigningSettings, TargetSettings, VerifySettings,
+    CallTimeouts, ClientAuthentication, CredentialField, EnvelopeSettings, HostSettings,
+    OauthSettings, SettingsProblem, TargetSettings, VerifySettings,
 };
 pub use signing::SigningInput;
+pub use signing::settings::{
+    ExternalSettings, PartSettings, SigningSettings, ValuesSettings, ValuesSource,
+};
+pub use signing::values::{VALUES_BYTES_MAX, ValuesFailure};
 pub use target::{NativeCall, PlatformTarget};
 pub use verify::CredentialVerdict;

@@ -33,6 +33,21 @@ pub(super) fn check(
     }
 }
 
+/// The same for credentials that are named elsewhere, with the keys that name them.
+pub(super) fn check_others(
+    settings: &TargetSettings,
+    fields: &[(&'static str, &str)],
+    problems: &mut Vec<SettingsProblem>,
+) {
+    if settings.credential_fields.is_empty() {
+        return;
+    }
+    for (key, field) in fields.iter().filter(|(_, field)| !is_known(settings, field)) {
+        let message = unknown(settings, &format!("it names {{{field}}}"));
+        problems.push(SettingsProblem::new(*key, message));
+    }
+}
+
 fn is_known(settings: &TargetSettings, name: &str) -> bool {
     settings.credential_fields.iter().any(|field| {
         let rest = name.strip_prefix(field.name.as_str());

@@ -8,12 +8,13 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use super::account_headers::AccountHeaders;
 use super::answer::{ReadLimits, ReadUpTo};
 use super::body::RequestBody;
 use super::checked;
 use super::client::PlatformClient;
 use super::settings::{ClientAuthentication, OauthSettings, SettingsProblem};
-use super::target::PlatformTarget;
+use super::target::{self, PlatformTarget};
 use crate::error::ClientError;
 
 /// The longest answer of a token endpoint, in bytes.
@@ -79,9 +80,32 @@ pub async fn refresh(
     target: &PlatformTarget,
     refresh_token: &str,
 ) -> Result<OauthTokens, RefreshFailure> {
+    exchange(upstream, target, None, refresh_token).await
+}
+
+/// The same for an account, through the proxy that its calls go through.
+pub async fn refresh_for(
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
+    account: &AccountHeaders,
+    refresh_token: &str,
+) -> Result<OauthTokens, RefreshFailure> {
+    exchange(upstream, target, Some(account), refresh_token).await
+}
+
+async fn exchange(
+    upstream: &PlatformClient,
+    target: &PlatformTarget,
+    account: Option<&AccountHeaders>,
+    refresh_token: &str,
+) -> Result<OauthTokens, RefreshFailure> {
     let endpoint = target.token_endpoint();
     let endpoint = endpoint.ok_or_else(|| ClientError::build("no token endpoint is configured"))?;
-    let mut answer = upstream.send(target, endpoint.request(refresh_token)).await?;
+    let mut request = endpoint.request(refresh_token);
+    if let Some(account) = account {
+        target::route(&mut request, account);
+    }
+    let mut answer = upstream.send(target, request).await?;
     let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?
     else {
         return Err(ClientError::bad_response("it is too long for a token").into());

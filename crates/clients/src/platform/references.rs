@@ -6,6 +6,7 @@
 
 use http::uri::{Authority, Scheme};
 
+use super::native_hosts::{NativeHost, NativeHosts};
 use super::path;
 
 /// The part of a platform that native calls reach.
@@ -15,6 +16,8 @@ pub(super) struct NativeSpace {
     authority: Authority,
     /// Begins and ends with a slash.
     prefix: String,
+    /// Those of the platform that serve some of the native paths.
+    hosts: NativeHosts,
 }
 
 /// The call whose response holds the references.
@@ -51,12 +54,37 @@ struct ReferenceParts<'a> {
 }
 
 impl NativeSpace {
-    pub(super) const fn new(scheme: Scheme, authority: Authority, prefix: String) -> Self {
-        Self { scheme, authority, prefix }
+    pub(super) fn new(scheme: Scheme, authority: Authority, prefix: String) -> Self {
+        Self { scheme, authority, prefix, hosts: NativeHosts::default() }
+    }
+
+    /// The same beside other hosts, which serve the native paths that begin with theirs.
+    pub(super) fn beside(self, hosts: NativeHosts) -> Self {
+        Self { hosts, ..self }
+    }
+
+    /// What a call reaches whose path is another host's; nothing where it is this one's.
+    fn of_other_host(&self, called: CalledWith<'_>) -> Option<(Self, &NativeHost)> {
+        let host = self.hosts.of(called.path)?;
+        let other = Self::new(host.scheme.clone(), host.authority.clone(), host.prefix.clone());
+        Some((other.beside(self.hosts.clone()), host))
     }
 
     /// Reads a reference that stands in the response to a call.
     pub(super) fn read(&self, reference: &str, called: CalledWith<'_>) -> PlatformReference {
+        match self.of_other_host(called) {
+            Some((other, host)) => other.read_here(reference, called, Some(host)),
+            None => self.read_here(reference, called, None),
+        }
+    }
+
+    /// The same on the host that the call went to.
+    fn read_here(
+        &self,
+        reference: &str,
+        called: CalledWith<'_>,
+        host: Option<&NativeHost>,
+    ) -> PlatformReference {
         if !reference.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte))
         {
             return PlatformReference::Unchanged;
@@ -74,7 +102,9 @@ impl NativeSpace {
         }
         let (path, query) = self.target(&parts, called);
         let fragment = parts.fragment;
-        match self.native(&path, &query) {
+        // A native path of another host than this one would lead there.
+        let native = self.native(&path, &query).filter(|native| self.serves(host, native));
+        match native {
             Some(native) => {
                 let account = called.account;
                 PlatformReference::Native(format!("/v1/{account}/native/{native}{query}{fragment}"))
@@ -85,6 +115,14 @@ impl NativeSpace {
                     "{scheme}://{authority}{path}{query}{fragment}"
                 ))
             }
+        }
+    }
+
+    fn serves(&self, host: Option<&NativeHost>, native: &str) -> bool {
+        match (self.hosts.of(native), host) {
+            (None, None) => true,
+            (Some(one), Some(other)) => std::ptr::eq(one, other),
+            (Some(_), None) | (None, Some(_)) => false,
         }
     }
 

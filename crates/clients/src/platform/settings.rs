@@ -7,6 +7,8 @@ use std::time::Duration;
 use domain::platform::Platform;
 use zeroize::Zeroizing;
 
+use super::signing::settings::SigningSettings;
+
 /// One platform as configured: `platforms.<name>`.
 #[derive(Debug, Clone)]
 pub struct TargetSettings {
@@ -26,8 +28,12 @@ pub struct TargetSettings {
     pub version_header: Option<(String, String)>,
     /// How requests are signed, if they are.
     pub signing: Option<SigningSettings>,
-    /// Whether answers come in an envelope.
+    /// Whether answers come in an envelope of `{"success": true, "response": …}`.
     pub envelope: bool,
+    /// The envelope that answers come in instead.
+    pub envelope_pointers: Option<EnvelopeSettings>,
+    /// Names and templates of parameters that stand behind the query of every call.
+    pub query: Vec<(String, String)>,
     /// Names of the response headers that reach callers, beside those that always do.
     pub response_headers: Vec<String>,
     /// `User-Agent` where no header template gives one.
@@ -40,6 +46,36 @@ pub struct TargetSettings {
     pub timeouts: CallTimeouts,
     /// A PEM file of certificate authorities that are trusted besides the public ones.
     pub ca_file: Option<PathBuf>,
+    /// A PEM file of the certificate that this service shows to the platform.
+    pub client_certificate_file: Option<PathBuf>,
+    /// A PEM file of its private key.
+    pub client_key_file: Option<PathBuf>,
+    /// The proxy that everything goes through, a template like those of headers; empty: none.
+    pub proxy: Zeroizing<String>,
+    /// Whether proxies that credentials name may be on this machine or in private networks.
+    pub private_proxies: bool,
+    /// Other hosts, for parts of the native paths.
+    pub hosts: Vec<HostSettings>,
+}
+
+/// An envelope, by JSON pointers (RFC 6901).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvelopeSettings {
+    /// To what is passed on.
+    pub data: String,
+    /// To what is there, and says something, if the answer is an error; empty: nothing does.
+    pub error: String,
+    /// To what is `true` if the answer is a success; empty: nothing is.
+    pub success: String,
+}
+
+/// A host that serves a part of a platform's native paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostSettings {
+    /// What these paths begin with.
+    pub path: String,
+    /// Scheme, host and optionally a path, which stands before the whole native path.
+    pub base_url: String,
 }
 
 /// A credential that an account of a platform may have.
@@ -51,24 +87,15 @@ pub struct CredentialField {
     pub has_members: bool,
 }
 
-/// How requests are signed.
-#[derive(Clone)]
-pub struct SigningSettings {
-    /// The name of the scheme: `hmac-sha256-v1`.
-    pub scheme: String,
-    /// The signing key; its bytes are the key of the HMAC.
-    pub key: Zeroizing<String>,
-    /// What the platform knows this client as.
-    pub client_id: String,
-    /// The version of this client that the platform is told.
-    pub client_version: String,
-}
-
 /// The request that proves an account's credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifySettings {
-    /// The native path of a GET; `{field}` stands for a credential, percent-encoded where need be.
+    /// The native path; `{field}` stands for a credential, percent-encoded where need be.
     pub path: String,
+    /// The method; empty: GET.
+    pub method: String,
+    /// The body, which is JSON; empty: none.
+    pub body: String,
     /// JSON pointer (RFC 6901) to the platform's account id in the answer, below the envelope if there is one.
     pub id_pointer: Option<String>,
     /// The credential that the id must equal.
@@ -143,17 +170,6 @@ impl SettingsProblem {
     }
 }
 
-impl fmt::Debug for SigningSettings {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("SigningSettings")
-            .field("scheme", &self.scheme)
-            .field("client_id", &self.client_id)
-            .field("client_version", &self.client_version)
-            .finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for OauthSettings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -187,8 +203,11 @@ pub(super) mod sample {
                 key: Zeroizing::new("key".to_owned()),
                 client_id: "gateway".to_owned(),
                 client_version: "1".to_owned(),
+                ..SigningSettings::default()
             }),
             envelope: true,
+            envelope_pointers: None,
+            query: Vec::new(),
             response_headers: vec!["Location".to_owned()],
             user_agent: "creator-gateway".to_owned(),
             verify: VerifySettings {
@@ -196,10 +215,16 @@ pub(super) mod sample {
                 id_pointer: Some("/account/id".to_owned()),
                 equals_field: None,
                 accepted_statuses: Vec::new(),
+                ..VerifySettings::default()
             },
             oauth: None,
             timeouts: CallTimeouts::default(),
             ca_file: None,
+            client_certificate_file: None,
+            client_key_file: None,
+            proxy: Zeroizing::default(),
+            private_proxies: false,
+            hosts: Vec::new(),
         }
     }
 }

@@ -7,21 +7,28 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::method::Method;
 use domain::platform::Platform;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
+use zeroize::Zeroizing;
 
 use super::account_headers::AccountHeaders;
 use super::body::RequestBody;
 use super::checked::CheckedSettings;
 use super::connect::ConnectionSettings;
 use super::credentials::AccountCredentials;
+use super::envelope::EnvelopeContent;
+use super::envelope_kind::EnvelopeKind;
 use super::headers;
 use super::oauth::TokenEndpoint;
 use super::path::{self, PathProblem};
+use super::proxy::ProxyRoute;
+use super::query_fields::AccountQuery;
 use super::references::CalledWith;
 use super::settings::{SettingsProblem, TargetSettings};
-use super::signing::SigningInput;
+use super::signing::external::ExternalSigner;
+use super::signing::values::{SigningValues, ValuesFailure};
+use super::signing::{AccountParts, RequestSigner, SigningInput};
 use super::verify::IdentityCheck;
 use crate::error::ClientError;
 
@@ -65,7 +72,17 @@ impl PlatformTarget {
 
     /// Whether its answers come in an envelope.
     pub fn has_envelope(&self) -> bool {
-        self.0.envelope
+        self.0.envelope != EnvelopeKind::None
+    }
+
+    /// Takes the envelope off a JSON answer.
+    pub fn unwrap(&self, body: &[u8]) -> EnvelopeContent {
+        self.0.envelope.unwrap(body)
+    }
+
+    /// The parameter of a caller's query that this service adds itself, so that no caller may give it.
+    pub fn reserved_parameter(&self, query: &str) -> Option<&str> {
+        self.0.query.given_in(query)
     }
 
     /// Whether it has a token endpoint.
@@ -76,7 +93,7 @@ impl PlatformTarget {
     /// Of the headers of a response what the caller gets: those that this platform's list lets pass. References to the
     /// platform become references to this service where a native call reaches what they name.
     pub fn headers_for_caller(&self, response: &HeaderMap, called: CalledWith<'_>) -> HeaderMap {
-        self.0.response_headers.for_caller(response, called)
+        self.0.query.hidden_in(self.0.response_headers.for_caller(response, called))
     }
 
     /// How long a stream of events may have nothing to say.
@@ -91,7 +108,14 @@ impl PlatformTarget {
         &self,
         credentials: &AccountCredentials,
     ) -> Result<AccountHeaders, ClientError> {
-        AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials)
+        let signing = match &self.0.signer {
+            Some(signer) => signer.account_parts(credentials)?,
+            None => AccountParts::default(),
+        };
+        let headers =
+            AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials, signing)?;
+        let query = self.0.query.of_account(credentials)?;
+        Ok(headers.with(query, self.0.proxy.of_account(credentials)?))
     }
 
     /// Builds the request of a call whose body is in memory.
@@ -109,22 +133,58 @@ impl PlatformTarget {
         call: &NativeCall<'_>,
         body: RequestBody,
     ) -> Result<Request<RequestBody>, ClientError> {
-        let uri = self.uri(call.path, call.query)?;
+        let uri = self.uri(call.path, call.query, &call.account.query)?;
         let body = if call.method.is_read() { RequestBody::empty() } else { body };
-        let mut headers = call.account.of_call(call.call_id)?;
+        let values = self.values().and_then(SigningValues::kept);
+        let mut headers = call.account.of_call(call.call_id, values.as_deref())?;
+        if let Some(host) = self.0.hosts.of(call.path) {
+            headers.insert(HOST, host.header.clone());
+        }
         headers::copy_from_caller(call.caller_headers, &mut headers);
-        if let Some(signer) = &self.0.signer {
-            let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
-            signer.sign(call.method.as_str(), target, call.signing, &mut headers);
-        }
-        if expects_length(call.method) && http_body::Body::is_end_stream(&body) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        }
+        let is_empty = http_body::Body::is_end_stream(&body);
         let mut request = Request::new(body);
         *request.method_mut() = method(call.method);
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
+        if let Some(signer) = &self.0.signer {
+            signer.sign(&mut request, &call.account.signing, call.signing)?;
+        }
+        route(&mut request, call.account);
+        if is_empty && expects_length(call.method) {
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         Ok(request)
+    }
+
+    /// How often its signing values are to be read again; nothing where it has none.
+    pub fn values_refresh(&self) -> Option<Duration> {
+        self.values().map(SigningValues::refresh)
+    }
+
+    /// How old the signing values in use are; nothing where it has none, or none were read so far.
+    pub fn values_age(&self) -> Option<Duration> {
+        self.values().and_then(SigningValues::age)
+    }
+
+    /// Reads its signing values again, if it has any. The ones in use stay where that fails.
+    pub async fn read_values(&self) -> Result<(), ValuesFailure> {
+        match self.values() {
+            Some(values) => values.read(&self.0.connection).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether its signatures need the whole body, so that no upload can be sent from disk.
+    pub fn signs_whole_bodies(&self) -> bool {
+        self.0.signer.as_ref().is_some_and(RequestSigner::needs_body)
+    }
+
+    fn values(&self) -> Option<&SigningValues> {
+        self.0.signer.as_ref().and_then(RequestSigner::values)
+    }
+
+    pub(super) fn external_signer(&self) -> Option<&ExternalSigner> {
+        self.0.signer.as_ref().and_then(RequestSigner::external)
     }
 
     pub(super) fn identity(&self) -> &IdentityCheck {
@@ -141,22 +201,36 @@ impl PlatformTarget {
 
     /// Scheme and authority are the configured ones whatever the path holds: it is only ever parsed as
     /// a path and query, and what was parsed must be what was given.
-    fn uri(&self, path: &str, query: &str) -> Result<Uri, ClientError> {
+    fn uri(&self, path: &str, query: &str, own: &AccountQuery) -> Result<Uri, ClientError> {
         path::check_path(path).map_err(ClientError::build)?;
         path::check_query(query).map_err(ClientError::build)?;
-        let prefix = &self.0.prefix;
-        let question_mark = if query.is_empty() { "" } else { "?" };
-        let target = [prefix, path, question_mark, query].concat();
+        if self.0.query.given_in(query).is_some() {
+            return Err(ClientError::build("the query gives a parameter that the service adds"));
+        }
+        let place = self.0.hosts.of(path);
+        let prefix = place.map_or(&self.0.prefix, |place| &place.prefix);
+        let whole = own.behind(query);
+        let question_mark = if whole.is_empty() { "" } else { "?" };
+        let target = [prefix.as_str(), path, question_mark, &whole].concat();
         let bytes = target.len();
-        let path_and_query =
-            PathAndQuery::from_maybe_shared(Bytes::from(target)).map_err(ClientError::build)?;
+        let target = if own.is_empty() {
+            Bytes::from(target)
+        } else {
+            // Wiped with the request.
+            Bytes::from_owner(Zeroizing::new(target.into_bytes()))
+        };
+        let path_and_query = PathAndQuery::from_maybe_shared(target).map_err(ClientError::build)?;
         // It is parsed where it is, so it could only have been cut short.
         if path_and_query.as_str().len() != bytes || !path_and_query.path().starts_with(prefix) {
             return Err(ClientError::build(PathProblem::Character));
         }
         let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(self.0.scheme.clone());
-        parts.authority = Some(self.0.authority.clone());
+        let (scheme, authority) = match place {
+            Some(place) => (&place.scheme, &place.authority),
+            None => (&self.0.scheme, &self.0.authority),
+        };
+        parts.scheme = Some(scheme.clone());
+        parts.authority = Some(authority.clone());
         parts.path_and_query = Some(path_and_query);
         Uri::from_parts(parts).map_err(ClientError::build)
     }
@@ -180,6 +254,13 @@ impl fmt::Debug for PlatformTarget {
             .field("authority", &self.0.authority)
             .field("prefix", &self.0.prefix)
             .finish_non_exhaustive()
+    }
+}
+
+/// Leaves with a request what it goes through.
+pub(super) fn route(request: &mut Request<RequestBody>, account: &AccountHeaders) {
+    if let Some(proxy) = &account.proxy {
+        request.extensions_mut().insert(ProxyRoute(Arc::clone(proxy)));
     }
 }
 

@@ -6,6 +6,7 @@ use http::header::InvalidHeaderValue;
 use zeroize::Zeroizing;
 
 use super::credentials::AccountCredentials;
+use super::signing::values::KeptValues;
 
 /// Checked text with places.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ enum TemplatePiece {
     Text(String),
     Field(String),
     CallId,
+    /// One of the values that change while the service runs.
+    Value(String),
     /// A credential in its place.
     Filled(Zeroizing<String>),
 }
@@ -51,20 +54,40 @@ impl TextTemplate {
     pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             TemplatePiece::Field(field) => Some(field.as_str()),
-            TemplatePiece::Text(_) | TemplatePiece::CallId | TemplatePiece::Filled(_) => None,
+            TemplatePiece::Text(_)
+            | TemplatePiece::CallId
+            | TemplatePiece::Value(_)
+            | TemplatePiece::Filled(_) => None,
         })
     }
 
-    /// Whether a credential is part of it.
+    /// The names of the signing values in it.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            TemplatePiece::Value(name) => Some(name.as_str()),
+            TemplatePiece::Text(_)
+            | TemplatePiece::CallId
+            | TemplatePiece::Field(_)
+            | TemplatePiece::Filled(_) => None,
+        })
+    }
+
+    /// The name of its credential, where it is nothing but that.
+    pub(super) fn only_field(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [TemplatePiece::Field(field)] => Some(field),
+            _ => None,
+        }
+    }
+
+    /// Whether a credential or a signing value is part of it.
     pub(super) fn holds_secrets(&self) -> bool {
-        self.0
-            .iter()
-            .any(|piece| matches!(piece, TemplatePiece::Field(_) | TemplatePiece::Filled(_)))
+        self.0.iter().any(|piece| !matches!(piece, TemplatePiece::Text(_) | TemplatePiece::CallId))
     }
 
     /// Whether it is another text for each call.
     pub(super) fn names_call(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, TemplatePiece::CallId))
+        self.0.iter().any(|piece| matches!(piece, TemplatePiece::CallId | TemplatePiece::Value(_)))
     }
 
     /// The same with the credentials in their places, or nothing when one is absent.
@@ -85,14 +108,24 @@ impl TextTemplate {
         credentials: &AccountCredentials,
         call_id: &str,
     ) -> Option<Result<HeaderValue, InvalidHeaderValue>> {
+        self.fill_header_with(credentials, call_id, None)
+    }
+
+    /// The same with these signing values.
+    pub(super) fn fill_header_with(
+        &self,
+        credentials: &AccountCredentials,
+        call_id: &str,
+        values: Option<&KeptValues>,
+    ) -> Option<Result<HeaderValue, InvalidHeaderValue>> {
         let mut bytes = 0;
         for piece in &self.0 {
-            bytes += piece.value(credentials, call_id)?.len();
+            bytes += piece.value(credentials, call_id, values)?.len();
         }
         // One piece of memory that the value keeps, and that is wiped with it: nothing is left behind of what it holds.
         let mut written = Zeroizing::new(Vec::with_capacity(bytes));
         for piece in &self.0 {
-            written.extend_from_slice(piece.value(credentials, call_id)?.as_bytes());
+            written.extend_from_slice(piece.value(credentials, call_id, values)?.as_bytes());
         }
         let value = HeaderValue::from_maybe_shared(Bytes::from_owner(written));
         Some(value.map(|mut value| {
@@ -110,18 +143,37 @@ impl TextTemplate {
     ) -> Option<Zeroizing<String>> {
         let mut bytes = 0;
         for piece in &self.0 {
-            bytes += 3 * piece.value(credentials, call_id)?.len();
+            bytes += 3 * piece.value(credentials, call_id, None)?.len();
         }
         // Sized for the longest form, because a buffer that grows leaves copies of secrets behind it.
         let mut written = Zeroizing::new(String::with_capacity(bytes));
         for piece in &self.0 {
-            let value = piece.value(credentials, call_id)?;
+            let value = piece.value(credentials, call_id, None)?;
             match piece {
                 TemplatePiece::Text(_) => written.push_str(value),
-                TemplatePiece::Field(_) | TemplatePiece::Filled(_) | TemplatePiece::CallId => {
+                TemplatePiece::Field(_)
+                | TemplatePiece::Filled(_)
+                | TemplatePiece::Value(_)
+                | TemplatePiece::CallId => {
                     push_encoded(&mut written, value);
                 }
             }
+        }
+        Some(written)
+    }
+
+    /// All of it percent-encoded, for the value of a parameter; nothing when a credential is absent.
+    pub(super) fn fill_encoded(
+        &self,
+        credentials: &AccountCredentials,
+    ) -> Option<Zeroizing<String>> {
+        let mut bytes = 0;
+        for piece in &self.0 {
+            bytes += 3 * piece.value(credentials, "", None)?.len();
+        }
+        let mut written = Zeroizing::new(String::with_capacity(bytes));
+        for piece in &self.0 {
+            push_encoded(&mut written, piece.value(credentials, "", None)?);
         }
         Some(written)
     }
@@ -132,7 +184,10 @@ impl TextTemplate {
             .iter()
             .map(|piece| match piece {
                 TemplatePiece::Text(fixed) => fixed.as_str(),
-                TemplatePiece::Field(_) | TemplatePiece::Filled(_) | TemplatePiece::CallId => text,
+                TemplatePiece::Field(_)
+                | TemplatePiece::Filled(_)
+                | TemplatePiece::Value(_)
+                | TemplatePiece::CallId => text,
             })
             .collect()
     }
@@ -144,15 +199,20 @@ impl TemplatePiece {
         &'a self,
         credentials: &'a AccountCredentials,
         call_id: &'a str,
+        values: Option<&'a KeptValues>,
     ) -> Option<&'a str> {
         match self {
             Self::Text(fixed) => Some(fixed),
             Self::Field(field) => credentials.get(field),
             Self::Filled(credential) => Some(credential),
             Self::CallId => Some(call_id),
+            Self::Value(name) => values?.named(name),
         }
     }
 }
+
+/// What stands before the dot of a signing value.
+const SIGNING_VALUES: &str = "signing";
 
 fn named(name: &str) -> Result<TemplatePiece, &'static str> {
     let (field, member) = name.split_once('.').unzip();
@@ -162,6 +222,10 @@ fn named(name: &str) -> Result<TemplatePiece, &'static str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let is_member = member.is_none_or(|member| !member.is_empty() && member.bytes().all(is_plain));
     match name {
+        _ if field == SIGNING_VALUES && is_member => match member {
+            Some(member) => Ok(TemplatePiece::Value(member.to_owned())),
+            None => Err("names no signing value; write {signing.NAME}"),
+        },
         "call_id" => Ok(TemplatePiece::CallId),
         name if is_name && is_member => Ok(TemplatePiece::Field(name.to_owned())),
         _ => Err(

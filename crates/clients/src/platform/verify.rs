@@ -1,9 +1,10 @@
-//! Proof of an account's credentials: one GET that the platform answers with the account's identity.
+//! Proof of an account's credentials: one request that the platform answers with the account's identity.
 
 use bytes::Bytes;
 use domain::method::Method;
-use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::answer::{PlatformResponse, ReadLimits, ReadUpTo};
@@ -41,6 +42,8 @@ pub enum CredentialVerdict {
 #[derive(Debug, Clone)]
 pub(super) struct IdentityCheck {
     path: TextTemplate,
+    method: Method,
+    body: Bytes,
     id_pointer: Option<String>,
     equals_field: Option<String>,
     accepted_statuses: Vec<u16>,
@@ -64,11 +67,11 @@ pub async fn verify(
     let account = target.headers_of(credentials)?;
     let request = target.request(&NativeCall {
         call_id: &"verify",
-        method: Method::Get,
+        method: check.method,
         path: &path,
         query: "",
-        caller_headers: &HeaderMap::new(),
-        body: Bytes::new(),
+        caller_headers: &check.headers(),
+        body: check.body.clone(),
         account: &account,
         signing,
     })?;
@@ -94,9 +97,12 @@ impl IdentityCheck {
             let message = "holds a number that is no status from 200 to 599";
             problems.push(SettingsProblem::new("verify_route.accepted_statuses", message));
         }
+        let method = method(settings, problems);
         match readable_path(&settings.path) {
             Ok(path) => Some(Self {
                 path,
+                method: method?,
+                body: Bytes::from(settings.body.clone()),
                 id_pointer: settings.id_pointer.clone(),
                 equals_field: settings.equals_field.clone(),
                 accepted_statuses: settings.accepted_statuses.clone(),
@@ -106,6 +112,15 @@ impl IdentityCheck {
                 None
             }
         }
+    }
+
+    /// What is said of a body.
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if !self.body.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        headers
     }
 
     /// The names of the credentials that it needs, with the keys that name them.
@@ -132,7 +147,7 @@ impl IdentityCheck {
         };
         let body = whole(answer).await?;
         let body = if target.has_envelope() {
-            match envelope::unwrap(&body) {
+            match target.unwrap(&body) {
                 EnvelopeContent::Inner(inner) => inner,
                 // An envelope that does not say success is a refusal, whatever the status is.
                 EnvelopeContent::Kept => return Ok(CredentialVerdict::Refused { status }),
@@ -156,6 +171,21 @@ impl IdentityCheck {
             Some(_) | None => CredentialVerdict::Confirmed { platform_account_id: Some(id) },
         }
     }
+}
+
+fn method(settings: &VerifySettings, problems: &mut Vec<SettingsProblem>) -> Option<Method> {
+    let name = if settings.method.is_empty() { "GET" } else { settings.method.as_str() };
+    let Ok(method) = name.parse::<Method>() else {
+        let message = "must be GET, POST, PUT, PATCH or DELETE";
+        problems.push(SettingsProblem::new("verify_route.method", message));
+        return None;
+    };
+    let is_json = serde_json::from_str::<IgnoredAny>(&settings.body).is_ok();
+    if !settings.body.is_empty() && (method.is_read() || !is_json) {
+        let message = "must be JSON, and empty for a GET";
+        problems.push(SettingsProblem::new("verify_route.body", message));
+    }
+    Some(method)
 }
 
 fn readable_path(text: &str) -> Result<TextTemplate, String> {

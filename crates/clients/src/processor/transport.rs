@@ -109,7 +109,8 @@ impl ProcessorClient {
             between_bytes: settings.timeout,
             stream_idle: settings.timeout,
         };
-        let connection = ConnectionSettings { timeouts, ca_file: settings.ca_file.clone(), tls };
+        let connection =
+            ConnectionSettings { timeouts, ca_file: settings.ca_file.clone(), identity: None, tls };
         Ok(Self(Arc::new(ProcessorInner {
             scheme,
             authority,

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect must fail"
 )]
 
+mod additions;
 mod answers;
 mod bucket;
 mod bucket_storage;
@@ -16,7 +17,9 @@ mod oauth;
 mod pools;
 mod processor;
 mod processor_billing;
+mod proxies;
 mod requests;
+mod signing;
 mod storage;
 mod support;
 mod tls;

@@ -16,6 +16,7 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use http::HeaderMap;
+use zeroize::Zeroizing;
 
 /// The secret that must reach its platform and nobody else.
 pub(crate) const TOKEN: &str = "canary-7f3a";
@@ -190,6 +191,8 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
         version_header: None,
         signing: None,
         envelope: false,
+        envelope_pointers: None,
+        query: Vec::new(),
         response_headers: Vec::new(),
         user_agent: "creator-gateway".to_owned(),
         verify: VerifySettings {
@@ -197,6 +200,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             id_pointer: Some("/id".to_owned()),
             equals_field: Some("user_id".to_owned()),
             accepted_statuses: Vec::new(),
+            ..VerifySettings::default()
         },
         oauth: None,
         timeouts: CallTimeouts {
@@ -207,6 +211,11 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             stream_idle: GENEROUS,
         },
         ca_file: None,
+        client_certificate_file: None,
+        client_key_file: None,
+        proxy: Zeroizing::default(),
+        private_proxies: false,
+        hosts: Vec::new(),
     }
 }
 

@@ -9,7 +9,9 @@ use clients::platform::{
     CallErrorKind, CallFault, CallPhase, ClientError, PlatformTarget, ReadLimits,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::NamedTempFile;
 
@@ -33,6 +35,24 @@ impl TestAuthority {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(pem(certificate.der()).as_bytes()).unwrap();
         Self { issuer: Issuer::new(params, key), file }
+    }
+
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        CertificateDer::from_pem_file(self.file.path()).unwrap()
+    }
+
+    /// The files of a certificate for a client, and of its key.
+    pub(crate) fn client(&self) -> (NamedTempFile, NamedTempFile) {
+        let params = CertificateParams::new(vec!["client".to_owned()]).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let file = |text: &str| {
+            let mut file = NamedTempFile::new().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file
+        };
+        let key = pem(&key.serialize_der()).replace("CERTIFICATE", "PRIVATE KEY");
+        (file(&pem(certificate.der())), file(&key))
     }
 
     /// What a server for this host presents.
@@ -65,8 +85,26 @@ fn pem(der: &[u8]) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
 }
 
+/// What a server for this host presents that wants to see who calls.
+pub(crate) fn secured_by(
+    authority: &TestAuthority,
+    host: &str,
+    verifier: Arc<dyn ClientCertVerifier>,
+) -> ServerConfig {
+    let params = CertificateParams::new([host.to_owned()]).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &authority.issuer).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap()
+}
+
 /// A platform over TLS.
-fn secured(config: ServerConfig, script: Vec<PlatformStep>) -> ScriptedPlatform {
+pub(crate) fn secured(config: ServerConfig, script: Vec<PlatformStep>) -> ScriptedPlatform {
     let config = Arc::new(config);
     ScriptedPlatform::start_over(
         move |_| script.clone(),

@@ -22,6 +22,7 @@ fn check(path: &str, id_pointer: Option<&str>, equals_field: Option<&str>) -> Ve
         id_pointer: id_pointer.map(str::to_owned),
         equals_field: equals_field.map(str::to_owned),
         accepted_statuses: Vec::new(),
+        ..VerifySettings::default()
     }
 }
 
@@ -54,6 +55,7 @@ fn beta(base_url: &str) -> (TargetSettings, &'static str) {
             key: "sandbox-key".to_owned().into(),
             client_id: "client-1".to_owned(),
             client_version: "1.2".to_owned(),
+            ..SigningSettings::default()
         }),
         verify: check("account/me", Some("/account/id"), None),
         ..settings(base_url)

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::open::OpenedService;
-use super::runner;
+use super::{runner, signing_values};
 use crate::state::NodeState;
 
 const EVERY_SECOND: Duration = Duration::from_secs(1);
@@ -35,6 +35,7 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { sweep(&state).await });
     every(state, stop, EVERY_SECOND, |state| async move { lay_reserve_in(&state).await });
     every(state, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
+    follow_signing_values(state, stop);
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { follow_clock(&state).await });
     every(
         state,
@@ -75,6 +76,21 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_MINUTE, |state| async move { lots::expire_due(&state.billing).await });
     every(state, stop, EVERY_MINUTE, |state| async move { check_books(&state).await });
     every(state, stop, EVERY_MINUTE, |state| async move { lost::settle_old(&state.billing).await });
+}
+
+/// Reads signing values again, each platform's at its own pace, and shows how old they are.
+fn follow_signing_values(state: &NodeState, stop: &CancellationToken) {
+    for (platform, target) in state.accounts.targets.iter() {
+        let target = target.clone();
+        let Some(pause) = target.values_refresh() else { continue };
+        every(state, stop, pause, move |_| {
+            let target = target.clone();
+            async move { signing_values::read(platform, &target).await }
+        });
+    }
+    every(state, stop, EVERY_SECOND, |state| async move {
+        signing_values::show_ages(&state.accounts.targets);
+    });
 }
 
 /// The pause after a failure before listening for notices of other nodes again.

@@ -5,6 +5,7 @@ mod background;
 mod certificates;
 mod listeners;
 mod open;
+mod signing_values;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

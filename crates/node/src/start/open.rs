@@ -34,7 +34,7 @@ use store::metering::{self, EpochRecovery, MeterOptions};
 use store::{OpenOptions, SchemaSteps, Store, StoreAccess, StoreError};
 use tokio::sync::oneshot;
 
-use super::{StartError, admin_file};
+use super::{StartError, admin_file, signing_values};
 use crate::state::{NodeState, OpenedParts};
 
 /// What the start passes on to the background work.
@@ -108,6 +108,7 @@ pub(super) async fn service(
     let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
     let targets =
         targets::targets(&config.platforms, Some(&catalog)).map_err(StartError::Configuration)?;
+    signing_values::read_all(&targets).await?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
     let store = store(&config, StoreAccess::ReadWrite).await?;
     if config.database.migrate_at_start {

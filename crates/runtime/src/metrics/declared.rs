@@ -24,6 +24,7 @@ pub(super) const STANDBY_LAG: &str = "creator_gateway_database_standby_lag_bytes
 pub(super) const STANDBY_REQUIRED: &str = "creator_gateway_database_synchronous_standby_required";
 pub(super) const FAILED_BATCHES: &str = "creator_gateway_metering_failed_batches_total";
 pub(super) const PLATFORM_REFUSING: &str = "creator_gateway_platform_refusing_credentials";
+pub(super) const SIGNING_VALUES_AGE: &str = "creator_gateway_signing_values_age_seconds";
 pub(super) const TOKENS_NOT_REFRESHED: &str = "creator_gateway_token_refreshes_failed_total";
 pub(super) const CALLS_IN_FLIGHT: &str = "creator_gateway_calls_in_flight";
 pub(super) const LIMITED_KEYS: &str = "creator_gateway_rate_limited_keys";
@@ -104,12 +105,16 @@ fn declare_metering() {
     counter_of(FAILED_BATCHES, "commits that failed and were retried");
     let refusing = "1 while a platform refuses the credentials of all accounts, by platform; alert on anything but 0";
     describe_gauge!(PLATFORM_REFUSING, refusing);
+    let age =
+        "how long ago the signing values in use were read, by platform; 0 where there are none";
+    describe_gauge!(SIGNING_VALUES_AGE, age);
     describe_counter!(
         TOKENS_NOT_REFRESHED,
         "refreshes of tokens that brought none, by platform and reason"
     );
     for platform in Platform::all() {
         drop(gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()));
+        drop(gauge!(SIGNING_VALUES_AGE, "platform" => platform.as_str()));
         for reason in REFRESH_FAILURES {
             drop(not_refreshed(platform, reason));
         }

@@ -23,9 +23,9 @@ use self::declared::{
     JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, LATE_RESOLUTIONS, LEDGER_FAILURES,
     LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PAYMENTS, PLATFORM_REFUSING, QUEUE_DEPTH,
     RECONCILED, RECONCILIATION_OUTCOMES, RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES,
-    REQUESTS, REVERSALS, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, STANDBYS,
-    TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE,
-    declare,
+    REQUESTS, REVERSALS, SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG,
+    STANDBY_REQUIRED, STANDBYS, TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED,
+    UPSTREAM_DURATION, USAGE_SET_ASIDE, declare,
 };
 
 const SECONDS: &[f64] =
@@ -109,6 +109,11 @@ impl Handles {
 /// Whether a platform refuses the credentials of all accounts.
 pub fn platform_refusing(platform: Platform, is_refusing: bool) {
     gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()).set(float(usize::from(is_refusing)));
+}
+
+/// The signing values of a platform are this old.
+pub fn signing_values_age(platform: Platform, age: std::time::Duration) {
+    gauge!(SIGNING_VALUES_AGE, "platform" => platform.as_str()).set(age.as_secs_f64());
 }
 
 /// A refresh of an account's token failed.
