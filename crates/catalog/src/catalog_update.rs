@@ -1,8 +1,9 @@
 //! A catalogue file brought up to date with a newer OpenAPI document.
 //!
-//! What the document says comes from the document: descriptions, scopes, parameters, bodies, responses. What an operator
-//! decides stays: the template and with it the route's name, the group, notes, marks, rules, shorthands, auth fields,
-//! datasets, and paging that is not marked as a guess.
+//! What the document says comes from the document: descriptions, scopes, parameters, bodies,
+//! responses. What an operator decides stays: the template and with it the route's name, the group,
+//! notes, marks, rules, shorthands, auth fields, datasets, and paging that is not marked as a
+//! guess.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub enum RemovedRoutes {
     Keep,
 }
 
-/// A file that was brought up to date, and what is different in it. Routes are named as in receipts.
+/// A file that was brought up to date, and what is different in it. Routes are named as in
+/// receipts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogUpdate {
     /// Routes that the document has and the file does not.
@@ -93,7 +95,8 @@ impl UpdateKey {
         Self { method: route.method, shape: route.parsed.shape() }
     }
 
-    /// The key of the route whose last parameter spans several segments where this one's does not, or the other way.
+    /// The key of the route whose last parameter spans several segments where this one's does not,
+    /// or the other way.
     fn other_span(&self) -> Option<Self> {
         let Self { method, shape } = self;
         let (rest, parameter) = ("{*}", "{}");
@@ -127,8 +130,8 @@ impl RouteMerge {
         Self { imported: keyed.into_iter().collect(), order, update }
     }
 
-    /// The routes of the new file: those of the old one in their order, each followed by what is new behind it in the
-    /// document.
+    /// The routes of the new file: those of the old one in their order, each followed by what is
+    /// new behind it in the document.
     fn merge(
         mut self,
         old: Vec<Route>,
@@ -150,7 +153,8 @@ impl RouteMerge {
         (routes, self.update)
     }
 
-    /// The key under which the document has a route of the file, also where one of the two spans several segments.
+    /// The key under which the document has a route of the file, also where one of the two spans
+    /// several segments.
     fn key_of(&self, route: &Route) -> UpdateKey {
         let key = UpdateKey::of(route);
         let other = key.other_span().filter(|other| self.imported.contains_key(other));
@@ -214,7 +218,8 @@ fn merged(old: &Route, imported: &Route) -> Route {
     }
 }
 
-/// The template stays, for it is the route's name; only its last parameter may come to span several segments.
+/// The template stays, for it is the route's name; only its last parameter may come to span several
+/// segments.
 fn template(old: &Route, imported: &Route) -> PathTemplate {
     let mut template = old.parsed.clone();
     if imported.parsed.spans() && old.free_text.is_empty() {
@@ -239,7 +244,7 @@ fn docs(old: &Route, imported: &Route) -> Option<Arc<RouteDocs>> {
             (*own).clone_into(name);
         }
     }
-    let confirmed = old.docs.as_ref().and_then(|docs| docs.paging.as_ref());
+    let confirmed = old.docs.as_ref().and_then(|known| known.paging.as_ref());
     if let Some(confirmed) = confirmed.filter(|paging| !paging.guessed) {
         docs.paging = Some(confirmed.clone());
     }

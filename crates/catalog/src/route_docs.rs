@@ -1,12 +1,13 @@
-//! What is documented of a route beyond what a call needs: parameters, bodies, responses, how a list is paged.
+//! What is documented of a route beyond what a call needs: parameters, bodies, responses, how a
+//! list is paged.
 //!
-//! It is for people and for programs that write calls. Neither the matcher nor a call looks at it, so it lies behind
-//! one pointer of its route.
+//! It is for people and for programs that write calls. Neither the matcher nor a call looks at it,
+//! so it lies behind one pointer of its route.
 
-use serde::de::IgnoredAny;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::dataset::JsonPointer;
 
@@ -131,8 +132,11 @@ impl SchemaText {
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(format!("the schema is longer than {SCHEMA_BYTES_MAX} bytes: shorten it"));
         }
-        serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text)
-            .map_err(|error| format!("the schema is not a JSON object as text: {error}"))?;
+        let problem = |why: &str| format!("the schema is not a JSON object as text: {why}");
+        if !text.starts_with('{') {
+            return Err(problem("it does not begin with a brace"));
+        }
+        serde_json::from_str::<JsonObject>(text).map_err(|error| problem(&error.to_string()))?;
         Ok(Self(text.into()))
     }
 
@@ -147,6 +151,10 @@ impl SchemaText {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
+
+/// Any JSON object, looked through and not kept.
+#[derive(Deserialize)]
+struct JsonObject {}
 
 impl fmt::Debug for SchemaText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

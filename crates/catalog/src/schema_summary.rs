@@ -27,7 +27,8 @@ impl SchemaText {
         summary(&self.value(), 0)
     }
 
-    /// The members of the object that it describes, or of the objects in the list that it describes.
+    /// The members of the object that it describes, or of the objects in the list that it
+    /// describes.
     pub fn members(&self) -> Vec<SchemaMember> {
         let value = self.value();
         let mut schema = &value;

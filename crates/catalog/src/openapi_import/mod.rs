@@ -1,7 +1,8 @@
-//! Catalogue files from OpenAPI documents: routes with their parameters, bodies, responses, scopes and paging.
+//! Catalogue files from OpenAPI documents: routes with their parameters, bodies, responses, scopes
+//! and paging.
 //!
-//! What a catalogue cannot express (two parameters in one segment of a path, say) is left out and named in a comment at
-//! the top of the file, never silently.
+//! What a catalogue cannot express (two parameters in one segment of a path, say) is left out and
+//! named in a comment at the top of the file, never silently.
 
 mod bodies;
 mod document;
@@ -44,8 +45,8 @@ pub(crate) struct ImportedRoutes {
 
 /// Turns an OpenAPI 3.0 or 3.1 document into the text of a catalogue file.
 ///
-/// `prefix` is the part of each path that the gateway adds by itself, such as `/api/v1`; paths that do not lie
-/// below it are left out.
+/// `prefix` is the part of each path that the gateway adds by itself, such as `/api/v1`; paths that
+/// do not lie below it are left out.
 pub fn import(document: &Value, prefix: &str) -> Result<String, CatalogError> {
     let ImportedRoutes { mut header, routes } = routes(document, prefix)?;
     header.push_str(&file::write(&[], routes.iter(), &[], None));
@@ -101,9 +102,9 @@ fn header(document: &Value, left_out: &[String]) -> String {
     };
     let title = format!("{} {}", info("title"), info("version"));
     let mut text = format!("# Made from the OpenAPI document: {}\n", title.trim());
-    for left_out in left_out {
+    for operation in left_out {
         text.push_str("# Left out: ");
-        text.push_str(left_out);
+        text.push_str(operation);
         text.push('\n');
     }
     text.push('\n');

@@ -1,14 +1,15 @@
 //! How the pages of a list are turned, guessed from the names that an operation uses.
 //!
-//! A guess needs two signs at least: a list of rows in the response or a parameter for the size of a page, and what
-//! leads to the next page. Nothing confirms it, so the catalogue marks it as a guess.
+//! A guess needs two signs at least: a list of rows in the response or a parameter for the size of
+//! a page, and what leads to the next page. Nothing confirms it, so the catalogue marks it as a
+//! guess.
 
 use serde_json::Value;
 
 use super::bodies::SuccessResponse;
 use super::document::OpenapiDocument;
 use super::paging_fields::{self, PageFields};
-use crate::route_docs::{RoutePaging, RoutePagingStyle, RouteParameter};
+use crate::route_docs::{RoutePaging, RoutePagingStyle, RouteParameter, SchemaText};
 
 /// Query parameters that number pages.
 const PAGE: [&str; 8] =
@@ -72,7 +73,8 @@ struct PagingSigns<'a> {
     fields: PageFields,
 }
 
-/// Guesses how the pages of an operation are turned; nothing where too little speaks for a list in pages.
+/// Guesses how the pages of an operation are turned; nothing where too little speaks for a list in
+/// pages.
 pub(super) fn guess<'a>(
     document: OpenapiDocument<'a>,
     query: &[RouteParameter],
@@ -94,7 +96,8 @@ pub(super) fn guess<'a>(
 }
 
 impl PagingSigns<'_> {
-    /// The plainest sign first: a cursor that the response has, a number, a URL, a cursor that stands nowhere.
+    /// The plainest sign first: a cursor that the response has, a number, a URL, a cursor that
+    /// stands nowhere.
     fn guess(self) -> Option<RoutePaging> {
         let has_rows = self.fields.rows.is_some();
         let is_list = has_rows || self.size.is_some();
@@ -113,7 +116,7 @@ impl PagingSigns<'_> {
         } else {
             return None;
         };
-        let name = |parameter: Option<&RouteParameter>| parameter.map(|found| found.name.clone());
+        let name = |named: Option<&RouteParameter>| named.map(|found| found.name.clone());
         Some(RoutePaging {
             style,
             parameter: name(parameter),
@@ -145,7 +148,7 @@ pub(super) fn plain(name: &str) -> String {
 
 /// Whether a parameter is text; one without a type may be anything.
 fn is_text(parameter: &RouteParameter) -> bool {
-    let schema = parameter.schema.as_ref().map(|schema| schema.value());
+    let schema = parameter.schema.as_ref().map(SchemaText::value);
     schema.and_then(|schema| schema.get("type").cloned()) == Some(Value::from("string"))
 }
 
@@ -156,7 +159,8 @@ mod tests {
     use super::super::{bodies, parameters};
     use super::*;
 
-    /// The guess for query parameters with their types, the schema of the response, and its headers.
+    /// The guess for query parameters with their types, the schema of the response, and its
+    /// headers.
     fn guessed(query: &[(&str, &str)], schema: &Value, headers: &[&str]) -> String {
         let parameters: Vec<Value> = query
             .iter()
@@ -168,8 +172,9 @@ mod tests {
         }}});
         let document = OpenapiDocument::new(&Value::Null);
         let item = serde_json::Map::new();
-        let query = parameters::read(document, &item, &operation).query;
-        let Some(paging) = guess(document, &query, bodies::success(document, &operation)) else {
+        let read = parameters::read(document, &item, &operation);
+        let Some(paging) = guess(document, &read.query, bodies::success(document, &operation))
+        else {
             return "none".to_owned();
         };
         assert!(paging.guessed);

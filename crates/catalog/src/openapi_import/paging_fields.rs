@@ -1,4 +1,5 @@
-//! Where a response has its rows, its next cursor and the URL of its next page, as far as names tell.
+//! Where a response has its rows, its next cursor and the URL of its next page, as far as names
+//! tell.
 
 use serde_json::Value;
 
@@ -94,20 +95,18 @@ pub(super) fn read<'a>(document: OpenapiDocument<'a>, schema: Option<&'a Value>)
     let Some(schema) = schema else { return PageFields::default() };
     let schema = document.resolved(schema);
     let reader = FieldReader { document };
-    if reader.is_list(schema) {
+    if is_list(schema) {
         return PageFields { rows: pointer(&[]), ..PageFields::default() };
     }
-    let is_url =
-        |field: &SchemaField<'a>| NEXT_URL.contains(&field.plain.as_str()) && reader.is_url(field);
+    let is_next_url =
+        |field: &SchemaField<'a>| NEXT_URL.contains(&field.plain.as_str()) && is_url(field);
     let is_cursor = |field: &SchemaField<'a>| {
-        NEXT_CURSOR.contains(&field.plain.as_str())
-            && reader.is_scalar(field.schema)
-            && !reader.is_url(field)
+        NEXT_CURSOR.contains(&field.plain.as_str()) && is_scalar(field.schema) && !is_url(field)
     };
     PageFields {
         rows: reader.rows(schema),
         next_cursor: reader.find(schema, &NEXT_CURSOR, &is_cursor, &mut Vec::new()),
-        next_url: reader.find(schema, &NEXT_URL, &is_url, &mut Vec::new()),
+        next_url: reader.find(schema, &NEXT_URL, &is_next_url, &mut Vec::new()),
     }
 }
 
@@ -117,24 +116,16 @@ struct FieldReader<'a> {
 }
 
 impl<'a> FieldReader<'a> {
-    /// The rows: a list of a known name, else the only list, else one in an object of a known name.
+    /// The rows: in the object itself, else in an object within it that usually holds them.
     fn rows(self, schema: &'a Value) -> Option<JsonPointer> {
         let fields = self.fields(schema, 0);
-        let lists: Vec<&SchemaField<'a>> =
-            fields.iter().filter(|field| self.is_list(field.schema)).collect();
-        let named = ROWS.iter().find_map(|name| lists.iter().find(|field| field.plain == *name));
-        let only = lists.first().filter(|_| lists.len() == 1);
-        if let Some(field) = named.or(only) {
+        if let Some(field) = list_of_rows(&fields) {
             return pointer(&[field.name]);
         }
         let around = |field: &&SchemaField<'a>| AROUND_ROWS.contains(&field.plain.as_str());
         fields.iter().filter(around).find_map(|outer| {
-            let fields = self.fields(outer.schema, 0);
-            let lists: Vec<&SchemaField<'a>> =
-                fields.iter().filter(|field| self.is_list(field.schema)).collect();
-            let named = ROWS.iter().find_map(|name| lists.iter().find(|it| it.plain == *name));
-            let only = lists.first().filter(|_| lists.len() == 1);
-            pointer(&[outer.name, named.or(only)?.name])
+            let inner = self.fields(outer.schema, 0);
+            pointer(&[outer.name, list_of_rows(&inner)?.name])
         })
     }
 
@@ -172,11 +163,10 @@ impl<'a> FieldReader<'a> {
     fn fields(self, schema: &'a Value, depth: usize) -> Vec<SchemaField<'a>> {
         let schema = self.document.resolved(schema);
         let mut fields: Vec<SchemaField<'a>> = Vec::new();
-        for (name, schema) in
-            schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-        {
-            let schema = self.document.resolved(schema);
-            fields.push(SchemaField { name, plain: plain(name), schema });
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, member) in properties.into_iter().flatten() {
+            let member = self.document.resolved(member);
+            fields.push(SchemaField { name, plain: plain(name), schema: member });
         }
         if depth < DEPTH_MAX {
             let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
@@ -187,25 +177,31 @@ impl<'a> FieldReader<'a> {
         }
         fields
     }
+}
 
-    fn is_list(self, schema: &'a Value) -> bool {
-        has_type(schema, "array") || (schema.get("type").is_none() && schema.get("items").is_some())
-    }
+/// The list that has the rows: one of a known name, else the only one.
+fn list_of_rows<'f, 'a>(fields: &'f [SchemaField<'a>]) -> Option<&'f SchemaField<'a>> {
+    let lists: Vec<&SchemaField<'a>> =
+        fields.iter().filter(|field| is_list(field.schema)).collect();
+    let named = ROWS.iter().find_map(|name| lists.iter().find(|field| field.plain == *name));
+    named.or_else(|| lists.first().filter(|_| lists.len() == 1)).copied()
+}
 
-    fn is_scalar(self, schema: &'a Value) -> bool {
-        !has_type(schema, "object")
-            && !has_type(schema, "array")
-            && !has_type(schema, "boolean")
-            && schema.get("properties").is_none()
-    }
+fn is_list(schema: &Value) -> bool {
+    has_type(schema, "array") || (schema.get("type").is_none() && schema.get("items").is_some())
+}
 
-    /// Whether a field is a URL: it says so, or `next` is in a name that has no other meaning.
-    fn is_url(self, field: &SchemaField<'a>) -> bool {
-        let format = field.schema.get("format").and_then(Value::as_str).unwrap_or_default();
-        let says_so = ["uri", "url", "uri-reference", "iri"].contains(&format);
-        let named = ["url", "uri", "link", "href"].iter().any(|end| field.plain.ends_with(end));
-        self.is_scalar(field.schema) && (says_so || named)
-    }
+fn is_scalar(schema: &Value) -> bool {
+    let is_other = ["object", "array", "boolean"].iter().any(|other| has_type(schema, other));
+    !is_other && schema.get("properties").is_none()
+}
+
+/// Whether a field is a URL: its format or its name says so.
+fn is_url(field: &SchemaField<'_>) -> bool {
+    let format = field.schema.get("format").and_then(Value::as_str).unwrap_or_default();
+    let says_so = ["uri", "url", "uri-reference", "iri"].contains(&format);
+    let named = ["url", "uri", "link", "href"].iter().any(|end| field.plain.ends_with(end));
+    is_scalar(field.schema) && (says_so || named)
 }
 
 /// Whether a schema has this type, alone or among others.
@@ -232,14 +228,13 @@ mod tests {
 
     use super::*;
 
-    fn found(schema: &Value) -> Vec<Option<String>> {
+    /// What was found: the rows, the cursor and the URL, with a dash for what was not.
+    fn found(schema: &Value) -> String {
         let fields = read(OpenapiDocument::new(schema), Some(schema));
-        let text = |pointer: Option<JsonPointer>| pointer.map(|pointer| pointer.to_string());
-        vec![text(fields.rows), text(fields.next_cursor), text(fields.next_url)]
-    }
-
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
+        let found = [fields.rows, fields.next_cursor, fields.next_url];
+        let texts = found
+            .map(|it| it.map_or("-".to_owned(), |pointer| format!("{:?}", pointer.to_string())));
+        texts.join(" ")
     }
 
     #[test]
@@ -249,7 +244,7 @@ mod tests {
             "page": {"properties": {"paging": {"properties": {"cursors": {"properties": {"after": {"type": "string"}}}}}}},
         });
 
-        assert_eq!(found(&schema), [some("/items"), some("/paging/cursors/after"), None]);
+        assert_eq!(found(&schema), "\"/items\" \"/paging/cursors/after\" -");
     }
 
     #[test]
@@ -259,7 +254,7 @@ mod tests {
             "data": {"properties": {"posts": {"type": ["array", "null"]}}},
         }});
 
-        assert_eq!(found(&schema), [some("/data/posts"), None, some("/links/next")]);
+        assert_eq!(found(&schema), "\"/data/posts\" - \"/links/next\"");
     }
 
     #[test]
@@ -267,8 +262,8 @@ mod tests {
         let lists = json!({"properties": {"a": {"type": "array"}, "b": {"type": "array"}}});
         let odd = json!({"properties": {"a/b": {"type": "array"}, "@odata.nextLink": {"type": "string"}}});
 
-        assert_eq!(found(&lists), [None, None, None]);
-        assert_eq!(found(&odd), [None, None, some("/@odata.nextLink")]);
-        assert_eq!(found(&json!({"type": "array"})), [some(""), None, None]);
+        assert_eq!(found(&lists), "- - -");
+        assert_eq!(found(&odd), "- - \"/@odata.nextLink\"");
+        assert_eq!(found(&json!({"type": "array"})), "\"\" - -");
     }
 }

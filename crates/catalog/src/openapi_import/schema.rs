@@ -1,8 +1,8 @@
 //! JSON Schemas of a document as compact text: references put in, bounded in depth and size.
 //!
-//! What a reader needs to write a call stays: types, names, values, limits and descriptions. Examples, titles and
-//! extensions go. A schema that is too large is written without descriptions, then with fewer levels. Each place where
-//! something was cut says so in a `$comment`.
+//! What a reader needs to write a call stays: types, names, values, limits and descriptions.
+//! Examples, titles and extensions go. A schema that is too large is written without descriptions,
+//! then with fewer levels. Each place where something was cut says so in a `$comment`.
 
 use serde_json::{Map, Value};
 
@@ -240,8 +240,8 @@ impl<'a> SchemaWriter<'a> {
 }
 
 fn has_inner(members: &Map<String, Value>) -> bool {
-    let holds = |key: &&str| members.get(*key).is_some_and(|value| !value.is_boolean());
-    OF_NAMES.iter().chain(&OF_ONE).chain(&OF_LISTS).any(|key| holds(&key))
+    let holds = |key: &str| members.get(key).is_some_and(|value| !value.is_boolean());
+    OF_NAMES.iter().chain(&OF_ONE).chain(&OF_LISTS).any(|key| holds(key))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ pub(super) struct OperationScopes {
     pub(super) has_alternatives: bool,
 }
 
-/// The scopes of the operation, or of the document where the operation says nothing. Alternatives cannot be expressed:
-/// the first with OAuth is taken, for accounts are connected by OAuth.
+/// The scopes of the operation, or of the document where the operation says nothing. Alternatives
+/// cannot be expressed: the first with OAuth is taken, for accounts are connected by OAuth.
 pub(super) fn read(document: OpenapiDocument<'_>, operation: &Value) -> OperationScopes {
     let security = operation.get("security").or_else(|| document.at("/security"));
     let alternatives = security.and_then(Value::as_array).into_iter().flatten();

@@ -133,7 +133,8 @@ fn an_exported_catalogue_is_taken_back() {
     }
 }
 
-/// What the operator's own file adds is shown as what is built in, with the prices of the configuration.
+/// What the operator's own file adds is shown as what is built in, with the prices of the
+/// configuration.
 #[test]
 fn the_catalogue_of_a_configuration_is_listed_shown_and_exported() {
     let folder = here();
@@ -241,8 +242,8 @@ fn a_catalogue_file_is_brought_up_to_date() {
     assert_eq!(unchanged, file);
     assert_eq!(written, format!("{differs}own.toml is written\n"));
     assert_eq!(ok(folder, &update), same);
-    let file = std::fs::read_to_string(folder.join("own.toml")).unwrap();
-    assert!(file.contains("verified = true") && file.contains("\"size\""), "{file}");
+    let updated = std::fs::read_to_string(folder.join("own.toml")).unwrap();
+    assert!(updated.contains("verified = true") && updated.contains("\"size\""), "{updated}");
 }
 
 #[test]

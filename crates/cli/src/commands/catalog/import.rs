@@ -1,4 +1,5 @@
-//! `catalog import` and `catalog update`: catalogue files from OpenAPI documents, made and brought up to date.
+//! `catalog import` and `catalog update`: catalogue files from OpenAPI documents, made and brought
+//! up to date.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -37,8 +38,8 @@ pub(super) fn run(file: &Path, prefix: &str) -> anyhow::Result<String> {
     openapi_import::import(&document, prefix).with_context(|| file.display().to_string())
 }
 
-/// Shows what differs, and writes the file where that is asked for; fails when there is a difference that is not
-/// written.
+/// Shows what differs, and writes the file where that is asked for; fails when there is a
+/// difference that is not written.
 pub(super) fn update(options: &UpdateOptions) -> anyhow::Result<ExitCode> {
     let UpdateOptions { file, document, prefix, .. } = options;
     let existing = std::fs::read_to_string(file)

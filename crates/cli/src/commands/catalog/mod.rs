@@ -44,7 +44,8 @@ pub(crate) enum Command {
         #[arg(long, default_value = "")]
         prefix: String,
     },
-    /// Shows how a catalogue file differs from a newer document, and brings it up to date with --write.
+    /// Shows how a catalogue file differs from a newer document, and brings it up to date with
+    /// --write.
     Update(import::UpdateOptions),
 }
 
@@ -78,7 +79,8 @@ struct CatalogInForce {
 }
 
 impl CatalogInForce {
-    /// The catalogue with the operator's files, or the built-in one where no configuration file is named.
+    /// The catalogue with the operator's files, or the built-in one where no configuration file is
+    /// named.
     fn load(file: &ConfigFile) -> anyhow::Result<Self> {
         if file.config.is_none() {
             let costs = Config::from_toml("")?.credits.costs();
