@@ -51,6 +51,8 @@ fn yaml(text: &str) -> Result<Value, String> {
             max_events: 3 * NODES_MAX,
             max_total_scalar_bytes: SCALAR_BYTES_MAX,
             max_documents: 1,
+            // One value may be used everywhere; what that repeats is limited below.
+            enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: REPEATED_MAX,
@@ -163,6 +165,13 @@ paths:
         let text = lines.concat();
 
         assert!(problem(&text).contains("neither JSON nor YAML"), "{}", problem(&text));
+    }
+
+    #[test]
+    fn a_small_value_may_be_repeated_often() {
+        let text = format!("a: &a {{ type: string }}\nb: [{}]\n", vec!["*a"; 2000].join(", "));
+
+        assert_eq!(read(&text).unwrap()["b"][1999]["type"], "string");
     }
 
     #[test]

@@ -20,7 +20,7 @@ const OFFSET: [&str; 7] =
     ["offset", "skip", "startindex", "pageoffset", "page[offset]", "start", "from"];
 
 /// Query parameters for what the page before says.
-const CURSOR: [&str; 19] = [
+const CURSOR: [&str; 20] = [
     "cursor",
     "after",
     "nexttoken",
@@ -40,6 +40,7 @@ const CURSOR: [&str; 19] = [
     "page[after]",
     "page[cursor]",
     "aftercursor",
+    "next",
 ];
 
 /// Query parameters for the rows of a page.
