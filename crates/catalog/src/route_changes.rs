@@ -1,9 +1,9 @@
-//! What differs between two versions of a route, in words.
+//! Describes the differences between two versions of a route.
 
 use crate::route::Route;
 use crate::route_docs::{RouteBody, RouteDocs, RouteParameter, RouteResponse};
 
-/// What differs, one fact each; empty where nothing does.
+/// The differences, one fact each; empty if there are none.
 pub(crate) fn details(old: &Route, new: &Route) -> Vec<String> {
     let mut details = Vec::new();
     if old.parsed != new.parsed {
@@ -96,7 +96,7 @@ fn presence<T>(key: &str, old: Option<&T>, new: Option<&T>) -> Option<String> {
     }
 }
 
-/// Which parameters came, went or differ.
+/// Which parameters were added, removed or changed.
 fn of_parameters(key: &str, old: &[RouteParameter], new: &[RouteParameter]) -> Option<String> {
     if old == new {
         return None;

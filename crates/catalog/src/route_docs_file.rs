@@ -18,7 +18,7 @@ use crate::template::PathTemplate;
 /// The longest description of a parameter, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What a `[[routes]]` entry says of its documentation.
+/// The documentation in a `[[routes]]` entry.
 pub(crate) struct RouteDocsText {
     pub(crate) operation_id: String,
     pub(crate) deprecated: bool,
@@ -29,7 +29,7 @@ pub(crate) struct RouteDocsText {
     pub(crate) paging: Option<PagingText>,
 }
 
-/// A parameter of a path or of a query, or a header.
+/// A path parameter, query parameter or header.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ParameterText {
@@ -63,7 +63,7 @@ pub(crate) struct ResponseText {
     schema: Option<String>,
 }
 
-/// How pages are turned.
+/// How pages are requested.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PagingText {
@@ -87,7 +87,7 @@ enum PagingStyleText {
 }
 
 impl RouteDocsText {
-    /// Checks it; nothing where nothing is documented.
+    /// Checks the documentation; nothing if there is none.
     pub(crate) fn check(self, template: &PathTemplate) -> Result<Option<Arc<RouteDocs>>, String> {
         if self.operation_id.len() > TEXT_BYTES_MAX {
             return Err(format!("operation_id is longer than {TEXT_BYTES_MAX} bytes"));
@@ -99,7 +99,7 @@ impl RouteDocsText {
             return Err(format!("parameters names {name}, which the template does not have"));
         }
         let path = self.parameters.into_iter().map(|parameter| {
-            // A path cannot do without one.
+            // Every path parameter is required.
             let parameter = parameter.check("parameters")?;
             Ok(RouteParameter { required: true, ..parameter })
         });
@@ -116,7 +116,7 @@ impl RouteDocsText {
     }
 }
 
-/// Checks a list of parameters; `key` is what the file calls it.
+/// Checks a list of parameters; `key` is its name in the file.
 pub(crate) fn parameters(
     texts: Vec<ParameterText>,
     key: &str,
@@ -220,7 +220,7 @@ impl PagingStyleText {
     }
 }
 
-/// Writes what stands in an entry before its parameters.
+/// Writes the keys that come before the query parameters.
 pub(crate) fn write_head(text: &mut String, route: &Route) {
     let Some(docs) = &route.docs else { return };
     if !docs.operation_id.is_empty() {
@@ -232,7 +232,7 @@ pub(crate) fn write_head(text: &mut String, route: &Route) {
     write_parameters(text, "parameters", &docs.path_parameters);
 }
 
-/// Writes what stands in an entry after its parameters.
+/// Writes the keys that come after the query parameters.
 pub(crate) fn write_tail(text: &mut String, route: &Route) {
     let Some(docs) = &route.docs else { return };
     write_parameters(text, "headers", &docs.headers);
@@ -247,14 +247,14 @@ pub(crate) fn write_tail(text: &mut String, route: &Route) {
     }
 }
 
-/// Writes a list of parameters, one a line; nothing where there is none.
+/// Writes a list of parameters, one on each line; nothing if it is empty.
 pub(crate) fn write_parameters(text: &mut String, key: &str, parameters: &[RouteParameter]) {
     if parameters.is_empty() {
         return;
     }
     let mut list = String::from("[\n");
     for parameter in parameters {
-        // A path cannot do without any of its own.
+        // Every path parameter is required.
         let required = (key != "parameters").then(|| parameter.required.to_string());
         list.push_str("    ");
         list.push_str(&inline_table([
@@ -303,7 +303,7 @@ fn paging_text(paging: &RoutePaging) -> String {
     ])
 }
 
-/// A TOML table on one line, without the members that have no value.
+/// A TOML table on one line, without members that have no value.
 fn inline_table<const N: usize>(members: [(&str, Option<String>); N]) -> String {
     let members: Vec<String> = members
         .into_iter()
@@ -312,8 +312,7 @@ fn inline_table<const N: usize>(members: [(&str, Option<String>); N]) -> String 
     format!("{{ {} }}", members.join(", "))
 }
 
-/// A TOML literal string, in which JSON stays readable, or a basic one where that cannot hold the
-/// text.
+/// A TOML literal string, which keeps JSON readable, or a basic string if the text needs escapes.
 fn json_text(schema: &SchemaText) -> String {
     let text = schema.as_str();
     if text.contains(|character: char| character == '\'' || character.is_control()) {

@@ -1,8 +1,8 @@
-//! How the pages of a list are turned, guessed from the names that an operation uses.
+//! Guesses how the pages of a list are requested, from the names that an operation uses.
 //!
-//! A guess needs two signs at least: a list of rows in the response or a parameter for the size of
-//! a page, and what leads to the next page. Nothing confirms it, so the catalogue marks it as a
-//! guess.
+//! A guess needs at least two signs: rows in the response or a parameter for the page size, and
+//! something that leads to the next page. Nothing confirms a guess, so the catalogue marks it as
+//! one.
 
 use serde_json::Value;
 
@@ -11,15 +11,15 @@ use super::document::OpenapiDocument;
 use super::paging_fields::{self, PageFields};
 use crate::route_docs::{RoutePaging, RoutePagingStyle, RouteParameter, SchemaText};
 
-/// Query parameters that number pages.
+/// Query parameters for a page number.
 const PAGE: [&str; 8] =
     ["page", "pagenumber", "pageno", "pagenum", "pageindex", "currentpage", "page[number]", "p"];
 
-/// Query parameters for the rows that come before a page.
+/// Query parameters for the number of rows before a page.
 const OFFSET: [&str; 7] =
     ["offset", "skip", "startindex", "pageoffset", "page[offset]", "start", "from"];
 
-/// Query parameters for what the page before says.
+/// Query parameters for a value from the previous page.
 const CURSOR: [&str; 20] = [
     "cursor",
     "after",
@@ -43,7 +43,7 @@ const CURSOR: [&str; 20] = [
     "next",
 ];
 
-/// Query parameters for the rows of a page.
+/// Query parameters for the page size.
 const SIZE: [&str; 17] = [
     "perpage",
     "pagesize",
@@ -64,7 +64,7 @@ const SIZE: [&str; 17] = [
     "n",
 ];
 
-/// What an operation shows of its paging.
+/// The signs of paging in an operation.
 struct PagingSigns<'a> {
     page: Option<&'a RouteParameter>,
     offset: Option<&'a RouteParameter>,
@@ -74,8 +74,7 @@ struct PagingSigns<'a> {
     fields: PageFields,
 }
 
-/// Guesses how the pages of an operation are turned; nothing where too little speaks for a list in
-/// pages.
+/// Guesses how the pages of an operation are requested; nothing if there are too few signs.
 pub(super) fn guess<'a>(
     document: OpenapiDocument<'a>,
     query: &[RouteParameter],
@@ -87,7 +86,7 @@ pub(super) fn guess<'a>(
     let signs = PagingSigns {
         page: named(query, &PAGE).filter(numbers),
         offset: named(query, &OFFSET).filter(numbers),
-        // A page that is text is what the page before says.
+        // A page parameter of type string takes a value from the previous page.
         cursor: named(query, &CURSOR).or_else(|| named(query, &PAGE).filter(|page| is_text(page))),
         size: named(query, &SIZE),
         link_header: success.has_header("Link"),
@@ -97,8 +96,8 @@ pub(super) fn guess<'a>(
 }
 
 impl PagingSigns<'_> {
-    /// The plainest sign first: a cursor that the response has, a number, a URL, a cursor that
-    /// stands nowhere.
+    /// The clearest sign wins: a cursor in the response, a number, a URL, then a cursor that is not
+    /// in the response.
     fn guess(self) -> Option<RoutePaging> {
         let has_rows = self.fields.rows.is_some();
         let is_list = has_rows || self.size.is_some();
@@ -135,19 +134,19 @@ impl PagingSigns<'_> {
     }
 }
 
-/// The parameter whose name comes first in the list.
+/// The parameter whose name is first in the list.
 fn named<'a>(query: &'a [RouteParameter], names: &[&str]) -> Option<&'a RouteParameter> {
     names.iter().find_map(|name| query.iter().find(|known| plain(&known.name) == *name))
 }
 
-/// A name in one spelling: `pageToken`, `page_token` and `$page-token` are the same.
+/// A normalized name: `pageToken`, `page_token` and `$page-token` are equal.
 pub(super) fn plain(name: &str) -> String {
     let kept =
         name.chars().filter(|letter| letter.is_ascii_alphanumeric() || "[]".contains(*letter));
     kept.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
-/// Whether a parameter is text; one without a type may be anything.
+/// Whether a parameter is of type string; one without a type may be anything.
 fn is_text(parameter: &RouteParameter) -> bool {
     let schema = parameter.schema.as_ref().map(SchemaText::value);
     schema.and_then(|schema| schema.get("type").cloned()) == Some(Value::from("string"))

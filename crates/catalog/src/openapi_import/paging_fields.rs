@@ -1,5 +1,4 @@
-//! Where a response has its rows, its next cursor and the URL of its next page, as far as names
-//! tell.
+//! Finds the rows, the next cursor and the URL of the next page in a response, by their names.
 
 use serde_json::Value;
 
@@ -7,7 +6,7 @@ use super::document::OpenapiDocument;
 use super::paging::plain;
 use crate::dataset::JsonPointer;
 
-/// Fields that hold the rows, the likeliest first.
+/// Fields that hold the rows, the most likely first.
 const ROWS: [&str; 14] = [
     "data",
     "items",
@@ -28,7 +27,7 @@ const ROWS: [&str; 14] = [
 /// Objects that may hold the rows.
 const AROUND_ROWS: [&str; 5] = ["data", "result", "response", "page", "embedded"];
 
-/// Fields with what the next request gives.
+/// Fields with the value for the next request.
 const NEXT_CURSOR: [&str; 16] = [
     "nextcursor",
     "nextpagetoken",
@@ -52,7 +51,7 @@ const NEXT_CURSOR: [&str; 16] = [
 const NEXT_URL: [&str; 7] =
     ["next", "nexturl", "nextpageurl", "nextlink", "odatanextlink", "nexthref", "nextpageuri"];
 
-/// Objects that may hold what is known of the next page.
+/// Objects that may hold the cursor or URL of the next page.
 const AROUND_NEXT: [&str; 13] = [
     "meta",
     "paging",
@@ -69,10 +68,10 @@ const AROUND_NEXT: [&str; 13] = [
     "result",
 ];
 
-/// Objects within objects are looked at this deep.
+/// Maximum depth of objects within objects.
 const DEPTH_MAX: usize = 3;
 
-/// Parts of one object that are looked at.
+/// Maximum number of parts of one object.
 const PARTS_MAX: usize = 32;
 
 /// What was found.
@@ -90,7 +89,7 @@ struct SchemaField<'a> {
     schema: &'a Value,
 }
 
-/// Looks through the schema of a response.
+/// Searches the schema of a response.
 pub(super) fn read<'a>(document: OpenapiDocument<'a>, schema: Option<&'a Value>) -> PageFields {
     let Some(schema) = schema else { return PageFields::default() };
     let schema = document.resolved(schema);
@@ -116,7 +115,7 @@ struct FieldReader<'a> {
 }
 
 impl<'a> FieldReader<'a> {
-    /// The rows: in the object itself, else in an object within it that usually holds them.
+    /// The rows: in the object itself, otherwise in an inner object that usually holds them.
     fn rows(self, schema: &'a Value) -> Option<JsonPointer> {
         let fields = self.fields(schema, 0);
         if let Some(field) = list_of_rows(&fields) {
@@ -129,7 +128,7 @@ impl<'a> FieldReader<'a> {
         })
     }
 
-    /// A field that is wanted, in the object or in one of those that usually hold it.
+    /// A wanted field, in the object or in an inner object that usually holds it.
     fn find(
         self,
         schema: &'a Value,
@@ -159,7 +158,7 @@ impl<'a> FieldReader<'a> {
         None
     }
 
-    /// The fields of an object, those that it takes from others included.
+    /// The fields of an object, including those of its parts.
     fn fields(self, schema: &'a Value, depth: usize) -> Vec<SchemaField<'a>> {
         let schema = self.document.resolved(schema);
         let mut fields: Vec<SchemaField<'a>> = Vec::new();
@@ -179,7 +178,7 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// The list that has the rows: one of a known name, else the only one.
+/// The list that holds the rows: one with a known name, otherwise the only one.
 fn list_of_rows<'f, 'a>(fields: &'f [SchemaField<'a>]) -> Option<&'f SchemaField<'a>> {
     let lists: Vec<&SchemaField<'a>> =
         fields.iter().filter(|field| is_list(field.schema)).collect();
@@ -204,7 +203,7 @@ fn is_url(field: &SchemaField<'_>) -> bool {
     is_scalar(field.schema) && (says_so || named)
 }
 
-/// Whether a schema has this type, alone or among others.
+/// Whether a schema has this type, possibly among others.
 fn has_type(schema: &Value, wanted: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(name)) => name == wanted,
@@ -213,7 +212,7 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Names of fields that a pointer cannot hold are passed over.
+/// A pointer to a field; nothing if the pointer cannot express a name.
 fn pointer(names: &[&str]) -> Option<JsonPointer> {
     if names.iter().any(|name| name.contains('/')) {
         return None;

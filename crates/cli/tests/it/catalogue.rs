@@ -240,7 +240,7 @@ fn a_catalogue_file_is_brought_up_to_date() {
          0 added, 0 removed, 2 changed\n"
     );
     assert_eq!(unchanged, file);
-    assert_eq!(written, format!("{differs}own.toml is written\n"));
+    assert_eq!(written, format!("{differs}updated own.toml\n"));
     assert_eq!(ok(folder, &update), same);
     let updated = std::fs::read_to_string(folder.join("own.toml")).unwrap();
     assert!(updated.contains("verified = true") && updated.contains("\"size\""), "{updated}");
@@ -260,7 +260,7 @@ fn a_route_that_the_document_lost_goes_unless_it_is_kept() {
     assert_eq!(fails(folder, &update), "- GET own\n0 added, 1 removed, 0 changed\n");
     assert_eq!(
         ok(folder, &keep),
-        "= GET own is not in the document and stays\n0 added, 0 removed, 0 changed\n"
+        "= GET own (not in the document, kept)\n0 added, 0 removed, 0 changed\n"
     );
 }
 
