@@ -18,7 +18,8 @@ const PATHS: [(&str, &str); 4] = [
 /// As many routes as the largest public documents have, shaped like theirs.
 const MANY: usize = 1223;
 
-/// Paths of the many routes: found early and late in a word's siblings, with text around a parameter, and not listed.
+/// Paths of the many routes: found early and late in a word's siblings, with text around a
+/// parameter, and not listed.
 const PATHS_OF_MANY: [(&str, &str); 4] = [
     ("literals", "collection-40/items-0"),
     ("parameters", "repos/ada/engine/collection-40/items-3/12345678"),

@@ -1,8 +1,9 @@
 //! A catalogue file brought up to date with a newer OpenAPI document.
 //!
-//! What the document says comes from the document: descriptions, scopes, parameters, bodies, responses. What an operator
-//! decides stays: the template and with it the route's name, the group, notes, marks, rules, shorthands, auth fields,
-//! datasets, and paging that is not marked as a guess.
+//! What the document describes comes from the document: descriptions, scopes, parameters, bodies,
+//! responses. What the operator decides is kept: the template (and so the route's name), group,
+//! notes, marks, rules, shorthands, auth fields, datasets, and paging that is not marked as a
+//! guess.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,28 +20,28 @@ use crate::route_changes::details;
 use crate::route_docs::{RouteDocs, RouteParameter};
 use crate::template::PathTemplate;
 
-/// Notes that imports write, which are therefore not an operator's own.
+/// Notes that an import writes; all others are the operator's.
 const IMPORTED_NOTES: [&str; 2] = [OTHER_SCOPES, "Deprecated by the platform."];
 
-/// What becomes of routes that the document does not have.
+/// What to do with routes that the document does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovedRoutes {
-    /// They go, unless a dataset of the file reads them.
+    /// Remove them, unless a dataset of the file reads them.
     Drop,
-    /// They stay.
+    /// Keep them.
     Keep,
 }
 
-/// A file that was brought up to date, and what is different in it. Routes are named as in receipts.
+/// An updated file and its differences. Routes have the names that receipts use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogUpdate {
-    /// Routes that the document has and the file does not.
+    /// Routes that only the document has.
     pub added: Vec<String>,
-    /// Routes that the file has and the document does not, and that go.
+    /// Routes that only the file has, and that were removed.
     pub removed: Vec<String>,
-    /// Routes that the file has and the document does not, and that stay.
+    /// Routes that only the file has, and that were kept.
     pub kept: Vec<String>,
-    /// Routes that both have, and that differ.
+    /// Routes that both have and that differ.
     pub changed: Vec<RouteChange>,
     /// The new text of the file.
     pub text: String,
@@ -49,20 +50,20 @@ pub struct CatalogUpdate {
 /// A route that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteChange {
-    /// Which route.
+    /// The route's name.
     pub name: String,
-    /// What differs, one fact each.
+    /// The differences, one fact each.
     pub details: Vec<String>,
 }
 
 impl CatalogUpdate {
-    /// Whether the file differs from what the document says.
+    /// Whether the file differs from the document.
     pub fn has_differences(&self) -> bool {
         !self.added.is_empty() || !self.removed.is_empty() || !self.changed.is_empty()
     }
 }
 
-/// Brings a catalogue file up to date with a document, of which `prefix` is left away.
+/// Updates a catalogue file from a document; `prefix` is removed from the document's paths.
 pub fn update(
     existing: &str,
     document: &Value,
@@ -81,7 +82,7 @@ pub fn update(
     Ok(update)
 }
 
-/// What tells routes apart: the method, and which paths they match.
+/// Identifies a route: the method, and which paths it matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct UpdateKey {
     method: Method,
@@ -93,7 +94,8 @@ impl UpdateKey {
         Self { method: route.method, shape: route.parsed.shape() }
     }
 
-    /// The key of the route whose last parameter spans several segments where this one's does not, or the other way.
+    /// The key of the same route with a last parameter that spans several segments if this one's
+    /// does not, and the reverse.
     fn other_span(&self) -> Option<Self> {
         let Self { method, shape } = self;
         let (rest, parameter) = ("{*}", "{}");
@@ -105,7 +107,7 @@ impl UpdateKey {
     }
 }
 
-/// The routes of the document on their way into the file.
+/// Merges the routes of a document into those of a file.
 struct RouteMerge {
     imported: HashMap<UpdateKey, Route>,
     order: Vec<UpdateKey>,
@@ -127,8 +129,8 @@ impl RouteMerge {
         Self { imported: keyed.into_iter().collect(), order, update }
     }
 
-    /// The routes of the new file: those of the old one in their order, each followed by what is new behind it in the
-    /// document.
+    /// The routes of the new file: the old ones in their order, each followed by the routes that
+    /// come after it in the document and are new.
     fn merge(
         mut self,
         old: Vec<Route>,
@@ -150,14 +152,15 @@ impl RouteMerge {
         (routes, self.update)
     }
 
-    /// The key under which the document has a route of the file, also where one of the two spans several segments.
+    /// The document's key for a route of the file, even if only one of the two spans several
+    /// segments.
     fn key_of(&self, route: &Route) -> UpdateKey {
         let key = UpdateKey::of(route);
         let other = key.other_span().filter(|other| self.imported.contains_key(other));
         if self.imported.contains_key(&key) { key } else { other.unwrap_or(key) }
     }
 
-    /// The routes that are new, by the route of the file that is before them in the document.
+    /// The new routes, grouped by the known route that precedes them in the document.
     fn added(&mut self, old: &[Route]) -> HashMap<Option<UpdateKey>, Vec<Route>> {
         let is_listed = |route: &&Route| match route.kind {
             RouteKind::Native | RouteKind::Shorthand(_) => true,
@@ -178,7 +181,7 @@ impl RouteMerge {
         following
     }
 
-    /// What becomes of a route of the file.
+    /// The updated route, or nothing if it is removed.
     fn merged(&mut self, key: &UpdateKey, old: Route, stays: bool) -> Option<Route> {
         if old.kind != RouteKind::Native {
             return Some(old);
@@ -197,7 +200,7 @@ impl RouteMerge {
     }
 }
 
-/// A route with what the document says of it, and what the operator has decided.
+/// Combines what the document describes with what the operator decided.
 fn merged(old: &Route, imported: &Route) -> Route {
     let either = |first: &String, second: &String| {
         if first.is_empty() { second.clone() } else { first.clone() }
@@ -214,7 +217,8 @@ fn merged(old: &Route, imported: &Route) -> Route {
     }
 }
 
-/// The template stays, for it is the route's name; only its last parameter may come to span several segments.
+/// The template is kept because it is the route's name; only its last parameter may change to span
+/// several segments.
 fn template(old: &Route, imported: &Route) -> PathTemplate {
     let mut template = old.parsed.clone();
     if imported.parsed.spans() && old.free_text.is_empty() {
@@ -224,7 +228,7 @@ fn template(old: &Route, imported: &Route) -> PathTemplate {
     template
 }
 
-/// The operator's own notes behind those of the import.
+/// The imported notes, followed by the operator's own.
 fn notes(old: &Route, imported: &Route) -> String {
     let own = IMPORTED_NOTES.iter().fold(old.notes.clone(), |own, note| own.replace(note, ""));
     let notes = [imported.notes.as_str(), own.trim()];
@@ -239,7 +243,7 @@ fn docs(old: &Route, imported: &Route) -> Option<Arc<RouteDocs>> {
             (*own).clone_into(name);
         }
     }
-    let confirmed = old.docs.as_ref().and_then(|docs| docs.paging.as_ref());
+    let confirmed = old.docs.as_ref().and_then(|known| known.paging.as_ref());
     if let Some(confirmed) = confirmed.filter(|paging| !paging.guessed) {
         docs.paging = Some(confirmed.clone());
     }

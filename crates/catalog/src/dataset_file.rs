@@ -267,7 +267,8 @@ pub(crate) fn resolve(datasets: &mut [Dataset], routes: &[&Route]) -> Result<(),
     Ok(())
 }
 
-/// The datasets that can be read through these routes. One of a conversation needs the list in which it is looked for.
+/// The datasets that can be read through these routes. One of a conversation needs the list in
+/// which it is looked for.
 pub(crate) fn readable(datasets: Vec<Dataset>, routes: &[&Route]) -> Vec<Dataset> {
     let is_bound = |dataset: &Dataset| bind(&mut dataset.clone(), routes).is_ok();
     let bound: Vec<Dataset> = datasets.into_iter().filter(is_bound).collect();

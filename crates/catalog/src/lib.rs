@@ -115,8 +115,9 @@ impl Catalog {
         Ok(self)
     }
 
-    /// Takes a platform's routes from an operator's catalogue file alone. Auth fields and datasets come from it too where
-    /// it has any; otherwise the auth fields stay, and the datasets whose routes the file has.
+    /// Takes a platform's routes from an operator's catalogue file alone. Auth fields and datasets
+    /// come from it too where it has any; otherwise the auth fields stay, and the datasets whose
+    /// routes the file has.
     pub fn with_replacement(
         mut self,
         platform: Platform,

@@ -1,8 +1,9 @@
 //! Which route a path belongs to.
 //!
-//! One tree of segments for each method. Literal segments are tried before parameters with text around them, and those
-//! before plain parameters; the search steps back when one leads nowhere. Each node of the tree is looked at once at
-//! most, so that no path can make the search long. Bytes are compared as the caller sent them.
+//! One tree of segments for each method. Literal segments are tried before parameters with text
+//! around them, and those before plain parameters; the search steps back when one leads nowhere.
+//! Each node of the tree is looked at once at most, so that no path can make the search long. Bytes
+//! are compared as the caller sent them.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

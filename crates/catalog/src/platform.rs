@@ -98,8 +98,8 @@ impl PlatformCatalog {
         Self::new(platform, all)
     }
 
-    /// Takes the routes from a file alone, and auth fields and datasets too where it has any. Datasets of before stay
-    /// where the file has their routes.
+    /// Takes the routes from a file alone, and auth fields and datasets too where it has any.
+    /// Datasets of before stay where the file has their routes.
     pub(crate) fn replaced_by(
         self,
         platform: Platform,

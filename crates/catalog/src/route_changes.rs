@@ -1,22 +1,22 @@
-//! What differs between two versions of a route, in words.
+//! Describes the differences between two versions of a route.
 
 use crate::route::Route;
-use crate::route_docs::{RouteDocs, RouteParameter, RouteResponse};
+use crate::route_docs::{RouteBody, RouteDocs, RouteParameter, RouteResponse};
 
-/// What differs, one fact each; empty where nothing does.
+/// The differences, one fact each; empty if there are none.
 pub(crate) fn details(old: &Route, new: &Route) -> Vec<String> {
     let mut details = Vec::new();
     if old.parsed != new.parsed {
         let (old, new) = (old.parsed.as_in_file(), new.parsed.as_in_file());
         details.push(format!("template: {old} → {new}"));
     }
-    for (key, old, new) in [
+    for (key, before, after) in [
         ("group", &old.group, &new.group),
         ("description", &old.description, &new.description),
         ("notes", &old.notes, &new.notes),
     ] {
-        if old != new {
-            details.push(format!("{key}: {old:?} → {new:?}"));
+        if before != after {
+            details.push(format!("{key}: {before:?} → {after:?}"));
         }
     }
     if old.scopes != new.scopes {
@@ -39,26 +39,13 @@ fn of_docs(details: &mut Vec<String>, old: &RouteDocs, new: &RouteDocs) {
     }
     details.extend(of_parameters("parameters", &old.path_parameters, &new.path_parameters));
     details.extend(of_parameters("headers", &old.headers, &new.headers));
-    let bodies = (old.body.as_ref(), new.body.as_ref());
-    details.extend(presence("body", bodies.0, bodies.1));
-    if let (Some(old), Some(new)) = bodies {
-        if old.content_type != new.content_type
-            || old.other_content_types != new.other_content_types
-        {
-            details.push(format!("body: {} → {}", old.content_type, new.content_type));
-        }
-        if old.required != new.required {
-            let word = if new.required { "now required" } else { "no longer required" };
-            details.push(format!("body: {word}"));
-        }
-        if old.schema != new.schema {
-            details.push("body: its schema differs".to_owned());
-        }
+    details.extend(presence("body", old.body.as_ref(), new.body.as_ref()));
+    if let (Some(before), Some(after)) = (&old.body, &new.body) {
+        of_bodies(details, before, after);
     }
-    let responses = (old.response.as_ref(), new.response.as_ref());
-    details.extend(presence("response", responses.0, responses.1));
-    if let (Some(old), Some(new)) = responses {
-        of_responses(details, old, new);
+    details.extend(presence("response", old.response.as_ref(), new.response.as_ref()));
+    if let (Some(before), Some(after)) = (&old.response, &new.response) {
+        of_responses(details, before, after);
     }
     if old.paging != new.paging {
         let style =
@@ -67,6 +54,25 @@ fn of_docs(details: &mut Vec<String>, old: &RouteDocs, new: &RouteDocs) {
             (before, after) if before == after => format!("paging: {after}, its details differ"),
             (before, after) => format!("paging: {before} → {after}"),
         });
+    }
+}
+
+fn of_bodies(details: &mut Vec<String>, old: &RouteBody, new: &RouteBody) {
+    let types = |body: &RouteBody| {
+        let mut types = vec![body.content_type.clone()];
+        types.extend(body.other_content_types.iter().cloned());
+        types.join(", ")
+    };
+    let (before, after) = (types(old), types(new));
+    if before != after {
+        details.push(format!("body: {before} → {after}"));
+    }
+    if old.required != new.required {
+        let word = if new.required { "now required" } else { "no longer required" };
+        details.push(format!("body: {word}"));
+    }
+    if old.schema != new.schema {
+        details.push("body: its schema differs".to_owned());
     }
 }
 
@@ -90,7 +96,7 @@ fn presence<T>(key: &str, old: Option<&T>, new: Option<&T>) -> Option<String> {
     }
 }
 
-/// Which parameters came, went or differ.
+/// Which parameters were added, removed or changed.
 fn of_parameters(key: &str, old: &[RouteParameter], new: &[RouteParameter]) -> Option<String> {
     if old == new {
         return None;

@@ -1,12 +1,12 @@
-//! What is documented of a route beyond what a call needs: parameters, bodies, responses, how a list is paged.
+//! Documentation of a route that calls do not need: parameters, bodies, responses, paging.
 //!
-//! It is for people and for programs that write calls. Neither the matcher nor a call looks at it, so it lies behind
-//! one pointer of its route.
+//! It is for people and for programs that write calls. Neither the matcher nor a call reads it, so
+//! a route stores it behind one pointer.
 
-use serde::de::IgnoredAny;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::dataset::JsonPointer;
 
@@ -16,23 +16,23 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 /// The documentation of one route.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RouteDocs {
-    /// What the platform's own reference calls the operation; empty where it has no such name.
+    /// The operation's name in the platform's own reference; may be empty.
     pub operation_id: String,
     /// Whether the platform advises against it.
     pub deprecated: bool,
-    /// The parameters of its path that are described.
+    /// The documented path parameters.
     pub path_parameters: Vec<RouteParameter>,
-    /// The request headers that are described.
+    /// The documented request headers.
     pub headers: Vec<RouteParameter>,
     /// The request body.
     pub body: Option<RouteBody>,
     /// The response to a call that succeeded.
     pub response: Option<RouteResponse>,
-    /// How its pages are turned, where it is a list.
+    /// How its pages are requested, if it is a list.
     pub paging: Option<RoutePaging>,
 }
 
-/// A documented parameter: of a path, of a query, or a header.
+/// A documented path parameter, query parameter or header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteParameter {
     /// Its name.
@@ -48,56 +48,56 @@ pub struct RouteParameter {
 /// A documented request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteBody {
-    /// The media type that the schema is for.
+    /// The media type that the schema describes.
     pub content_type: String,
-    /// Other media types that the platform takes.
+    /// Other media types that the platform accepts.
     pub other_content_types: Vec<String>,
     /// Whether the platform refuses a call without a body.
     pub required: bool,
-    /// What is in it.
+    /// The schema of its content.
     pub schema: Option<SchemaText>,
 }
 
 /// A documented response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteResponse {
-    /// Its status, which is a success.
+    /// Its status, 200 to 299.
     pub status: u16,
-    /// Its media type; empty where it has no body.
+    /// Its media type; empty if it has no body.
     pub content_type: String,
-    /// What is in it.
+    /// The schema of its content.
     pub schema: Option<SchemaText>,
 }
 
-/// How the pages of a list are turned.
+/// How the pages of a list are requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutePaging {
-    /// What says which page is wanted.
+    /// What selects a page.
     pub style: RoutePagingStyle,
-    /// The query parameter for that, where there is one.
+    /// The query parameter that selects a page, if there is one.
     pub parameter: Option<String>,
-    /// The query parameter for the rows of a page, where there is one.
+    /// The query parameter for the number of rows in a page, if there is one.
     pub size_parameter: Option<String>,
-    /// Where the rows are in the response; the empty pointer: the response is the list.
+    /// Where the rows are in the response. The empty pointer means that the response is the list.
     pub rows: Option<JsonPointer>,
     /// Where the next cursor or URL is in the response.
     pub next: Option<JsonPointer>,
-    /// Whether this was guessed from names in a document, and confirmed by nobody.
+    /// Whether this was guessed from names in a document and not confirmed.
     pub guessed: bool,
 }
 
-/// What says which page of a list is wanted.
+/// What selects a page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoutePagingStyle {
-    /// A value that the page before has.
+    /// A value from the previous page.
     Cursor,
     /// Its number.
     Page,
-    /// How many rows come before it.
+    /// The number of rows before it.
     Offset,
-    /// The URL in the header `Link` of the page before.
+    /// The URL in the `Link` header of the previous page.
     LinkHeader,
-    /// The URL in the body of the page before.
+    /// The URL in the body of the previous page.
     NextUrl,
 }
 
@@ -131,8 +131,11 @@ impl SchemaText {
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(format!("the schema is longer than {SCHEMA_BYTES_MAX} bytes: shorten it"));
         }
-        serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text)
-            .map_err(|error| format!("the schema is not a JSON object as text: {error}"))?;
+        let problem = |why: &str| format!("the schema is not a JSON object as text: {why}");
+        if !text.starts_with('{') {
+            return Err(problem("it does not begin with a brace"));
+        }
+        serde_json::from_str::<JsonObject>(text).map_err(|error| problem(&error.to_string()))?;
         Ok(Self(text.into()))
     }
 
@@ -143,10 +146,14 @@ impl SchemaText {
 
     /// The schema as a JSON value.
     pub fn value(&self) -> Value {
-        // It was read once already.
+        // The text was parsed before.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
+
+/// Any JSON object, checked but not stored.
+#[derive(Deserialize)]
+struct JsonObject {}
 
 impl fmt::Debug for SchemaText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

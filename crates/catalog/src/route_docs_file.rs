@@ -1,7 +1,7 @@
 //! The documentation of routes in catalogue files: its shape in TOML, checked, read and written.
 //!
-//! Schemas are JSON text and not TOML tables: JSON Schema is written in JSON everywhere, TOML has no null, and the text
-//! passes through unchanged.
+//! Schemas are JSON text and not TOML tables: JSON Schema is written in JSON everywhere, TOML has
+//! no null, and the text passes through unchanged.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::template::PathTemplate;
 /// The longest description of a parameter, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What a `[[routes]]` entry says of its documentation.
+/// The documentation in a `[[routes]]` entry.
 pub(crate) struct RouteDocsText {
     pub(crate) operation_id: String,
     pub(crate) deprecated: bool,
@@ -29,7 +29,7 @@ pub(crate) struct RouteDocsText {
     pub(crate) paging: Option<PagingText>,
 }
 
-/// A parameter of a path or of a query, or a header.
+/// A path parameter, query parameter or header.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ParameterText {
@@ -63,7 +63,7 @@ pub(crate) struct ResponseText {
     schema: Option<String>,
 }
 
-/// How pages are turned.
+/// How pages are requested.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PagingText {
@@ -87,7 +87,7 @@ enum PagingStyleText {
 }
 
 impl RouteDocsText {
-    /// Checks it; nothing where nothing is documented.
+    /// Checks the documentation; nothing if there is none.
     pub(crate) fn check(self, template: &PathTemplate) -> Result<Option<Arc<RouteDocs>>, String> {
         if self.operation_id.len() > TEXT_BYTES_MAX {
             return Err(format!("operation_id is longer than {TEXT_BYTES_MAX} bytes"));
@@ -99,7 +99,7 @@ impl RouteDocsText {
             return Err(format!("parameters names {name}, which the template does not have"));
         }
         let path = self.parameters.into_iter().map(|parameter| {
-            // A path cannot do without one.
+            // Every path parameter is required.
             let parameter = parameter.check("parameters")?;
             Ok(RouteParameter { required: true, ..parameter })
         });
@@ -116,7 +116,7 @@ impl RouteDocsText {
     }
 }
 
-/// Checks a list of parameters; `key` is what the file calls it.
+/// Checks a list of parameters; `key` is its name in the file.
 pub(crate) fn parameters(
     texts: Vec<ParameterText>,
     key: &str,
@@ -124,8 +124,8 @@ pub(crate) fn parameters(
     texts.into_iter().map(|text| text.check(key)).collect()
 }
 
-fn checked_schema(text: Option<String>, place: &str) -> Result<Option<SchemaText>, String> {
-    let read = text.as_deref().map(SchemaText::parse).transpose();
+fn checked_schema(text: Option<&str>, place: &str) -> Result<Option<SchemaText>, String> {
+    let read = text.map(SchemaText::parse).transpose();
     read.map_err(|problem| format!("{place}: {problem}"))
 }
 
@@ -139,10 +139,10 @@ impl ParameterText {
             return Err(format!("{place}: the description is longer than {TEXT_BYTES_MAX} bytes"));
         }
         Ok(RouteParameter {
+            schema: checked_schema(self.schema.as_deref(), &place)?,
             name: self.name,
             required: self.required,
             description: self.description,
-            schema: checked_schema(self.schema, &place)?,
         })
     }
 }
@@ -156,7 +156,7 @@ impl BodyText {
             content_type: self.content_type,
             other_content_types: self.other_content_types,
             required: self.required,
-            schema: checked_schema(self.schema, "body")?,
+            schema: checked_schema(self.schema.as_deref(), "body")?,
         })
     }
 }
@@ -169,7 +169,7 @@ impl ResponseText {
         Ok(RouteResponse {
             status: self.status,
             content_type: self.content_type,
-            schema: checked_schema(self.schema, "response")?,
+            schema: checked_schema(self.schema.as_deref(), "response")?,
         })
     }
 }
@@ -220,7 +220,7 @@ impl PagingStyleText {
     }
 }
 
-/// Writes what stands in an entry before its parameters.
+/// Writes the keys that come before the query parameters.
 pub(crate) fn write_head(text: &mut String, route: &Route) {
     let Some(docs) = &route.docs else { return };
     if !docs.operation_id.is_empty() {
@@ -232,88 +232,94 @@ pub(crate) fn write_head(text: &mut String, route: &Route) {
     write_parameters(text, "parameters", &docs.path_parameters);
 }
 
-/// Writes what stands in an entry after its parameters.
+/// Writes the keys that come after the query parameters.
 pub(crate) fn write_tail(text: &mut String, route: &Route) {
     let Some(docs) = &route.docs else { return };
     write_parameters(text, "headers", &docs.headers);
     if let Some(body) = &docs.body {
-        let mut table = format!("{{ content_type = {}", quoted(&body.content_type));
-        if !body.other_content_types.is_empty() {
-            let others: Vec<String> =
-                body.other_content_types.iter().map(|other| quoted(other)).collect();
-            table.push_str(&format!(", other_content_types = [{}]", others.join(", ")));
-        }
-        table.push_str(&format!(", required = {}", body.required));
-        push_schema(&mut table, body.schema.as_ref());
-        line(text, "body", &format!("{table} }}"));
+        line(text, "body", &body_text(body));
     }
     if let Some(response) = &docs.response {
-        let mut table = format!("{{ status = {}", response.status);
-        if !response.content_type.is_empty() {
-            table.push_str(&format!(", content_type = {}", quoted(&response.content_type)));
-        }
-        push_schema(&mut table, response.schema.as_ref());
-        line(text, "response", &format!("{table} }}"));
+        line(text, "response", &response_text(response));
     }
     if let Some(paging) = &docs.paging {
         line(text, "paging", &paging_text(paging));
     }
 }
 
-/// Writes a list of parameters, one a line; nothing where there is none.
+/// Writes a list of parameters, one on each line; nothing if it is empty.
 pub(crate) fn write_parameters(text: &mut String, key: &str, parameters: &[RouteParameter]) {
     if parameters.is_empty() {
         return;
     }
     let mut list = String::from("[\n");
     for parameter in parameters {
-        let (name, description) = (quoted(&parameter.name), quoted(&parameter.description));
-        list.push_str(&format!("    {{ name = {name}"));
-        if key != "parameters" {
-            list.push_str(&format!(", required = {}", parameter.required));
-        }
-        list.push_str(&format!(", description = {description}"));
-        push_schema(&mut list, parameter.schema.as_ref());
-        list.push_str(" },\n");
+        // Every path parameter is required.
+        let required = (key != "parameters").then(|| parameter.required.to_string());
+        list.push_str("    ");
+        list.push_str(&inline_table([
+            ("name", Some(quoted(&parameter.name))),
+            ("required", required),
+            ("description", Some(quoted(&parameter.description))),
+            ("schema", parameter.schema.as_ref().map(json_text)),
+        ]));
+        list.push_str(",\n");
     }
     list.push(']');
     line(text, key, &list);
 }
 
-fn push_schema(table: &mut String, schema: Option<&SchemaText>) {
-    if let Some(schema) = schema {
-        table.push_str(", schema = ");
-        table.push_str(&json_text(schema.as_str()));
-    }
+fn body_text(body: &RouteBody) -> String {
+    let others: Vec<String> = body.other_content_types.iter().map(|other| quoted(other)).collect();
+    inline_table([
+        ("content_type", Some(quoted(&body.content_type))),
+        ("other_content_types", (!others.is_empty()).then(|| format!("[{}]", others.join(", ")))),
+        ("required", Some(body.required.to_string())),
+        ("schema", body.schema.as_ref().map(json_text)),
+    ])
 }
 
-/// A TOML literal string, in which JSON stays readable, or a basic one where that cannot hold the text.
-fn json_text(text: &str) -> String {
+fn response_text(response: &RouteResponse) -> String {
+    let has_body = !response.content_type.is_empty();
+    inline_table([
+        ("status", Some(response.status.to_string())),
+        ("content_type", has_body.then(|| quoted(&response.content_type))),
+        ("schema", response.schema.as_ref().map(json_text)),
+    ])
+}
+
+fn paging_text(paging: &RoutePaging) -> String {
+    let name = |name: &Option<String>| name.as_ref().map(|name| quoted(name));
+    let pointer = |pointer: &Option<JsonPointer>| {
+        pointer.as_ref().map(|pointer| quoted(&pointer.to_string()))
+    };
+    inline_table([
+        ("style", Some(quoted(paging.style.as_str()))),
+        ("parameter", name(&paging.parameter)),
+        ("size_parameter", name(&paging.size_parameter)),
+        ("rows", pointer(&paging.rows)),
+        ("next", pointer(&paging.next)),
+        ("guessed", paging.guessed.then(|| "true".to_owned())),
+    ])
+}
+
+/// A TOML table on one line, without members that have no value.
+fn inline_table<const N: usize>(members: [(&str, Option<String>); N]) -> String {
+    let members: Vec<String> = members
+        .into_iter()
+        .filter_map(|(key, value)| Some(format!("{key} = {}", value?)))
+        .collect();
+    format!("{{ {} }}", members.join(", "))
+}
+
+/// A TOML literal string, which keeps JSON readable, or a basic string if the text needs escapes.
+fn json_text(schema: &SchemaText) -> String {
+    let text = schema.as_str();
     if text.contains(|character: char| character == '\'' || character.is_control()) {
         quoted(text)
     } else {
         format!("'{text}'")
     }
-}
-
-fn paging_text(paging: &RoutePaging) -> String {
-    let mut text = format!("{{ style = \"{}\"", paging.style.as_str());
-    let pointer = |pointer: &Option<JsonPointer>| pointer.as_ref().map(ToString::to_string);
-    for (key, value) in [
-        ("parameter", paging.parameter.clone()),
-        ("size_parameter", paging.size_parameter.clone()),
-        ("rows", pointer(&paging.rows)),
-        ("next", pointer(&paging.next)),
-    ] {
-        if let Some(value) = value {
-            text.push_str(&format!(", {key} = {}", quoted(&value)));
-        }
-    }
-    if paging.guessed {
-        text.push_str(", guessed = true");
-    }
-    text.push_str(" }");
-    text
 }
 
 #[cfg(test)]

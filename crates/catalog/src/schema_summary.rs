@@ -1,21 +1,21 @@
-//! What a JSON Schema says, in a few words for a terminal.
+//! Summarizes a JSON Schema in a few words, for a terminal.
 
 use serde_json::{Map, Value};
 
 use crate::route_docs::SchemaText;
 
-/// More values of an enumeration than these are not listed.
+/// Maximum number of enumerated values that are listed.
 const VALUES_MAX: usize = 12;
 
-/// Lists within lists are followed this deep.
+/// Maximum depth of lists within lists.
 const DEPTH_MAX: usize = 4;
 
-/// A member of an object, in words.
+/// A member of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaMember {
     /// Its name.
     pub name: String,
-    /// Whether it has to be there.
+    /// Whether it is required.
     pub required: bool,
     /// Its type, values and default.
     pub summary: String,
@@ -27,7 +27,8 @@ impl SchemaText {
         summary(&self.value(), 0)
     }
 
-    /// The members of the object that it describes, or of the objects in the list that it describes.
+    /// The members of the object that it describes, or of the objects in the list that it
+    /// describes.
     pub fn members(&self) -> Vec<SchemaMember> {
         let value = self.value();
         let mut schema = &value;
@@ -90,7 +91,7 @@ fn summary(schema: &Value, depth: usize) -> String {
     facts.join(", ")
 }
 
-/// The type with its format; of a list, what is in it.
+/// The type and its format; for a list, the type of its items.
 fn kind(schema: &Map<String, Value>, depth: usize) -> String {
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.clone(),

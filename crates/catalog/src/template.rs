@@ -1,8 +1,8 @@
 //! Path templates: `chats/{chat_id}/messages`, split into segments.
 //!
-//! A segment is a literal or one parameter, which may have literal text before and after it (`{id}.json`, `@{name}`,
-//! `{thing}:cancel`). The last parameter may span several segments, written `{name*}`. A slash at the end is part of
-//! the template.
+//! A segment is a literal or one parameter, which may have literal text before and after it
+//! (`{id}.json`, `@{name}`, `{thing}:cancel`). The last parameter may span several segments,
+//! written `{name*}`. A slash at the end is part of the template.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,8 @@ pub(crate) enum TemplateSegment {
     Literal(String),
     /// Any one segment that is not empty.
     Parameter(String),
-    /// A segment with this text before and after the value, which is not empty; one of the two texts may be.
+    /// A segment with this text before and after the value, which is not empty; one of the two
+    /// texts may be.
     Affixed { prefix: String, name: String, suffix: String },
     /// All that is left: one or more segments, none of them empty.
     Rest(String),
@@ -175,8 +176,8 @@ fn segment(text: &str) -> Result<TemplateSegment, String> {
     }
 }
 
-/// The text before a segment's parameter, the parameter without its braces, and the text after it; nothing where the
-/// segment has no braces.
+/// The text before a segment's parameter, the parameter without its braces, and the text after it;
+/// nothing where the segment has no braces.
 fn parts(text: &str) -> Result<Option<(&str, &str, &str)>, String> {
     let Some((prefix, rest)) = text.split_once('{') else { return Ok(None) };
     let Some((inner, suffix)) = rest.split_once('}') else {

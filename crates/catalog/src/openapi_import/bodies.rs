@@ -1,4 +1,4 @@
-//! What an operation takes and returns: the request body and the response to a call that succeeded.
+//! What an operation accepts and returns: the request body and the response to a successful call.
 
 use serde_json::{Map, Value};
 
@@ -43,7 +43,7 @@ pub(super) fn request_body<'a>(
     })
 }
 
-/// The first success of an operation, with a body if any has one.
+/// The first successful response, preferably with a body.
 pub(super) fn success<'a>(
     document: OpenapiDocument<'a>,
     operation: &'a Value,
@@ -64,7 +64,7 @@ pub(super) fn success<'a>(
 }
 
 impl<'a> SuccessResponse<'a> {
-    /// What the catalogue says of it.
+    /// Its entry in the catalogue.
     pub(super) fn docs(self, document: OpenapiDocument<'a>) -> RouteResponse {
         RouteResponse {
             status: self.status,
@@ -80,7 +80,7 @@ impl<'a> SuccessResponse<'a> {
         self.media_type()?.schema
     }
 
-    /// Whether it is said to have a header.
+    /// Whether a header is documented.
     pub(super) fn has_header(self, name: &str) -> bool {
         let headers = self.response.get("headers").and_then(Value::as_object);
         headers.is_some_and(|headers| headers.keys().any(|known| known.eq_ignore_ascii_case(name)))
@@ -91,7 +91,7 @@ impl<'a> SuccessResponse<'a> {
     }
 }
 
-/// The media type that callers use: JSON where there is one, else a form, else the first.
+/// The media type that callers use: JSON if there is one, otherwise a form, otherwise the first.
 fn media_type(contents: &Map<String, Value>) -> Option<MediaType<'_>> {
     let rank = |name: &str| {
         let plain = name.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

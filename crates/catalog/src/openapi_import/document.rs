@@ -1,29 +1,29 @@
-//! OpenAPI documents as text: JSON or YAML, of bounded size, and the local references in them.
+//! The text of OpenAPI documents (JSON or YAML, of bounded size), and the local references in them.
 
 use serde_json::Value;
 
 use crate::CatalogError;
 use crate::shorthand;
 
-/// Larger documents are refused, in bytes.
+/// Maximum size of a document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Deeper YAML is refused; JSON has the same limit in its parser.
+/// Maximum depth of YAML; the JSON parser has the same limit.
 const DEPTH_MAX: usize = 128;
 
-/// YAML with more values than this is refused; what aliases repeat counts each time.
+/// Maximum number of values in YAML. Values that an alias repeats count each time.
 const NODES_MAX: usize = 2_000_000;
 
-/// YAML with more text than this is refused, in bytes; what aliases repeat counts each time.
+/// Maximum text in YAML, in bytes. Text that an alias repeats counts each time.
 const SCALAR_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
-/// Values that aliases may repeat in all.
+/// Maximum number of values that aliases may repeat.
 const REPEATED_MAX: usize = 250_000;
 
-/// A chain of references is followed this far.
+/// Maximum length of a chain of references.
 const REFERENCES_MAX: usize = 16;
 
-/// Reads an OpenAPI document, which is JSON where it begins with a brace and YAML otherwise.
+/// Reads an OpenAPI document: JSON if it starts with a brace, otherwise YAML.
 pub fn read(text: &str) -> Result<Value, CatalogError> {
     if text.len() > DOCUMENT_BYTES_MAX {
         let mebibytes = DOCUMENT_BYTES_MAX / (1024 * 1024);
@@ -42,7 +42,7 @@ pub fn read(text: &str) -> Result<Value, CatalogError> {
 fn yaml(text: &str) -> Result<Value, String> {
     let options = serde_saphyr::options! {
         with_snippet: false,
-        // OpenAPI is YAML 1.2, in which `on` and `no` are texts.
+        // OpenAPI uses YAML 1.2, in which `on` and `no` are strings.
         strict_booleans: true,
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
@@ -51,6 +51,8 @@ fn yaml(text: &str) -> Result<Value, String> {
             max_events: 3 * NODES_MAX,
             max_total_scalar_bytes: SCALAR_BYTES_MAX,
             max_documents: 1,
+            // Documents may use one value everywhere; `alias_limits` bounds the repetitions.
+            enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: REPEATED_MAX,
@@ -63,7 +65,7 @@ fn yaml(text: &str) -> Result<Value, String> {
     })
 }
 
-/// A document, and what its references point to.
+/// A document and its references.
 #[derive(Clone, Copy)]
 pub(super) struct OpenapiDocument<'a> {
     root: &'a Value,
@@ -79,7 +81,7 @@ impl<'a> OpenapiDocument<'a> {
         self.root.pointer(pointer)
     }
 
-    /// What a local reference such as `#/components/schemas/Pet` points to.
+    /// The target of a local reference such as `#/components/schemas/Pet`.
     pub(super) fn target(self, reference: &str) -> Option<&'a Value> {
         let pointer = reference.strip_prefix('#')?;
         let found = self.root.pointer(pointer);
@@ -90,8 +92,8 @@ impl<'a> OpenapiDocument<'a> {
         })
     }
 
-    /// Follows references to what is no reference. One that leads nowhere, out of the document or in a circle stays as
-    /// it is, and is passed over for want of members.
+    /// Follows references to a value that is not a reference. A broken, external or circular
+    /// reference is returned as it is, and ignored because it has no members.
     pub(super) fn resolved(self, value: &'a Value) -> &'a Value {
         let mut current = value;
         for _ in 0..REFERENCES_MAX {
@@ -155,13 +157,21 @@ paths:
     /// Nine levels of nine aliases each: half a gigabyte of values from a few hundred bytes.
     #[test]
     fn aliases_that_multiply_are_refused() {
-        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+        let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned()];
         for level in 1..9 {
             let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
-            text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+            lines.push(format!("a{level}: &a{level} [{aliases}]\n"));
         }
+        let text = lines.concat();
 
         assert!(problem(&text).contains("neither JSON nor YAML"), "{}", problem(&text));
+    }
+
+    #[test]
+    fn a_small_value_may_be_repeated_often() {
+        let text = format!("a: &a {{ type: string }}\nb: [{}]\n", vec!["*a"; 2000].join(", "));
+
+        assert_eq!(read(&text).unwrap()["b"][1999]["type"], "string");
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Catalogue files from OpenAPI documents: routes with their parameters, bodies, responses, scopes and paging.
+//! Catalogue files from OpenAPI documents: routes with their parameters, bodies, responses, scopes
+//! and paging.
 //!
-//! What a catalogue cannot express (two parameters in one segment of a path, say) is left out and named in a comment at
-//! the top of the file, never silently.
+//! Whatever a catalogue cannot express, such as two parameters in one segment of a path, is left
+//! out and named in a comment at the top of the file.
 
 mod bodies;
 mod document;
@@ -28,13 +29,13 @@ use parameters::OperationParameters;
 
 pub use document::{DOCUMENT_BYTES_MAX, read};
 
-/// Descriptions are one line of at most this many characters.
+/// Maximum length of a description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// Operations of OpenAPI that are not native calls.
+/// Methods of OpenAPI that native calls cannot have.
 const OTHER_METHODS: [&str; 4] = ["head", "options", "trace", "query"];
 
-/// What a document says.
+/// The routes of a document.
 #[derive(Debug)]
 pub(crate) struct ImportedRoutes {
     /// The comment at the top of the file.
@@ -44,15 +45,15 @@ pub(crate) struct ImportedRoutes {
 
 /// Turns an OpenAPI 3.0 or 3.1 document into the text of a catalogue file.
 ///
-/// `prefix` is the part of each path that the gateway adds by itself, such as `/api/v1`; paths that do not lie
-/// below it are left out.
+/// `prefix` is the part of each path that the gateway adds, such as `/api/v1`. Paths that do not
+/// start with it are left out.
 pub fn import(document: &Value, prefix: &str) -> Result<String, CatalogError> {
     let ImportedRoutes { mut header, routes } = routes(document, prefix)?;
     header.push_str(&file::write(&[], routes.iter(), &[], None));
     Ok(header)
 }
 
-/// The routes of a document, and what has to be said of it.
+/// The routes of a document, and the comment for the top of the file.
 pub(crate) fn routes(document: &Value, prefix: &str) -> Result<ImportedRoutes, CatalogError> {
     check_version(document)?;
     let Some(Value::Object(paths)) = document.get("paths") else {
@@ -101,16 +102,16 @@ fn header(document: &Value, left_out: &[String]) -> String {
     };
     let title = format!("{} {}", info("title"), info("version"));
     let mut text = format!("# Made from the OpenAPI document: {}\n", title.trim());
-    for left_out in left_out {
+    for operation in left_out {
         text.push_str("# Left out: ");
-        text.push_str(left_out);
+        text.push_str(operation);
         text.push('\n');
     }
     text.push('\n');
     text
 }
 
-/// An operation, and the path that it belongs to.
+/// An operation and its path.
 #[derive(Clone, Copy)]
 struct DocumentOperation<'a> {
     method: Method,
@@ -225,7 +226,7 @@ impl<'a> OpenapiImport<'a> {
     }
 }
 
-/// Whether anything is known of a parameter beyond its name, which the template has.
+/// Whether a parameter is documented beyond its name.
 fn says_something(parameter: &RouteParameter) -> bool {
     parameter.schema.is_some() || !parameter.description.is_empty()
 }
@@ -237,13 +238,13 @@ fn group(operation: &Value, template: &str) -> String {
     tag.filter(|tag| !tag.is_empty()).unwrap_or_else(first)
 }
 
-/// The words of a text, without control characters: they also stand in comments.
+/// The words of a text, without control characters, so that they can be in a comment.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| character.is_whitespace() || character.is_control())
         .filter(|word| !word.is_empty())
 }
 
-/// Text of a document in one line of bounded length.
+/// A text on one line of bounded length.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     let mut characters = 0;

@@ -1,25 +1,26 @@
-//! How the pages of a list are turned, guessed from the names that an operation uses.
+//! Guesses how the pages of a list are requested, from the names that an operation uses.
 //!
-//! A guess needs two signs at least: a list of rows in the response or a parameter for the size of a page, and what
-//! leads to the next page. Nothing confirms it, so the catalogue marks it as a guess.
+//! A guess needs at least two signs: rows in the response or a parameter for the page size, and
+//! something that leads to the next page. Nothing confirms a guess, so the catalogue marks it as
+//! one.
 
 use serde_json::Value;
 
 use super::bodies::SuccessResponse;
 use super::document::OpenapiDocument;
 use super::paging_fields::{self, PageFields};
-use crate::route_docs::{RoutePaging, RoutePagingStyle, RouteParameter};
+use crate::route_docs::{RoutePaging, RoutePagingStyle, RouteParameter, SchemaText};
 
-/// Query parameters that number pages.
+/// Query parameters for a page number.
 const PAGE: [&str; 8] =
     ["page", "pagenumber", "pageno", "pagenum", "pageindex", "currentpage", "page[number]", "p"];
 
-/// Query parameters for the rows that come before a page.
+/// Query parameters for the number of rows before a page.
 const OFFSET: [&str; 7] =
     ["offset", "skip", "startindex", "pageoffset", "page[offset]", "start", "from"];
 
-/// Query parameters for what the page before says.
-const CURSOR: [&str; 19] = [
+/// Query parameters for a value from the previous page.
+const CURSOR: [&str; 20] = [
     "cursor",
     "after",
     "nexttoken",
@@ -39,9 +40,10 @@ const CURSOR: [&str; 19] = [
     "page[after]",
     "page[cursor]",
     "aftercursor",
+    "next",
 ];
 
-/// Query parameters for the rows of a page.
+/// Query parameters for the page size.
 const SIZE: [&str; 17] = [
     "perpage",
     "pagesize",
@@ -62,7 +64,7 @@ const SIZE: [&str; 17] = [
     "n",
 ];
 
-/// What an operation shows of its paging.
+/// The signs of paging in an operation.
 struct PagingSigns<'a> {
     page: Option<&'a RouteParameter>,
     offset: Option<&'a RouteParameter>,
@@ -72,7 +74,7 @@ struct PagingSigns<'a> {
     fields: PageFields,
 }
 
-/// Guesses how the pages of an operation are turned; nothing where too little speaks for a list in pages.
+/// Guesses how the pages of an operation are requested; nothing if there are too few signs.
 pub(super) fn guess<'a>(
     document: OpenapiDocument<'a>,
     query: &[RouteParameter],
@@ -84,7 +86,7 @@ pub(super) fn guess<'a>(
     let signs = PagingSigns {
         page: named(query, &PAGE).filter(numbers),
         offset: named(query, &OFFSET).filter(numbers),
-        // A page that is text is what the page before says.
+        // A page parameter of type string takes a value from the previous page.
         cursor: named(query, &CURSOR).or_else(|| named(query, &PAGE).filter(|page| is_text(page))),
         size: named(query, &SIZE),
         link_header: success.has_header("Link"),
@@ -94,7 +96,8 @@ pub(super) fn guess<'a>(
 }
 
 impl PagingSigns<'_> {
-    /// The plainest sign first: a cursor that the response has, a number, a URL, a cursor that stands nowhere.
+    /// The clearest sign wins: a cursor in the response, a number, a URL, then a cursor that is not
+    /// in the response.
     fn guess(self) -> Option<RoutePaging> {
         let has_rows = self.fields.rows.is_some();
         let is_list = has_rows || self.size.is_some();
@@ -113,7 +116,7 @@ impl PagingSigns<'_> {
         } else {
             return None;
         };
-        let name = |parameter: Option<&RouteParameter>| parameter.map(|found| found.name.clone());
+        let name = |named: Option<&RouteParameter>| named.map(|found| found.name.clone());
         Some(RoutePaging {
             style,
             parameter: name(parameter),
@@ -131,21 +134,21 @@ impl PagingSigns<'_> {
     }
 }
 
-/// The parameter whose name comes first in the list.
+/// The parameter whose name is first in the list.
 fn named<'a>(query: &'a [RouteParameter], names: &[&str]) -> Option<&'a RouteParameter> {
     names.iter().find_map(|name| query.iter().find(|known| plain(&known.name) == *name))
 }
 
-/// A name in one spelling: `pageToken`, `page_token` and `$page-token` are the same.
+/// A normalized name: `pageToken`, `page_token` and `$page-token` are equal.
 pub(super) fn plain(name: &str) -> String {
     let kept =
         name.chars().filter(|letter| letter.is_ascii_alphanumeric() || "[]".contains(*letter));
     kept.map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
-/// Whether a parameter is text; one without a type may be anything.
+/// Whether a parameter is of type string; one without a type may be anything.
 fn is_text(parameter: &RouteParameter) -> bool {
-    let schema = parameter.schema.as_ref().map(|schema| schema.value());
+    let schema = parameter.schema.as_ref().map(SchemaText::value);
     schema.and_then(|schema| schema.get("type").cloned()) == Some(Value::from("string"))
 }
 
@@ -156,7 +159,8 @@ mod tests {
     use super::super::{bodies, parameters};
     use super::*;
 
-    /// The guess for query parameters with their types, the schema of the response, and its headers.
+    /// The guess for query parameters with their types, the schema of the response, and its
+    /// headers.
     fn guessed(query: &[(&str, &str)], schema: &Value, headers: &[&str]) -> String {
         let parameters: Vec<Value> = query
             .iter()
@@ -168,8 +172,9 @@ mod tests {
         }}});
         let document = OpenapiDocument::new(&Value::Null);
         let item = serde_json::Map::new();
-        let query = parameters::read(document, &item, &operation).query;
-        let Some(paging) = guess(document, &query, bodies::success(document, &operation)) else {
+        let read = parameters::read(document, &item, &operation);
+        let Some(paging) = guess(document, &read.query, bodies::success(document, &operation))
+        else {
             return "none".to_owned();
         };
         assert!(paging.guessed);

@@ -1,4 +1,4 @@
-//! Where a response has its rows, its next cursor and the URL of its next page, as far as names tell.
+//! Finds the rows, the next cursor and the URL of the next page in a response, by their names.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::document::OpenapiDocument;
 use super::paging::plain;
 use crate::dataset::JsonPointer;
 
-/// Fields that hold the rows, the likeliest first.
+/// Fields that hold the rows, the most likely first.
 const ROWS: [&str; 14] = [
     "data",
     "items",
@@ -27,7 +27,7 @@ const ROWS: [&str; 14] = [
 /// Objects that may hold the rows.
 const AROUND_ROWS: [&str; 5] = ["data", "result", "response", "page", "embedded"];
 
-/// Fields with what the next request gives.
+/// Fields with the value for the next request.
 const NEXT_CURSOR: [&str; 16] = [
     "nextcursor",
     "nextpagetoken",
@@ -51,7 +51,7 @@ const NEXT_CURSOR: [&str; 16] = [
 const NEXT_URL: [&str; 7] =
     ["next", "nexturl", "nextpageurl", "nextlink", "odatanextlink", "nexthref", "nextpageuri"];
 
-/// Objects that may hold what is known of the next page.
+/// Objects that may hold the cursor or URL of the next page.
 const AROUND_NEXT: [&str; 13] = [
     "meta",
     "paging",
@@ -68,10 +68,10 @@ const AROUND_NEXT: [&str; 13] = [
     "result",
 ];
 
-/// Objects within objects are looked at this deep.
+/// Maximum depth of objects within objects.
 const DEPTH_MAX: usize = 3;
 
-/// Parts of one object that are looked at.
+/// Maximum number of parts of one object.
 const PARTS_MAX: usize = 32;
 
 /// What was found.
@@ -89,25 +89,23 @@ struct SchemaField<'a> {
     schema: &'a Value,
 }
 
-/// Looks through the schema of a response.
+/// Searches the schema of a response.
 pub(super) fn read<'a>(document: OpenapiDocument<'a>, schema: Option<&'a Value>) -> PageFields {
     let Some(schema) = schema else { return PageFields::default() };
     let schema = document.resolved(schema);
     let reader = FieldReader { document };
-    if reader.is_list(schema) {
+    if is_list(schema) {
         return PageFields { rows: pointer(&[]), ..PageFields::default() };
     }
-    let is_url =
-        |field: &SchemaField<'a>| NEXT_URL.contains(&field.plain.as_str()) && reader.is_url(field);
+    let is_next_url =
+        |field: &SchemaField<'a>| NEXT_URL.contains(&field.plain.as_str()) && is_url(field);
     let is_cursor = |field: &SchemaField<'a>| {
-        NEXT_CURSOR.contains(&field.plain.as_str())
-            && reader.is_scalar(field.schema)
-            && !reader.is_url(field)
+        NEXT_CURSOR.contains(&field.plain.as_str()) && is_scalar(field.schema) && !is_url(field)
     };
     PageFields {
         rows: reader.rows(schema),
         next_cursor: reader.find(schema, &NEXT_CURSOR, &is_cursor, &mut Vec::new()),
-        next_url: reader.find(schema, &NEXT_URL, &is_url, &mut Vec::new()),
+        next_url: reader.find(schema, &NEXT_URL, &is_next_url, &mut Vec::new()),
     }
 }
 
@@ -117,28 +115,20 @@ struct FieldReader<'a> {
 }
 
 impl<'a> FieldReader<'a> {
-    /// The rows: a list of a known name, else the only list, else one in an object of a known name.
+    /// The rows: in the object itself, otherwise in an inner object that usually holds them.
     fn rows(self, schema: &'a Value) -> Option<JsonPointer> {
         let fields = self.fields(schema, 0);
-        let lists: Vec<&SchemaField<'a>> =
-            fields.iter().filter(|field| self.is_list(field.schema)).collect();
-        let named = ROWS.iter().find_map(|name| lists.iter().find(|field| field.plain == *name));
-        let only = lists.first().filter(|_| lists.len() == 1);
-        if let Some(field) = named.or(only) {
+        if let Some(field) = list_of_rows(&fields) {
             return pointer(&[field.name]);
         }
         let around = |field: &&SchemaField<'a>| AROUND_ROWS.contains(&field.plain.as_str());
         fields.iter().filter(around).find_map(|outer| {
-            let fields = self.fields(outer.schema, 0);
-            let lists: Vec<&SchemaField<'a>> =
-                fields.iter().filter(|field| self.is_list(field.schema)).collect();
-            let named = ROWS.iter().find_map(|name| lists.iter().find(|it| it.plain == *name));
-            let only = lists.first().filter(|_| lists.len() == 1);
-            pointer(&[outer.name, named.or(only)?.name])
+            let inner = self.fields(outer.schema, 0);
+            pointer(&[outer.name, list_of_rows(&inner)?.name])
         })
     }
 
-    /// A field that is wanted, in the object or in one of those that usually hold it.
+    /// A wanted field, in the object or in an inner object that usually holds it.
     fn find(
         self,
         schema: &'a Value,
@@ -168,15 +158,14 @@ impl<'a> FieldReader<'a> {
         None
     }
 
-    /// The fields of an object, those that it takes from others included.
+    /// The fields of an object, including those of its parts.
     fn fields(self, schema: &'a Value, depth: usize) -> Vec<SchemaField<'a>> {
         let schema = self.document.resolved(schema);
         let mut fields: Vec<SchemaField<'a>> = Vec::new();
-        for (name, schema) in
-            schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-        {
-            let schema = self.document.resolved(schema);
-            fields.push(SchemaField { name, plain: plain(name), schema });
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, member) in properties.into_iter().flatten() {
+            let member = self.document.resolved(member);
+            fields.push(SchemaField { name, plain: plain(name), schema: member });
         }
         if depth < DEPTH_MAX {
             let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
@@ -187,28 +176,34 @@ impl<'a> FieldReader<'a> {
         }
         fields
     }
-
-    fn is_list(self, schema: &'a Value) -> bool {
-        has_type(schema, "array") || (schema.get("type").is_none() && schema.get("items").is_some())
-    }
-
-    fn is_scalar(self, schema: &'a Value) -> bool {
-        !has_type(schema, "object")
-            && !has_type(schema, "array")
-            && !has_type(schema, "boolean")
-            && schema.get("properties").is_none()
-    }
-
-    /// Whether a field is a URL: it says so, or `next` is in a name that has no other meaning.
-    fn is_url(self, field: &SchemaField<'a>) -> bool {
-        let format = field.schema.get("format").and_then(Value::as_str).unwrap_or_default();
-        let says_so = ["uri", "url", "uri-reference", "iri"].contains(&format);
-        let named = ["url", "uri", "link", "href"].iter().any(|end| field.plain.ends_with(end));
-        self.is_scalar(field.schema) && (says_so || named)
-    }
 }
 
-/// Whether a schema has this type, alone or among others.
+/// The list that holds the rows: one with a known name, otherwise the only one.
+fn list_of_rows<'f, 'a>(fields: &'f [SchemaField<'a>]) -> Option<&'f SchemaField<'a>> {
+    let lists: Vec<&SchemaField<'a>> =
+        fields.iter().filter(|field| is_list(field.schema)).collect();
+    let named = ROWS.iter().find_map(|name| lists.iter().find(|field| field.plain == *name));
+    named.or_else(|| lists.first().filter(|_| lists.len() == 1)).copied()
+}
+
+fn is_list(schema: &Value) -> bool {
+    has_type(schema, "array") || (schema.get("type").is_none() && schema.get("items").is_some())
+}
+
+fn is_scalar(schema: &Value) -> bool {
+    let is_other = ["object", "array", "boolean"].iter().any(|other| has_type(schema, other));
+    !is_other && schema.get("properties").is_none()
+}
+
+/// Whether a field is a URL: its format or its name says so.
+fn is_url(field: &SchemaField<'_>) -> bool {
+    let format = field.schema.get("format").and_then(Value::as_str).unwrap_or_default();
+    let says_so = ["uri", "url", "uri-reference", "iri"].contains(&format);
+    let named = ["url", "uri", "link", "href"].iter().any(|end| field.plain.ends_with(end));
+    is_scalar(field.schema) && (says_so || named)
+}
+
+/// Whether a schema has this type, possibly among others.
 fn has_type(schema: &Value, wanted: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(name)) => name == wanted,
@@ -217,7 +212,7 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Names of fields that a pointer cannot hold are passed over.
+/// A pointer to a field; nothing if the pointer cannot express a name.
 fn pointer(names: &[&str]) -> Option<JsonPointer> {
     if names.iter().any(|name| name.contains('/')) {
         return None;
@@ -232,14 +227,13 @@ mod tests {
 
     use super::*;
 
-    fn found(schema: &Value) -> Vec<Option<String>> {
+    /// What was found: the rows, the cursor and the URL, with a dash for what was not.
+    fn found(schema: &Value) -> String {
         let fields = read(OpenapiDocument::new(schema), Some(schema));
-        let text = |pointer: Option<JsonPointer>| pointer.map(|pointer| pointer.to_string());
-        vec![text(fields.rows), text(fields.next_cursor), text(fields.next_url)]
-    }
-
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
+        let found = [fields.rows, fields.next_cursor, fields.next_url];
+        let texts = found
+            .map(|it| it.map_or("-".to_owned(), |pointer| format!("{:?}", pointer.to_string())));
+        texts.join(" ")
     }
 
     #[test]
@@ -249,7 +243,7 @@ mod tests {
             "page": {"properties": {"paging": {"properties": {"cursors": {"properties": {"after": {"type": "string"}}}}}}},
         });
 
-        assert_eq!(found(&schema), [some("/items"), some("/paging/cursors/after"), None]);
+        assert_eq!(found(&schema), "\"/items\" \"/paging/cursors/after\" -");
     }
 
     #[test]
@@ -259,7 +253,7 @@ mod tests {
             "data": {"properties": {"posts": {"type": ["array", "null"]}}},
         }});
 
-        assert_eq!(found(&schema), [some("/data/posts"), None, some("/links/next")]);
+        assert_eq!(found(&schema), "\"/data/posts\" - \"/links/next\"");
     }
 
     #[test]
@@ -267,8 +261,8 @@ mod tests {
         let lists = json!({"properties": {"a": {"type": "array"}, "b": {"type": "array"}}});
         let odd = json!({"properties": {"a/b": {"type": "array"}, "@odata.nextLink": {"type": "string"}}});
 
-        assert_eq!(found(&lists), [None, None, None]);
-        assert_eq!(found(&odd), [None, None, some("/@odata.nextLink")]);
-        assert_eq!(found(&json!({"type": "array"})), [some(""), None, None]);
+        assert_eq!(found(&lists), "- - -");
+        assert_eq!(found(&odd), "- - \"/@odata.nextLink\"");
+        assert_eq!(found(&json!({"type": "array"})), "\"\" - -");
     }
 }

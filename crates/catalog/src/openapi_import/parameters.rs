@@ -1,4 +1,4 @@
-//! The parameters of an operation: of its path, of its query, and its headers.
+//! The parameters of an operation: in its path, in its query, and headers.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::one_line;
 use super::schema::{self, SchemaOwner};
 use crate::route_docs::RouteParameter;
 
-/// Headers that OpenAPI describes elsewhere, so that an entry for them says nothing.
+/// Headers that OpenAPI describes elsewhere; it says to ignore parameters for them.
 const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
 
 /// The parameters of one operation.
@@ -16,11 +16,11 @@ pub(super) struct OperationParameters {
     pub(super) path: Vec<RouteParameter>,
     pub(super) query: Vec<RouteParameter>,
     pub(super) headers: Vec<RouteParameter>,
-    /// The parameters of the path that may span several segments, as some documents mark them.
+    /// The path parameters that may span several segments, which some documents mark.
     pub(super) spanning: Vec<String>,
 }
 
-/// Reads the parameters of an operation and of its path; the operation's own go before.
+/// Reads the parameters of an operation and of its path; the operation's own come first.
 pub(super) fn read<'a>(
     document: OpenapiDocument<'a>,
     item: &'a Map<String, Value>,
@@ -61,7 +61,7 @@ pub(super) fn read<'a>(
     parameters
 }
 
-/// The schema of a parameter, which stands in a media type where it is written as JSON, say.
+/// The schema of a parameter, which is inside a media type if the value is, for example, JSON.
 fn schema_of(entry: &Value) -> Option<&Value> {
     entry.get("schema").or_else(|| {
         let contents = entry.get("content")?.as_object()?;

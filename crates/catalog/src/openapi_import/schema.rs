@@ -1,8 +1,9 @@
-//! JSON Schemas of a document as compact text: references put in, bounded in depth and size.
+//! Writes the JSON Schemas of a document as compact text, with references resolved and size
+//! bounded.
 //!
-//! What a reader needs to write a call stays: types, names, values, limits and descriptions. Examples, titles and
-//! extensions go. A schema that is too large is written without descriptions, then with fewer levels. Each place where
-//! something was cut says so in a `$comment`.
+//! What a caller needs is kept: types, names, values, limits and descriptions. Examples, titles and
+//! extensions are dropped. A schema that is too large is written without descriptions, then with
+//! fewer levels. Each cut leaves a `$comment`.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use super::document::OpenapiDocument;
 use super::one_line;
 use crate::route_docs::SchemaText;
 
-/// Of whom the schema is, which is how long it may be, in bytes of JSON text.
+/// What a schema belongs to, which determines its maximum size in bytes of JSON text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SchemaOwner {
     Parameter,
@@ -28,10 +29,10 @@ impl SchemaOwner {
     }
 }
 
-/// A chain of references within a schema is followed this far.
+/// Maximum length of a chain of references within a schema.
 const REFERENCES_MAX: usize = 64;
 
-/// What is tried until a schema is short enough.
+/// Levels of detail, tried until a schema is small enough.
 const ATTEMPTS: [SchemaDetail; 5] = [
     SchemaDetail { levels: 8, descriptions: true },
     SchemaDetail { levels: 8, descriptions: false },
@@ -43,12 +44,12 @@ const ATTEMPTS: [SchemaDetail; 5] = [
 /// How much of a schema is written.
 #[derive(Clone, Copy)]
 struct SchemaDetail {
-    /// Schemas within schemas.
+    /// Depth of schemas within schemas.
     levels: usize,
     descriptions: bool,
 }
 
-/// Keywords that are copied as they are.
+/// Keywords that are copied unchanged.
 const COPIED: [&str; 25] = [
     "type",
     "format",
@@ -80,13 +81,13 @@ const COPIED: [&str; 25] = [
 /// Keywords whose members are schemas.
 const OF_NAMES: [&str; 2] = ["properties", "patternProperties"];
 
-/// Keywords that are a schema.
+/// Keywords whose value is a schema.
 const OF_ONE: [&str; 3] = ["items", "additionalProperties", "not"];
 
-/// Keywords that are a list of schemas.
+/// Keywords whose value is a list of schemas.
 const OF_LISTS: [&str; 4] = ["prefixItems", "oneOf", "anyOf", "allOf"];
 
-/// The text of a schema; nothing where it says nothing.
+/// The text of a schema; nothing if the schema is empty.
 pub(super) fn compact<'a>(
     document: OpenapiDocument<'a>,
     schema: &'a Value,
@@ -103,7 +104,7 @@ pub(super) fn compact<'a>(
     SchemaText::parse(&written).ok().filter(|_| written != "{}")
 }
 
-/// The schema is longer than it may be.
+/// The text exceeds its maximum size.
 struct TooLarge;
 
 struct SchemaWriter<'a> {
@@ -111,7 +112,7 @@ struct SchemaWriter<'a> {
     detail: SchemaDetail,
     bytes_max: usize,
     text: String,
-    /// The references that lead to where it is, so that a circle is seen.
+    /// The references that lead to the current schema, to detect cycles.
     references: Vec<&'a str>,
 }
 
@@ -145,7 +146,7 @@ impl<'a> SchemaWriter<'a> {
         let is_cut = level >= self.detail.levels && has_inner(members);
         self.push("{")?;
         let mut first = true;
-        // Which members are required says nothing where they are cut.
+        // The names of required members are useless without the members.
         for key in COPIED.iter().filter(|key| !is_cut || **key != "required") {
             if let Some(value) = members.get(*key) {
                 self.key(key, &mut first)?;
@@ -240,8 +241,8 @@ impl<'a> SchemaWriter<'a> {
 }
 
 fn has_inner(members: &Map<String, Value>) -> bool {
-    let holds = |key: &&str| members.get(*key).is_some_and(|value| !value.is_boolean());
-    OF_NAMES.iter().chain(&OF_ONE).chain(&OF_LISTS).any(|key| holds(&key))
+    let holds = |key: &str| members.get(key).is_some_and(|value| !value.is_boolean());
+    OF_NAMES.iter().chain(&OF_ONE).chain(&OF_LISTS).any(|key| holds(key))
 }
 
 #[cfg(test)]

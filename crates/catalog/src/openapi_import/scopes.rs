@@ -4,18 +4,18 @@ use serde_json::Value;
 
 use super::document::OpenapiDocument;
 
-/// Said of an operation whose sets of scopes differ.
+/// The note on an operation that accepts other sets of scopes.
 pub(crate) const OTHER_SCOPES: &str = "The platform takes other sets of scopes as well.";
 
 /// The scopes of an operation.
 pub(super) struct OperationScopes {
     pub(super) scopes: Vec<String>,
-    /// Whether other sets would do too.
+    /// Whether the platform accepts other sets as well.
     pub(super) has_alternatives: bool,
 }
 
-/// The scopes of the operation, or of the document where the operation says nothing. Alternatives cannot be expressed:
-/// the first with OAuth is taken, for accounts are connected by OAuth.
+/// The scopes of the operation, or of the document if the operation has none. Alternatives cannot
+/// be expressed: the first one with OAuth is used, because accounts are connected through OAuth.
 pub(super) fn read(document: OpenapiDocument<'_>, operation: &Value) -> OperationScopes {
     let security = operation.get("security").or_else(|| document.at("/security"));
     let alternatives = security.and_then(Value::as_array).into_iter().flatten();
@@ -25,7 +25,7 @@ pub(super) fn read(document: OpenapiDocument<'_>, operation: &Value) -> Operatio
     OperationScopes { scopes, has_alternatives }
 }
 
-/// The scopes of one alternative, or nothing if OAuth has no part in it.
+/// The scopes of one alternative, or nothing if it does not use OAuth.
 fn oauth(document: OpenapiDocument<'_>, alternative: &Value) -> Option<Vec<String>> {
     let mut found = None;
     for (name, scopes) in alternative.as_object()? {

@@ -133,7 +133,8 @@ fn an_exported_catalogue_is_taken_back() {
     }
 }
 
-/// What the operator's own file adds is shown as what is built in, with the prices of the configuration.
+/// What the operator's own file adds is shown as what is built in, with the prices of the
+/// configuration.
 #[test]
 fn the_catalogue_of_a_configuration_is_listed_shown_and_exported() {
     let folder = here();
@@ -239,10 +240,10 @@ fn a_catalogue_file_is_brought_up_to_date() {
          0 added, 0 removed, 2 changed\n"
     );
     assert_eq!(unchanged, file);
-    assert_eq!(written, format!("{differs}own.toml is written\n"));
+    assert_eq!(written, format!("{differs}updated own.toml\n"));
     assert_eq!(ok(folder, &update), same);
-    let file = std::fs::read_to_string(folder.join("own.toml")).unwrap();
-    assert!(file.contains("verified = true") && file.contains("\"size\""), "{file}");
+    let updated = std::fs::read_to_string(folder.join("own.toml")).unwrap();
+    assert!(updated.contains("verified = true") && updated.contains("\"size\""), "{updated}");
 }
 
 #[test]
@@ -259,7 +260,7 @@ fn a_route_that_the_document_lost_goes_unless_it_is_kept() {
     assert_eq!(fails(folder, &update), "- GET own\n0 added, 1 removed, 0 changed\n");
     assert_eq!(
         ok(folder, &keep),
-        "= GET own is not in the document and stays\n0 added, 0 removed, 0 changed\n"
+        "= GET own (not in the document, kept)\n0 added, 0 removed, 0 changed\n"
     );
 }
 

@@ -1,4 +1,4 @@
-//! `catalog import` and `catalog update`: catalogue files from OpenAPI documents, made and brought up to date.
+//! `catalog import` and `catalog update`: create and update catalogue files from OpenAPI documents.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,17 +13,18 @@ use serde_json::Value;
 
 use crate::output::{say, say_line};
 
-/// What to bring up to date, and with what.
+/// The file to update, and the document.
 #[derive(clap::Args)]
 pub(crate) struct UpdateOptions {
     /// The catalogue file.
     file: PathBuf,
     /// The newer OpenAPI document (JSON or YAML).
     document: PathBuf,
-    /// The path prefix that the gateway adds, as it was given to `import`.
+    /// The path prefix that the gateway adds, as given to `import`.
     #[arg(long, default_value = "")]
     prefix: String,
-    /// Writes the file; without it, differences are shown and are a failure. Comments are not kept.
+    /// Writes the file. Without it, the command only shows differences, and fails if there are any.
+    /// Comments are lost.
     #[arg(long)]
     write: bool,
     /// Keeps routes that the document does not have.
@@ -31,14 +32,14 @@ pub(crate) struct UpdateOptions {
     keep_removed: bool,
 }
 
-/// A catalogue file made from a document.
+/// The text of a catalogue file for a document.
 pub(super) fn run(file: &Path, prefix: &str) -> anyhow::Result<String> {
     let document = read_document(file)?;
     openapi_import::import(&document, prefix).with_context(|| file.display().to_string())
 }
 
-/// Shows what differs, and writes the file where that is asked for; fails when there is a difference that is not
-/// written.
+/// Shows the differences, and writes the file if requested. Fails if there are differences that
+/// were not written.
 pub(super) fn update(options: &UpdateOptions) -> anyhow::Result<ExitCode> {
     let UpdateOptions { file, document, prefix, .. } = options;
     let existing = std::fs::read_to_string(file)
@@ -51,13 +52,13 @@ pub(super) fn update(options: &UpdateOptions) -> anyhow::Result<ExitCode> {
     if options.write {
         replace(file, &update.text)
             .with_context(|| format!("{} cannot be written", file.display()))?;
-        say_line!("{} is written", file.display())?;
+        say_line!("updated {}", file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     Ok(if update.has_differences() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A document, of which no more is read than may be used.
+/// Reads a document, but not beyond the maximum size.
 fn read_document(file: &Path) -> anyhow::Result<Value> {
     let unreadable = || format!("{} cannot be read", file.display());
     let mut bytes = Vec::new();
@@ -67,7 +68,7 @@ fn read_document(file: &Path) -> anyhow::Result<Value> {
         .with_context(unreadable)?;
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        // What was cut within a character is refused for its size.
+        // A document cut inside a character is refused because of its size.
         Err(error) if error.as_bytes().len() > openapi_import::DOCUMENT_BYTES_MAX => {
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         }
@@ -76,7 +77,7 @@ fn read_document(file: &Path) -> anyhow::Result<Value> {
     openapi_import::read(&text).with_context(|| file.display().to_string())
 }
 
-/// One line for each route, and one for each fact about a route that changed.
+/// One line for each route, and one for each change of a route.
 fn differences(update: &CatalogUpdate) -> Result<String, std::fmt::Error> {
     let CatalogUpdate { added, removed, kept, changed, .. } = update;
     let mut text = String::new();
@@ -92,14 +93,14 @@ fn differences(update: &CatalogUpdate) -> Result<String, std::fmt::Error> {
         }
     }
     for name in kept {
-        writeln!(text, "= {name} is not in the document and stays")?;
+        writeln!(text, "= {name} (not in the document, kept)")?;
     }
     let (added, removed, changed) = (added.len(), removed.len(), changed.len());
     writeln!(text, "{added} added, {removed} removed, {changed} changed")?;
     Ok(text)
 }
 
-/// Replaces a file as a whole: a reader sees the old one or the new one.
+/// Replaces a file atomically.
 fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let file = file.canonicalize()?;
     let folder = file.parent().context("it is in no folder")?;

@@ -1,4 +1,4 @@
-//! `catalog list`: the routes of all platforms or of one, some of them by group or by a word.
+//! `catalog list`: the routes of one or all platforms, optionally filtered by group or text.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::CatalogInForce;
 use crate::ConfigFile;
 
-/// Which routes, and how they are printed.
+/// Which routes to list, and how.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only this platform.
@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// Only routes with this text in their path, operation, description, group or notes.
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Prints a JSON array, an object for each route.
+    /// Prints a JSON array with an object for each route.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

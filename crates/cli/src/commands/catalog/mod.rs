@@ -1,4 +1,4 @@
-//! `catalog`: the route catalogue, to look at, to export, and to make from an OpenAPI document.
+//! `catalog`: shows and exports the route catalogue, and creates and updates catalogue files.
 
 mod import;
 mod list;
@@ -15,7 +15,7 @@ use settings::Config;
 use crate::ConfigFile;
 use crate::output::say;
 
-/// What to do with the catalogue.
+/// The subcommand.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Lists routes: method, path, credits, group.
@@ -44,11 +44,11 @@ pub(crate) enum Command {
         #[arg(long, default_value = "")]
         prefix: String,
     },
-    /// Shows how a catalogue file differs from a newer document, and brings it up to date with --write.
+    /// Shows how a catalogue file differs from a newer document; --write updates the file.
     Update(import::UpdateOptions),
 }
 
-/// Carries the command out.
+/// Runs the subcommand.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let text = match command {
         Command::List(options) => list::run(&options)?,
@@ -79,14 +79,15 @@ fn platform(name: &str) -> anyhow::Result<Platform> {
     name.parse().map_err(|error| anyhow::anyhow!("no platform {name:?}: {error}"))
 }
 
-/// The catalogue of a configuration, and what calls cost in it.
+/// The catalogue and the prices of a configuration.
 struct CatalogInForce {
     catalog: Catalog,
     costs: MeteringCosts,
 }
 
 impl CatalogInForce {
-    /// The catalogue with the operator's files, or the built-in one where no configuration file is named.
+    /// Loads the catalogue with the operator's files, or the built-in one if no configuration file
+    /// is given.
     fn load(file: &ConfigFile) -> anyhow::Result<Self> {
         if file.config.is_none() {
             let costs = Config::from_toml("")?.credits.costs();

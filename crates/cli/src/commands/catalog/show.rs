@@ -1,4 +1,4 @@
-//! `catalog show`: everything that the catalogue says of the routes of a path.
+//! `catalog show`: everything that the catalogue knows about the routes of a path.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use domain::platform::Platform;
 
 use super::CatalogInForce;
 
-/// More members of a body than these are not listed.
+/// Maximum number of members that are listed of a body.
 const MEMBERS_MAX: usize = 40;
 
-/// The routes of a path in words; nothing where there is none.
+/// Describes the routes of a path; nothing if there are none.
 pub(super) fn run(
     in_force: &CatalogInForce,
     platform: Platform,
@@ -29,7 +29,7 @@ pub(super) fn run(
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// One fact a line; what a route does not have is left out.
+/// Writes one fact on each line and leaves out what a route does not have.
 fn describe(text: &mut String, route: &Route, costs: &MeteringCosts) -> std::fmt::Result {
     writeln!(text, "{} {}", route.method, route.template)?;
     let pairs: Vec<String> =
@@ -86,7 +86,7 @@ fn describe_docs(text: &mut String, docs: &RouteDocs) -> std::fmt::Result {
     }
 }
 
-/// The schema in words, and the members of its objects below.
+/// Writes a summary of the schema, then the members of its objects.
 fn describe_schema(text: &mut String, schema: Option<&SchemaText>) -> std::fmt::Result {
     let Some(schema) = schema else { return Ok(()) };
     writeln!(text, "    {}", schema.summary())?;
@@ -106,7 +106,7 @@ fn with_need(parameter: &RouteParameter) -> String {
     format!("{} ({needed})", parameter.name)
 }
 
-/// A parameter's name, its type where that is known, and what it does.
+/// A parameter's name, its type if known, and its description.
 fn named(name: &str, parameter: &RouteParameter) -> String {
     let summary = parameter.schema.as_ref().map(SchemaText::summary).unwrap_or_default();
     let words = [name, &summary, &parameter.description];
