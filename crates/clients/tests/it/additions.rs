@@ -128,7 +128,7 @@ async fn a_header_changes_with_the_value_that_it_names() {
     std::fs::write(file.path(), r#"{"app.token":"x","app-token":"one"}"#).unwrap();
     let values = ValuesSettings {
         source: ValuesSource::File(file.path().to_owned()),
-        refresh: std::time::Duration::from_secs(60),
+        refresh: std::time::Duration::from_mins(1),
     };
     let mut settings = settings("http://127.0.0.1:1");
     settings.headers.push(("App-Token".to_owned(), "v1 {signing.app-token} {call_id}".to_owned()));

@@ -407,7 +407,7 @@ mod tests {
     }
 
     fn digest(name: &str, from: &str, of: &[&str]) -> PartSettings {
-        let of = of.iter().map(|name| (*name).to_owned()).collect();
+        let of = of.iter().map(|part| (*part).to_owned()).collect();
         PartSettings { of, algorithm: "sha256".to_owned(), ..part(name, from) }
     }
 

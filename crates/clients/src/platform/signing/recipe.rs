@@ -141,7 +141,7 @@ impl SigningRecipe {
         let mut texts = Vec::with_capacity(self.parts.len());
         for (index, part) in self.parts.iter().enumerate() {
             let begin = written.len();
-            let lent = self.write(index, part, request, &texts, &mut written)?;
+            let lent = self.write((index, part), request, &texts, &mut written)?;
             texts.push(lent.map_or(PartText::Written(begin, written.len()), PartText::Lent));
         }
         let written = Bytes::from(written);
@@ -154,8 +154,7 @@ impl SigningRecipe {
     /// Writes the text of a part, or lends it where it is somewhere already.
     fn write<'a>(
         &'a self,
-        index: usize,
-        part: &'a PartSource,
+        (index, part): (usize, &'a PartSource),
         request: &RequestParts<'a>,
         texts: &[PartText<'a>],
         written: &mut Vec<u8>,
@@ -320,9 +319,13 @@ fn joined(pieces: &[HeaderPiece], texts: &[PartText<'_>], written: &Bytes) -> Ze
         }
     };
     let mut bytes = 0;
-    pieces.iter().for_each(|piece| of_piece(piece, &mut |text| bytes += text.len()));
+    for piece in pieces {
+        of_piece(piece, &mut |text| bytes += text.len());
+    }
     let mut value = Zeroizing::new(Vec::with_capacity(bytes));
-    pieces.iter().for_each(|piece| of_piece(piece, &mut |text| value.extend_from_slice(text)));
+    for piece in pieces {
+        of_piece(piece, &mut |text| value.extend_from_slice(text));
+    }
     value
 }
 
