@@ -119,7 +119,7 @@ fn credentials_of_parameters_and_proxies_are_checked_against_the_declared_ones()
     let problems = PlatformTarget::new(&settings).unwrap_err();
 
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(keys, ["proxy", "query"]);
+    assert_eq!(keys, ["proxy", "query[0].value"]);
 }
 
 #[tokio::test]

@@ -251,7 +251,7 @@ fn credentials_of_a_recipe_are_checked_against_the_declared_ones() {
     let problems = PlatformTarget::new(&settings).unwrap_err();
 
     let [problem] = &problems[..] else { panic!("{problems:?}") };
-    assert_eq!(problem.key, "signing.parts");
+    assert_eq!(problem.key, "signing.parts[0].field");
     assert!(problem.message.contains("{user_idd}") && problem.message.contains("user_id"));
 }
 

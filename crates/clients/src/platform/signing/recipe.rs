@@ -22,9 +22,16 @@ pub(super) struct SigningRecipe {
     pub(super) parts: Vec<PartSource>,
     pub(super) headers: Vec<RecipeHeader>,
     /// What is read of an account's credentials.
-    pub(super) of_account: Vec<AccountSource>,
+    pub(super) of_account: Vec<AccountReading>,
     /// Whether there is one random part, which then is the nonce as it came.
     pub(super) takes_nonce: bool,
+}
+
+/// What is read of an account, and the key of the configuration that says so.
+#[derive(Clone)]
+pub(super) struct AccountReading {
+    pub(super) key: String,
+    pub(super) source: AccountSource,
 }
 
 /// What a part is made of.
