@@ -35,8 +35,8 @@ pub struct PlatformSection {
     pub headers: Vec<NamedValue>,
     /// The version header; empty name: none.
     pub version_header: NamedValue,
-    /// How requests are signed.
-    pub signing: SigningSection,
+    /// How requests are signed. Boxed like other large parts: a configuration is moved about as a whole.
+    pub signing: Box<SigningSection>,
     /// The envelope that answers come in.
     pub envelope: EnvelopeSection,
     /// Parameters that stand behind the query of every call.
@@ -47,9 +47,9 @@ pub struct PlatformSection {
     /// Sent when no header of the account says otherwise.
     pub user_agent: String,
     /// The request that proves credentials.
-    pub verify_route: VerifySection,
+    pub verify_route: Box<VerifySection>,
     /// The token endpoint.
-    pub oauth: OauthSection,
+    pub oauth: Box<OauthSection>,
     /// An extra catalogue file; empty: none.
     pub catalog: PathBuf,
     /// A PEM file with further certificate authorities; empty: none.

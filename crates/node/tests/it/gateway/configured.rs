@@ -137,9 +137,9 @@ async fn an_envelope_that_is_described_is_taken_off_or_kept() {
             let reply = stage.get("users/me").await;
             assert_eq!(reply.text(), r#"200 { "b": 1.50, "a":[] }"#);
 
-            let reply = stage.get("users/me?broken=1").await;
-            assert_eq!(reply.text(), format!("200 {broken}"));
-            assert_eq!(reply.header("x-envelope"), "kept");
+            let kept = stage.get("users/me?broken=1").await;
+            assert_eq!(kept.text(), format!("200 {broken}"));
+            assert_eq!(kept.header("x-envelope"), "kept");
             stage
         },
     )
