@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use catalog::AuthValues;
-use clients::platform::{CredentialVerdict, SigningInput, verify};
+use clients::platform::{CallErrorKind, ClientError, CredentialVerdict, SigningInput, verify};
 use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use failures::AccountProblem;
@@ -157,6 +158,12 @@ async fn confirm(
             Err(Failure::VerificationFailed { status: Some(status) })
         }
         Ok(CredentialVerdict::Mismatch) => Err(Failure::VerificationFailed { status: None }),
+        // Nothing was sent: what the customer gave cannot be sent, or not by this way.
+        Err(ClientError { kind: CallErrorKind::Build, source: Some(reason), .. }) => {
+            let message = format!("these credentials cannot be used: {reason}");
+            let kind = FieldErrorKind::NotAllowed;
+            Err(FieldProblem::new("body", "auth", kind, message).into())
+        }
         Err(error) => {
             tracing::warn!(%error, %platform, "a platform could not be reached to verify an account");
             Err(Failure::of_harmless(&error))

@@ -1,11 +1,18 @@
-//! What every call pays before and after its way to a platform: the check of path and query, and taking off the
-//! envelope. `cargo bench -p clients`.
+//! What every call pays before and after its way to a platform: the check of path and query, building a request and
+//! signing it, and taking off the envelope. `cargo bench -p clients`.
 
 use std::hint::black_box;
 
 use clients::platform::envelope::{self, EnvelopeContent};
 use clients::platform::path::{self, PathProblem};
+use clients::platform::{
+    AccountCredentials, CallTimeouts, NativeCall, PlatformTarget, SettingsProblem, SigningInput,
+    SigningSettings, TargetSettings, VerifySettings,
+};
 use criterion::{Criterion, Throughput};
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::time::Timestamp;
 use serde_json::json;
 
 /// Rows of the enveloped answers: a small one, and one of some hundred kilobytes.
@@ -53,9 +60,71 @@ fn unwrapping(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A platform like `platform_beta`, signed or not.
+fn target(is_signed: bool) -> Result<PlatformTarget, Vec<SettingsProblem>> {
+    PlatformTarget::new(&TargetSettings {
+        platform: Platform::BETA,
+        credential_fields: Vec::new(),
+        base_url: "http://127.0.0.1:1".to_owned(),
+        path_prefix: "/api/v1/".to_owned(),
+        headers: vec![("Authorization".to_owned(), "{token}".to_owned())],
+        version_header: None,
+        signing: is_signed.then(|| SigningSettings {
+            scheme: "hmac-sha256-v1".to_owned(),
+            key: "sandbox-signing-key".to_owned().into(),
+            client_id: "gateway".to_owned(),
+            client_version: "7.1".to_owned(),
+            ..SigningSettings::default()
+        }),
+        envelope: true,
+        envelope_pointers: None,
+        query: Vec::new(),
+        response_headers: Vec::new(),
+        user_agent: "creator-gateway".to_owned(),
+        verify: VerifySettings { path: "account/me".to_owned(), ..VerifySettings::default() },
+        oauth: None,
+        timeouts: CallTimeouts::default(),
+        ca_file: None,
+        client_certificate_file: None,
+        client_key_file: None,
+        proxy: String::new().into(),
+        private_proxies: false,
+        hosts: Vec::new(),
+    })
+}
+
+fn building(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("build a request");
+    let caller = http::HeaderMap::new();
+    let credentials = AccountCredentials::from_json(br#"{"token":"t0k3n"}"#).unwrap_or_default();
+    for (name, is_signed) in [("unsigned", false), ("hmac-sha256-v1", true)] {
+        let Ok(target) = target(is_signed) else { continue };
+        let Ok(account) = target.headers_of(&credentials) else { continue };
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                target.request(&NativeCall {
+                    call_id: &"call_1",
+                    method: Method::Get,
+                    path: black_box("message/123456/replies"),
+                    query: black_box("limit=100&offset=200&order=desc"),
+                    caller_headers: &caller,
+                    body: bytes::Bytes::new(),
+                    account: &account,
+                    signing: SigningInput {
+                        now: Timestamp::from_unix_micros(black_box(1_795_234_422_123_999)),
+                        nonce: black_box([7; 16]),
+                    },
+                })
+            });
+        });
+    }
+    group.finish();
+}
+
 fn main() -> Result<(), PathProblem> {
     let mut criterion = Criterion::default().configure_from_args();
     hygiene(&mut criterion)?;
+    building(&mut criterion);
     unwrapping(&mut criterion);
     criterion.final_summary();
     Ok(())

@@ -65,7 +65,9 @@ pub(super) async fn forward(
                 may_retry = false;
             }
             Err(error) => {
-                if !matches!(error.kind, CallErrorKind::Signing(_)) {
+                if matches!(error.kind, CallErrorKind::Signing(_)) {
+                    tracing::warn!(call.id = %held.call, %error, "a call was not sent");
+                } else {
                     account.health.breaker.failed(gateway.clock.now());
                 }
                 tracing::debug!(call.id = %held.call, %error, "no response from the platform");

@@ -26,7 +26,7 @@ pub(super) struct CallDestination<'a> {
 
 /// Rewrites the path and the query. Refuses a shorthand whose query names a creator as well.
 pub(super) fn destination<'a>(
-    target: &PlatformTarget,
+    platform: &PlatformTarget,
     whole: &'a Whole,
     account: &AccountEntry,
     plan: &CallPlan,
@@ -43,7 +43,7 @@ pub(super) fn destination<'a>(
         }
     };
     let query = shorthand::with_defaults(&query, &plan.default_query);
-    if let Some(name) = target.reserved_parameter(&query) {
+    if let Some(name) = platform.reserved_parameter(&query) {
         let message = "the service adds this parameter itself; leave it out";
         let kind = FieldErrorKind::NotAllowed;
         return Err(FieldProblem::new("query", name, kind, message).into());

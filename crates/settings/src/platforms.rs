@@ -30,8 +30,8 @@ pub struct PlatformSection {
     pub headers: Vec<NamedValue>,
     /// The version header. Empty name: none.
     pub version_header: NamedValue,
-    /// How requests are signed.
-    pub signing: SigningSection,
+    /// How requests are signed. Boxed like other large parts: a configuration is moved about as a whole.
+    pub signing: Box<SigningSection>,
     /// The envelope that answers come in.
     pub envelope: EnvelopeSection,
     /// Parameters that stand behind the query of every call.
@@ -42,9 +42,9 @@ pub struct PlatformSection {
     /// The `User-Agent` for accounts whose headers do not set one.
     pub user_agent: String,
     /// The request of the identity check.
-    pub verify_route: VerifySection,
+    pub verify_route: Box<VerifySection>,
     /// The token endpoint.
-    pub oauth: OauthSection,
+    pub oauth: Box<OauthSection>,
     /// An additional catalogue file. Empty: none.
     pub catalog: PathBuf,
     /// What that file does to the routes that are there.

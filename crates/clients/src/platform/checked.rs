@@ -73,7 +73,7 @@ impl CheckedSettings {
         let proxy = ProxyChoice::new(&settings.proxy, settings.private_proxies, &mut problems);
         let query = QueryFields::new(&settings.query, &mut problems);
         let mut others = signer.as_ref().map(RequestSigner::fields).unwrap_or_default();
-        others.extend(proxy.fields().into_iter().map(|field| ("proxy", field)));
+        others.extend(proxy.fields().into_iter().map(|field| ("proxy".to_owned(), field)));
         others.extend(query.fields());
         named_fields::check_others(settings, &others, &mut problems);
         let oauth = settings.oauth.as_ref();

@@ -104,10 +104,7 @@ impl ConnectionPool {
     ///
     /// It is sent once. Only where a kept connection turns out to be closed before any of the request was written does
     /// it leave on another one, which is as safe for a write as for a read.
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "an async function would keep the request in two places"
-    )]
+    // Not an async function: that would keep the request in two places.
     pub(crate) fn send(
         &self,
         mut request: Request<RequestBody>,

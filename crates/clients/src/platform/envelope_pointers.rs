@@ -254,7 +254,7 @@ mod tests {
             let kept = pointers.unwrap(body(ok, error).as_bytes());
             assert_eq!(kept, EnvelopeContent::Kept, "{ok} {error}");
         }
-        for body in [
+        for unclear in [
             "",
             "1",
             "[]",
@@ -265,7 +265,7 @@ mod tests {
             "{\"ok\":true,\"data\":1} x",
             "{\"ok\":true,\"data\":1,\"meta\":{\"error\":null,\"error\":null}}",
         ] {
-            assert_eq!(pointers.unwrap(body.as_bytes()), EnvelopeContent::Kept, "{body}");
+            assert_eq!(pointers.unwrap(unclear.as_bytes()), EnvelopeContent::Kept, "{unclear}");
         }
     }
 

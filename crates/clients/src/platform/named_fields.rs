@@ -36,7 +36,7 @@ pub(super) fn check(
 /// The same for credentials that are named elsewhere, with the keys that name them.
 pub(super) fn check_others(
     settings: &TargetSettings,
-    fields: &[(&'static str, &str)],
+    fields: &[(String, &str)],
     problems: &mut Vec<SettingsProblem>,
 ) {
     if settings.credential_fields.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn check_others(
     }
     for (key, field) in fields.iter().filter(|(_, field)| !is_known(settings, field)) {
         let message = unknown(settings, &format!("it names {{{field}}}"));
-        problems.push(SettingsProblem::new(*key, message));
+        problems.push(SettingsProblem::new(key, message));
     }
 }
 

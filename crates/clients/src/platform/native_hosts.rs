@@ -40,11 +40,11 @@ impl NativeHosts {
             }
             let place =
                 checked::place((&key("base_url"), &host.base_url), (&key("path"), ""), problems);
-            let host = place.and_then(|(scheme, authority, prefix)| {
+            let checked_host = place.and_then(|(scheme, authority, prefix)| {
                 let header = HeaderValue::from_str(authority.as_str()).ok()?;
                 Some(NativeHost { path: own.to_owned(), scheme, authority, prefix, header })
             });
-            hosts.extend(host);
+            hosts.extend(checked_host);
         }
         hosts.sort_by_key(|host| std::cmp::Reverse(host.path.len()));
         Self(hosts.into())

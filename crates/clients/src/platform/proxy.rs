@@ -201,7 +201,7 @@ impl ProxyLogin {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
         let user = decoded(user).ok_or(UNREADABLE)?;
         let password = decoded(password).ok_or(UNREADABLE)?;
-        let is_too_long = |text: &str| text.len() > SOCKS_TEXT_BYTES_MAX;
+        let is_too_long = |part: &str| part.len() > SOCKS_TEXT_BYTES_MAX;
         match protocol {
             ProxyProtocol::Http if user.contains(':') => {
                 Err("has a user with a colon, which no HTTP proxy can be told")
@@ -245,7 +245,7 @@ fn decoded(text: &str) -> Option<Zeroizing<String>> {
     while let [byte, after @ ..] = rest {
         rest = match (byte, after) {
             (b'%', [high, low, after @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                let digit = |code: &u8| char::from(*code).to_digit(16);
                 let value = (digit(high)? << 4) | digit(low)?;
                 bytes.push(u8::try_from(value).ok()?);
                 after
@@ -257,8 +257,8 @@ fn decoded(text: &str) -> Option<Zeroizing<String>> {
             }
         };
     }
-    let text = Zeroizing::new(str::from_utf8(&bytes).ok()?.to_owned());
-    (!text.chars().any(char::is_control)).then_some(text)
+    let plain = Zeroizing::new(str::from_utf8(&bytes).ok()?.to_owned());
+    (!plain.chars().any(char::is_control)).then_some(plain)
 }
 
 impl std::fmt::Debug for ProxyAddress {
@@ -328,8 +328,8 @@ mod tests {
         assert!(of_account("{proxy}", "{}").unwrap().is_none());
 
         let template = "http://{user}:{word}@gate.example:7000";
-        let made = of_account(template, r#"{"user":"a@b:c","word":"1"}"#);
-        assert!(made.unwrap_err().source.unwrap().to_string().contains("colon"));
+        let refused = of_account(template, r#"{"user":"a@b:c","word":"1"}"#);
+        assert!(refused.unwrap_err().source.unwrap().to_string().contains("colon"));
         let made = of_account(template, r#"{"user":"a@b","word":"1/2"}"#).unwrap().unwrap();
         assert_eq!(made.login.as_ref().unwrap().user.as_str(), "a@b");
         assert_eq!(made.authority, "gate.example:7000");

@@ -87,8 +87,10 @@ impl QueryFields {
     }
 
     /// The credentials that they name, with the places of the parameters.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().flat_map(|field| field.value.fields()).map(|field| ("query", field))
+    pub(super) fn fields(&self) -> impl Iterator<Item = (String, &str)> {
+        self.0.iter().enumerate().flat_map(|(index, field)| {
+            field.value.fields().map(move |name| (format!("query[{index}].value"), name))
+        })
     }
 
     /// A reference of the platform without them.

@@ -169,7 +169,8 @@ impl PlatformTarget {
     /// Reads its signing values again, if it has any. The ones in use stay where that fails.
     pub async fn read_values(&self) -> Result<(), ValuesFailure> {
         match self.values() {
-            Some(values) => values.read(&self.0.connection).await,
+            // Boxed: it is rarely read, and the start of the service need not carry its room.
+            Some(values) => Box::pin(values.read(&self.0.connection)).await,
             None => Ok(()),
         }
     }

@@ -119,7 +119,7 @@ fn credentials_of_parameters_and_proxies_are_checked_against_the_declared_ones()
     let problems = PlatformTarget::new(&settings).unwrap_err();
 
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(keys, ["proxy", "query"]);
+    assert_eq!(keys, ["proxy", "query[0].value"]);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_header_changes_with_the_value_that_it_names() {
     std::fs::write(file.path(), r#"{"app.token":"x","app-token":"one"}"#).unwrap();
     let values = ValuesSettings {
         source: ValuesSource::File(file.path().to_owned()),
-        refresh: std::time::Duration::from_secs(60),
+        refresh: std::time::Duration::from_mins(1),
     };
     let mut settings = settings("http://127.0.0.1:1");
     settings.headers.push(("App-Token".to_owned(), "v1 {signing.app-token} {call_id}".to_owned()));

@@ -46,7 +46,8 @@ impl TestProxy {
     fn start(manner: ProxyManner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (asked, carried): (Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<u8>>>) = Default::default();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let carried: Arc<Mutex<Vec<u8>>> = Arc::default();
         let (notes, bytes) = (Arc::clone(&asked), Arc::clone(&carried));
         thread::spawn(move || {
             for mut client in listener.incoming().flatten() {
@@ -114,51 +115,44 @@ fn greet_http(
     }
 }
 
+fn exact(client: &mut TcpStream, count: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    client.read_exact(&mut bytes).ok().map(|()| bytes)
+}
+
 /// RFC 1928 and RFC 1929. Notes the login and what was asked for.
 fn greet_socks(
     client: &mut TcpStream,
     wants_login: bool,
     note: &dyn Fn(String),
 ) -> Option<TcpStream> {
-    let mut exact = |count: usize| {
-        let mut bytes = vec![0; count];
-        client.read_exact(&mut bytes).ok().map(|()| bytes)
-    };
-    let head = exact(2)?;
+    let head = exact(client, 2)?;
     assert_eq!(head[0], 5);
-    let methods = exact(usize::from(head[1]))?;
+    let methods = exact(client, usize::from(head[1]))?;
     let method = if wants_login { 2 } else { 0 };
     assert!(methods.contains(&method), "{methods:?}");
     client.write_all(&[5, method]).unwrap();
     let mut text = String::new();
     if wants_login {
-        let mut exact = |count: usize| {
-            let mut bytes = vec![0; count];
-            client.read_exact(&mut bytes).ok().map(|()| bytes)
-        };
-        assert_eq!(exact(1)?, [1]);
+        assert_eq!(exact(client, 1)?, [1]);
         for end in [":", "@"] {
-            let length = exact(1)?;
-            text += &String::from_utf8(exact(usize::from(length[0]))?).unwrap();
+            let length = exact(client, 1)?;
+            text += &String::from_utf8(exact(client, usize::from(length[0]))?).unwrap();
             text += end;
         }
         client.write_all(&[1, 0]).unwrap();
     }
-    let mut exact = |count: usize| {
-        let mut bytes = vec![0; count];
-        client.read_exact(&mut bytes).ok().map(|()| bytes)
-    };
-    let request = exact(4)?;
+    let request = exact(client, 4)?;
     assert_eq!(request[..3], [5, 1, 0]);
     match request[3] {
-        1 => text += &exact(4)?.iter().map(u8::to_string).collect::<Vec<_>>().join("."),
+        1 => text += &exact(client, 4)?.iter().map(u8::to_string).collect::<Vec<_>>().join("."),
         3 => {
-            let length = exact(1)?;
-            text += &String::from_utf8(exact(usize::from(length[0]))?).unwrap();
+            let length = exact(client, 1)?;
+            text += &String::from_utf8(exact(client, usize::from(length[0]))?).unwrap();
         }
         other => panic!("an address of kind {other}"),
     }
-    let port = exact(2)?;
+    let port = exact(client, 2)?;
     let port = u16::from_be_bytes([port[0], port[1]]);
     note(format!("{text}:{port}"));
     let platform = to_platform(port);
@@ -390,15 +384,15 @@ async fn a_platform_sees_the_configured_certificate_and_nobody_without_it() {
     assert_eq!(wire.seen().len(), 1);
 
     let (_, other_key) = authority.client();
-    for (certificate, key, problem) in [
+    for (shown, its_key, problem) in [
         (Some(certificate.path()), None, "client_key_file"),
         (None, Some(key.path()), "client_certificate_file"),
         (Some(key.path()), Some(key.path()), "client_certificate_file"),
         (Some(certificate.path()), Some(certificate.path()), "client_key_file"),
         (Some(certificate.path()), Some(other_key.path()), "client_key_file"),
     ] {
-        settings.client_certificate_file = certificate.map(ToOwned::to_owned);
-        settings.client_key_file = key.map(ToOwned::to_owned);
+        settings.client_certificate_file = shown.map(ToOwned::to_owned);
+        settings.client_key_file = its_key.map(ToOwned::to_owned);
         let problems = PlatformTarget::new(&settings).unwrap_err();
         assert_eq!(problems[0].key, problem, "{problems:?}");
     }

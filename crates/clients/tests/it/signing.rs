@@ -28,7 +28,7 @@ fn part(name: &str, from: &str) -> PartSettings {
 
 fn joined(name: &str, from: &str, of: &[&str], separator: &str, algorithm: &str) -> PartSettings {
     PartSettings {
-        of: of.iter().map(|name| (*name).to_owned()).collect(),
+        of: of.iter().map(|part| (*part).to_owned()).collect(),
         separator: separator.to_owned(),
         algorithm: algorithm.to_owned(),
         ..part(name, from)
@@ -174,8 +174,8 @@ fn a_body_on_disk_is_what_the_recipe_says_or_is_not_sent() {
         let signing = recipe(vec![body], &[("X-Body", "{body}")]);
         PlatformTarget::new(&signed_by("http://127.0.0.1:1", signing)).unwrap()
     };
-    let upload = |target: &PlatformTarget| {
-        let account = target.headers_of(&account("a", "{}")).unwrap();
+    let upload = |platform: &PlatformTarget| {
+        let account = platform.headers_of(&account("a", "{}")).unwrap();
         let native = NativeCall {
             call_id: &"call_1",
             method: Method::Post,
@@ -187,7 +187,7 @@ fn a_body_on_disk_is_what_the_recipe_says_or_is_not_sent() {
             signing: SIGNING,
         };
         let body = http_body_util::Full::new(Bytes::from_static(b"x"));
-        target.request_with(&native, RequestBody::spooled(body))
+        platform.request_with(&native, RequestBody::spooled(body))
     };
 
     assert!(target("").signs_whole_bodies() && !target("UNSIGNED").signs_whole_bodies());
@@ -251,7 +251,7 @@ fn credentials_of_a_recipe_are_checked_against_the_declared_ones() {
     let problems = PlatformTarget::new(&settings).unwrap_err();
 
     let [problem] = &problems[..] else { panic!("{problems:?}") };
-    assert_eq!(problem.key, "signing.parts");
+    assert_eq!(problem.key, "signing.parts[0].field");
     assert!(problem.message.contains("{user_idd}") && problem.message.contains("user_id"));
 }
 
@@ -267,7 +267,7 @@ fn a_header_of_a_recipe_is_not_given_elsewhere_too() {
 fn values(source: ValuesSource) -> SigningSettings {
     let parts = vec![part("start", "value"), joined("sum", "hash", &["start"], "", "sha1")];
     SigningSettings {
-        values: Some(ValuesSettings { source, refresh: Duration::from_secs(60) }),
+        values: Some(ValuesSettings { source, refresh: Duration::from_mins(1) }),
         ..recipe(parts, &[("X-Start", "{start}"), ("X-Sum", "{sum}")])
     }
 }
@@ -300,7 +300,7 @@ async fn values_of_a_file_are_swapped_whole_and_the_last_good_ones_stay() {
         assert!(!format!("{failure} {failure:?}").contains(SECRET), "{failure:?}");
         assert_eq!(start_of(&target), "two");
     }
-    assert!(target.values_age().unwrap() < Duration::from_secs(60));
+    assert!(target.values_age().unwrap() < Duration::from_mins(1));
 }
 
 #[test]

@@ -108,7 +108,8 @@ pub(super) async fn service(
     let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
     let targets =
         targets::targets(&config.platforms, Some(&catalog)).map_err(StartError::Configuration)?;
-    signing_values::read_all(&targets).await?;
+    // Boxed: the start need not carry its room.
+    Box::pin(signing_values::read_all(&targets)).await?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
     let store = store(&config, StoreAccess::ReadWrite).await?;
     if config.database.migrate_at_start {

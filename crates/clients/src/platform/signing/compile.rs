@@ -9,7 +9,8 @@ use super::account::AccountSource;
 use super::digest::DigestAlgorithm;
 use super::encoding::PartEncoding;
 use super::recipe::{
-    BodyDigest, DigestFunction, HeaderPiece, JoinedDigest, PartSource, RecipeHeader, SigningRecipe,
+    AccountReading, BodyDigest, DigestFunction, HeaderPiece, JoinedDigest, PartSource,
+    RecipeHeader, SigningRecipe,
 };
 use super::settings::{PartSettings, SigningSettings};
 use crate::platform::checked;
@@ -31,7 +32,7 @@ struct RecipeCompiler<'a> {
     places: BTreeMap<&'a str, usize>,
     /// Of each part so far: whether it is a secret, and whether it is bytes rather than text.
     traits: Vec<PartTraits>,
-    of_account: Vec<AccountSource>,
+    of_account: Vec<AccountReading>,
     value_names: &'a mut Vec<String>,
 }
 
@@ -128,7 +129,7 @@ impl<'a> RecipeCompiler<'a> {
             }
             "field" => {
                 let field = named(&part.field, &part.name);
-                Some(self.of_account(AccountSource::Field(field)))
+                Some(self.of_account(key, AccountSource::Field(field)))
             }
             "device_id" => Some(self.device_id(key, part)),
             "value" => Some(self.value(key, part)),
@@ -142,8 +143,8 @@ impl<'a> RecipeCompiler<'a> {
         }
     }
 
-    fn of_account(&mut self, source: AccountSource) -> PartSource {
-        self.of_account.push(source);
+    fn of_account(&mut self, key: &impl Fn(&str) -> String, source: AccountSource) -> PartSource {
+        self.of_account.push(AccountReading { key: key("field"), source });
         PartSource::OfAccount(self.of_account.len() - 1)
     }
 
@@ -154,7 +155,7 @@ impl<'a> RecipeCompiler<'a> {
             self.refuse(key("secret"), message);
         }
         let field = (!part.field.is_empty()).then(|| part.field.clone());
-        self.of_account(AccountSource::DeviceId { field, key: part.secret.clone() })
+        self.of_account(key, AccountSource::DeviceId { field, key: part.secret.clone() })
     }
 
     fn value(&mut self, key: &impl Fn(&str) -> String, part: &PartSettings) -> PartSource {
@@ -407,7 +408,7 @@ mod tests {
     }
 
     fn digest(name: &str, from: &str, of: &[&str]) -> PartSettings {
-        let of = of.iter().map(|name| (*name).to_owned()).collect();
+        let of = of.iter().map(|part| (*part).to_owned()).collect();
         PartSettings { of, algorithm: "sha256".to_owned(), ..part(name, from) }
     }
 

@@ -124,7 +124,9 @@ impl ExternalSigner {
         let pieces = [head, ",\"fields\":", text(1), "}"];
         let bytes = pieces.iter().map(|piece| piece.len()).sum();
         let mut json = Zeroizing::new(Vec::with_capacity(bytes));
-        pieces.iter().for_each(|piece| json.extend_from_slice(piece.as_bytes()));
+        for piece in pieces {
+            json.extend_from_slice(piece.as_bytes());
+        }
         SigningQuestion(Bytes::from_owner(json))
     }
 }
@@ -159,11 +161,11 @@ pub(super) fn headers(json: &[u8]) -> Result<Vec<(HeaderName, HeaderValue)>, Cli
             ClientError::signing("the signer's response names a header that cannot be set")
         })?;
         let owner = Bytes::from_owner(Zeroizing::new(value.into_bytes()));
-        let mut value = HeaderValue::from_maybe_shared(owner).map_err(|_| {
+        let mut written = HeaderValue::from_maybe_shared(owner).map_err(|_| {
             ClientError::signing("the signer's response has a value that no header can hold")
         })?;
-        value.set_sensitive(true);
-        Ok((name, value))
+        written.set_sensitive(true);
+        Ok((name, written))
     });
     checked.collect()
 }

@@ -97,7 +97,7 @@ impl RequestSigner {
         match &self.method {
             SigningMethod::None => Ok(AccountParts::default()),
             SigningMethod::Recipe(recipe) => {
-                let read = recipe.of_account.iter().map(|source| source.read(credentials));
+                let read = recipe.of_account.iter().map(|reading| reading.source.read(credentials));
                 read.collect::<Result<_, _>>().map(AccountParts)
             }
             SigningMethod::External(signer) => Ok(AccountParts(signer.account_parts(credentials))),
@@ -168,15 +168,17 @@ impl RequestSigner {
     }
 
     /// The credentials that it names, with the keys that name them.
-    pub(super) fn fields(&self) -> Vec<(&'static str, &str)> {
+    pub(super) fn fields(&self) -> Vec<(String, &str)> {
         match &self.method {
             SigningMethod::None => Vec::new(),
             SigningMethod::Recipe(recipe) => {
-                let fields = recipe.of_account.iter().filter_map(account::AccountSource::field);
-                fields.map(|field| ("signing.parts", field)).collect()
+                let readings = recipe.of_account.iter();
+                readings
+                    .filter_map(|reading| Some((reading.key.clone(), reading.source.field()?)))
+                    .collect()
             }
             SigningMethod::External(signer) => {
-                signer.fields().map(|field| ("signing.fields", field)).collect()
+                signer.fields().map(|field| ("signing.fields".to_owned(), field)).collect()
             }
         }
     }

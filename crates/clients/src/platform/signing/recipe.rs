@@ -22,9 +22,16 @@ pub(super) struct SigningRecipe {
     pub(super) parts: Vec<PartSource>,
     pub(super) headers: Vec<RecipeHeader>,
     /// What is read of an account's credentials.
-    pub(super) of_account: Vec<AccountSource>,
+    pub(super) of_account: Vec<AccountReading>,
     /// Whether there is one random part, which then is the nonce as it came.
     pub(super) takes_nonce: bool,
+}
+
+/// What is read of an account, and the key of the configuration that says so.
+#[derive(Clone)]
+pub(super) struct AccountReading {
+    pub(super) key: String,
+    pub(super) source: AccountSource,
 }
 
 /// What a part is made of.
@@ -141,7 +148,7 @@ impl SigningRecipe {
         let mut texts = Vec::with_capacity(self.parts.len());
         for (index, part) in self.parts.iter().enumerate() {
             let begin = written.len();
-            let lent = self.write(index, part, request, &texts, &mut written)?;
+            let lent = self.write((index, part), request, &texts, &mut written)?;
             texts.push(lent.map_or(PartText::Written(begin, written.len()), PartText::Lent));
         }
         let written = Bytes::from(written);
@@ -154,8 +161,7 @@ impl SigningRecipe {
     /// Writes the text of a part, or lends it where it is somewhere already.
     fn write<'a>(
         &'a self,
-        index: usize,
-        part: &'a PartSource,
+        (index, part): (usize, &'a PartSource),
         request: &RequestParts<'a>,
         texts: &[PartText<'a>],
         written: &mut Vec<u8>,
@@ -320,9 +326,13 @@ fn joined(pieces: &[HeaderPiece], texts: &[PartText<'_>], written: &Bytes) -> Ze
         }
     };
     let mut bytes = 0;
-    pieces.iter().for_each(|piece| of_piece(piece, &mut |text| bytes += text.len()));
+    for piece in pieces {
+        of_piece(piece, &mut |text| bytes += text.len());
+    }
     let mut value = Zeroizing::new(Vec::with_capacity(bytes));
-    pieces.iter().for_each(|piece| of_piece(piece, &mut |text| value.extend_from_slice(text)));
+    for piece in pieces {
+        of_piece(piece, &mut |text| value.extend_from_slice(text));
+    }
     value
 }
 

@@ -89,6 +89,11 @@ fn is_of_later_platform(name: &str) -> bool {
     name.starts_with("platforms.") && !name.starts_with("platforms.platform_alpha.")
 }
 
+/// Whether a dotted name ends with this key.
+fn is_key(name: &str, key: &str) -> bool {
+    name.rsplit('.').next() == Some(key)
+}
+
 /// A value for this field that differs from the default.
 fn another(name: &str, value: &toml::Value) -> String {
     match (name, value) {
@@ -97,13 +102,13 @@ fn another(name: &str, value: &toml::Value) -> String {
         ("log.format", _) => "json".to_owned(),
         (_, toml::Value::Boolean(value)) => (!value).to_string(),
         (_, toml::Value::Integer(value)) => (value + 7).to_string(),
-        (name, toml::Value::Array(_)) if name.ends_with(".headers") || name.ends_with(".query") => {
+        (name, toml::Value::Array(_)) if name.ends_with(".headers") || is_key(name, "query") => {
             "[{ name = \"X-Other\", value = \"other\" }]".to_owned()
         }
-        (name, toml::Value::Array(_)) if name.ends_with(".parts") => {
+        (name, toml::Value::Array(_)) if is_key(name, "parts") => {
             "[{ name = \"a\", from = \"method\" }]".to_owned()
         }
-        (name, toml::Value::Array(_)) if name.ends_with(".hosts") => {
+        (name, toml::Value::Array(_)) if is_key(name, "hosts") => {
             "[{ path = \"a/\", base_url = \"https://a.example\" }]".to_owned()
         }
         ("packs", _) => "[{ id = \"p\", name = \"P\", credits = 1, price_cents = 50 }]".to_owned(),
@@ -139,9 +144,7 @@ fn written(config: &Config, name: &str) -> String {
         name if name.ends_with(".values.url") => {
             all.iter().map(|one| one.signing.values.url.expose_secret()).collect()
         }
-        name if name.ends_with(".proxy") => {
-            all.iter().map(|one| one.proxy.expose_secret()).collect()
-        }
+        name if is_key(name, "proxy") => all.iter().map(|one| one.proxy.expose_secret()).collect(),
         name if name.ends_with(".client_secret") => {
             all.iter().map(|one| one.oauth.client_secret.expose_secret()).collect()
         }

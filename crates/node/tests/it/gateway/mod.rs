@@ -10,6 +10,7 @@
 mod accounts;
 mod believable_faults;
 mod callers;
+mod configured;
 mod database;
 mod declared_platforms;
 mod faults;
