@@ -1,4 +1,4 @@
-"""What a call costs when there is a hundred times more of everything."""
+"""The cost of a call with a hundred times more of everything."""
 
 from ..checks import Watch
 from ..common import READ_COST, WRITE_COST
@@ -13,7 +13,8 @@ CALLS_PER_CUSTOMER = 1_000
 
 
 def measure_growth(nodes, stage, calls):
-    """`nodes` are two (gateway, candidate) pairs on SQLite: with a part of the calls on the books, and with all."""
+    """`nodes` are two (gateway, candidate) pairs on SQLite: with a part of the calls in the
+    database, and with all."""
     amounts = [Amount(count // CALLS_PER_CUSTOMER, count) for count in (calls // TIMES, calls)]
     candidates = []
     for (gateway, candidate), amount in zip(nodes, amounts, strict=True):
