@@ -28,8 +28,8 @@ def measure_growth(nodes, stage, calls):
     ]
     section = Section(
         "A hundred times more",
-        f"SQLite with {amounts[0].customers:,} customers, keys and accounts and {amounts[0].calls:,} calls on the "
-        f"books, beside {amounts[1].customers:,} and {amounts[1].calls:,}; one call of a hundred is the measured "
+        f"SQLite with {amounts[0].customers:,} customers, keys and accounts and {amounts[0].calls:,} calls in the "
+        f"database, compared with {amounts[1].customers:,} and {amounts[1].calls:,}; one call of a hundred is the measured "
         "customer's own.",
         ["load", "candidate", "requests/s, × the small one", "CPU, × the small one", "CPU ms per 1,000", "others' CPU"],
     )

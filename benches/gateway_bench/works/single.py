@@ -88,7 +88,7 @@ def measure_start(gateway, key):
         gateway.stop()
     section = Section(
         "Start and rest",
-        f"SQLite with {amount.customers:,} customers and {amount.calls:,} calls on the books; {STARTS} starts, medians."
+        f"SQLite with {amount.customers:,} customers and {amount.calls:,} calls in the database; {STARTS} starts, medians."
         f" Memory at rest is taken {IDLE_AFTER_S} s after the first call.",
         ["start to", "ms, median", "ms, worst", "resident MiB"],
     )
