@@ -1,14 +1,16 @@
-/* Writes down what a process asks of the files below one folder, so that scripts/power-loss can work out what a disk
- * would hold if the power failed at any moment. It is loaded with LD_PRELOAD and changes nothing, unless it is told to
- * let the disk fail:
+/* Logs what a process does to the files below one folder, so that scripts/power-loss can determine
+ * what a disk would contain if the power failed at any moment. It is loaded with LD_PRELOAD and
+ * changes nothing, unless it is told to make the disk fail:
  *
  *   POWER_LOSS_FOLDER   the folder, absolute
- *   POWER_LOSS_LOG      where to write; the records are described at `struct record`
- *   POWER_LOSS_FAULTS   a folder; while it holds a file `full`, files can only grow by what others shrink or by what is
- *                       removed (ENOSPC), and while it holds a file `sync`, nothing can be flushed (EIO)
+ *   POWER_LOSS_LOG      the log; its records are described at `struct record`
+ *   POWER_LOSS_FAULTS   a folder; while it contains a file `full`, files can only grow by as much as
+ *                       others shrink or are removed (ENOSPC), and while it contains a file `sync`,
+ *                       nothing can be flushed (EIO)
  *
- * SQLite's shared memory (-shm) is left out: it is mapped, and made anew after a crash. Locks are not written down.
- * A record of a write, a new length or a name comes before the deed, and both happen before the next one's. */
+ * SQLite's shared memory (-shm) is left out: it is mapped, and recreated after a crash. Locks are
+ * not logged. The record of a write, a new length or a name is written before the change, and both
+ * happen before the record of the next one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,8 @@
 
 enum kind { OPENED = 1, CREATED, WRITE, LENGTH, SYNC_BEGINS, SYNC_ENDS, UNLINK, RENAME };
 
-/* Followed by `length` bytes: what is written, or a name, or the two names of a renaming with a NUL between. */
+/* Followed by `length` bytes: the data written, or a name, or both names of a rename with a NUL
+   between them. */
 struct record {
     uint32_t kind;
     uint32_t sync; /* which sync begins or ends */
@@ -45,7 +48,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder, *faults;
 static int log_fd = -1;
 static uint32_t syncs;
-/* Bytes that were given back since the disk is full. */
+/* Bytes that were freed since the disk became full. */
 static int64_t room;
 
 __attribute__((constructor)) static void begin(void) {
@@ -71,7 +74,7 @@ static void note(enum kind kind, uint32_t sync, uint64_t inode, uint64_t offset,
     }
 }
 
-/* The name below the folder, or nothing for what is not watched. */
+/* The name below the folder, or NULL if it is not watched. */
 static const char *inside(int directory, const char *path, char *whole) {
     if (path[0] != '/') {
         char link[64];
@@ -110,7 +113,8 @@ static uint64_t length_of(int fd) {
     return fstat(fd, &facts) == 0 ? (uint64_t)facts.st_size : 0;
 }
 
-/* Whether a file that is to end at `end` would need room that there is not; if there is, it is taken. */
+/* Whether a file that is to end at `end` would need space that is not free; if it is free, it is
+   allocated. */
 static int is_full(int fd, uint64_t end, int may_shrink) {
     if (!has_fault("full")) {
         room = 0;
@@ -297,7 +301,7 @@ int fdatasync(int fd) {
     return sync_by(SYS_fdatasync, fd);
 }
 
-/* Neither makes anything durable by itself, so what they say is not written down. */
+/* Neither makes anything durable by itself, so their calls are not logged. */
 int sync_file_range(int fd, off64_t offset, off64_t length, unsigned flags) {
     return (int)syscall(SYS_sync_file_range, fd, offset, length, flags);
 }

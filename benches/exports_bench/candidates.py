@@ -1,4 +1,5 @@
-"""Who makes the files: creator-gateway by its own routes, and the peers as processes of their own."""
+"""The programs that make the files: creator-gateway through its own routes, and the peers as
+separate processes."""
 
 import base64
 import dataclasses
@@ -43,7 +44,7 @@ format = "json"
 base_url = "{platform_url}"
 catalog = "{folder}/catalog.toml"
 """
-# The dataset as it ships, in pages of the size that is measured.
+# The dataset as shipped, with pages of the measured size.
 CATALOG = f"""
 [[datasets]]
 name = "subscribers"
@@ -58,19 +59,19 @@ paging = {{ style = "offset", parameter = "offset", size_parameter = "limit", si
 
 @dataclasses.dataclass
 class Made:
-    """One file, and what it cost."""
+    """One file, and its cost."""
 
     rows: int
-    # Until the file is there: a peer's is written, ours is published.
+    # Until the file is complete: a peer's is written, ours is published.
     seconds: float
     cpu_s: float
     peak_mib: float
-    # What it takes to have ours downloaded besides.
+    # The additional time to download ours.
     download_s: float = 0.0
 
 
 class Gateway:
-    """creator-gateway with a folder, a database and a customer of its own."""
+    """creator-gateway with its own folder, database and customer."""
 
     def __init__(self, binary, folder, platform_url):
         folder.mkdir()
@@ -99,7 +100,8 @@ class Gateway:
         return key
 
     def make(self, form, path):
-        """A whole job, from its creation until its file is published, and the download of that."""
+        """A whole job, from its creation until its file is published, and the download of the
+        file."""
         roots = frozenset({self.process.pid})
         idle, before = machine.resident_mib(machine.family(roots)), machine.cpu_of(roots)
         begun = time.monotonic()
@@ -143,7 +145,7 @@ class Peer:
 
 
 def count(form, path):
-    """The rows of a file, counted in it."""
+    """The number of rows in a file, counted in the file."""
     if form == "xlsx":
         with zipfile.ZipFile(path) as file, file.open("xl/worksheets/sheet1.xml") as sheet:
             return occurrences(sheet, b"<row ") - 1

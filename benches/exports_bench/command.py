@@ -1,4 +1,5 @@
-"""The command: starts what is measured, measures it in turns, writes it down, and stops all it started."""
+"""The command: starts the candidates, measures them in alternating rounds, writes the results, and
+stops everything it started."""
 
 import argparse
 import fcntl
@@ -31,7 +32,7 @@ BEGIN = "<!-- benches/exports writes from here -->"
 END = "<!-- benches/exports writes to here -->"
 FORMATS = ("csv", "jsonl", "xlsx", "zip")
 PEERS = {"csv": ["requests+csv", "dlt-csv"], "jsonl": ["requests+orjson", "dlt-jsonl"], "xlsx": ["XlsxWriter"], "zip": []}
-# How many times as many rows a second as this peer: must and aim.
+# Rows per second relative to this peer: must and aim.
 GOALS = {
     "requests+csv": (3, 7), "dlt-csv": (10, 20), "requests+orjson": (1.5, 4), "dlt-jsonl": (15, 40), "XlsxWriter": (5, 8),
 }
@@ -39,7 +40,7 @@ MEMORY_GOAL = (48, 24)
 
 
 def python_with_peers():
-    """The Python of a folder in which the peers are installed."""
+    """The Python of the environment with the peers."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     target.mkdir(parents=True, exist_ok=True)
     folder = target.resolve() / "exports-bench"
@@ -57,7 +58,8 @@ def python_with_peers():
 
 
 def measure(options, folder):
-    """Every format in turns with its peers: format to candidate to what was made in each round."""
+    """All formats in alternating rounds with the peers: format to candidate to the files of each
+    round."""
     _, platform_url = start_platform(folder, options.rows)
     python = None if options.ours else python_with_peers()
     gateway = Gateway(options.binary, folder / "gateway", platform_url)
@@ -80,7 +82,7 @@ def measure(options, folder):
 
 
 def rows_of_table(found, rows):
-    """The tables' rows, the ratios, and the most memory that we took."""
+    """The tables' rows, the ratios, and our peak memory."""
     lines, ratios = [], []
     for form, candidates in found.items():
         ours = candidates[OURS]
@@ -101,7 +103,7 @@ def rows_of_table(found, rows):
 
 
 def rendered(options, found):
-    """All of it as Markdown, and the chart."""
+    """The results as Markdown, and the chart."""
     lines, ratios, peak = rows_of_table(found, options.rows)
     goals = []
     for form, name, value in ratios:
@@ -133,22 +135,22 @@ def rendered(options, found):
 
 
 def profile_of(binary):
-    """How a binary was built, as far as its folder tells."""
+    """How a binary was built, judging by its folder."""
     if "debug" in binary.parts:
         return "debug build: figures mean nothing"
     return "build of the profile dist" if "dist" in binary.parts else "build of the profile release"
 
 
 def said(*arguments):
-    """The first line that a program says."""
+    """The first line of a program's output."""
     done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, check=False)
     return ((done.stdout or done.stderr).strip().splitlines() or [""])[0]
 
 
 def publish(text, chart, found):
-    """Writes the tables into the document, and data and chart beside it."""
+    """Writes the tables into the document, and data and chart next to it."""
     document = DOCUMENT.read_text()
-    check(BEGIN in document and END in document, f"{DOCUMENT} has no place for the tables")
+    check(BEGIN in document and END in document, f"{DOCUMENT} has no markers for the tables")
     before, _, rest = document.partition(BEGIN)
     _, _, after = rest.partition(END)
     image = "![Rows a second in each format](exports.svg)"
@@ -162,7 +164,7 @@ def read_options(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     formats = lambda text: [name for name in FORMATS if name in text.split(",")]
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/dist/creator-gateway")
-    parser.add_argument("--commit", help="what the binary was built from; otherwise the commit of this repository")
+    parser.add_argument("--commit", help="the commit of the binary; by default that of this repository")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--formats", type=formats, default=list(FORMATS), help=f"of {','.join(FORMATS)}")
@@ -172,7 +174,7 @@ def read_options(description):
 
 
 def end(number, _frame):
-    """Whoever is told to end stops first what it has started."""
+    """On a signal, everything that was started is stopped first."""
     sys.exit(128 + number)
 
 

@@ -1,4 +1,4 @@
-"""The platform whose list is exported: pages as files, given out by nginx."""
+"""The platform whose list is exported: pages as files, served by nginx."""
 
 import json
 
@@ -22,12 +22,13 @@ def row(number):
 
 
 def start_platform(folder, rows):
-    """Writes the pages and serves them; gives the process and the address."""
+    """Writes the pages and serves them; returns the process and the address."""
     check(rows % PAGE_ROWS == 0, f"--rows must be a multiple of {PAGE_ROWS}")
     pages = folder / "pages"
     pages.mkdir()
     pages.chmod(0o755)
-    # Those of programs that go on behind the last row, and those of creator-gateway, whose pages overlap.
+    # The offsets of programs that continue after the last row, and those of creator-gateway, whose
+    # pages overlap.
     offsets = {*range(0, rows, PAGE_ROWS), *range(0, rows, PAGE_ROWS - OVERLAP_ROWS), rows - OVERLAP_ROWS}
     for offset in offsets:
         page = [row(number) for number in range(offset, min(offset + PAGE_ROWS, rows))]

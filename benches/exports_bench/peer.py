@@ -1,8 +1,8 @@
-"""One peer, as somebody writes it in Python: reads all pages and writes one file.
+"""One peer, as a program that a user would write in Python: reads all pages and writes one file.
 
     python peer.py PEER ADDRESS FILE
 
-It runs in an environment of its own, so it uses nothing of the other parts.
+It runs in a separate environment, so it imports nothing of the other modules.
 """
 
 import csv
@@ -96,7 +96,7 @@ def with_dlt(address, path, form):
     destination = dlt.destinations.filesystem(bucket_url=f"file://{folder}/out")
     pipeline = dlt.pipeline("export", destination=destination, dataset_name="d", pipelines_dir=str(folder / "state"))
     pipeline.run(source, loader_file_format=form)
-    # What was written for the list itself; lists in rows become tables of their own.
+    # dlt's file for the list itself; lists in rows become separate tables.
     with open(path, "wb") as joined:
         for number, part in enumerate(sorted((folder / "out/d/rows").iterdir())):
             with open(part, "rb") as file:

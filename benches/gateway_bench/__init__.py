@@ -1,1 +1,1 @@
-"""The parts of `benches/gateway`: peers, load, what is measured, and how it is written down."""
+"""The parts of `benches/gateway`: peers, load, measurements, and reports."""

@@ -1,4 +1,5 @@
-"""What is measured: where it answers, the processes whose time it costs, and how its books are read."""
+"""A candidate of the measurement: its address, the processes whose CPU time it uses, and access to
+its accounting."""
 
 import dataclasses
 import typing
@@ -6,29 +7,29 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Books:
-    """How a candidate that charges for calls is asked what it wrote down."""
+    """How to query the accounting of a candidate that charges for calls."""
 
-    # Credits that the customer of the measured keys has left.
+    # The remaining credits of the customer of the measured keys.
     balance: typing.Callable[[], int]
-    # Calls of that customer that are in the log.
+    # The calls of that customer in the log.
     logged: typing.Callable[[], int]
-    # Credits that these calls were charged; None: what a call costs is charged to each.
+    # The credits charged for these calls; None: every call is charged its cost.
     credited: typing.Callable[[], int] | None
-    # A key of the customer who has only a few credits, and the same account.
+    # A key of the customer with only a few credits, for the same account.
     poor_key: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """Something that answers `/v1/{account}/native/…`."""
+    """A program that serves `/v1/{account}/native/…`."""
 
-    # Short, as in a column: P1, P3dur, SQLite.
+    # A short name for columns: P1, P3dur, SQLite.
     name: str
-    # What it is, in a few words.
+    # A short description.
     title: str
     url: str
-    # The first processes of all trees that work for it, its database's included.
+    # The root processes of all process trees that work for it, including its database's.
     roots: frozenset
     keys: tuple = ("none",)
-    # None: it forwards and does nothing else.
+    # None: it only forwards.
     books: Books | None = None

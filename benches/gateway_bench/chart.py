@@ -1,11 +1,11 @@
-"""Bars as an SVG that reads on light and dark pages: ratios to P1, with a line where P1 is."""
+"""Bars as an SVG for light and dark pages: ratios to P1, with a line at P1."""
 
 import html
 
 from .section import figure
 
 WIDTH = 760
-# Room for names: before them, and for each character of the longest.
+# Space for names: before them, and for each character of the longest.
 BEFORE_NAMES, CHARACTER = 18, 7.5
 BAR, GAP = 16, 6
 HEAD, BELOW = 34, 18
@@ -26,7 +26,7 @@ STYLE = """
 
 
 def draw(charts):
-    """`charts` is a title to a list of [bar, value]; gives the SVG."""
+    """`charts` maps a title to a list of [bar, value]; returns the SVG."""
     parts, top = [], 10
     names = BEFORE_NAMES + CHARACTER * max((len(name) for bars in charts.values() for name, _ in bars), default=0)
     for title, bars in charts.items():
@@ -49,7 +49,7 @@ def _panel(title, bars, top, names):
     parts = [f'<text class="title" x="10" y="{top + 18}">{html.escape(title)}</text>']
     y = top + HEAD
     if any(name == "P1" for name, _ in bars):
-        # Below bars and figures, so that it hides none.
+        # Below bars and figures, so that it hides none of them.
         x, end = names + room / most, y + len(bars) * (BAR + GAP)
         parts.append(f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 4}" y2="{end}"/>')
     for name, value in bars:

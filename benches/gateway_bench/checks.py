@@ -1,4 +1,4 @@
-"""Whether a candidate does its work, before and after its speed is measured."""
+"""Checks that a candidate does its work, before and after its speed is measured."""
 
 import collections
 import concurrent.futures
@@ -28,16 +28,17 @@ POOR_CALLS = 20
 
 
 def check_work(candidate):
-    """What every candidate must do: forward; and those that charge, all of the gateway's job."""
+    """What every candidate must do: forward; those that charge must do all of the gateway's
+    work."""
     url = candidate.url
     status, body = ask(url + native(READ), candidate.keys[0])
-    check((status, body.decode()) == (200, answer_body()), f"{candidate.name} changed the answer: {status} {body!r}")
+    check((status, body.decode()) == (200, answer_body()), f"{candidate.name} changed the response: {status} {body!r}")
     if not candidate.books:
         say(f"{candidate.name}: forwards")
         return
     for key, what in ((None, "no key"), (candidate.keys[0][:-1] + "~", "a wrong key")):
         status, _ = ask(url + native(READ), key)
-        check(status == 401, f"{candidate.name} answered {status} to {what}")
+        check(status == 401, f"{candidate.name} responded {status} to {what}")
     check_credentials(candidate)
     check_charges(candidate)
     check_refusals(candidate)
@@ -45,14 +46,14 @@ def check_work(candidate):
 
 
 def check_credentials(candidate):
-    """The platform sees the account's credentials and not the caller's key."""
+    """The platform gets the account's credentials and not the caller's key."""
     _, body = ask(candidate.url + native(ECHO), candidate.keys[0])
     wanted = {"authorization": f"Session {SESSION_TOKEN}", "user": USER_ID, "agent": USER_AGENT, "key": ""}
     check(json.loads(body) == wanted, f"{candidate.name}: the platform saw {body!r}")
 
 
 def check_charges(candidate):
-    """Calls at the same time cost exactly what they should, and each is in the log."""
+    """Concurrent calls cost exactly what they should, and each is logged."""
     books = candidate.books
     balance, logged = books.balance(), books.logged()
     url = candidate.url
@@ -65,7 +66,7 @@ def check_charges(candidate):
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
         statuses = collections.Counter(threads.map(one, range(CALLS)))
-    check(statuses == {200: CALLS}, f"{candidate.name} answered {dict(statuses)}")
+    check(statuses == {200: CALLS}, f"{candidate.name} responded {dict(statuses)}")
     cost = CALLS // 2 * (READ_COST + WRITE_COST)
     charged, written = balance - books.balance(), books.logged() - logged
     check(charged == cost, f"{candidate.name} charged {charged} for {CALLS} calls that cost {cost}")
@@ -73,17 +74,18 @@ def check_charges(candidate):
 
 
 def check_refusals(candidate):
-    """Who has a few credits gets so many calls, however many come at once, and 402 after that."""
+    """A customer with a few credits gets exactly that many concurrent calls, and 402 for the
+    others."""
     url = candidate.url + native(READ)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
         answers = threads.map(lambda _: ask(url, candidate.books.poor_key)[0], range(POOR_CALLS))
         statuses = collections.Counter(answers)
     wanted = {200: FEW_CREDITS, 402: POOR_CALLS - FEW_CREDITS}
-    check(statuses == wanted, f"{candidate.name} answered {dict(statuses)} to {FEW_CREDITS} credits")
+    check(statuses == wanted, f"{candidate.name} responded {dict(statuses)} to {FEW_CREDITS} credits")
 
 
 class Watch:
-    """The books of a candidate while it is measured: what it charged must be what it logged."""
+    """The accounting of a candidate while it is measured: it must have charged what it logged."""
 
     def __init__(self, candidate, cost):
         self.candidate, self.cost = candidate, cost
@@ -92,7 +94,8 @@ class Watch:
             self.credited = candidate.books.credited() if candidate.books.credited else 0
 
     def check(self, answered):
-        """After the last round; `answered` is how many calls the load generator saw answered."""
+        """Called after the last round; `answered` is the number of responses that the load
+        generator got."""
         books, name = self.candidate.books, self.candidate.name
         if not books:
             return

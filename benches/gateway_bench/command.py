@@ -1,4 +1,5 @@
-"""The command: starts what is measured, measures it, writes it down, and stops all it started."""
+"""The command: starts the candidates, measures them, writes the results, and stops everything it
+started."""
 
 import os
 import pathlib
@@ -55,7 +56,7 @@ class Bench:
         self.made = 0
 
     def gateway(self, database, binary=None, folder=None, platform=None, **same):
-        """A node with a database of its own, or with one that it shares (`same`)."""
+        """A node with its own database, or with a shared one (`same`)."""
         self.made += 1
         home = (folder or self.folder) / f"gateway-{self.made}"
         binary = binary or self.options.binaries[0][1]
@@ -68,11 +69,11 @@ class Bench:
         return Gateway(binary, home, platform or self.platform, **same)
 
     def databases(self):
-        """The kinds of database that are measured."""
+        """The databases to measure."""
         return {"sqlite": ["SQLite"], "postgres": ["PostgreSQL"]}.get(self.options.database, ["SQLite", "PostgreSQL"])
 
     def ours(self, folder=None, platform=None):
-        """Candidates of every binary on every database."""
+        """Our candidates: every binary on every database."""
         candidates = []
         for label, binary in self.options.binaries:
             for database in self.databases():
@@ -88,7 +89,7 @@ class Bench:
         return gateway, start_gateway(database, "creator-gateway", gateway)
 
     def line_up(self):
-        """Everybody who is measured on reads and writes, each after it was seen to do its work."""
+        """All candidates for reads and writes, each after its work was checked."""
         if not hasattr(self, "_line_up"):
             candidates = [self.platform] if "p0" in self.options.peers else []
             candidates.append(start_nginx(self.folder, self.platform))
@@ -151,7 +152,7 @@ class Bench:
         return folder
 
     def conditions(self):
-        """When, where and how: the lines below each table."""
+        """When, where and how it was measured: the lines below each table."""
         options = self.options
         model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
         commit = said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD")
@@ -176,19 +177,19 @@ class Bench:
 
 
 def said(*arguments):
-    """The first line that a program says."""
+    """The first line of a program's output."""
     done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, check=False)
     return ((done.stdout or done.stderr).strip().splitlines() or [""])[0]
 
 
 def version_of(program):
-    """A program and its version, without what else it says."""
+    """A program and its version, without the rest of its output."""
     found = re.search(r"v?=?(\d+\.[^\s]+)", said(program, "-v"))
     return f"{program} {found.group(1) if found else ''}".strip()
 
 
 def build_of(binary):
-    """How a binary was built, as far as its folder tells."""
+    """How a binary was built, judging by its folder."""
     if "debug" in binary.parts:
         return "debug build: figures mean nothing"
     if "optimized" in binary.parts:
@@ -197,12 +198,12 @@ def build_of(binary):
 
 
 def run(options, folder):
-    """All works that were asked for; prints the tables, and publishes them if told to."""
+    """All requested works; prints the tables, and publishes them if requested."""
     bench = Bench(options, folder)
     sections = {}
     for name in options.only:
         if name == "nodes" and not bench.database:
-            say("nodes: left out, there is no PostgreSQL")
+            say("nodes: skipped, there is no PostgreSQL")
             continue
         say(f"== {name} ({list(options.only).index(name) + 1} of {len(options.only)})")
         begun = time.monotonic()
@@ -222,7 +223,7 @@ def run(options, folder):
 
 
 def end(number, _frame):
-    """Whoever is told to end stops first what it has started."""
+    """On a signal, everything that was started is stopped first."""
     sys.exit(128 + number)
 
 
@@ -242,7 +243,7 @@ def main(description):
     if options.database != "sqlite" and POSTGRES_VARIABLE not in os.environ:
         os.execv(str(POSTGRES_SCRIPT), [str(POSTGRES_SCRIPT), "run", "--", sys.executable, *sys.orig_argv[1:]])
     folder = pathlib.Path(tempfile.mkdtemp(prefix="creator-gateway-bench."))
-    # The workers of nginx are nobody's if the script is root's.
+    # nginx workers run as `nobody` if the script runs as root.
     folder.chmod(0o755)
     kept = False
     try:

@@ -1,4 +1,4 @@
-"""What all parts share: names, the one kind of failure, calls over HTTP, progress for whoever waits."""
+"""Shared by all parts: names, the failure type, HTTP calls, and progress output."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ import urllib.request
 PACKAGE = pathlib.Path(__file__).resolve().parent
 ROOT = PACKAGE.parent.parent
 START_TIMEOUT_S = 60
-# The account that is called, and its credentials: a candidate must add them, the caller never sends them.
+# The measured account and its credentials: a candidate must add them, the caller never sends them.
 ACCOUNT = "bench"
 SESSION_TOKEN = "session-token-of-the-creator"
 USER_ID = "1"
@@ -19,29 +19,29 @@ READ_COST = 1
 WRITE_COST = 2
 KEYS = 50
 CREDITS = 1_000_000_000_000
-# What the second customer has, so that it can be seen running out.
+# The credits of the second customer, few enough to run out.
 FEW_CREDITS = 5
 
 READ = "users/me"
 WRITE = "lists"
 WRITE_BODY = '{"name":"people who were here first"}'
-# What the platform answers with the headers it saw, and with 1 GiB.
+# The paths at which the platform responds with the headers it received, and with 1 GiB.
 ECHO = "echo"
 LARGE = "large"
 
 
 class Failure(Exception):
-    """The measurement could not be taken."""
+    """The measurement failed."""
 
 
 def check(condition, message):
-    """Refuses to go on unless the condition holds."""
+    """Raises a failure unless the condition holds."""
     if not condition:
         raise Failure(message)
 
 
 def say(text):
-    """Progress: what runs now."""
+    """Prints progress."""
     print(f"{time.strftime('%H:%M:%S')}  {text}", file=sys.stderr, flush=True)
 
 
@@ -51,7 +51,7 @@ def native(path):
 
 
 def ask(url, key=None, body=None, method=None):
-    """One request; gives status and body, whatever the status is."""
+    """Makes one request; returns status and body, whatever the status."""
     headers = {"X-API-Key": key} if key else {}
     data = None
     if body is not None:
@@ -67,19 +67,19 @@ def ask(url, key=None, body=None, method=None):
 
 
 def call(url, key=None, body=None):
-    """One request that must succeed; gives its body."""
+    """Makes one request that must succeed; returns its body."""
     status, answer = ask(url, key, body)
-    check(200 <= status < 300, f"{url} answered {status}: {answer[:500]!r}")
+    check(200 <= status < 300, f"{url} responded {status}: {answer[:500]!r}")
     return answer
 
 
 def wait_for(url, process, key=None, pause_s=0.02):
-    """Waits until something answers there at all."""
+    """Waits until there is any response from this URL."""
     begun = time.monotonic()
     while time.monotonic() - begun < START_TIMEOUT_S:
-        check(process.poll() is None, f"what should answer at {url} ended at its start")
+        check(process.poll() is None, f"the program for {url} ended at its start")
         try:
             return ask(url, key)
         except OSError:
             time.sleep(pause_s)
-    raise Failure(f"nothing answers at {url}")
+    raise Failure(f"no response from {url}")

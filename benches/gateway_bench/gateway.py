@@ -30,8 +30,8 @@ POSTGRES_VARIABLE = "CREATOR_GATEWAY_TEST_POSTGRES"
 VERIFY_TIMEOUT_S = 600
 SETTLE_TIMEOUT_S = 20
 
-# What is not a default is here to be read: limits that would refuse a load from one address, one customer and one
-# account, and a log without a line for each call, as the peers have none either.
+# Only non-default settings: limits that would refuse a load from one address, one customer and one
+# account, and a log without a line per call, as the peers have none either.
 CONFIGURATION = """
 [http]
 listen = "127.0.0.1:{port}"
@@ -64,19 +64,19 @@ verify_route = {{ path = "users/me", id_pointer = "", equals_field = "", accepte
 
 
 class Database:
-    """A PostgreSQL that scripts/postgres started, and databases of their own in it."""
+    """A PostgreSQL started by scripts/postgres, in which each node gets its own database."""
 
     def __init__(self):
         self.server = os.environ[POSTGRES_VARIABLE]
         self.pid = int(self.ask("select split_part(pg_read_file('postmaster.pid'), chr(10), 1)"))
 
     def ask(self, sql, url=None):
-        """The answer to a statement, as text."""
+        """The result of a statement, as text."""
         asked = ["psql", "-X", "-A", "-t", "-q", "-c", sql, url or self.server]
         return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
     def create(self, name):
-        """A new database; gives its address."""
+        """Creates a database; returns its URL."""
         name = f"bench_{os.getpid()}_{name}"
         self.ask(f"create database {name}")
         return self.server.rsplit("/", 1)[0] + "/" + name
@@ -106,7 +106,7 @@ class Gateway:
         self.process = None
 
     def serve(self):
-        """Starts the server and waits until it answers."""
+        """Starts the server and waits until it responds."""
         self.spawn()
         wait_for(f"{self.url}/health", self.process)
 
@@ -123,14 +123,14 @@ class Gateway:
         return frozenset({self.process.pid} | ({self.server_pid} if self.server_pid else set()))
 
     def run(self, *arguments, timeout=START_TIMEOUT_S):
-        """A command of the binary; gives what it printed."""
+        """Runs a command of the binary; returns its output."""
         command = [str(self.binary), *arguments, "--config", str(self.config)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         check(done.returncode == 0, f"{' '.join(arguments)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def create_customer(self, email, amount):
-        """A customer with one connected account; gives its first key."""
+        """Creates a customer with one connected account; returns its first key."""
         arguments = ["create-customer", "--email", email, "--credits", str(amount), "--json"]
         facts = json.loads(self.run("admin", *arguments))
         key = (facts if "api_key" in facts else next(iter(facts.values())))["api_key"]
@@ -139,7 +139,7 @@ class Gateway:
         return key
 
     def create_keys(self, first):
-        """Further keys of the first one's customer, until there are enough."""
+        """Creates further keys for the customer of the first one, up to the required number."""
         keys = [first]
         for place in range(1, KEYS):
             made = call(f"{self.url}/v1/auth/keys", first, {"name": f"key {place}", "scope": "full"})
@@ -147,17 +147,18 @@ class Gateway:
         return tuple(keys)
 
     def books(self, keys, poor_key):
-        """How it is asked what was charged and logged."""
+        """How to query what was charged and logged."""
         return Books(
             balance=lambda: self.settled_balance(keys[0]),
             logged=lambda: sum(self.ended_calls(key, "calls") for key in keys),
-            # A call whose caller went away before it left, as at the end of a round, is logged and not charged.
+            # A call whose caller disconnected before it was sent, as at the end of a round, is
+            # logged but not charged.
             credited=lambda: sum(self.ended_calls(key, "credits") for key in keys),
             poor_key=poor_key,
         )
 
     def settled_balance(self, key):
-        """The balance once no call of the customer is on its way."""
+        """The balance once no call of the customer is running."""
         begun = time.monotonic()
         while time.monotonic() - begun < SETTLE_TIMEOUT_S:
             billing = json.loads(call(f"{self.url}/v1/billing", key))
@@ -167,22 +168,22 @@ class Gateway:
         return check(False, "credits are still held long after the last call")
 
     def ended_calls(self, key, field):
-        """Sum of a field of the calls of this key that ended, today and yesterday."""
+        """The sum of a field over the ended calls of this key, today and yesterday."""
         days = json.loads(call(f"{self.url}/v1/billing/usage/daily?days=2", key))
         return sum(day[field] for day in days["days"])
 
     def verify(self):
-        """Refuses to go on unless every invariant of the books holds."""
+        """Fails unless every invariant of the ledger holds."""
         self.run("verify", timeout=VERIFY_TIMEOUT_S)
 
     def candidate(self, name, title, keys, poor_key):
-        """What is measured of it."""
+        """The candidate for this node."""
         books = self.books(keys, poor_key)
         return Candidate(name, title, self.url, self.roots(), keys, books)
 
 
 def start_gateway(name, title, gateway):
-    """Starts a node with a rich and a poor customer; gives the candidate."""
+    """Starts a node with a rich and a poor customer; returns the candidate."""
     gateway.serve()
     keys = gateway.create_keys(gateway.create_customer("rich@example.com", CREDITS))
     poor_key = gateway.create_customer("poor@example.com", FEW_CREDITS)

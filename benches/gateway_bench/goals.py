@@ -1,23 +1,23 @@
-"""What is to be reached: each goal's figure, its unit, and where it must and should be."""
+"""The goals: each goal's figure, its unit, and its must and aim."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """A figure with two marks. What is not told apart by `least` must not be above its marks."""
+    """A figure with two marks. Without `least`, the figure must not exceed them."""
 
     text: str
     # None: nothing is required.
     must: float | None
-    # None: there is nothing beyond the must.
+    # None: there is no aim beyond the must.
     aim: float | None
     unit: str = "×"
     # Whether more is better.
     least: bool = False
 
     def judge(self, value):
-        """In words: aim, must, or neither."""
+        """The goal reached, in words: aim, must, or neither."""
         reached = (lambda mark: value >= mark) if self.least else (lambda mark: value <= mark)
         if self.must is not None and not reached(self.must):
             return "**missed**"

@@ -1,4 +1,5 @@
-"""The load: wrk with keys in turn, at full speed or with pauses, and what it cost the candidate."""
+"""The load: wrk with alternating keys, at full speed or with pauses, and its cost for the
+candidate."""
 
 import dataclasses
 import os
@@ -44,36 +45,37 @@ end
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What is asked for. A pause makes each connection wait so long, on average, between two requests."""
+    """The requests. A pause is the average time for which each connection waits between two
+    requests."""
 
     name: str
     connections: int
     seconds: float
     write: bool = False
     pause_ms: int = 0
-    # Whether a calm round with a refused or failed request ends the measurement.
+    # Whether a refused or failed request in a calm round ends the measurement.
     strict: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What one candidate did for some seconds."""
+    """The results of one candidate in one round."""
 
     requests: int
     per_second: float
     cpu_ms: float
     p50_ms: float
     p99_ms: float
-    # Requests without an answer, and those answered with a status of 400 and above.
+    # Requests without a response, and those with a status of 400 and above.
     failed: int
     refused: int
-    # The part of the machine that processes took which do not belong to the measurement.
+    # The share of the machine that unrelated processes used.
     foreign: float
     peak_mib: float
 
 
 def measure(candidate, load, folder, outside, urls=None):
-    """One round; with several addresses there are so many connections to each."""
+    """One round; with several URLs, each gets this number of connections."""
     urls = urls or [candidate.url]
     path = native(WRITE if load.write else READ)
     script = folder / "wrk.lua"
@@ -100,12 +102,12 @@ def measure(candidate, load, folder, outside, urls=None):
     foreign = busy_after - busy - (machine.cpu_of(ours) - all_before)
     results = [_read(text) for text in said]
     requests, failed, refused = (sum(result[place] for result in results) for place in (0, 2, 3))
-    check(requests > 0 or not load.strict, f"{candidate.name}, {load.name}: nothing was answered")
+    check(requests > 0 or not load.strict, f"{candidate.name}, {load.name}: there was no response")
     return Round(
         requests=requests,
         per_second=sum(result[0] / result[1] * 1e6 for result in results),
         cpu_ms=cpu / max(requests, 1) * 1e6,
-        # With several addresses: the slowest one's.
+        # With several URLs: that of the slowest one.
         p50_ms=max(result[4] for result in results) / 1000,
         p99_ms=max(result[5] for result in results) / 1000,
         failed=failed,

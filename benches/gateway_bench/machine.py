@@ -1,4 +1,4 @@
-"""Processes that are started and stopped, and what they cost: scheduler time and memory."""
+"""Starts and stops processes, and measures their cost: CPU time and memory."""
 
 import contextlib
 import os
@@ -20,14 +20,15 @@ _running = []
 
 
 def free_port():
-    """A port of 127.0.0.1 that nobody listens on now."""
+    """A port of 127.0.0.1 that is free now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
 
 
 def raise_file_limit():
-    """As many open files as the system allows, up to what 9,000 proxied connections need."""
+    """Raises the limit of open files as far as the system allows, up to what 9,000 proxied
+    connections need."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -35,7 +36,7 @@ def raise_file_limit():
 
 
 def start(arguments, log, environment=None):
-    """Starts a process that is stopped at the end in any case."""
+    """Starts a process, which is stopped at the end in any case."""
     with open(log, "ab") as file:
         process = subprocess.Popen(
             [str(argument) for argument in arguments],
@@ -49,7 +50,7 @@ def start(arguments, log, environment=None):
 
 
 def stop(process):
-    """Asks a process to end, and ends it if it does not."""
+    """Asks a process to end, and kills it if it does not."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:
@@ -62,7 +63,7 @@ def stop(process):
 
 
 def stop_all():
-    """Stops whatever still runs, the last one first, and cannot be interrupted in that."""
+    """Stops all running processes, the last one first, without being interrupted."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     for process in reversed(_running.copy()):
@@ -70,14 +71,16 @@ def stop_all():
 
 
 def install(programs):
-    """Brings what is missing from the system's packages: (what must exist, the package) pairs."""
+    """Installs missing programs from the system's packages: pairs of (required path or program,
+    package)."""
     missing = [package for wanted, package in programs if not (shutil.which(wanted) or os.path.exists(wanted))]
     if not missing:
         return
     check(shutil.which("apt-get"), f"install {', '.join(missing)}")
     say(f"installing {', '.join(missing)} from the system's packages")
     as_root = [] if os.getuid() == 0 else ["sudo"]
-    # A package must not start a service of its own: what is measured is started here, on free ports.
+    # Packages must not start services of their own: the measurement starts everything itself, on
+    # free ports.
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"]
     for arguments in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *missing]):
         command = [*as_root, *environment, "apt-get", *arguments]
@@ -85,13 +88,13 @@ def install(programs):
 
 
 def _stat_of(pid):
-    """The parent of a process, and the CPU seconds of it and of its children that have ended."""
+    """The parent of a process, and the CPU seconds of it and its ended children."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[1]), sum(map(int, fields[11:15])) / TICKS
 
 
 def _below(roots):
-    """These processes and all below them: process id to CPU seconds."""
+    """These processes and their descendants: process id to CPU seconds."""
     stats = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -108,24 +111,25 @@ def _below(roots):
 
 
 def cpu_of(roots):
-    """CPU seconds of these processes and all below them."""
+    """CPU seconds of these processes and their descendants."""
     return sum(_below(roots).values())
 
 
 def machine_cpu():
-    """CPU seconds that all cores together were busy, and that they could have been."""
+    """The CPU seconds that all cores together were busy, and the total."""
     fields = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
     ticks = list(map(int, fields))
     return (sum(ticks) - ticks[3] - ticks[4]) / TICKS, sum(ticks) / TICKS
 
 
 def family(roots):
-    """The ids of these processes and of all below them."""
+    """The ids of these processes and their descendants."""
     return set(_below(roots))
 
 
 def resident_mib(pids):
-    """Resident memory of these processes. What they share, as a database's do, counts once: the largest such part."""
+    """Resident memory of these processes. Shared memory, such as a database's, counts once: the
+    largest shared part."""
     own, shared = 0, 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -137,7 +141,8 @@ def resident_mib(pids):
 
 @contextlib.contextmanager
 def peak_memory(roots):
-    """Samples the memory of these and of all below while the block runs; the peak in MiB is the list's only entry."""
+    """Samples the memory of these processes and their descendants while the block runs; the list's
+    only entry is the peak in MiB."""
     pids = family(roots)
     peak = [resident_mib(pids)]
     ended = threading.Event()

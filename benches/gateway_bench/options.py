@@ -6,7 +6,8 @@ import pathlib
 from .common import ROOT
 
 WORKS = ("reads", "writes", "slow", "large", "start", "nodes", "growth")
-# Growth needs 8 GB of disk and some minutes only to fill a database: it is measured when it is asked for.
+# Growth needs 8 GB of disk and some minutes only to fill a database, so it is measured only on
+# request.
 USUAL_WORKS = WORKS[:-1]
 CALLS_MIN = 100_000
 PEERS = ("p0", "p1", "haproxy", "p3", "p3dur", "fastify")
@@ -24,7 +25,7 @@ def _names(allowed):
 
 
 def read_options(description):
-    """What was asked for."""
+    """The parsed options."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = ROOT / "target" / "dist" / "creator-gateway"
     parser.add_argument(
@@ -33,16 +34,16 @@ def read_options(description):
         metavar="[NAME=]PATH",
         help="may be given more than once, to compare builds with each other (reads and writes only)",
     )
-    parser.add_argument("--commit", help="what the binary was built from; otherwise the commit of this repository")
+    parser.add_argument("--commit", help="the commit of the binary; by default that of this repository")
     parser.add_argument("--only", type=_names(WORKS), default=list(USUAL_WORKS), help=f"of {','.join(WORKS)}")
     parser.add_argument("--peers", type=_names(PEERS), default=list(PEERS), help=f"of {','.join(PEERS)}; P1 always is")
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="both")
     parser.add_argument("--connections", type=int, nargs="+", default=[32, 256], help="for reads and writes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5, help="of each round")
-    parser.add_argument("--repeats", type=int, default=3, help="how often a disturbed round is taken again")
-    parser.add_argument("--rate", type=int, default=2_000, help="requests/s where the platform takes 50 ms")
-    parser.add_argument("--calls", type=int, default=10_000_000, help="that growth makes up at most; 100,000 and more")
+    parser.add_argument("--repeats", type=int, default=3, help="how often a disturbed round is repeated")
+    parser.add_argument("--rate", type=int, default=2_000, help="requests/s if the platform takes 50 ms")
+    parser.add_argument("--calls", type=int, default=10_000_000, help="the most that growth generates; at least 100,000")
     parser.add_argument("--short", action="store_true", help="3 rounds of 3 s, none repeated")
     parser.add_argument("--publish", action="store_true", help="write docs/performance.md, .json and .svg")
     options = parser.parse_args()

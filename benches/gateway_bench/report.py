@@ -1,4 +1,4 @@
-"""What was measured, kept as data beside the document and written into it as tables."""
+"""The results, stored as data beside the document and written into it as tables."""
 
 import dataclasses
 import json
@@ -15,22 +15,22 @@ CHART = "performance.svg"
 
 
 def known_sections():
-    """What earlier runs published: work to section."""
+    """The sections of earlier published runs: work to section."""
     if not DATA.exists():
         return {}
     return {name: Section(**fields) for name, fields in json.loads(DATA.read_text()).items()}
 
 
 def save(sections):
-    """Keeps the data of all sections."""
+    """Stores the data of all sections."""
     text = json.dumps({name: dataclasses.asdict(section) for name, section in sections.items()}, indent=1)
     DATA.write_text(text + "\n")
 
 
 def publish(text):
-    """Writes the tables into the document, in the place that is theirs."""
+    """Writes the tables into the document, between their markers."""
     document = DOCUMENT.read_text()
-    check(BEGIN in document and END in document, f"{DOCUMENT} has no place for the tables")
+    check(BEGIN in document and END in document, f"{DOCUMENT} has no markers for the tables")
     before, _, rest = document.partition(BEGIN)
     _, _, after = rest.partition(END)
     DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}")
@@ -47,7 +47,7 @@ def render(sections, chart=None):
     said = None
     for section in sections.values():
         parts.append(f"## {section.title}\n\n{section.text}\n\n{table(section.head, section.rows)}")
-        # One run has the same conditions for all it measured; they are said once.
+        # One run has the same conditions for all its measurements; they are stated once.
         if section.conditions != said:
             parts.append(
                 "Conditions, also of what follows:\n\n" + "\n".join(f"* {line}" for line in section.conditions)

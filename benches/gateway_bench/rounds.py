@@ -1,4 +1,4 @@
-"""Rounds in turns (A B C A B C …), repeated while the machine is disturbed, and their medians."""
+"""Alternating rounds (A B C A B C …), repeated if the machine is disturbed, and their medians."""
 
 import dataclasses
 import math
@@ -8,19 +8,20 @@ import statistics
 from .common import check, say
 from .load import measure
 
-# The part of a round's time that each candidate is warmed up for.
+# The duration of each candidate's warm-up, as a part of a round.
 WARM_UP_PART = 0.5
-# A round in which other processes of the machine took more than this share of its cores is repeated.
+# A round is repeated if unrelated processes used more than this share of the cores.
 FOREIGN_SHARE_MAX = 0.10
-# How often a round is tried that had refusals, where disturbed ones are not repeated.
+# How often a round with refusals is tried, if disturbed rounds are not repeated.
 SPOILT_MAX = 4
-# What starting, connecting and reading /proc adds to a round.
+# The time that starting, connecting and reading /proc add to a round.
 OVERHEAD_S = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What every measurement needs: a folder, how long it may take, and whose CPU time is not somebody else's."""
+    """What every measurement needs: a folder, its duration, and the processes whose CPU time
+    belongs to it."""
 
     folder: object
     rounds: int
@@ -32,7 +33,7 @@ class Stage:
 def run_rounds(candidates, loads, stage, urls=None):
     """All rounds of all loads: load, then candidate, to a list with one entry for each round.
 
-    `urls` gives the addresses of a candidate that answers at several.
+    `urls` returns the URLs of a candidate that has several.
     """
     needed = sum(load.seconds * (stage.rounds + WARM_UP_PART) + OVERHEAD_S * (stage.rounds + 1) for load in loads)
     plan = f"{len(loads)} load(s) × {len(candidates)} candidates × {stage.rounds} round(s)"
@@ -57,18 +58,18 @@ def run_rounds(candidates, loads, stage, urls=None):
 
 
 def minutes(seconds):
-    """How long something takes, for people."""
+    """A duration for people."""
     return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
 
 
 def _calmest(candidate, load, stage, urls):
-    """A round that the machine's other work did not disturb, if there is one."""
+    """A round without disturbance by other work of the machine, if there is one."""
     whole = []
     for _ in range(stage.repeats + 1 if stage.repeats else SPOILT_MAX):
         taken = measure(candidate, load, stage.folder, stage.outside, urls)
         calm = taken.foreign <= FOREIGN_SHARE_MAX
         if load.strict and taken.failed + taken.refused:
-            # Who gets no time to work may refuse; who has the machine to itself may not.
+            # A candidate without CPU time may refuse; one that has the machine to itself may not.
             spoilt = f"{candidate.name}, {load.name}: {taken.failed} failed, {taken.refused} were refused"
             check(not calm, spoilt)
             say(f"{spoilt}, while others took {taken.foreign:.0%} of the cores: again")
@@ -86,11 +87,11 @@ def median_of(rounds, field):
 
 
 def median_ratio(rounds, others, field):
-    """The median of the ratios of rounds that were taken one after the other."""
+    """The median of the ratios of consecutive rounds."""
     pairs = [(getattr(mine, field), getattr(other, field)) for mine, other in zip(rounds, others, strict=True)]
     return statistics.median(mine / other if other else math.nan for mine, other in pairs)
 
 
 def median_difference(rounds, others, field):
-    """The median of the differences of rounds that were taken one after the other."""
+    """The median of the differences of consecutive rounds."""
     return statistics.median(getattr(a, field) - getattr(b, field) for a, b in zip(rounds, others, strict=True))

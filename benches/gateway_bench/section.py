@@ -1,4 +1,4 @@
-"""What a measurement found: a table for people, figures for the goals, bars for the chart."""
+"""The result of a measurement: a table for people, figures for the goals, bars for the chart."""
 
 import dataclasses
 
@@ -8,20 +8,20 @@ class Section:
     """One kind of work."""
 
     title: str
-    # What was done, a sentence or two.
+    # What was measured, in a sentence or two.
     text: str
     head: list
     rows: list = dataclasses.field(default_factory=list)
-    # Goal to what was reached.
+    # Goal to figure.
     goals: dict = dataclasses.field(default_factory=dict)
     # Chart to a list of [bar, value].
     bars: dict = dataclasses.field(default_factory=dict)
-    # Filled in by the command: when, where and how it was taken.
+    # Filled in by the command: when, where and how it was measured.
     conditions: list = dataclasses.field(default_factory=list)
 
 
 def figure(value):
-    """A number with as many digits as it is worth."""
+    """A number with a sensible number of digits."""
     if value is None:
         return "–"
     if abs(value) >= 100:

@@ -1,4 +1,4 @@
-"""Fills a database with customers, keys, accounts and calls that are on the books as if they had happened."""
+"""Fills a database with customers, keys, accounts and calls, as if the calls had happened."""
 
 import dataclasses
 import hashlib
@@ -10,33 +10,35 @@ from .common import Failure, check, say
 
 DAY_US = 86_400 * 1_000_000
 DAYS = 90
-# One of so many calls that are made up is the measured customer's own.
+# One of this many generated calls is the measured customer's own.
 OWN_EVERY = 100
-# What each customer who is made up has left.
+# The remaining credits of each generated customer.
 LEFT = 1_000
-# Steps of SQLite's machine.
+# Instructions of SQLite's virtual machine.
 PROGRESS_EVERY = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Amount:
-    """How much; each customer has one key and one account."""
+    """The amount of data; each customer has one key and one account."""
 
     customers: int
     calls: int
 
 
 def seed_sqlite(gateway, amount):
-    """Writes into the SQLite file of a gateway that has answered a call and is stopped now."""
+    """Writes into the SQLite file of a gateway that has served a call and is now stopped."""
     begun = time.monotonic()
-    say(f"making up {amount.customers:,} customers and {amount.calls:,} calls")
+    say(f"generating {amount.customers:,} customers and {amount.calls:,} calls")
     database = sqlite3.connect(gateway.database_url.removeprefix("sqlite:"), isolation_level=None)
     database.row_factory = sqlite3.Row
     try:
-        # Nobody reads the file meanwhile, and it is made anew if this fails. The server sets its own journal again.
+        # No other process reads the file meanwhile, and it is discarded if this fails. The server
+        # sets its own journal mode again.
         for pragma in ("journal_mode = off", "synchronous = off", "cache_size = -400000"):
             database.execute(f"pragma {pragma}")
-        # Called now and then, so that whoever is told to end does so in the middle of a long statement.
+        # Called from time to time, so that a signal can end the process in the middle of a long
+        # statement.
         database.set_progress_handler(lambda: 0, PROGRESS_EVERY)
         database.execute("begin")
         _Seed(database, amount).fill()
@@ -49,7 +51,8 @@ def seed_sqlite(gateway, amount):
 
 
 class _Seed:
-    """Rows are copies of the measured customer's but for what must differ: so every column has a value it may have."""
+    """Copies rows of the measured customer and changes only what must differ, so that every column
+    has a valid value."""
 
     def __init__(self, database, amount):
         self.database, self.amount = database, amount
@@ -58,7 +61,7 @@ class _Seed:
         self.own = self._sample("calls", "state = 'settled' and status = 200 and idempotency_hash is null")
 
     def fill(self):
-        """All tables."""
+        """Fills all tables."""
         callers = [(row[0], row[1]) for row in self._own_callers()]
         check(callers, "the measured customer has no keys")
         own = len(callers)
@@ -82,14 +85,15 @@ class _Seed:
         ).fetchall()
 
     def _insert(self, table, where, rows):
-        """Copies of a row of the measured customer; each of `rows` says what differs."""
+        """Copies a row of the measured customer; each of `rows` says what differs."""
         sample = self._sample(table, where)
         names = list(sample)
         sql = f"insert into {table} ({', '.join(names)}) values ({', '.join(':' + name for name in names)})"
         self.database.executemany(sql, [{**sample, **row} for row in rows])
 
     def _people(self):
-        """Customers with a key, an account and its data key; gives the ids of customer and key."""
+        """Customers with a key, an account and its data key; returns the ids of customers and
+        keys."""
         own = self.own["customer_id"]
         places = range(self.amount.customers)
         customers = [_id(own, self.begin) for _ in places]
@@ -123,7 +127,7 @@ class _Seed:
         self._insert("ledger", f"id = '{sample['id']}'", rows)
 
     def _calls(self, own):
-        """Calls at even distances; an index is made after the rows, which is much faster."""
+        """Calls at even intervals; indexes are created after the rows, which is much faster."""
         indexes = self.database.execute(
             "select name, sql from sqlite_master where type = 'index' and tbl_name = 'calls' and sql is not null"
         ).fetchall()
@@ -156,7 +160,7 @@ class _Seed:
             self.database.execute(index["sql"])
 
     def _sums(self):
-        """The sums that the service keeps, made from the calls."""
+        """The sums that the service keeps, computed from the calls."""
         before = f"from calls where held_at < {self.end} group by customer_id, key_id, held_at / {DAY_US}"
         self.database.execute(
             "insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors) "
@@ -169,7 +173,7 @@ class _Seed:
         )
 
     def _balances(self):
-        """What the calls cost was granted before, and is spent."""
+        """Grants and spends the costs of the calls."""
         spent = self.database.execute(
             f"select customer_id, sum(credits) from usage_daily where day < {self.end // DAY_US} group by customer_id"
         ).fetchall()
@@ -181,7 +185,7 @@ class _Seed:
 
 
 def _id(sample, micros):
-    """An id as the service makes them, with the prefix that the sample has: a UUID of version 7."""
+    """An id in the service's format, with the sample's prefix: a UUID of version 7."""
     tail = secrets.randbits(74)
     low = 0b10 << 62 | tail & (1 << 62) - 1
     return f"{sample.rpartition('_')[0]}_{micros // 1000 << 80 | 0x7 << 76 | tail >> 62 << 64 | low:032x}"

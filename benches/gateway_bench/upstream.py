@@ -1,4 +1,5 @@
-"""The platform that all candidates call: nginx with one worker, a fixed answer, and a delay where one is wanted."""
+"""The platform that all candidates call: nginx with one worker, a fixed response, and an optional
+delay."""
 
 import functools
 import json
@@ -21,7 +22,7 @@ USE_LUA = '  lua_package_path "/usr/share/lua/5.1/?.lua;;";\n'
 
 @functools.cache
 def answer_body():
-    """2 KB of JSON as a platform would give it."""
+    """2 KB of JSON as a platform would return it."""
     body = {"id": "1", "list": []}
     while len(json.dumps(body)) < 2_000:
         place = len(body["list"])
@@ -30,7 +31,8 @@ def answer_body():
 
 
 def nginx(folder, name, workers, http, modules=""):
-    """An nginx with this configuration, in which PORT is its port; gives its process and its address."""
+    """Starts an nginx with this configuration, in which PORT is its port; returns its process and
+    URL."""
     port = machine.free_port()
     config = folder / f"{name}.conf"
     places = "".join(
@@ -47,7 +49,7 @@ def nginx(folder, name, workers, http, modules=""):
 
 
 def start_platform(folder, name="platform", delay_ms=0):
-    """The platform; a delay lets every answer wait so long."""
+    """Starts the platform; with a delay, every response is delayed by it."""
     body = answer_body()
     large = folder / "large.bin"
     if not large.exists():

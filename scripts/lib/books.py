@@ -1,4 +1,5 @@
-"""The books as anybody may read them, beside the service: both databases, and a reader that never stops looking."""
+"""Reads the ledger from outside the service: both databases, and a reader that polls
+continuously."""
 
 import csv
 import os
@@ -9,12 +10,12 @@ import time
 
 from lib.processes import POSTGRES_VARIABLE, STOP_TIMEOUT_S, check
 
-# So long a reader waits between two looks.
+# The pause of a reader between two polls.
 READER_PAUSE_S = 0.1
 
 
 class SqliteBooks:
-    """Reads the embedded database as anybody may, beside the service."""
+    """Reads the embedded database from outside the service."""
 
     name = "SQLite"
 
@@ -30,7 +31,7 @@ class SqliteBooks:
             connection.close()
 
     def reader(self, sql):
-        """A function that asks the same again and again, over one connection."""
+        """A function that repeats a query over one connection."""
         connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10, isolation_level=None)
         return lambda: connection.execute(sql).fetchone(), connection.close
 
@@ -39,7 +40,7 @@ class SqliteBooks:
 
 
 class PostgresBooks:
-    """Reads a PostgreSQL database of the test's own, through psql."""
+    """Reads a PostgreSQL database of the test through psql."""
 
     name = "PostgreSQL"
 
@@ -84,7 +85,7 @@ class PostgresBooks:
             try:
                 process.stdin.close()
             except OSError:
-                pass  # It has ended before.
+                pass  # It has already ended.
             process.wait(STOP_TIMEOUT_S)
             process.stdout.close()
 
@@ -95,7 +96,7 @@ class PostgresBooks:
 
 
 class Reader(threading.Thread):
-    """Looks at the customer's credits ten times a second: they must add up in every read."""
+    """Reads the customer's credits ten times a second: they must add up in every read."""
 
     def __init__(self, books, customer, *, may_break=False):
         super().__init__(daemon=True)
@@ -104,7 +105,7 @@ class Reader(threading.Thread):
             "select granted, debt, available, held, spent, removed from customer_credits "
             f"where customer_id = '{customer}'"
         )
-        # Whether the database goes away now and then; it is asked again then.
+        # Whether the database may be unavailable at times; the query is then retried.
         self.may_break = may_break
         self.ended = threading.Event()
         self.reads = 0
@@ -116,7 +117,7 @@ class Reader(threading.Thread):
         while not self.ended.is_set():
             try:
                 self._read_on()
-            except Exception as failure:  # Whatever it is, the main thread must learn that nobody reads any more.
+            except Exception as failure:  # The main thread must know that reading has stopped, whatever the reason.
                 if not self.may_break:
                     self.failure = failure
                     return
@@ -142,7 +143,7 @@ class Reader(threading.Thread):
 
 
 def open_holds(books, patience_s):
-    """How many calls are still open after waiting for their end."""
+    """The number of calls that are still open after waiting for them to end."""
     until = time.monotonic() + patience_s
     while True:
         (count,) = books.query("select count(*) from calls where state = 'held'")[0]

@@ -1,4 +1,5 @@
-"""Whole exports of a service whose storage is a bucket, looked at with a client for such stores that others made."""
+"""Whole exports of a service that stores in a bucket, checked with an independent client for such
+stores."""
 
 import hashlib
 import http.client
@@ -15,7 +16,7 @@ from lib.processes import Platforms, Service, call, check, fetch
 PLATFORM, DATASET, ROWS = "platform_alpha", "subscribers", 1_000
 FORMATS = ("csv", "jsonl", "xlsx", "zip")
 REGION = "us-east-1"
-# What is to be removed is removed in rounds of ten seconds.
+# The cleanup runs every ten seconds.
 WAIT_S = 60
 
 
@@ -34,7 +35,7 @@ class Store:
         )
 
     def settings(self, work_folder):
-        """The section of a service that stores in it."""
+        """The configuration section of a service that stores in it."""
         return {
             "url": f"s3://{self.bucket}",
             "endpoint": self.endpoint,
@@ -57,7 +58,7 @@ class Store:
 
 
 def get(url, headers=None):
-    """Status, headers and body of an answer; a redirect is not followed."""
+    """Status, headers and body of a response; redirects are not followed."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=WAIT_S)
     try:
@@ -69,7 +70,7 @@ def get(url, headers=None):
 
 
 def wait_for(what, is_there):
-    """What is there in the end."""
+    """Waits until the condition is true, and returns its value."""
     end = time.monotonic() + WAIT_S
     while not (found := is_there()):
         check(time.monotonic() < end, f"not in time: {what}")
@@ -78,7 +79,7 @@ def wait_for(what, is_there):
 
 
 class Jobs:
-    """A service, and what becomes of its exports. Making one carries everything out."""
+    """A service and its exports. Creating one runs everything."""
 
     def __init__(self, binary, folder, store, lacks):
         self.folder, self.store, self.lacks = folder, store, lacks
@@ -116,12 +117,12 @@ class Jobs:
         wait_for("nothing but published files", lambda: set(self.store.names()) == outputs)
         check(self.service.child.stop() == 0, "the service did not end well")
         verified = self.service.command("verify")
-        check(verified.returncode == 0, f"the books are wrong: {verified.stdout}{verified.stderr}")
+        check(verified.returncode == 0, f"the ledger is inconsistent: {verified.stdout}{verified.stderr}")
 
-    # The service, each time as if on another machine: it finds what the bucket has, and nothing else.
+    # Restarts of the service, each as if on another machine: it sees only the bucket.
 
     def _start(self, point=None):
-        """Starts it; at a point its work stops until the file is removed that says so."""
+        """Starts it; at a point its work stops until the marker file is removed."""
         mark = self.folder / "reached"
         mark.unlink(missing_ok=True)
         self.machines += 1
@@ -152,10 +153,11 @@ class Jobs:
     def _pages(self):
         return sum(1 for request in self.platforms.requests(PLATFORM) if DATASET in request["path"])
 
-    # What becomes of exports.
+    # The cases.
 
     def _made(self, fmt):
-        """An export that nothing disturbs: its file is in the bucket, and given out whole and in parts."""
+        """An undisturbed export: its file is in the bucket, and can be downloaded whole and in
+        parts."""
         job = self._create(fmt)
         record = self._ended(job)
         check(record["status"] == "completed", f"{fmt}: {record}")
@@ -167,12 +169,12 @@ class Jobs:
 
     def _is_given(self, record, whole):
         what = record["job_id"]
-        check(hashlib.sha256(whole).hexdigest() == record["sha256"], f"{what}: other bytes than its record says")
+        check(hashlib.sha256(whole).hexdigest() == record["sha256"], f"{what}: its bytes differ from its record")
         check(len(whole) == record["bytes"], f"{what}: {len(whole)} bytes, not {record['bytes']}")
         status, body = call(self.service, self.key, "GET", f"/v1/exports/{what}/download")
         check(status == 200 and body == whole, f"{what}: with a key {status}, {len(body)} bytes")
         status, headers, _ = get(record["download_url"])
-        check(status == 307, f"{what}: the link is answered {status}")
+        check(status == 307, f"{what}: the link responds {status}")
         address = headers["Location"]
         check(address.startswith(f"{self.store.endpoint}/{self.store.bucket}/"), f"{what}: leads to {address}")
         status, headers, body = get(address)
@@ -204,7 +206,8 @@ class Jobs:
         check(status == 403, f"a link of another export: {status}")
 
     def _at_point(self, point, fmt):
-        """An export whose work stands still: two pages or one are in the bucket, and nothing can be downloaded."""
+        """An export whose work is stopped: one or two pages are in the bucket, and nothing can be
+        downloaded."""
         mark = self._restart(point)
         job = self._create(fmt)
         wait_for(f"{point} of {job}", mark.exists)
@@ -230,7 +233,7 @@ class Jobs:
         self._goes_on(job, fmt, undisturbed, before)
 
     def _goes_on(self, job, fmt, undisturbed, before):
-        """Another machine went on from what the bucket has."""
+        """Another machine has continued from the contents of the bucket."""
         record = self._ended(job)
         check(record["status"] == "completed", f"handed over: {record}")
         again = self._pages() - before - undisturbed["record"]["progress"]["pages"]
@@ -251,18 +254,18 @@ class Jobs:
         mark.unlink()
 
     def _taken(self):
-        """The name that a claim would store its file under is taken by something else."""
+        """Another file has the name under which a claim would store its file."""
         mark, job = self._at_point("rendered:1", "csv")
         name = f"exports/{job}/1/data.csv"
         self.store.put(name, b"not ours")
         mark.unlink()
         wait_for(f"{job} put off", lambda: self._is_put_off(job))
-        check(self.store.content(name) == b"not ours", "what was there was written over")
+        check(self.store.content(name) == b"not ours", "the existing file was overwritten")
         return job
 
     def _is_put_off(self, job):
         record = self._record(job)
-        check(record["status"] in ("pending", "running"), f"published what is not its own: {record}")
+        check(record["status"] in ("pending", "running"), f"published a file that is not its own: {record}")
         log = self.service.log.read_text(errors="replace")
         return any(job in line and "tried again later" in line for line in log.splitlines())
 
@@ -274,12 +277,12 @@ class Jobs:
         self._is_given(record, undisturbed["whole"])
 
     def _removed(self, deleted, expired):
-        """One is deleted, and the time of another is over."""
+        """One is deleted, and another expires."""
         _, headers, _ = get(deleted["record"]["download_url"])
         address = headers["Location"]
         status, _ = call(self.service, self.key, "DELETE", f"/v1/exports/{deleted['job']}")
         check(status == 204, f"delete: {status}")
-        check(get(deleted["record"]["download_url"])[0] == 403, "the link of a deleted export is good")
+        check(get(deleted["record"]["download_url"])[0] == 403, "the link of a deleted export works")
         check(self.service.child.stop() == 0, "the service did not end well")
         with sqlite3.connect(self.books.path) as books:
             books.execute("update export_jobs set expires_at = finished_at where id = ?", (expired["job"],))
@@ -287,8 +290,8 @@ class Jobs:
         self._start()
         for export in (deleted, expired):
             wait_for(f"no {export['name']}", lambda: not self.store.names(f"exports/{export['job']}/"))
-        # A store need not tell what is not there from what may not be looked at.
-        check(get(address)[0] in (403, 404), f"the address of a deleted file is answered {get(address)[0]}")
+        # A store need not distinguish missing files from forbidden ones.
+        check(get(address)[0] in (403, 404), f"the address of a deleted file responds {get(address)[0]}")
         status, body = call(self.service, self.key, "GET", f"/v1/exports/{expired['job']}/download")
-        check(status == 410, f"an expired file is answered {status}")
+        check(status == 410, f"an expired file responds {status}")
         check(json.loads(body)["code"] == "export_expired", f"an expired file: {body}")

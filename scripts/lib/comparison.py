@@ -1,14 +1,15 @@
-"""What really happened beside what the books say: the platforms' logs, the client's log and the database."""
+"""Compares what really happened with the ledger: the platforms' logs, the client's log and the
+database."""
 
 import collections
 import urllib.parse
 
-# How a call ends that nobody can account for: it is free, whatever the platform did.
+# The outcomes of calls whose result is unknown: they are free, whatever the platform did.
 UNACCOUNTED = ("outcome_unknown", "expired")
 
 
 class Findings:
-    """What must be zero, with the first examples of what is not."""
+    """Rules whose count must be zero, with the first examples of violations."""
 
     def __init__(self):
         self.counts = {}
@@ -24,14 +25,14 @@ class Findings:
 
 
 def operation_of(arrival):
-    """The number of the client's operation that reached a platform; nothing for what is no call, such as the
-    identity check of a new account."""
+    """The number of the client's operation that reached a platform; None for other requests, such
+    as the identity check of a new account."""
     query = urllib.parse.parse_qs(arrival["query"] or "")
     return int(query["operation"][0]) if "operation" in query else None
 
 
 class Comparison:
-    """The database beside the logs of the platforms and of the client, call by call."""
+    """Compares the database with the logs of the platforms and of the client, call by call."""
 
     def __init__(self, trial):
         self.load, self.books, self.findings = trial.load, trial.books, trial.findings
@@ -106,12 +107,13 @@ class Comparison:
         spent = self.books.query(f"select spent from customer_credits where customer_id = '{self.customer}'")[0][0]
         self.receipts, self.settled = len(receipts), settled
         add = self.findings.add
-        add("answers delivered to the client without a hold row", without)
-        add("receipts that name another cost than the books", wrong)
-        add("credits spent other than the settled calls' sum", [f"{spent} - {settled}"] if spent != settled else [])
+        add("responses delivered to the client without a hold row", without)
+        add("receipts whose cost differs from the call's row", wrong)
+        add("credits spent that differ from the sum of settled calls", [f"{spent} - {settled}"] if spent != settled else [])
 
     def _compare_repeats(self):
-        """Once a keyed write was answered by its platform, its key gives that answer again, also after a kill."""
+        """Once a platform has responded to a write with a key, the key returns that response again,
+        even after a kill."""
         different, unanswered = [], []
         self.replays = self.keyed = 0
         for operation in self.load.operations:
@@ -128,21 +130,22 @@ class Comparison:
                     first = answer
                 elif first and (answer.status, answer.body) != (first.status, first.body):
                     different.append((operation.key, first.status, answer.status, answer.code))
-        self.findings.add("a repeat that did not get the answer of the first time", different)
-        self.findings.add("an Idempotency-Key that never got two answers", unanswered)
+        self.findings.add("a repetition that did not get the first response", different)
+        self.findings.add("an Idempotency-Key that never got two responses", unanswered)
 
     def _compare_dead_keys(self):
-        """What began after the answer of a rotation and came with the old key is refused, everywhere."""
+        """Calls with the old key that start after the response to a rotation are refused,
+        everywhere."""
         self.probes = [operation for operation in self.load.operations if operation.credential]
         if self.probes:
             accepted = [probe.number for probe in self.probes if self._is_accepted(probe)]
-            self.findings.add("calls accepted with a rotated key, after the answer", accepted)
+            self.findings.add("calls accepted with a rotated key, after the response", accepted)
 
     def _is_accepted(self, probe):
         return probe.number in self.by_operation or any(answer.status not in (401, 503) for answer in probe.answers)
 
     def report(self, trial, more=()):
-        """Prints what happened and what must be 0."""
+        """Prints what happened and the counts that must be 0."""
         unknown = [row for row in self.calls.values() if row[4] in UNACCOUNTED]
         acted = [row for row in unknown if row[0] in self.acted]
         load = self.load
@@ -154,17 +157,17 @@ class Comparison:
             [
                 *more,
                 ("operations of the client", len(load.operations)),
-                ("answers delivered, metered ones among them", f"{len(load.answers)}, {self.receipts}"),
-                ("answers by status", shown(statuses)),
+                ("responses delivered, metered ones among them", f"{len(load.answers)}, {self.receipts}"),
+                ("responses by status", shown(statuses)),
                 ("refusals of the gateway by code", shown(refusals)),
-                ("connection errors, cut answers", f"{load.connection_errors}, {load.cut_answers}"),
-                ("calls on the books", len(self.calls)),
+                ("connection errors, cut responses", f"{load.connection_errors}, {load.cut_answers}"),
+                ("calls in the database", len(self.calls)),
                 ("calls by outcome", shown(outcomes)),
                 ("requests at the platforms", sum(self.seen.values())),
-                ("reads at a platform whose hold was lost, unanswered", self.unknown_reads),
-                ("given back as outcome_unknown or expired", len(unknown)),
+                ("reads at a platform whose hold was lost, without a response", self.unknown_reads),
+                ("refunded as outcome_unknown or expired", len(unknown)),
                 ("of these the platform had acted on (free calls)", len(acted)),
-                ("of these the client had got the answer", self.free_answers),
+                ("of these the client had got the response", self.free_answers),
                 ("writes with an Idempotency-Key, replays", f"{self.keyed}, {self.replays}"),
                 *([("reads of the balance", trial.reader.reads)] if trial.reader else []),
                 ("credits spent", self.settled),

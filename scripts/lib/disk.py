@@ -1,8 +1,10 @@
-"""What a disk holds after a power loss: everything that was flushed, and of the rest whatever it had got round to.
+"""The contents of a disk after a power loss: everything that was flushed, and of the rest whatever
+was written by then.
 
-The log that scripts/power-loss.c writes is played against the files as they were before. A flush makes durable what was
-written to its file before it began; a flush of the folder does so for names. What came later, or was never flushed, is
-on the disk sector by sector or not, as chance has it; names were created, changed or deleted up to some moment.
+The log that scripts/power-loss.c writes is replayed over the original files. A flush makes durable
+what was written to its file before the flush started; a flush of the folder does so for names.
+Later changes, and those never flushed, are on the disk or not, sector by sector, at random; names
+were created, changed or deleted up to some moment.
 """
 
 import dataclasses
@@ -16,7 +18,7 @@ OPENED, CREATED, WRITE, LENGTH, SYNC_BEGINS, SYNC_ENDS, UNLINK, RENAME = range(1
 
 
 def read_log(path):
-    """The records, as (kind, sync, inode, offset, bytes). A last one that was cut off is left out."""
+    """The records, as (kind, sync, inode, offset, bytes). A truncated last one is skipped."""
     data = path.read_bytes()
     records, at = [], 0
     while at + RECORD.size <= len(data):
@@ -30,7 +32,7 @@ def read_log(path):
 
 
 def put(content, offset, data):
-    """Writes into a file's content, with zeros where nothing was."""
+    """Writes to a file's content, with zeros in gaps."""
     if len(content) < offset:
         content.extend(bytes(offset - len(content)))
     content[offset : offset + len(data)] = data
@@ -44,7 +46,7 @@ def cut_to(content, length):
 
 
 class File:
-    """What is durable of a file, and what was asked for since."""
+    """The durable content of a file, and the changes since."""
 
     def __init__(self, content=b""):
         self.durable = bytearray(content)
@@ -52,11 +54,11 @@ class File:
         self.flushed = 0
 
     def count(self):
-        """How many changes there were."""
+        """The number of changes."""
         return self.flushed + len(self.pending)
 
     def flush(self, count):
-        """Makes durable what was among the first `count` changes."""
+        """Makes those of the first `count` changes durable that are not yet."""
         while self.flushed < count and self.pending:
             self._apply(self.durable, self.pending.pop(0))
             self.flushed += 1
@@ -77,7 +79,7 @@ class File:
         return bytes(content)
 
     def after_power_loss(self, random, share, losses):
-        """With every unflushed sector there or not; `share` of them are."""
+        """With each unflushed sector kept or lost at random; `share` of them are kept."""
         content = bytearray(self.durable)
         for offset, data in self.pending:
             if data is None:
@@ -86,7 +88,7 @@ class File:
                 continue
             at, kept, sectors = 0, 0, 0
             while at < len(data):
-                # Up to the next border of a sector of the disk.
+                # Up to the next sector boundary of the disk.
                 length = min(SECTOR - (offset + at) % SECTOR, len(data) - at)
                 sectors += 1
                 if random.random() < share:
@@ -101,7 +103,7 @@ class File:
 
 @dataclasses.dataclass
 class Losses:
-    """What power losses took, added up."""
+    """The total losses of all power cuts."""
 
     flushes: int = 0
     sectors: int = 0
@@ -111,10 +113,11 @@ class Losses:
 
 
 class Disk:
-    """A folder of files, played forward by a log.
+    """A folder of files, advanced by a log.
 
-    `synchronous` is what the disk makes of flushes: `full` keeps them, `off` ignores them, and `normal` ignores those
-    of a write-ahead log (-wal) until the file that it belongs to is written to, as SQLite's setting of that name does.
+    `synchronous` is how the disk treats flushes: `full` keeps them, `off` ignores them, and
+    `normal` ignores those of a write-ahead log (-wal) until the file that it belongs to is written
+    to, as SQLite's setting of that name does.
     """
 
     def __init__(self, folder, synchronous="full"):
@@ -182,7 +185,7 @@ class Disk:
         file.flush(count)
 
     def _keep_promise(self, file):
-        """A write-ahead log is flushed before what it logs is written to its place."""
+        """A write-ahead log is flushed before the changes that it logs are written in place."""
         for name, (log, count) in list(self.promised.items()):
             if self.names.get(name) is file:
                 log.flush(count)
@@ -192,7 +195,7 @@ class Disk:
         return {name: file.as_written() for name, file in self.names.items()}
 
     def after_power_loss(self, random):
-        """The files as they are found when power is back."""
+        """The files after the power is back."""
         states = [self.durable_names, *self.name_changes[self.names_flushed :]]
         names = random.choice(states)
         self.losses.names_lost += len(set(self.names) - set(names))
@@ -202,8 +205,8 @@ class Disk:
 
 
 def read_folder(folder):
-    """The files of the database, without SQLite's shared memory, which is made anew after a crash, and without the
-    folders beside them (uploads, mails), in which nothing is that the books need."""
+    """The files of the database, without SQLite's shared memory, which is recreated after a crash,
+    and without the folders beside them (uploads, emails), which the ledger does not need."""
     files = [path for path in folder.iterdir() if path.is_file() and not path.name.endswith("-shm")]
     return {path.name: path.read_bytes() for path in files}
 

@@ -1,4 +1,4 @@
-"""Clients that call at a fixed rate and write down every answer they get."""
+"""Clients that call at a fixed rate and record every response."""
 
 import dataclasses
 import heapq
@@ -13,14 +13,16 @@ from lib.processes import CALL_TIMEOUT_S, check
 CLIENTS = 24
 WRITE_SHARE = 0.3
 KEYED_SHARE = 0.1
-# A write with an Idempotency-Key is repeated after so long, later with each attempt, and so often in the end.
+# The time before a write with an Idempotency-Key is repeated, which grows with each attempt, and
+# the number of repetitions at the end.
 REPEAT_PAUSE_S = 0.5
 REPEAT_PAUSE_MAX_S = 8.0
 LAST_ATTEMPTS_MAX = 80
-# Calls that every client makes with a key after its rotation was answered.
+# Calls that every client makes with a key after the response to its rotation.
 PROBES = 3
 
-# What is called on each platform: paths to read, and (path, body) to write. Fields of the account may be named.
+# The calls to each platform: paths to read, and (path, body) to write. They may contain fields of
+# the account.
 OPERATIONS = {
     "platform_alpha": (
         ["users/me", "chats", "lists"],
@@ -43,7 +45,7 @@ OPERATIONS = {
 
 @dataclasses.dataclass
 class Answer:
-    """What the client got: the head at least."""
+    """The response that the client got, at least its head."""
 
     operation: int
     status: int
@@ -55,18 +57,18 @@ class Answer:
     body: bytes | None = None
 
     def is_receipt(self):
-        """Whether it answers a metered call, not a refusal or a repetition."""
+        """Whether it is the response to a metered call, not a refusal or a replay."""
         return self.cost is not None and not self.replayed
 
     def is_whole(self):
-        """Whether it is an answer to stay with: not one that says to come again, with another key or later."""
+        """Whether it is final: not one that asks to retry, with another key or later."""
         says_later = self.status in (401, 503) or self.code == "idempotency_in_progress"
         return self.body is not None and not (self.source == "gateway" and says_later)
 
 
 @dataclasses.dataclass
 class Operation:
-    """One thing that the client wants; with an Idempotency-Key it is asked for again."""
+    """One operation of the client; with an Idempotency-Key it is repeated."""
 
     number: int
     platform: str
@@ -74,17 +76,19 @@ class Operation:
     path: str
     body: bytes | None
     key: str | None = None
-    # The API key to call with, if it is another than the one in force.
+    # The API key to call with, if it differs from the current one.
     credential: str | None = None
     answers: list = dataclasses.field(default_factory=list)
     attempts: int = 0
 
 
 class Load:
-    """Clients that call at a fixed rate, whatever becomes of their calls. What is late is left out, not caught up.
+    """Clients that call at a fixed rate, whatever happens to their calls. Late calls are skipped,
+    not caught up.
 
-    They call in step, so that a kill meets many calls on their way and commits that carry many of them. With several
-    services each client has one of its own and goes to the next when its connection fails.
+    They call in step, so that a kill hits many running calls, and commits that contain many of
+    them. With several services, each client has its own and switches to the next if its connection
+    fails.
     """
 
     def __init__(self, services, key, platforms, rate, seed):
@@ -95,7 +99,7 @@ class Load:
         self.ended = threading.Event()
         self.operations = []
         self.answers = []
-        # What is to be repeated, with the moment and in the order of the moments.
+        # Operations to repeat, with their times, in the order of the times.
         self.repeats = []
         self.dead_key = None
         self.probes_left = [0] * CLIENTS
@@ -110,12 +114,13 @@ class Load:
             thread.start()
 
     def until_next_step(self):
-        """Seconds until all clients call."""
+        """Seconds until the next calls of all clients."""
         period = CLIENTS / self.rate
         return period - (time.monotonic() - self.begun) % period
 
     def change_key(self, key):
-        """Calls with a new key from now on. Every client makes a few more calls with the old one, which is dead."""
+        """Uses a new key from now on. Every client makes a few more calls with the old one, which
+        no longer works."""
         with self.lock:
             self.dead_key, self.key = self.key, key
             self.probes_left = [PROBES] * CLIENTS
@@ -136,7 +141,7 @@ class Load:
                 if not self._carry_out(connection, self._next(client)):
                     place += 1
                     connection = self._connection(place)
-        except Exception as failure:  # Any other failure is a fault of the service or of this test.
+        except Exception as failure:  # Any other failure is a bug of the service or of this test.
             self.failure = failure
         finally:
             connection.close()
@@ -163,7 +168,7 @@ class Load:
         path, body = pick.choice(writes) if is_write else (pick.choice(reads), None)
         account = self.accounts[platform]
         is_keyed = is_write and not credential and pick.random() < KEYED_SHARE
-        # The number travels in the query, so that the platform's log shows which operation arrived.
+        # The number is in the query, so that the platform's log shows which operation arrived.
         path = f"/v1/{account['creator_id']}/native/{path.format(**account['auth'])}?operation={number}"
         operation = Operation(
             number,
@@ -178,7 +183,8 @@ class Load:
         return operation
 
     def _carry_out(self, connection, operation):
-        """Makes the call and writes down its answer; false when the connection is of no use any more."""
+        """Makes the call and records its response; returns false if the connection can no longer be
+        used."""
         operation.attempts += 1
         answer = None
         is_connected = True
@@ -214,7 +220,7 @@ class Load:
 
     @staticmethod
     def _head(operation, response):
-        # Refusals name a cost of 0 too; only a call that was held has a route.
+        # Refusals have a cost of 0 too; only a call with a hold has a route.
         cost = response.headers.get("X-Credits-Cost") if "X-Route" in response.headers else None
         return Answer(
             operation.number,
@@ -229,11 +235,11 @@ class Load:
         check(self.failure is None, f"a client failed: {self.failure!r}")
 
     def finish(self):
-        """Stops the clients and repeats what is still to be repeated."""
+        """Stops the clients and makes the remaining repetitions."""
         self.ended.set()
         for thread in self.threads:
             thread.join(2 * CALL_TIMEOUT_S)
-            check(not thread.is_alive(), "a client did not come to its end")
+            check(not thread.is_alive(), "a client did not end")
         self.check()
         connection = self._connection(0)
         for operation in [self.operations[number] for _, number in self.repeats]:
@@ -254,5 +260,5 @@ def code_of(body):
 
 
 def needs_repeat(operation):
-    """A key is used until it was asked for once more after it had got an answer."""
+    """A key is used until it was requested once more after it had got a response."""
     return len([answer for answer in operation.answers if answer.is_whole()]) < 2

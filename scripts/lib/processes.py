@@ -1,4 +1,4 @@
-"""What the scripts start and stop: the simulated platforms and the service, each as a process of its own."""
+"""The processes that the scripts start and stop: the simulated platforms and the service."""
 
 import base64
 import functools
@@ -23,16 +23,16 @@ START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 CALL_TIMEOUT_S = 30
 CREDITS = 100_000_000
-# What a service keeps on its disk for when it is full: little, so that a test starts quickly.
+# The size of a service's reserve file: small, so that a test starts quickly.
 RESERVE_BYTES = 262_144
 
-# What the simulated platforms expect by default.
+# The defaults that the simulated platforms expect.
 SIGNING = {"scheme": "hmac-sha256-v1", "key": "sandbox-signing-key", "client_id": "sandbox-client", "client_version": "1.0.0"}
 OAUTH = {"client_id": "creator-gateway", "client_secret": "sandbox-secret"}
 
 
 class Failure(Exception):
-    """The test could not be carried out, or a check failed that makes going on pointless."""
+    """The test could not be carried out, or a failed check makes continuing pointless."""
 
 
 def check(condition, message):
@@ -56,7 +56,7 @@ def toml(value):
 
 
 def fetch(url, key=None, body=None, timeout_s=CALL_TIMEOUT_S):
-    """The JSON answer of a GET, or of a POST when there is a body."""
+    """The JSON response to a GET, or to a POST if there is a body."""
     request = urllib.request.Request(url, headers={"X-API-Key": key} if key else {})
     if body is not None:
         request.data = json.dumps(body).encode()
@@ -79,7 +79,7 @@ def call(service, key, method, path, body=None):
 
 
 class Child:
-    """A process of ours that writes its log into a file."""
+    """A process that writes its log to a file."""
 
     def __init__(self, arguments, log, environment=None):
         with open(log, "ab") as file:
@@ -99,7 +99,7 @@ class Child:
             self.process.stdout.close()
 
     def stop(self):
-        """Ends it as Ctrl-C does; gives its exit code."""
+        """Ends it as Ctrl-C does; returns its exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(STOP_TIMEOUT_S)
 
@@ -121,7 +121,7 @@ class Platforms(Child):
             self.accounts.setdefault(account["platform"], account)
 
     def requests(self, platform, after=0):
-        """Everything that the platform was asked after a number, in the order of arrival."""
+        """All requests to the platform after a number, in the order of arrival."""
         found = []
         while True:
             query = urllib.parse.urlencode({"platform": platform, "after": after, "limit": 10_000})
@@ -133,7 +133,8 @@ class Platforms(Child):
 
 
 def shared_settings(database_url):
-    """What all nodes of a PostgreSQL have in common: without a key of its own a shared database is refused."""
+    """Settings shared by all nodes of a PostgreSQL database: a shared database without a configured
+    key is refused."""
     if not database_url.startswith("postgres"):
         return {}
     key = base64.b64encode(os.urandom(32)).decode()
@@ -148,11 +149,12 @@ def known_settings(program):
 
 
 def node_id():
-    """An id for a node that keeps it: it gives back what its killed predecessor held as soon as it starts."""
+    """A fixed id for a node: it recovers the holds of its killed predecessor as soon as it
+    starts."""
     return "node_" + os.urandom(16).hex()
 
 
-# Trials ask more often than anybody may.
+# Tests make more requests than the limits allow.
 RATE_LIMITS = dict.fromkeys(
     [
         "per_key_per_second",
@@ -168,7 +170,7 @@ RATE_LIMITS = dict.fromkeys(
 
 
 class Service:
-    """`creator-gateway serve`, which is killed and started again on the same configuration."""
+    """`creator-gateway serve`, which is killed and restarted with the same configuration."""
 
     def __init__(self, program, folder, platforms, database_url, *, name="service", settings=None, environment=None):
         self.program = program
@@ -193,7 +195,8 @@ class Service:
             "rate_limits": RATE_LIMITS,
             "log": {"filter": "warn", "format": "text"},
         }
-        # A test does not wait for load balancers when it stops a service. Builds before this setting do not wait anyway.
+        # A test does not wait for load balancers when it stops a service. Builds older than this
+        # setting never wait.
         if "announce_ms" in known_settings(self.program)["http"]["timeouts"]:
             sections["http.timeouts"] = {"announce_ms": 0}
         for name, section in self.settings.items():
@@ -217,7 +220,7 @@ class Service:
         self.child = Child([self.program, "serve", "--config", self.config], self.log, self.environment)
 
     def wait_for_health(self):
-        """Milliseconds until the service answers."""
+        """Milliseconds until the service responds."""
         begun = time.monotonic()
         while time.monotonic() - begun < START_TIMEOUT_S:
             check(self.child.process.poll() is None, f"{self.name} ended at its start")
@@ -226,7 +229,7 @@ class Service:
                 return (time.monotonic() - begun) * 1000
             except OSError:
                 time.sleep(0.01)
-        raise Failure(f"{self.name} did not answer within {START_TIMEOUT_S} s")
+        raise Failure(f"{self.name} did not respond within {START_TIMEOUT_S} s")
 
     def command(self, name, *arguments):
         return subprocess.run(
@@ -238,7 +241,7 @@ class Service:
         )
 
     def verify(self, findings, when):
-        """Checks the books beside the running service."""
+        """Verifies the ledger while the service is running."""
         done = self.command("verify")
         findings.add(
             "verify: runs that found a fault",
@@ -250,13 +253,14 @@ class Service:
         arguments = ("admin", "create-customer", "--email", email, "--credits", str(credits), "--json")
         done = self.command(*arguments)
         check(done.returncode == 0, f"no customer: {done.stdout}{done.stderr}")
-        # What was done is named by one tag at most.
+        # At most one tag names the result.
         facts = json.loads(done.stdout)
         facts = facts if "api_key" in facts else next(iter(facts.values()))
         return facts["customer_id"], facts["api_key"]
 
     def prepare(self, platforms):
-        """A customer, and one account on each platform, connected through the API: the customer's id and key."""
+        """A customer, and one account on each platform, connected through the API; returns the
+        customer's id and key."""
         customer, key = self.create_customer()
         for account in platforms.accounts.values():
             body = {name: account[name] for name in ("creator_id", "platform", "auth")}
@@ -265,7 +269,7 @@ class Service:
 
 
 def run_on(options, name, books, run_of):
-    """Makes a run of the test on each of the databases, in a folder that is kept when a promise was broken."""
+    """Runs the test on each of the databases, in a folder that is kept if the test failed."""
     is_clean = True
     for books_of in books:
         folder = pathlib.Path(tempfile.mkdtemp(prefix=f"creator-gateway-{name}."))
@@ -285,13 +289,13 @@ def run_on(options, name, books, run_of):
 
 
 def begin(needs_postgres):
-    """What every test of this kind begins with."""
-    # Whoever is told to end stops first what it has started.
+    """The common beginning of these tests."""
+    # On SIGTERM, everything that was started is stopped first.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # A proxy of the surroundings has no part in calls to this machine.
+    # Proxy settings of the environment must not affect calls to this machine.
     os.environ["no_proxy"] = "127.0.0.1,localhost"
     if needs_postgres and POSTGRES_VARIABLE not in os.environ:
-        # PostgreSQL is brought for as long as the test runs.
+        # PostgreSQL is started for the duration of the test.
         postgres = str(HERE / "postgres")
         os.execv(postgres, [postgres, "run", "--", sys.executable, *sys.orig_argv[1:]])
 

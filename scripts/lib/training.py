@@ -1,4 +1,4 @@
-"""Calls of all kinds at full speed: what a program that is built for production is arranged for."""
+"""Calls of all kinds at full speed, to train an optimized build."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from lib.processes import Service, check, shared_settings
 from lib.trial import Trial
 
 CONNECTIONS = (256, 32)
-# Each read is called so often, each write once.
+# Each read is called this often, each write once.
 READS = 5
 ANSWER_TIMEOUT_S = 30
 
@@ -36,8 +36,8 @@ end
 
 
 class Training(Trial):
-    """The service on one database, called on all platforms; it is ended as Ctrl-C does, and may write then what it
-    counted."""
+    """The service on one database, called on all platforms. It is ended as Ctrl-C does, so that it
+    can write its profile."""
 
     def carry_out(self):
         settings = shared_settings(self.books.url)
@@ -61,10 +61,11 @@ class Training(Trial):
             self._call(service, script, connections)
         service.verify(self.findings, "after the calls")
         self.stop_services()
-        check(self.findings.is_clean(), "the books are not right after the calls, or the service did not end well")
+        check(self.findings.is_clean(), "the ledger is inconsistent after the calls, or the service did not end well")
 
     def _calls(self):
-        """All operations as Lua tables, spread so that reads and writes of all platforms alternate."""
+        """All operations as Lua tables, mixed so that reads and writes of all platforms
+        alternate."""
         reads, writes = [], []
         for platform, (paths, bodies) in OPERATIONS.items():
             account = self.platforms.accounts[platform]
@@ -89,7 +90,7 @@ class Training(Trial):
         check(found, f"wrk: {done.stdout}{done.stderr}")
         calls, failed, refused = map(int, found.groups())
         print(f"  {self.books.name}, {connections} connections: {calls:,} calls in {seconds} s", flush=True)
-        check(calls > 0 and failed + refused == 0, f"of {calls} calls {failed} had no answer and {refused} were refused")
+        check(calls > 0 and failed + refused == 0, f"of {calls} calls {failed} had no response and {refused} were refused")
 
 
 def _lua(method, path, body=None):

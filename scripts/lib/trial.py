@@ -1,4 +1,5 @@
-"""A trial: a database, simulated platforms, the service on both, and a client; whatever happens, all of it is stopped."""
+"""A trial: a database, simulated platforms, the service, and a client; all of it is stopped in any
+case."""
 
 import random
 
@@ -9,7 +10,7 @@ from lib.processes import Platforms
 
 
 class Trial:
-    """What every trial has. Making one carries it out."""
+    """The basis of every trial. Creating one runs it."""
 
     def __init__(self, options, books_of, folder):
         self.options, self.folder = options, folder
@@ -33,11 +34,11 @@ class Trial:
                 self.books.drop()
 
     def carry_out(self):
-        """Everything, from the first start to the comparison."""
+        """Runs everything, from the first start to the comparison."""
         raise NotImplementedError
 
     def begin_reading(self, customer, *, may_break=False):
-        """Lets a reader look at the balance."""
+        """Starts a reader of the balance."""
         self.reader = Reader(self.books, customer, may_break=may_break)
         self.reader.start()
 

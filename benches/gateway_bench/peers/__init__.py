@@ -1,1 +1,1 @@
-"""The peers: what the gateway is measured beside."""
+"""The peers with which the gateway is compared."""

@@ -1,11 +1,11 @@
-"""Reverse proxies that do none of the gateway's work: no key, no credits, no books."""
+"""Reverse proxies that do none of the gateway's work: no keys, no credits, no accounting."""
 
 from .. import machine
 from ..candidate import Candidate
 from ..common import wait_for
 from ..upstream import nginx
 
-# More kept connections to the platform than any load opens: no proxy shall pay for connecting.
+# More kept connections to the platform than any load opens, so that no proxy pays for connecting.
 KEPT = 16_384
 
 

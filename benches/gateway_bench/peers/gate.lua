@@ -1,6 +1,7 @@
--- The work of a metering gateway in nginx: who calls, with which account, whether the credits suffice; then the
--- credentials are set and nginx forwards the call. Keys and accounts are cached in memory that all workers share. When
--- a call has ended, its row goes to the log, together with those that ended while the last ones were on their way.
+-- The work of a metering gateway in nginx: it identifies the caller and the account and charges the
+-- credits; then it sets the credentials and nginx forwards the call. Keys and accounts are cached
+-- in memory that all workers share. When a call has ended, its row goes to the log, together with
+-- those of other calls that ended during the previous write.
 local redis = require "nginx.redis"
 
 local CACHE_S = 60
@@ -9,7 +10,7 @@ local KEPT_MS = 3600000
 
 local gate = {}
 local spend, spend_sha
--- Rows of calls that have ended, and whether somebody is writing: each worker has its own.
+-- Rows of ended calls, and whether a write is running: each worker has its own.
 local rows, is_writing = {}, false
 
 function gate.init(script, sha)
@@ -47,7 +48,7 @@ local function customer_of(connection, key)
   return customer
 end
 
--- The credentials as one text: their parts, a line each.
+-- The credentials as one text, one part per line.
 local function credentials_of(connection, customer, account)
   local accounts = ngx.shared.accounts
   local name = customer .. ":" .. account
@@ -76,7 +77,7 @@ local function charge(connection, customer, method)
   return balance, cost
 end
 
--- Before the call is forwarded. `port` is Redis'.
+-- Called before the call is forwarded. `port` is the port of Redis.
 function gate.access(port)
   local variables = ngx.var
   local key = variables.http_x_api_key
@@ -110,7 +111,7 @@ function gate.access(port)
   ngx.ctx.customer = customer
 end
 
--- Writes rows until there are none, all that are there at a time in one go.
+-- Writes rows until there are none left, all available rows at a time.
 local function write(is_ending, port)
   while #rows > 0 do
     local batch = rows
@@ -133,7 +134,7 @@ local function write(is_ending, port)
   is_writing = false
 end
 
--- When the call has ended.
+-- Called when the call has ended.
 function gate.log(port)
   local customer = ngx.ctx.customer
   if not customer then

@@ -1,4 +1,4 @@
-"""P3 and P3dur: nginx, Lua and Redis doing the gateway's job."""
+"""P3 and P3dur: nginx, Lua and Redis do the gateway's work."""
 
 import hashlib
 import pathlib
@@ -14,7 +14,8 @@ TAKE_SCRIPT = HERE / "take.lua"
 
 
 def start_lua(folder, platform, fsync):
-    """The gateway in nginx; Redis writes to the disk every second, or before it answers (`always`)."""
+    """The gateway in nginx; Redis syncs to the disk every second (`everysec`), or before it
+    responds (`always`)."""
     name = {"everysec": "P3", "always": "P3dur"}[fsync]
     redis = start_redis(folder, f"redis-{name}", fsync)
     script = TAKE_SCRIPT.read_text()

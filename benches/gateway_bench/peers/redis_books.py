@@ -1,4 +1,5 @@
-"""The books of the peers that charge: a Redis with append-only file, and one script that decides."""
+"""The accounting of the peers that charge: a Redis with an append-only file, and one script that
+decides."""
 
 import dataclasses
 import pathlib
@@ -13,13 +14,13 @@ from ..common import ACCOUNT, CREDITS, FEW_CREDITS, KEYS, SESSION_TOKEN, START_T
 
 SPEND_SCRIPT = pathlib.Path(__file__).with_name("spend.lua")
 RICH, POOR = "rich", "poor"
-# Rows of calls that were answered are in the log after a much shorter time.
+# The time after which all rows of finished calls are in the log; usually it takes much less.
 LOG_PAUSE_S = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
 class Redis:
-    """A Redis that holds keys, accounts, balances and the log."""
+    """A Redis with keys, accounts, balances and the log."""
 
     port: int
     pid: int
@@ -27,11 +28,12 @@ class Redis:
     poor_key: str
 
     def ask(self, *arguments):
-        """One command; gives its answer as text."""
+        """Runs one command; returns its result as text."""
         return _ask(self.port, *arguments)
 
     def logged(self):
-        """Rows in the log, once no more come: a row may be written when its call was answered already."""
+        """The number of rows in the log, once no more arrive: a row may be written after its call
+        has its response."""
         before = -1
         while (rows := int(self.ask("XLEN", f"calls:{RICH}"))) != before:
             before = rows
@@ -39,7 +41,7 @@ class Redis:
         return rows
 
     def books(self):
-        """How it is asked what was charged and logged."""
+        """How to query what was charged and logged."""
         return Books(
             balance=lambda: int(self.ask("GET", f"balance:{RICH}")),
             logged=self.logged,
@@ -57,11 +59,12 @@ def _ask(port, *arguments):
 
 
 def start_redis(folder, name, fsync):
-    """A Redis whose append-only file is synchronised `always` (before it answers) or `everysec`."""
+    """A Redis whose append-only file is synced `always` (before it responds) or `everysec`."""
     home = folder / name
     home.mkdir()
     port = machine.free_port()
-    # No rewriting of the file and no snapshots while it is measured: both would only cost it time.
+    # No rewriting of the file and no snapshots during the measurement: both would only cost it
+    # time.
     process = machine.start(
         ["redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", home, "--save", "", "--appendonly", "yes"]
         + ["--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0", "--tcp-backlog", "4096"],
@@ -82,5 +85,5 @@ def start_redis(folder, name, fsync):
         fields = ("authorization", f"Session {SESSION_TOKEN}", "user", USER_ID, "agent", USER_AGENT)
         _ask(port, "HSET", f"account:{customer}:{ACCOUNT}", *fields)
     set_to = re.split(r"\s+", _ask(port, "CONFIG", "GET", "appendfsync"))[-1]
-    check(set_to == fsync, f"redis synchronises {set_to}, not {fsync}")
+    check(set_to == fsync, f"redis syncs {set_to}, not {fsync}")
     return Redis(port, process.pid, keys, poor_key)

@@ -1,5 +1,6 @@
--- One call: refuses it when the balance is too low, or takes its cost and writes its row into the log, at once.
--- KEYS: balance, log. ARGV: cost, key, account, method, path. Gives the new balance, or -1.
+-- One call, atomically: refuses it if the balance is too low, otherwise takes its cost and appends
+-- its row to the log.
+-- KEYS: balance, log. ARGV: cost, key, account, method, path. Returns the new balance, or -1.
 local cost = tonumber(ARGV[1])
 local balance = tonumber(redis.call('GET', KEYS[1]) or '0')
 if balance < cost then

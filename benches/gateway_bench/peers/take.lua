@@ -1,4 +1,5 @@
--- Refuses a call when the balance is too low, or takes its cost. KEYS: balance. ARGV: cost. Gives the new balance, or -1.
+-- Refuses a call if the balance is too low, otherwise takes its cost. KEYS: balance. ARGV: cost.
+-- Returns the new balance, or -1.
 local cost = tonumber(ARGV[1])
 local balance = tonumber(redis.call('GET', KEYS[1]) or '0')
 if balance < cost then

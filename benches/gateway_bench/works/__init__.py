@@ -1,1 +1,1 @@
-"""What is measured: one file for each kind of work. Each gives a `Section` of the results."""
+"""The measurements: one file for each kind of work. Each returns a `Section` of the results."""

@@ -1,4 +1,4 @@
-"""What a call costs when there is a hundred times more of everything."""
+"""The cost of a call with a hundred times more of everything."""
 
 from ..checks import Watch
 from ..common import READ_COST, WRITE_COST
@@ -13,7 +13,8 @@ CALLS_PER_CUSTOMER = 1_000
 
 
 def measure_growth(nodes, stage, calls):
-    """`nodes` are two (gateway, candidate) pairs on SQLite: with a part of the calls on the books, and with all."""
+    """`nodes` are two (gateway, candidate) pairs on SQLite: with a part of the calls in the
+    database, and with all."""
     amounts = [Amount(count // CALLS_PER_CUSTOMER, count) for count in (calls // TIMES, calls)]
     candidates = []
     for (gateway, candidate), amount in zip(nodes, amounts, strict=True):
@@ -27,8 +28,8 @@ def measure_growth(nodes, stage, calls):
     ]
     section = Section(
         "A hundred times more",
-        f"SQLite with {amounts[0].customers:,} customers, keys and accounts and {amounts[0].calls:,} calls on the "
-        f"books, beside {amounts[1].customers:,} and {amounts[1].calls:,}; one call of a hundred is the measured "
+        f"SQLite with {amounts[0].customers:,} customers, keys and accounts and {amounts[0].calls:,} calls in the "
+        f"database, compared with {amounts[1].customers:,} and {amounts[1].calls:,}; one call of a hundred is the measured "
         "customer's own.",
         ["load", "candidate", "requests/s, × the small one", "CPU, × the small one", "CPU ms per 1,000", "others' CPU"],
     )

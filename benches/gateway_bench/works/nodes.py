@@ -15,18 +15,19 @@ NODES = 3
 def measure_nodes(gateways, first, stage):
     """`gateways` are the nodes, all started; `first` is the candidate of the first one.
 
-    Each node gets the same connections. On few cores three nodes share what one had to itself, so what tells is the
-    CPU for each call, the database's included.
+    Each node gets the same connections. On few cores three nodes share what one had to itself, so
+    the measure is the CPU for each call, including the database's.
     """
     roots = frozenset().union(*(gateway.roots() for gateway in gateways))
-    # Idle nodes cost nearly nothing, but the round of one node shall not pay for them either.
+    # Idle nodes cost almost nothing, but a round of one node should not include even that.
     alone = dataclasses.replace(first, name="1 node", title="PostgreSQL")
     together = dataclasses.replace(first, name=f"{NODES} nodes", title="PostgreSQL", roots=roots)
     urls = {alone.name: [first.url], together.name: [gateway.url for gateway in gateways]}
     load = Load(f"reads, {CONNECTIONS} connections a node", CONNECTIONS, stage.seconds)
     watch = Watch(first, READ_COST)
     rows = run_rounds([alone, together], [load], stage, urls)[load.name]
-    # Refuses to go on if a credit is missing: what was charged is what was logged, and the books add up.
+    # Fails if a credit is missing: what was charged must be what was logged, and the ledger must
+    # add up.
     watch.check(sum(got.requests for rounds in rows.values() for got in rounds))
     gateways[0].verify()
     section = Section(

@@ -1,4 +1,4 @@
-"""One node by itself: an answer of 1 GiB, the time to its first answer, memory at rest."""
+"""One node by itself: a response of 1 GiB, the time to its first response, memory at rest."""
 
 import http.client
 import statistics
@@ -17,24 +17,24 @@ IDLE_AFTER_S = 2
 
 
 def _fetch(candidate):
-    """Reads the large answer; gives seconds and CPU seconds."""
+    """Reads the large response; returns seconds and CPU seconds."""
     address = urllib.parse.urlsplit(candidate.url)
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     before, begun = machine.cpu_of(candidate.roots), time.monotonic()
     connection.request("GET", native(LARGE), headers={"X-API-Key": candidate.keys[0]})
     answer = connection.getresponse()
-    check(answer.status == 200, f"{candidate.name} answered {answer.status} to the large answer")
+    check(answer.status == 200, f"{candidate.name} responded {answer.status} to the large request")
     buffer, got = memoryview(bytearray(PIECE)), 0
     while count := answer.readinto(buffer):
         got += count
     connection.close()
-    check(got == LARGE_BYTES, f"{candidate.name} gave {got} of {LARGE_BYTES} bytes")
+    check(got == LARGE_BYTES, f"{candidate.name} returned {got} of {LARGE_BYTES} bytes")
     return time.monotonic() - begun, machine.cpu_of(candidate.roots) - before
 
 
 def measure_large(candidates, stage):
-    """A response of 1 GiB in turns; memory is what grew above the state before."""
-    say(f"an answer of 1 GiB: {len(candidates)} candidates × {stage.rounds} rounds, about 1 s each")
+    """A response of 1 GiB in alternating rounds; memory is the growth over the state before."""
+    say(f"a response of 1 GiB: {len(candidates)} candidates × {stage.rounds} rounds, about 1 s each")
     times = {candidate.name: [] for candidate in candidates}
     growth = dict.fromkeys(times, 0.0)
     for _ in range(stage.rounds):
@@ -68,7 +68,8 @@ def measure_large(candidates, stage):
 
 
 def measure_start(gateway, key):
-    """Starts a node of an existing database again and again; it has been started before, so the binary is warm."""
+    """Starts a node of an existing database repeatedly; it has been started before, so the binary
+    is in memory."""
     gateway.stop()
     amount = Amount(customers=1_000, calls=100_000)
     seed_sqlite(gateway, amount)
@@ -87,7 +88,7 @@ def measure_start(gateway, key):
         gateway.stop()
     section = Section(
         "Start and rest",
-        f"SQLite with {amount.customers:,} customers and {amount.calls:,} calls on the books; {STARTS} starts, medians."
+        f"SQLite with {amount.customers:,} customers and {amount.calls:,} calls in the database; {STARTS} starts, medians."
         f" Memory at rest is taken {IDLE_AFTER_S} s after the first call.",
         ["start to", "ms, median", "ms, worst", "resident MiB"],
     )

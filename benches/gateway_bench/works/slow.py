@@ -8,7 +8,7 @@ from ..upstream import start_platform
 
 DELAY_MS = 50
 CONNECTIONS = (2_000, 9_000)
-# Opening thousands of connections takes a part of every round.
+# Opening thousands of connections takes part of every round.
 CONNECTING_S = 5
 HEAD = [
     "load",
@@ -25,7 +25,8 @@ HEAD = [
 
 
 def loads_at(rate, seconds):
-    """Each number of connections with pauses, so that nobody is at the limit, and the most without any."""
+    """Loads for each number of connections with pauses, so that no candidate is at its limit, and
+    one for the most connections without pauses."""
     seconds += CONNECTING_S
     paced = [
         Load(f"{count:,} connections, {rate:,} requests/s", count, seconds, False, _pause(count, rate), False)
@@ -40,7 +41,8 @@ def _pause(connections, rate):
 
 
 def measure_slow(starters, folder, stage, rate):
-    """`starters` are functions from a folder and a platform to a candidate; each gets a platform of its own."""
+    """`starters` are functions from a folder and a platform to a candidate; each gets its own
+    platform."""
     candidates = []
     for place, starter in enumerate(starters):
         home = folder / f"slow-{place}"

@@ -1,4 +1,4 @@
-"""Reads and writes as fast as they go, beside all peers."""
+"""Reads and writes at full speed, compared with all peers."""
 
 from ..checks import Watch
 from ..common import READ_COST, WRITE_COST
@@ -22,7 +22,7 @@ HEAD = [
     "others' CPU",
 ]
 PEERS = ("P1", "P3", "P3dur")
-# The marks beside the rows that have goals: requests/s must and aim, CPU must and aim.
+# The marks of the rows that have goals: requests/s must and aim, CPU must and aim.
 MARKS = {
     ("SQLite", 256): ("0.45 · 1.8 · 2.4", "0.7 · 3 · 4", "2.0", "1.5"),
     ("PostgreSQL", 256): ("0.30", "0.45", "2.0", "1.5"),
@@ -31,7 +31,8 @@ NO_MARKS = ("", "", "", "")
 
 
 def measure_throughput(candidates, stage, connections, write):
-    """Rounds at each number of connections; the books are compared with the load before and after."""
+    """Rounds at each number of connections; the accounting is compared with the load before and
+    after."""
     kind = "writes" if write else "reads"
     loads = [Load(f"{kind}, {count} connections", count, stage.seconds, write) for count in connections]
     cost = WRITE_COST if write else READ_COST
@@ -56,7 +57,7 @@ def measure_throughput(candidates, stage, connections, write):
 
 
 def ratios(rows, name, field):
-    """How a candidate's figure compares with each peer's; None where the peer was not measured."""
+    """The ratios of a candidate's figure to each peer's; None if the peer was not measured."""
     return [median_ratio(rows[name], rows[peer], field) if peer in rows else None for peer in PEERS]
 
 

@@ -37,7 +37,7 @@ enum Command {
     Serve(ConfigFile),
     /// Applies the database's migrations and ends.
     Migrate(ConfigFile),
-    /// Runs only the simulated platforms.
+    /// Runs only the simulators: the platforms, the payment processor and a mail server.
     Simulators(commands::simulators::Options),
     /// Checks every invariant of the ledger, also beside a running service.
     Verify(commands::verify::Options),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_bound_to_its_text_and_purpose_and_outlives_a_rotation() {
+    fn a_signature_is_bound_to_its_text_and_purpose_and_survives_a_rotation() {
         let random = Random::seeded(5);
         let (old, new) = (MasterKey::generate("1", &random), MasterKey::generate("2", &random));
         let before = Keyring::new(vec![old.clone()]).unwrap();

@@ -1,4 +1,4 @@
-"""Nodes on a database that Patroni looks after: its primary is killed, and replaced as planned."""
+"""Nodes on a database managed by Patroni: its primary is killed, and replaced as planned."""
 
 import time
 
@@ -9,7 +9,7 @@ from lib.cluster.rolling import Balancer
 from lib.cluster.watch import seconds
 from lib.processes import free_port
 
-# Nodes go on at most so long after the database does.
+# The longest time between the recovery of the database and of the nodes.
 BEHIND_MAX_S = 3
 FAILOVER_MAX_S = 90
 SETTLE_S = 3
@@ -41,7 +41,7 @@ class Failover(Nodes):
         replace(leader)
         self.until(lambda: self.books.primary() not in (None, leader), FAILOVER_MAX_S)
         moved = time.monotonic()
-        self.say(f"{getattr(self.books.primary(), 'name', 'nobody')} is the primary")
+        self.say(f"{getattr(self.books.primary(), 'name', 'no server')} is the primary")
         self.until(lambda: all(self.load.first_metered(moved, [each]) for each in self.load.services), FAILOVER_MAX_S)
         time.sleep(SETTLE_S)
         self._note(how, begun, time.monotonic())
@@ -51,17 +51,17 @@ class Failover(Nodes):
             self.say(f"{leader.name} follows again")
 
     def _note(self, how, begun, ended):
-        """How long nobody could write at all, and how long no call got a metered answer."""
+        """The time without any successful write, and the time without a metered response."""
         database = self.gaps.longest_gap(begun, ended)
         calls = self.load.longest_gap(begun, ended)
-        self.facts.append((f"{how}: nobody could write for", seconds(database)))
-        self.facts.append((f"{how}: no metered answer for", seconds(calls)))
+        self.facts.append((f"{how}: no write succeeded for", seconds(database)))
+        self.facts.append((f"{how}: no metered response for", seconds(calls)))
         self.promise(f"{how}: nodes behind the database", max(0.0, calls - database), BEHIND_MAX_S)
         self.promise_calls(f"{how}: calls meanwhile", begun, ended, self.load.services, CUT_OFF_CALL_MAX_S)
 
 
 class FailoverThroughProxy(Failover):
-    """Nodes connect to haproxy, which asks Patroni who the primary is."""
+    """Nodes connect to haproxy, which asks Patroni for the primary."""
 
     title = "Patroni, through haproxy"
 

@@ -9,19 +9,21 @@ from lib.cluster.nodes import HOLD_TTL_S, PATIENCE_S, SWEEP_S, Nodes
 from lib.cluster.proxy import Proxy
 from lib.processes import POSTGRES_VARIABLE
 
-# No caller waits longer for an answer, whatever becomes of the database.
+# The longest time that a caller waits for a response, whatever happens to the database.
 CALL_MAX_S = 5
-# Where the database cannot be reached at all, a call may first wait 5 s for a connection to read the caller's key with.
+# If the database cannot be reached, a call may first wait 5 s for a connection to read the caller's
+# key.
 CUT_OFF_CALL_MAX_S = 6
 NO_STANDBY = "a_standby_that_does_not_exist"
 
 
 class DroppedPackets(Nodes):
-    """The connections of one node to the database pass nothing for a while; nobody closes them."""
+    """One node's connections to the database pass nothing for a while, without being closed."""
 
     title = "Dropped packets"
     is_short = True
-    # Until the node that is cut off says that it is not ready, and until it serves again after the end of that.
+    # Until the disconnected node reports that it is not ready, and until it serves again
+    # afterwards.
     notice_max_s = 15
     return_max_s = 15
 
@@ -32,7 +34,7 @@ class DroppedPackets(Nodes):
             self.proxies.append(Proxy(target.port))
             self.others.append(self.proxies[-1])
         self.silence_s = 20 if self.options.short else 60
-        # What arrives late may be holds that their node knows nothing of any more.
+        # Late packets may contain holds that their node no longer knows.
         self.patience_s = PATIENCE_S if self.options.short else HOLD_TTL_S + SWEEP_S
 
     def database_url(self, number):
@@ -42,7 +44,7 @@ class DroppedPackets(Nodes):
 
     def play(self):
         lost, others = self.services[0], self.services[1:]
-        # While calls are on their way, so that a transaction may stay open in the middle.
+        # During calls, so that a transaction may stay open in the middle.
         time.sleep(self.load.until_next_step() + self.random.uniform(0.0, 0.02))
         begun = time.monotonic()
         self.proxies[0].silence()
@@ -51,23 +53,23 @@ class DroppedPackets(Nodes):
         ended = time.monotonic()
         if self.options.short:
             self.proxies[0].forget()
-            self.say("the network passes packets again, and has forgotten its connections")
+            self.say("the network passes packets again, but has reset the connections")
         else:
             self.proxies[0].pass_on()
-            self.say("the network passes packets again, with all that was sent before")
+            self.say("the network passes packets again, including those sent before")
         self.until(lambda: self.load.first_metered(ended, [lost]) is not None, 2 * self.return_max_s)
         self.say(f"{lost.name} serves again")
-        self.promise("from the cut until the node says it is not ready", self.watches[0].first(False, begun), self.notice_max_s)
+        self.promise("from the cut until the node reports not ready", self.watches[0].first(False, begun), self.notice_max_s)
         self.promise("until the node serves again", self.load.first_metered(ended, [lost]), self.return_max_s)
         self.promise_calls("calls to the other nodes meanwhile", begun, time.monotonic(), others, CALL_MAX_S)
         self.promise_calls("calls to the node that was cut off", begun, time.monotonic(), [lost], CUT_OFF_CALL_MAX_S)
         for service in others:
             gap = self.load.first_metered(begun, [service])
-            self.facts.append((f"{service.name}: until its next metered answer", f"{gap:.1f} s" if gap else "never"))
+            self.facts.append((f"{service.name}: until its next metered response", f"{gap:.1f} s" if gap else "never"))
 
 
 class Stall(Nodes):
-    """The database reads and writes, but its commits wait for a standby that is not there."""
+    """The database reads and writes, but its commits wait for a missing standby."""
 
     title = "Stalled commits"
     stall_s = 20
@@ -78,7 +80,7 @@ class Stall(Nodes):
         self.others.append(self)
 
     def close(self):
-        """The server is others' too: it must not go on waiting."""
+        """The server is shared with other tests and must not keep waiting."""
         self._wait_for_standby("")
 
     def _wait_for_standby(self, name):
@@ -93,10 +95,10 @@ class Stall(Nodes):
         time.sleep(self.stall_s)
         self._wait_for_standby("")
         ended = time.monotonic()
-        self.say("commits wait no longer")
+        self.say("commits no longer wait")
         self.until(lambda: all(self.load.first_metered(ended, [each]) for each in self.services), 10 * self.return_max_s)
         self.say("all nodes serve again")
         for service, watch in zip(self.services, self.watches, strict=True):
-            self.promise(f"{service.name}: until it says it is not ready", watch.first(False, begun), self.notice_max_s)
+            self.promise(f"{service.name}: until it reports not ready", watch.first(False, begun), self.notice_max_s)
             self.promise(f"{service.name}: until it serves again", self.load.first_metered(ended, [service]), self.return_max_s)
         self.promise_calls("calls meanwhile", begun, time.monotonic(), self.services, CALL_MAX_S)

@@ -1,4 +1,4 @@
-"""Nodes on one database under load: what every scenario has in common."""
+"""Nodes on one database under load: the basis of every scenario."""
 
 import time
 
@@ -9,7 +9,7 @@ from lib.processes import Service, node_id, shared_settings
 from lib.trial import Trial
 
 NODES = 3
-# The shortest time that a hold may be given, and what its sweeper may need.
+# The shortest allowed lifetime of a hold, and the time that its sweeper may need.
 HOLD_TTL_S = 130
 SWEEP_S = 60
 WARM_UP_S = 3
@@ -17,14 +17,15 @@ PATIENCE_S = 20
 
 
 class Nodes(Trial):
-    """A scenario. What it needs beside nodes it adds to `others`, which are closed at the end whatever happens."""
+    """A scenario. Other processes that it needs are added to `others`, which are closed at the end
+    in any case."""
 
     books = PostgresBooks
-    # What the scenario shows, in one line.
+    # The title of the scenario, in one line.
     title = ""
     # Whether it is part of the short form.
     is_short = False
-    # How long is waited for holds whose node has lost them.
+    # How long to wait for holds that their node has lost.
     patience_s = PATIENCE_S
 
     def __init__(self, options, books_of, folder):
@@ -46,10 +47,10 @@ class Nodes(Trial):
         self.finish()
 
     def prepare(self):
-        """Starts what stands around the nodes."""
+        """Starts the processes besides the nodes."""
 
     def play(self):
-        """Lets happen what the scenario is about, under load."""
+        """Performs the scenario under load."""
         raise NotImplementedError
 
     def database_url(self, _number):
@@ -59,11 +60,11 @@ class Nodes(Trial):
         return self.options.binary
 
     def settings(self, _number):
-        """Sections of one node's configuration that are its own."""
+        """Sections of the configuration that are specific to one node."""
         return {}
 
     def targets(self):
-        """What clients call."""
+        """The services that clients call."""
         return self.services
 
     def add_nodes(self):
@@ -80,7 +81,8 @@ class Nodes(Trial):
             service.wait_for_health()
 
     def call_nodes(self):
-        """Looks at readiness and at the balance, and lets the clients call, until all nodes have answered for a while."""
+        """Watches readiness and the balance, and lets the clients call, until all nodes have
+        responded for a while."""
         customer, key = self.services[0].prepare(self.platforms)
         self.begin_reading(customer, may_break=True)
         self.watches = [ReadyWatch(service) for service in self.services]
@@ -95,10 +97,10 @@ class Nodes(Trial):
     def say(self, what):
         self.load.check()
         count = len(self.load.answers)
-        print(f"  {time.monotonic() - self.begun:>5.0f} s, {what:<66} {count:>6} answers", flush=True)
+        print(f"  {time.monotonic() - self.begun:>5.0f} s, {what:<66} {count:>6} responses", flush=True)
 
     def until(self, is_so, limit_s):
-        """Waits for something, for some seconds at most: seconds until it was so, or nothing."""
+        """Waits for a condition, up to a limit: the seconds until it was true, or None."""
         begun = time.monotonic()
         while not is_so():
             if time.monotonic() - begun > limit_s:
@@ -107,29 +109,29 @@ class Nodes(Trial):
         return time.monotonic() - begun
 
     def promise(self, rule, value, limit):
-        """Notes a time, and that it must not be longer than a limit."""
+        """Records a duration, which must not exceed a limit."""
         self.facts.append((rule, f"{seconds(value)} (at most {limit} s)"))
         late = value is None or value > limit
         self.findings.add(f"{rule}: longer than {limit} s", [seconds(value)] if late else [])
 
     def promise_calls(self, rule, begin, end, services, limit):
-        """No call of a time may take longer than a limit, whatever its answer is."""
+        """No call within a time may take longer than a limit, whatever its response."""
         timings = self.load.between(begin, end, services)
         slow = [each for each in timings if each.seconds > limit]
         slowest = max((each.seconds for each in timings), default=0.0)
         self.facts.append((rule, f"{len(timings)} calls, the slowest {slowest:.1f} s (at most {limit} s)"))
-        shown = [f"{each.seconds:.1f} s, {each.answer.status if each.answer else 'no answer'}" for each in slow]
+        shown = [f"{each.seconds:.1f} s, {each.answer.status if each.answer else 'no response'}" for each in slow]
         self.findings.add(f"{rule}: calls that took more than {limit} s", shown)
 
     def finish(self):
-        """Ends the load and the nodes and compares the books."""
+        """Ends the load and the nodes and compares the ledger."""
         time.sleep(1)
         self.load.finish()
         self.findings.add("open holds at the end", ["open"] * open_holds(self.books, self.patience_s))
         self.reader.finish()
         for watch in self.watches:
             watch.finish()
-        self.findings.add("looks at readiness without an answer", self.unanswered_looks())
+        self.findings.add("readiness probes without a response", self.unanswered_looks())
         self.stop_services()
         self.services[0].verify(self.findings, "at the end")
         self.comparison = Comparison(self)
@@ -139,11 +141,11 @@ class Nodes(Trial):
         return [look for watch in self.watches for look in watch.without_answer()]
 
     def compare_more(self):
-        """No node died, so every call that was answered stays charged."""
+        """No node died, so every call with a response stays charged."""
         rows = self.comparison.by_request
         receipts = [answer.request_id for answer in self.load.answers if answer.is_receipt()]
         refunded = [(rows[each][0], rows[each][4]) for each in receipts if each in rows and rows[each][4] in UNACCOUNTED]
-        self.findings.add("answered calls that were given back", refunded)
+        self.findings.add("calls with a response that were refunded", refunded)
 
     def report(self):
         self.comparison.report(self, [*self.facts, ("reads of the balance that met no database", self.reader.failed_reads)])

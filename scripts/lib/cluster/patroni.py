@@ -1,4 +1,4 @@
-"""Three PostgreSQL servers that Patroni looks after, with etcd to agree in."""
+"""Three PostgreSQL servers managed by Patroni, with etcd for consensus."""
 
 import itertools
 import json
@@ -21,12 +21,12 @@ MEMBERS = 3
 DATABASE = "creator_gateway"
 PACKAGES = ("patroni", "python3-etcd", "python3-psycopg2")
 START_TIMEOUT_S = 120
-# Patroni is written in Python and must not meet the libraries of this script's Python.
+# Patroni is written in Python and must not load the libraries of this script's Python.
 ENVIRONMENT = {"PYTHONPATH": "", "PYTHONHOME": "", "PYTHONUNBUFFERED": "1"}
 
 
 class Etcd(Helper):
-    """One member is enough to try what nodes and Patroni do; three belong into production."""
+    """One member is enough for this test; production needs three."""
 
     def __init__(self, folder):
         client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -57,7 +57,7 @@ class Member:
         self.patroni = Helper([program("patroni", *PACKAGES), self.config], self.log, environment=ENVIRONMENT)
 
     def state(self):
-        """What Patroni says of it: the role and the state of the server, or nothing."""
+        """Patroni's report: the role and the state of the server, or None."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.rest_port}/patroni", timeout=2) as answer:
                 return json.load(answer)
@@ -74,14 +74,15 @@ class Member:
         return self.state().get("sync_standby") is True
 
     def _server(self):
-        """The id of the server's first process, which is Patroni's child only until Patroni is started again."""
+        """The id of the server's first process, which is Patroni's child only until Patroni is
+        restarted."""
         try:
             return int((self.data / "postmaster.pid").read_text().split()[0])
         except (OSError, ValueError, IndexError):
             return None
 
     def _is_server(self, process):
-        """Whether a process is still this server: ids are used again."""
+        """Whether a process is still this server: ids are reused."""
         try:
             return str(self.data).encode() in pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
         except OSError:
@@ -103,7 +104,7 @@ class Member:
 
 
 class PatroniBooks(PostgresBooks):
-    """A database on three servers, reached by a list of them."""
+    """A database on three servers, reached through a list of them."""
 
     def __init__(self, folder):
         self.others = []
@@ -135,11 +136,11 @@ class PatroniBooks(PostgresBooks):
         return next((member for member in self.members if member.is_primary()), None)
 
     def wait_until_whole(self):
-        """Until one is the primary, one its synchronous standby, and all of them run."""
+        """Waits until one is the primary, one its synchronous standby, and all of them run."""
         until = time.monotonic() + START_TIMEOUT_S
         while not self._is_whole():
             states = [(member.name, member.state().get("role"), member.state().get("state")) for member in self.members]
-            check(time.monotonic() < until, f"the database is not whole: {states}")
+            check(time.monotonic() < until, f"the cluster is not complete: {states}")
             time.sleep(0.5)
 
     def _is_whole(self):
@@ -150,7 +151,7 @@ class PatroniBooks(PostgresBooks):
         return len(roles) == MEMBERS and len(primaries) == 1 and bool(following)
 
     def switch_over(self, leader):
-        """A planned change: Patroni picks the synchronous standby."""
+        """A planned switchover: Patroni picks the synchronous standby."""
         patronictl = [program("patronictl", *PACKAGES), "-c", self.members[0].config]
         arguments = [*patronictl, "switchover", "--master", leader.name, "--force"]
         run_as_owner(arguments, env={**os.environ, **ENVIRONMENT, "LC_ALL": "C.UTF-8"})
@@ -161,7 +162,7 @@ class PatroniBooks(PostgresBooks):
 
 
 class GapWatch(threading.Thread):
-    """Writes one row after the other beside the nodes: when nobody could write at all."""
+    """Writes one row after another, to detect when no write succeeds."""
 
     def __init__(self, books):
         super().__init__(daemon=True)

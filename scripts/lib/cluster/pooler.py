@@ -12,13 +12,13 @@ from lib.processes import Failure, Service, check, free_port, node_id, shared_se
 
 LOAD_S = 8
 LOCK_S = 8
-# What nodes set is 2 s; the rest is a busy machine, and how often is looked.
+# The nodes' setting is 2 s; the rest allows for a busy machine and the polling interval.
 LOCK_WAIT_MAX_S = 3.5
 REFUSAL_S = 20
 
 
 class PgBouncer(Helper):
-    """PgBouncer with the configuration that is documented."""
+    """PgBouncer with the documented configuration."""
 
     def __init__(self, folder, books, pool_mode):
         self.port = free_port()
@@ -55,7 +55,7 @@ class PgBouncer(Helper):
 
 
 class Pooler(Nodes):
-    """Calls, and a table that is locked: nodes give up waiting for it only if their settings are in force."""
+    """Calls, and a locked table: nodes give up waiting for it only if their settings apply."""
 
     title = "PgBouncer"
 
@@ -68,18 +68,19 @@ class Pooler(Nodes):
 
     def play(self):
         time.sleep(LOAD_S)
-        self.say("session mode: calls are answered")
+        self.say("session mode: calls get responses")
         begun = time.monotonic()
         longest = self._lock()
         self.say(f"a table was locked for {LOCK_S} s")
         self.promise("session mode: the longest wait for a lock", longest, LOCK_WAIT_MAX_S)
-        self.findings.add("session mode: nobody waited for the lock, so nothing was shown", [] if longest else [longest])
+        self.findings.add("session mode: no session waited for the lock, so the test proves nothing", [] if longest else [longest])
         self.promise_calls("session mode: calls while a table is locked", begun, time.monotonic(), self.services, CALL_MAX_S)
         time.sleep(3)
         self._try_transaction_mode()
 
     def _lock(self):
-        """Locks what every call writes to; the longest that a session of the nodes waited for it."""
+        """Locks a table that every call writes to; returns the longest time that a session of the
+        nodes waited for it."""
         lock = f"begin; lock table customer_credits in exclusive mode; select pg_sleep({LOCK_S}); rollback"
         locker = threading.Thread(target=PostgresBooks.command, args=(self.books.url, lock), daemon=True)
         locker.start()
@@ -94,7 +95,8 @@ class Pooler(Nodes):
         return longest / 1000
 
     def _try_transaction_mode(self):
-        """Whether a node refuses to start where sessions are shared between transactions, and what it says."""
+        """Whether a node refuses to start if sessions are shared between transactions, and its
+        message."""
         bouncer = PgBouncer(self.folder, self.books, "transaction")
         self.others.append(bouncer)
         settings = {**shared_settings(self.books.url), "metering": {"node": node_id()}}

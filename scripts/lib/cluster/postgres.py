@@ -1,4 +1,4 @@
-"""PostgreSQL servers of a scenario's own: one that is written to, and standbys that follow it."""
+"""PostgreSQL servers of a scenario: a primary, and standbys that follow it."""
 
 import contextlib
 import pathlib
@@ -15,14 +15,14 @@ READY_TIMEOUT_S = 60
 
 
 def postgres_folder():
-    """The folder of the newest PostgreSQL's programs."""
+    """The folder with the programs of the newest PostgreSQL."""
     found = [path.parent for place in PLACES for path in pathlib.Path(place).glob("**/bin/initdb")]
     check(found, "there is no initdb; scripts/postgres installs PostgreSQL")
     return max(found, key=lambda path: [int(number) for number in re.findall(r"\d+", str(path))])
 
 
 class Postgres:
-    """One server in a folder of its own. It listens on 127.0.0.1 alone."""
+    """One server in its own folder, listening on 127.0.0.1 only."""
 
     def __init__(self, folder, name):
         self.name, self.programs = name, postgres_folder()
@@ -41,7 +41,7 @@ class Postgres:
         run_as_owner([self.programs / "initdb", "-D", self.data, "-U", "postgres", "--auth", "trust", "--no-sync", *locale])
 
     def follow(self, port):
-        """Copies the server behind a port, to follow it under this server's name."""
+        """Copies the server on a port, to follow it under this server's name."""
         source = f"host=127.0.0.1 port={port} user=postgres application_name={self.name}"
         copy = ["-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
         run_as_owner([self.programs / "pg_basebackup", *copy])
@@ -57,7 +57,7 @@ class Postgres:
             time.sleep(0.1)
 
     def stop_immediately(self):
-        """Ends it without writing anything, as a loss of power would."""
+        """Stops it without writing anything, as a power loss would."""
         self.child.process.send_signal(signal.SIGQUIT)
         self.child.process.wait(STOP_TIMEOUT_S)
 
@@ -66,7 +66,7 @@ class Postgres:
 
     def close(self):
         if self.child and self.child.process.poll() is None:
-            # A fast shutdown: connections are closed, nothing is waited for.
+            # A fast shutdown: it closes connections and waits for nothing.
             self.child.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.child.process.wait(STOP_TIMEOUT_S / 4)

@@ -1,4 +1,4 @@
-"""Programs that others made, started for a scenario: found, installed if they are missing, and ended by their id."""
+"""External programs of a scenario: found, installed if missing, and ended by their id."""
 
 import os
 import pathlib
@@ -11,14 +11,14 @@ import sys
 
 from lib.processes import HERE, STOP_TIMEOUT_S, Child, check
 
-# The configuration files that are documented; scenarios run these, with their places filled in.
+# The documented configuration files; scenarios use them with their placeholders filled in.
 TEMPLATES = HERE.parent / "docs" / "high-availability"
-# Programs for administrators are not in everybody's PATH.
+# Administrators' programs may be missing from the PATH.
 FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 
 
 def program(name, *packages):
-    """The path of a program, which comes from the system's packages if it is missing."""
+    """The path of a program, which is installed from the system's packages if it is missing."""
     found = shutil.which(name, path=FOLDERS)
     if found is None and shutil.which("apt-get"):
         install(packages)
@@ -30,14 +30,14 @@ def program(name, *packages):
 def install(packages):
     print(f"cluster-test: installing {', '.join(packages)} from the system's packages", file=sys.stderr)
     as_root = [] if os.geteuid() == 0 else ["sudo"]
-    # What is installed is not to be started as a service of this machine.
+    # Installed packages must not be started as services of this machine.
     quiet = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1", "apt-get", "-qq"]
     for arguments in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         subprocess.run([*quiet, *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def owner():
-    """The name of the user that runs databases, which refuse to be run by root; nothing if that is who runs this."""
+    """The user that runs databases, which refuse to run as root; None if it is the current user."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -45,7 +45,7 @@ def owner():
 
 
 def as_owner():
-    """What stands before the command of a program that is not to be run by root."""
+    """The prefix of a command that must not run as root."""
     name = owner()
     if name is None:
         return []
@@ -54,9 +54,9 @@ def as_owner():
 
 
 def own_folder(folder):
-    """Makes a folder that belongs to whoever runs databases."""
+    """Creates a folder that belongs to the user that runs databases."""
     folder.mkdir(mode=0o700)
-    # Those who run databases must be able to pass through the folder of the test.
+    # That user must be able to pass through the folder of the test.
     folder.parent.chmod(0o711)
     if owner():
         shutil.chown(folder, owner(), pwd.getpwnam(owner()).pw_gid)
@@ -64,7 +64,8 @@ def own_folder(folder):
 
 
 def fill(template, folder, **places):
-    """A documented configuration with its places filled in, in a file that whoever runs databases may read."""
+    """A documented configuration with its placeholders filled in, in a file that the databases'
+    user may read."""
     content = string.Template((TEMPLATES / template).read_text()).substitute(places)
     path = folder / template
     path.write_text(content)
@@ -73,13 +74,13 @@ def fill(template, folder, **places):
 
 
 class Helper(Child):
-    """A process that is ended as the last step, whatever happens."""
+    """A process that is ended as the last step in any case."""
 
     def __init__(self, arguments, log, *, is_owners=True, environment=None):
         super().__init__([*(as_owner() if is_owners else []), *arguments], log, environment)
 
     def close(self):
-        """Ends it in order, and kills it if it does not."""
+        """Ends it in order, and kills it if that fails."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

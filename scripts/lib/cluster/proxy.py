@@ -1,4 +1,5 @@
-"""A proxy in front of a database that can stop passing bytes on, as a network does that drops every packet."""
+"""A proxy in front of a database that can stop passing bytes, like a network that drops every
+packet."""
 
 import asyncio
 import contextlib
@@ -9,10 +10,11 @@ START_TIMEOUT_S = 10
 
 
 class Proxy:
-    """Passes connections on to a port of this machine, in a thread of its own.
+    """Forwards connections to a port of this machine, in a thread of its own.
 
-    While it is silent nothing passes in either direction, nothing is closed, and new connections are accepted and never
-    answered. Both sides see what they would see if every packet between them were lost.
+    While it is silent nothing passes in either direction, nothing is closed, and new connections
+    are accepted but never served. Both sides see the same as if every packet between them were
+    lost.
     """
 
     def __init__(self, target_port):
@@ -29,11 +31,12 @@ class Proxy:
         self.loop.call_soon_threadsafe(self._silence)
 
     def pass_on(self):
-        """What was sent in the silence arrives after all, also from connections that one side has given up."""
+        """Bytes sent during the silence arrive after all, also on connections that one side has
+        given up."""
         self.loop.call_soon_threadsafe(self._pass_on)
 
     def forget(self):
-        """New connections pass; those of before are reset, as by a router that has forgotten them."""
+        """New connections pass; earlier ones are reset, as by a router that has lost its state."""
         self.loop.call_soon_threadsafe(self._forget)
 
     def close(self):
@@ -80,7 +83,7 @@ class Proxy:
             self.writers.add(upstream)
             await asyncio.gather(self._pump(reader, upstream), self._pump(upstream_reader, writer))
         except OSError:
-            pass  # One side is gone; so is the other.
+            pass  # If one side is closed, the other is closed too.
         finally:
             for each in filter(None, (writer, upstream)):
                 self.writers.discard(each)

@@ -1,4 +1,4 @@
-"""Nodes behind a load balancer that are restarted one after the other."""
+"""Nodes behind a load balancer, restarted one after the other."""
 
 import csv
 import signal
@@ -16,7 +16,7 @@ ROUNDS, SHORT_ROUNDS = 10, 1
 
 
 class Balancer(Helper):
-    """haproxy, with the configuration that is documented. It is run by whoever runs this."""
+    """haproxy, with the documented configuration, run by the current user."""
 
     name = "haproxy"
 
@@ -28,11 +28,11 @@ class Balancer(Helper):
         super().__init__([haproxy, "-db", "-f", path], folder / "haproxy.log", is_owners=False)
 
     def close(self):
-        """It waits for its connections when it is asked to end: it need not."""
+        """When asked to end it would wait for its connections, which is unnecessary."""
         self.kill()
 
     def states(self):
-        """What it thinks of each server, by name."""
+        """Its view of each server, by name."""
         try:
             with socket.socket(socket.AF_UNIX) as control:
                 control.settimeout(STOP_TIMEOUT_S)
@@ -44,11 +44,12 @@ class Balancer(Helper):
         return {row["svname"]: row["status"] for row in csv.DictReader(lines)}
 
     def used(self):
-        """The servers that it sends something to. The first states are a guess, before every server was asked."""
+        """The servers that it sends requests to. Its first states are a guess, before every server
+        was checked."""
         return {name for name, state in self.states().items() if state.startswith("UP") and name not in ("FRONTEND", "BACKEND")}
 
     def wait_for(self, name, *, alone=False):
-        """Until it uses a server, and no other one if that is wanted."""
+        """Waits until it uses a server, and optionally no other one."""
         until = time.monotonic() + START_TIMEOUT_S
         while not (self.used() == {name} if alone else name in self.used()):
             check(self.process.poll() is None and time.monotonic() < until, f"haproxy does not use {name}: {self.states()}")
@@ -56,7 +57,8 @@ class Balancer(Helper):
 
 
 class RollingRestart(Nodes):
-    """Clients that repeat nothing call through haproxy; every node is stopped and started again, one after the other."""
+    """Clients without retries call through haproxy; every node is stopped and restarted, one after
+    the other."""
 
     title = "Rolling restart"
     is_short = True
@@ -65,7 +67,7 @@ class RollingRestart(Nodes):
         settings = {
             "http": {"trusted_proxies": ["127.0.0.1"]},
             "admin": {"probe_listen": f"127.0.0.1:{free_port()}"},
-            # That the disk of a busy machine is slow for a moment is not what is tried here.
+            # This does not test short delays of a busy machine's disk.
             "metering": {"queue_age_max_ms": QUEUE_AGE_MAX_MS},
         }
         if "announce_ms" in known_settings(self.options.binary)["http"]["timeouts"]:
@@ -96,14 +98,14 @@ class RollingRestart(Nodes):
             self.say(f"round {number}/{self.rounds}: every node stopped and started")
         failed = [each for each in self.load.between(begun, time.monotonic()) if each.has_failed()]
         shown = [
-            (each.answer.status, each.answer.code, f"{each.begun - begun:.1f} s") if each.answer else "no answer" for each in failed
+            (each.answer.status, each.answer.code, f"{each.begun - begun:.1f} s") if each.answer else "no response" for each in failed
         ]
         self.findings.add("requests that failed while nodes were restarted", shown)
         self.facts.append(("nodes stopped and started behind haproxy", len(stops)))
         self.facts.append(("longest stop of a node", f"{max(stops):.1f} s"))
 
     def _restart(self, service):
-        """Stops a node as a service manager does, and starts it; goes on once it is used again."""
+        """Stops a node as a service manager does, and starts it; returns once it is used again."""
         begun = time.monotonic()
         service.child.process.send_signal(signal.SIGTERM)
         code = service.child.process.wait(STOP_TIMEOUT_S)
@@ -116,5 +118,5 @@ class RollingRestart(Nodes):
         return took
 
     def unanswered_looks(self):
-        """A node that is stopped has no answer."""
+        """A stopped node does not respond."""
         return []

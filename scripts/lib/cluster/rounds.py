@@ -1,4 +1,4 @@
-"""Keys are rotated, nodes killed and stopped, and the database crashes, in a random order."""
+"""Key rotations, killed and paused nodes, and database crashes, in a random order."""
 
 import signal
 import subprocess
@@ -7,10 +7,10 @@ import time
 from lib.cluster.nodes import HOLD_TTL_S, NODES, PATIENCE_S, SWEEP_S, Nodes
 from lib.processes import HERE, Failure, fetch, node_id
 
-# A call leaves at most so long after its hold.
+# The longest time between a hold and the sending of its call.
 DISPATCH_GUARD_S = 5
 PAUSE_S = DISPATCH_GUARD_S + 1
-# What clocks and schedules of a busy machine may add between sending and the platform's log.
+# What clocks and scheduling of a busy machine may add between sending and the platform's log.
 SLACK_S = 2
 
 
@@ -23,7 +23,7 @@ class Rounds(Nodes):
     def prepare(self):
         self.rotations = self.kills = self.pauses = self.crashes = 0
         self.slowest_start_ms = 0.0
-        # What a node held that never came back under its id is the last to end.
+        # The holds of a node that never came back under its id are the last to end.
         self.patience_s = PATIENCE_S if self.options.short else HOLD_TTL_S + SWEEP_S
 
     def play(self):
@@ -40,14 +40,15 @@ class Rounds(Nodes):
         self.say(f"round {number}/{self.options.rounds}: verify {verdict}")
 
     def _rotate(self):
-        """All nodes are called with the key when it is rotated on one of them, and after the answer of that."""
+        """All nodes are called with the key while it is rotated on one of them, and after the
+        response to the rotation."""
         service = self.random.choice(self.services)
         for attempt in range(20):
             try:
                 fresh = fetch(f"{service.base_url}/v1/auth/keys/rotate", self.load.key, {})
                 break
             except OSError as failure:
-                # Refused with 503 at once after a crash of the database: nothing was changed.
+                # Right after a crash of the database it is refused with 503, without any change.
                 if getattr(failure, "code", None) != 503 or attempt == 19:
                     raise Failure(f"the key could not be rotated: {failure!r}") from None
                 time.sleep(0.5)
@@ -92,11 +93,11 @@ class Rounds(Nodes):
         return f"PostgreSQL crashed, back after {time.monotonic() - begun:.1f} s"
 
     def unanswered_looks(self):
-        """Nodes are killed and stopped here: they have no answer then."""
+        """Nodes are killed and paused here, and do not respond then."""
         return []
 
     def compare_more(self):
-        """No call leaves long after its hold: somebody may have given it back by then."""
+        """No call is sent long after its hold, which another node may have refunded by then."""
         held_at = {row[0]: row[1] for row in self.books.query("select id, held_at from calls")}
         late = []
         for arrivals in self.comparison.arrivals.values():
@@ -104,7 +105,7 @@ class Rounds(Nodes):
                 held = held_at.get(arrival["call_id"])
                 if held and arrival["write"] and arrival["at_ms"] / 1e3 - held / 1e6 > DISPATCH_GUARD_S + SLACK_S:
                     late.append(arrival["call_id"])
-        self.findings.add(f"writes that left more than {DISPATCH_GUARD_S} s after their hold", late)
+        self.findings.add(f"writes sent more than {DISPATCH_GUARD_S} s after their hold", late)
 
     def report(self):
         probes = self.comparison.probes
@@ -112,7 +113,7 @@ class Rounds(Nodes):
         self.facts += [
             ("nodes, requests a second", f"{NODES}, {self.options.rps}"),
             ("nodes killed, nodes stopped, crashes of PostgreSQL", f"{self.kills}, {self.pauses}, {self.crashes}"),
-            ("slowest start of a node, to the first answer", f"{self.slowest_start_ms:.0f} ms"),
+            ("slowest start of a node, to the first response", f"{self.slowest_start_ms:.0f} ms"),
             ("rotations of the key under load", self.rotations),
             ("calls with a rotated key, of these refused with 401", f"{len(probes)}, {refused}"),
         ]
@@ -120,7 +121,7 @@ class Rounds(Nodes):
 
 
 class TwoBuilds(Rounds):
-    """Rounds in which the last node is another build, such as the release before."""
+    """Rounds in which the last node runs another build, such as the previous release."""
 
     title = "Two builds on one schema"
     is_short = False
@@ -129,6 +130,6 @@ class TwoBuilds(Rounds):
         return self.options.other_binary if number == NODES else self.options.binary
 
     def start_nodes(self):
-        """The newer build makes the schema; `--binary` is meant to be it."""
+        """The newer build creates the schema; `--binary` is meant to be the newer one."""
         super().start_nodes()
         self.facts.append(("the last node runs", self.options.other_binary.name))

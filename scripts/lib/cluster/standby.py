@@ -1,4 +1,4 @@
-"""A primary that is gone from one moment to the next, and a standby that takes its place."""
+"""A primary that disappears suddenly, and a standby that replaces it."""
 
 import time
 from typing import ClassVar
@@ -12,24 +12,24 @@ from lib.cluster.watch import metric, seconds
 from lib.comparison import Findings
 
 DATABASE = "creator_gateway"
-# How long there is no primary before somebody promotes the standby.
+# The time without a primary before the operator promotes the standby.
 DECISION_S = 2
-# A node goes on in this time after the promotion.
+# The longest time until a node serves after the promotion.
 RETURN_MAX_S = 3
 SETTLE_S = 2
-# Nodes look at the standbys every ten seconds.
+# Nodes check the standbys every ten seconds.
 SHOWN_MAX_S = 15
-# How long the asynchronous standby has been behind when it is promoted.
+# How far behind the asynchronous standby is when it is promoted.
 BEHIND_S = 3
-LOST = "answers delivered to the client without a hold row"
+LOST = "responses delivered to the client without a hold row"
 VERIFY = "verify: runs that found a fault"
 
 
 class PairBooks(PostgresBooks):
-    """A database on a primary and a standby, reached by a list of both."""
+    """A database on a primary and a standby, reached through a list of both."""
 
-    # What the primary is started with when the standby has been copied. On the command line: what the standby copies must
-    # not make it wait for itself once it is promoted.
+    # Settings of the primary after the standby has been copied. They are passed on the command
+    # line: settings that the standby copies must not make it wait for itself once it is promoted.
     settings: ClassVar = {"synchronous_standby_names": "standby"}
     link = None
 
@@ -61,7 +61,7 @@ class PairBooks(PostgresBooks):
 
 
 class Promotion(Nodes):
-    """The primary is stopped at once, and its synchronous standby promoted."""
+    """The primary is stopped immediately, and its synchronous standby promoted."""
 
     title = "Promotion of a synchronous standby"
     is_short = True
@@ -82,8 +82,8 @@ class Promotion(Nodes):
         self.until(lambda: all(self.load.first_metered(promoted, [each]) for each in self.services), 10 * RETURN_MAX_S)
         self.say("all nodes serve again")
         first = self.load.first_metered(promoted)
-        self.facts.append(("from the promotion to the first metered answer", seconds(first)))
-        self.facts.append(("longest time without a metered answer", seconds(self.load.longest_gap(stopped, time.monotonic()))))
+        self.facts.append(("from the promotion to the first metered response", seconds(first)))
+        self.facts.append(("longest time without a metered response", seconds(self.load.longest_gap(stopped, time.monotonic()))))
         for service in self.services:
             again = self.load.first_metered(promoted, [service])
             self.promise(f"{service.name}: from the promotion until it serves", again, RETURN_MAX_S)
@@ -91,7 +91,8 @@ class Promotion(Nodes):
         time.sleep(SETTLE_S)
 
     def is_standby_shown(self):
-        """Whether every node's metrics count one standby of the right kind, and say whether commits wait for it."""
+        """Whether every node's metrics count one standby of the right kind, and say whether commits
+        wait for it."""
         series = f'creator_gateway_database_standbys{{kind="{self.standby_kind}"}}'
         required = float(self.standby_kind == "synchronous")
         return all(
@@ -100,7 +101,7 @@ class Promotion(Nodes):
         )
 
     def before_the_end(self):
-        """What happens to the primary before it is gone."""
+        """Prepares the primary before it is stopped."""
 
 
 class AsynchronousBooks(PairBooks):
@@ -110,7 +111,8 @@ class AsynchronousBooks(PairBooks):
 
 
 class AsynchronousPromotion(Promotion):
-    """The standby is behind, and is promoted all the same: this shows what that costs, and that the comparison sees it."""
+    """The standby is behind, but is promoted anyway: this shows the cost, and that the comparison
+    detects it."""
 
     title = "Promotion of an asynchronous standby that is behind"
     is_short = False
@@ -119,11 +121,11 @@ class AsynchronousPromotion(Promotion):
 
     def before_the_end(self):
         self.books.link.silence()
-        self.say(f"the standby gets nothing for {BEHIND_S} s")
+        self.say(f"the standby receives nothing for {BEHIND_S} s")
         time.sleep(BEHIND_S)
 
     def compare_more(self):
-        """What was lost is expected. What is there must be consistent all the same."""
+        """Losses are expected. The remaining data must be consistent."""
         counts = self.findings.counts
         self.facts += [(f"expected: {rule}", count) for rule, (count, _) in counts.items() if count and rule != VERIFY]
         lost = counts[LOST][0]

@@ -1,4 +1,5 @@
-"""What callers and load balancers see of nodes: how long each call took, and what readiness said when."""
+"""Callers' and load balancers' view of nodes: the duration of each call, and readiness over
+time."""
 
 import dataclasses
 import itertools
@@ -16,7 +17,7 @@ LOOK_TIMEOUT_S = 1.5
 
 @dataclasses.dataclass
 class Timing:
-    """One call of a client; without an answer if its connection failed."""
+    """One call of a client; without a response if its connection failed."""
 
     begun: float
     ended: float
@@ -35,7 +36,7 @@ class Timing:
 
 
 class TimedLoad(Load):
-    """Clients that also write down when they called whom, and how long it took."""
+    """Clients that also record the time, the target and the duration of each call."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -50,18 +51,19 @@ class TimedLoad(Load):
         return is_connected
 
     def between(self, begin, end, services=None):
-        """Calls that were under way in a time, of these services."""
+        """Calls to these services that were running during a time."""
         ports = {service.port for service in services or self.services}
         return [each for each in list(self.timings) if each.ended >= begin and each.begun <= end and each.port in ports]
 
     def first_metered(self, since, services=None):
-        """When the first call that began after a moment had its metered answer, in seconds after that moment."""
+        """When the first call that started after a time had its metered response, in seconds after
+        that time."""
         calls = self.between(since, float("inf"), services)
         answered = [each.ended for each in calls if each.begun >= since and each.is_metered()]
         return min(answered) - since if answered else None
 
     def longest_gap(self, begin, end):
-        """The longest time in which no call got a metered answer."""
+        """The longest time without a metered response to any call."""
         moments = sorted(each.ended for each in self.between(begin, end) if each.is_metered() and begin <= each.ended <= end)
         moments = [begin, *moments, end]
         return max(later - earlier for earlier, later in itertools.pairwise(moments))
@@ -69,7 +71,7 @@ class TimedLoad(Load):
 
 @dataclasses.dataclass
 class Look:
-    """One look at the readiness of a node: true, false, or nothing when it gave no answer in time."""
+    """One readiness probe of a node: true, false, or None if it did not respond in time."""
 
     begun: float
     ended: float
@@ -77,7 +79,7 @@ class Look:
 
 
 class ReadyWatch(threading.Thread):
-    """Looks at the readiness of a node as a load balancer does."""
+    """Probes the readiness of a node as a load balancer does."""
 
     def __init__(self, service):
         super().__init__(daemon=True)
@@ -96,7 +98,7 @@ class ReadyWatch(threading.Thread):
         self.join(STOP_TIMEOUT_S)
 
     def first(self, ready, since):
-        """Seconds from a moment until readiness first said so, or nothing."""
+        """Seconds from a time until readiness first had this value, or None."""
         moments = [look.ended for look in list(self.looks) if look.ready is ready and look.begun >= since]
         return moments[0] - since if moments else None
 
@@ -105,7 +107,7 @@ class ReadyWatch(threading.Thread):
 
 
 def readiness(service):
-    """What a node says of its readiness; nothing when it says nothing in time."""
+    """A node's readiness; None if it does not respond in time."""
     try:
         with urllib.request.urlopen(f"{service.admin_url}/ready", timeout=LOOK_TIMEOUT_S) as answer:
             return answer.status == 200
@@ -116,7 +118,8 @@ def readiness(service):
 
 
 def metric(service, series):
-    """The value of one series, such as `name{label="value"}`; nothing when the node does not respond or has no such series."""
+    """The value of one series, such as `name{label="value"}`; None if the node does not respond or
+    has no such series."""
     try:
         with urllib.request.urlopen(f"{service.admin_url}/metrics", timeout=LOOK_TIMEOUT_S) as response:
             lines = response.read().decode().splitlines()

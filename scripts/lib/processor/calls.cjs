@@ -1,5 +1,5 @@
-// The same calls, made by the processor's library for Node; and its side of the signatures. The argument says what
-// to do; JSON comes on the standard input.
+// The same calls, made with the processor's library for Node, and its handling of signatures. The
+// argument says what to do; JSON is read from standard input.
 "use strict";
 const Stripe = require("stripe");
 
@@ -24,7 +24,7 @@ async function refused(call, type, fields) {
 
 async function control(base, path, body) {
   const answer = await fetch(`${base}/control/processor/${path}`, { method: "POST", body: JSON.stringify(body) });
-  check(answer.ok, `${path} answers ${answer.status}`);
+  check(answer.ok, `${path} responds ${answer.status}`);
   return answer.json();
 }
 
@@ -98,7 +98,7 @@ function sign({ payload, secret, timestamp, scheme }) {
   return Stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp, scheme });
 }
 
-// The type of an event that the library believes.
+// The type of an event that the library accepts.
 function construct({ payload, header, secret }) {
   return Stripe.webhooks.constructEvent(payload, header, secret).type;
 }

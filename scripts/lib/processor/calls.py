@@ -1,4 +1,5 @@
-"""Every call that the service makes to the payment processor, made by the processor's own library for Python."""
+"""Every call that the service makes to the payment processor, made with the processor's own library
+for Python."""
 
 import json
 import time
@@ -10,7 +11,7 @@ VERSION = "2026-03-25.dahlia"
 
 
 class Failure(Exception):
-    """Something is not as the library expects it."""
+    """Something differs from what the library expects."""
 
 
 def check(condition, message):
@@ -25,7 +26,7 @@ def control(base, path, body):
 
 
 def refused(call, kind, **fields):
-    """Makes a call that must be refused as the library knows it."""
+    """Makes a call that must be refused in a form that the library recognizes."""
     try:
         call()
     except kind as error:
@@ -144,7 +145,7 @@ def packs(processor, base, customer):
     paths = ["payment_intent.payment_method", "setup_intent.payment_method"]
     done = processor.checkout.sessions.retrieve(session.id, {"expand": paths})
     check(done.payment_status == "paid" and done.url is None, done.payment_status)
-    check(done.payment_intent.payment_method.customer == customer, "the card is not kept")
+    check(done.payment_intent.payment_method.customer == customer, "the card is not saved")
     other = processor.checkout.sessions.create(pack)
     check(processor.checkout.sessions.expire(other.id).status == "expired", "it is not expired")
     listed = processor.checkout.sessions.list({"customer": customer})

@@ -1,4 +1,5 @@
-"""Installs the payment processor's libraries and a browser's remote control, pinned, below the build folder."""
+"""Installs the payment processor's libraries and a browser driver, pinned, below the build
+folder."""
 
 import fcntl
 import filecmp
@@ -20,7 +21,7 @@ def _target():
 
 
 def python():
-    """The Python of a folder in which the library is installed."""
+    """The Python of the environment with the library."""
     folder = _target() / "processor-test"
     with open(f"{folder}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

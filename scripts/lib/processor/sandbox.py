@@ -1,4 +1,4 @@
-"""A process of the program that says on its first line, in JSON, where it is."""
+"""A process of the program that prints its addresses on its first line, in JSON."""
 
 import json
 import subprocess

@@ -1,12 +1,13 @@
-// Buys, subscribes and cancels as a customer does: through the API, and on the processor's pages in a real browser.
-// The standard input says where everything is; screenshots go into the folder it names.
+// Buys, subscribes and cancels as a customer does: through the API, and on the processor's pages in
+// a real browser. Standard input contains the addresses; screenshots go to the folder that it
+// names.
 "use strict";
 const fs = require("node:fs");
 const http = require("node:http");
 const path = require("node:path");
 const { chromium } = require("playwright-core");
 
-// Events follow within a second; a loaded machine takes longer.
+// Events arrive within a second; a loaded machine takes longer.
 const PATIENCE_MS = 60_000;
 const PACK = { pack_id: "pack_10" };
 const PACK_CREDITS = 5_000;
@@ -35,17 +36,17 @@ async function ask(method, route, body) {
 
 async function done(method, route, body) {
   const { status, body: read } = await ask(method, route, body);
-  check(status >= 200 && status < 300, `${method} ${route} answers ${status}: ${JSON.stringify(read)}`);
+  check(status >= 200 && status < 300, `${method} ${route} responds ${status}: ${JSON.stringify(read)}`);
   return read;
 }
 
 async function control(route, body) {
   const answer = await fetch(`${facts.simulators_url}/control/${route}`, { method: "POST", body: JSON.stringify(body) });
-  check(answer.ok, `/control/${route} answers ${answer.status}`);
+  check(answer.ok, `/control/${route} responds ${answer.status}`);
   return answer.json();
 }
 
-// Asks until the answer is the one that is waited for.
+// Repeats a request until it has the expected result.
 async function until(what, look) {
   const deadline = Date.now() + PATIENCE_MS;
   let last;
@@ -85,7 +86,7 @@ async function comesBack(page) {
   return new URL(page.url()).searchParams.get("session_id");
 }
 
-// What the service's own page says to somebody who comes back.
+// The message of the service's own page to a customer who returns.
 async function isTold(page, says, name) {
   await page.getByText(says).first().waitFor();
   await fits(page, says, name);
@@ -97,7 +98,7 @@ async function fits(page, says, name) {
   if (name) await shoot(page, name);
 }
 
-// Buys a pack on the hosted page; gives the page on the way back.
+// Buys a pack on the hosted page; returns the id of the page after it.
 async function buyPack(page, number, look) {
   const before = await balance();
   const session = await done("POST", "billing/checkout", PACK);
@@ -107,7 +108,7 @@ async function buyPack(page, number, look) {
   if (number.startsWith("40000027")) {
     await page.locator("#complete").click();
   }
-  check((await comesBack(page)) === session.session_id, "the way back does not name the session");
+  check((await comesBack(page)) === session.session_id, "the return URL does not name the session");
   await isTold(page, "Your payment was received");
   await done("POST", "billing/sync-card", { session_id: session.session_id });
   await balanceBecomes(before + PACK_CREDITS, "the pack's credits");
@@ -121,16 +122,16 @@ async function leaves(page) {
   const session = await done("POST", "billing/checkout", PACK);
   await page.goto(session.url);
   await page.getByText("Go back without paying").click();
-  check((await comesBack(page)) === null, "the way back from a checkout that was left names a session");
+  check((await comesBack(page)) === null, "the return URL of an abandoned checkout names a session");
   await isTold(page, "Nothing was charged", "0-left");
-  check((await balance()) === before, "a checkout that was left brought credits");
-  say("a checkout that is left");
+  check((await balance()) === before, "an abandoned checkout granted credits");
+  say("an abandoned checkout");
 }
 
 async function packOnThePage(page) {
   await buyPack(page, "4242424242424242", async () => {
     await shoot(page, "1-checkout");
-    // Another card first, which is declined: the page says so and stays.
+    // First another card, which is declined: the page says so and stays open.
     await payWith(page, "4000000000009995");
     await page.locator('[role="alert"]').waitFor();
     check((await page.locator('[role="alert"]').textContent()).includes("insufficient funds"), "the page does not say why");
@@ -148,7 +149,7 @@ async function oneClick() {
   say("another with one click");
 }
 
-// A page of the merchant's with the processor's script, as a console has it.
+// A page of the merchant with the processor's script, as a console has it.
 async function merchantPage(page) {
   const card = await done("GET", "billing/card");
   const html = `<!doctype html><html lang="en"><title>Shop</title><h1>Shop</h1><script src="${card.js_url}"></script></html>`;
@@ -187,7 +188,7 @@ async function authentication(page) {
   const wants = await done("POST", "billing/charge", PACK);
   check(wants.requires_action === true, JSON.stringify(wants));
   const early = await ask("POST", "billing/confirm-charge", { pi_id: wants.pi_id });
-  check((await balance()) === before, `credits came before the payment: ${early.status}`);
+  check((await balance()) === before, `credits were granted before the payment: ${early.status}`);
   const paid = await confirm(page, key, wants.client_secret, "#complete", "3-authentication");
   check(paid.status === "succeeded", JSON.stringify(paid));
   await done("POST", "billing/confirm-charge", { pi_id: wants.pi_id });
@@ -197,12 +198,12 @@ async function authentication(page) {
   const failed = await confirm(page, key, again.client_secret, "#fail", "4-authentication-to-fail");
   check(failed.code === "payment_intent_authentication_failure", JSON.stringify(failed));
   check((await ask("POST", "billing/confirm-charge", { pi_id: again.pi_id })).status !== 200, "a failed payment is confirmed");
-  check((await balance()) === before + PACK_CREDITS, "a failed payment brought credits");
-  say("a card that wants authentication, completed and failed");
+  check((await balance()) === before + PACK_CREDITS, "a failed payment granted credits");
+  say("a card that requires authentication, completed and failed");
 }
 
 async function topUp(page) {
-  // By keyboard alone: the fields, and the button by Enter.
+  // With the keyboard only: the fields, and the button with Enter.
   const before = await balance();
   const session = await done("POST", "billing/checkout", PACK);
   await page.goto(session.url);
@@ -221,7 +222,7 @@ async function topUp(page) {
   await done("POST", "billing/autotopup", set);
   await done("GET", `${facts.accounts.platform_alpha}/native/users/me`);
   await balanceBecomes(bought - 1 + PACK_CREDITS, "the top-up");
-  // Its credits are above the threshold: further calls bring no second one.
+  // Its credits are above the threshold: further calls do not buy a second one.
   for (let calls = 0; calls < 5; calls += 1) await done("GET", `${facts.accounts.platform_alpha}/native/users/me`);
   await control("processor/deliver", {});
   const orders = (await done("GET", "billing/orders")).orders;
@@ -248,7 +249,7 @@ async function answersTheBank(page, button, name) {
   await frame.locator(button).click();
 }
 
-// An automatic charge that the bank wants confirmed, on the page that the email leads to.
+// An automatic charge that the bank wants confirmed, on the page linked from the email.
 async function confirmTopUp(page, browser) {
   await buyPack(page, "4000002760003184");
   const before = await balance();
@@ -267,14 +268,14 @@ async function confirmTopUp(page, browser) {
   // Without scripts the page says what to do.
   const plain = await browser.newPage({ javaScriptEnabled: false });
   await plain.goto(link);
-  // Texts in <noscript> are none that the browser's driver looks for.
+  // The browser's driver does not search texts in <noscript>.
   await plain.locator("noscript p").first().waitFor();
   const told = await plain.locator("main").innerText();
   check(told.includes("requires JavaScript"), `the page without scripts says ${told}`);
   await fits(plain, "needs JavaScript", "4-confirm-without-scripts");
-  check(await plain.locator("#start").isDisabled(), "a button that does nothing can be pressed");
+  check(await plain.locator("#start").isDisabled(), "a button without effect can be pressed");
   await plain.close();
-  // On a phone: the bank is asked, and the page says what came of it.
+  // On a phone: the bank is asked, and the page shows the result.
   const phone = await browser.newPage({ viewport: { width: 390, height: 844 }, colorScheme: "dark" });
   const refused = [];
   phone.on("pageerror", (error) => refused.push(String(error)));
@@ -283,7 +284,7 @@ async function confirmTopUp(page, browser) {
   await isTold(phone, "10.00 USD", "4-confirm-phone-dark");
   await answersTheBank(phone, "#complete", "4-confirm-bank-phone-dark");
   await isTold(phone, "5000 credits were added", "4-confirmed-phone-dark");
-  check(refused.length === 0, `the page's scripts were stopped: ${refused}`);
+  check(refused.length === 0, `the page's scripts were blocked: ${refused}`);
   await balanceBecomes(before - 1 + PACK_CREDITS, "the confirmed charge's credits");
   await phone.goto(link);
   await isTold(phone, "5000 credits were added");
@@ -297,7 +298,7 @@ async function confirmTopUp(page, browser) {
 async function subscribe(browser) {
   const before = await balance();
   const session = await done("POST", "billing/subscribe", { plan_id: "plan_studio" });
-  // On a phone, in the dark.
+  // On a phone, in dark mode.
   const phone = await browser.newPage({ viewport: { width: 390, height: 844 }, colorScheme: "dark", deviceScaleFactor: 2 });
   await phone.goto(session.url);
   await shoot(phone, "5-subscribe-phone-dark");
@@ -326,7 +327,7 @@ async function slots() {
   const connect = ({ creator_id, platform, auth }) => ask("POST", "connect/import", { creator_id, platform, auth });
   for (const account of ofAlpha.slice(1, before.limit)) {
     const { status, body } = await connect(account);
-    check(status < 300, `connecting ${account.creator_id} answers ${status}: ${JSON.stringify(body)}`);
+    check(status < 300, `connecting ${account.creator_id} responds ${status}: ${JSON.stringify(body)}`);
   }
   const last = ofAlpha[before.limit];
   check(last, `there are only ${ofAlpha.length} accounts for a limit of ${before.limit}`);
@@ -342,7 +343,7 @@ async function slots() {
   await done("GET", `${last.creator_id}/native/users/me`);
   const lower = await ask("POST", "billing/slots", { platform: "platform_alpha", count: 0 });
   check(lower.status === 409 && lower.body.code === "slots_in_use", JSON.stringify(lower));
-  check(JSON.stringify(lower.body).includes(last.creator_id), "it does not say who uses the slots");
+  check(JSON.stringify(lower.body).includes(last.creator_id), "it does not say which accounts use the slots");
   await control("processor/declines", { codes: ["generic_decline"] });
   const declined = await ask("POST", "billing/slots", { platform: "platform_alpha", count: 3 });
   check(declined.status === 402, JSON.stringify(declined));
@@ -391,7 +392,7 @@ async function portal(page) {
 
 (async () => {
   const browser = await chromium.launch({ executablePath: facts.chromium, args: ["--no-sandbox"] });
-  // What fails in the pages' scripts, and all that they say.
+  // Failures of the pages' scripts, and all their messages.
   const problems = [];
   const said = [];
   try {

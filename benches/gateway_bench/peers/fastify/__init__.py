@@ -10,12 +10,12 @@ from ...common import ROOT, say, wait_for
 from ..redis_books import SPEND_SCRIPT, start_redis
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Node finds packages beside the program, so both go where builds go.
+# Node looks for packages beside the program, so both go to the build folder.
 HOME = ROOT / "target" / "benches" / "fastify"
 
 
 def _install():
-    """Brings what server.mjs needs, once for each state of package.json."""
+    """Installs the packages that server.mjs needs, once for each state of package.json."""
     wanted = (HERE / "package.json").read_text()
     done = HOME / "installed"
     HOME.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def _install():
 
 
 def start_fastify(folder, platform):
-    """Two processes of Node; Redis writes to the disk every second."""
+    """Two processes of Node; Redis syncs to the disk every second."""
     _install()
     redis = start_redis(folder, "redis-fastify", "everysec")
     port = machine.free_port()

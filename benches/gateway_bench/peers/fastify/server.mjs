@@ -1,5 +1,6 @@
-// The work of a metering gateway in Node: Fastify, Redis for the books, undici towards the platform, a process for
-// each core. Settings come from the environment: PORT, REDIS_PORT, PLATFORM, SPEND_SCRIPT (a path), PROCESSES.
+// The work of a metering gateway in Node: Fastify, Redis for the accounting, undici for the
+// platform, one process per core. Settings come from the environment: PORT, REDIS_PORT, PLATFORM,
+// SPEND_SCRIPT (a path), PROCESSES.
 import cluster from "node:cluster";
 import { readFileSync } from "node:fs";
 import Fastify from "fastify";
@@ -8,7 +9,7 @@ import { Pool } from "undici";
 
 const CACHE_MS = 60_000;
 
-// Values that were read a short time ago.
+// Recently read values.
 class Cache {
   #entries = new Map();
 
@@ -28,7 +29,7 @@ function serve() {
   const keys = new Cache();
   const accounts = new Cache();
   const app = Fastify({ logger: false, keepAliveTimeout: 3_600_000 });
-  // Bodies are passed on as they come.
+  // Bodies are passed on unchanged.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (request, body, done) => done(null, body));
 

@@ -245,7 +245,7 @@ fn the_simulators_print_what_a_service_needs_to_reach_each_platform() {
 }
 
 #[test]
-fn help_says_what_it_is_and_what_it_can_do() {
+fn help_describes_the_program_and_its_commands() {
     let (code, out, _) = run(here().path(), &["--help"]);
 
     assert_eq!(code, 0);

@@ -59,7 +59,7 @@ fn calls_go_on(data: &Path, mut sandbox: Running) {
 }
 
 #[test]
-fn calls_go_on_when_the_disk_of_the_log_is_full() {
+fn calls_continue_when_the_disk_of_the_log_is_full() {
     let data = tempfile::tempdir().unwrap();
     let mut command = sandbox(data.path());
     command.stderr(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
@@ -68,7 +68,7 @@ fn calls_go_on_when_the_disk_of_the_log_is_full() {
 }
 
 #[test]
-fn calls_go_on_when_the_reader_of_the_log_is_gone() {
+fn calls_continue_without_a_reader_of_the_log() {
     let data = tempfile::tempdir().unwrap();
     let mut command = sandbox(data.path());
     let (reader, writer) = std::io::pipe().unwrap();
@@ -130,7 +130,7 @@ impl Unread {
 }
 
 #[test]
-fn calls_go_on_when_nobody_reads_the_log() {
+fn calls_continue_while_the_log_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -176,7 +176,7 @@ fn admin_url(data: &Path) -> String {
 }
 
 #[test]
-fn a_sandbox_whose_output_nobody_reads_runs_and_stops_in_order() {
+fn a_sandbox_with_unread_output_runs_and_stops_normally() {
     for is_json in [true, false] {
         let data = tempfile::tempdir().unwrap();
         let place = data.path().to_str().unwrap();

@@ -20,7 +20,7 @@ fn logged(log: &Path, text: &str, times: usize) {
 }
 
 #[test]
-fn a_hang_up_reads_files_again_and_does_not_end_the_sandbox() {
+fn sighup_reads_files_again_without_ending_the_sandbox() {
     let data = tempfile::tempdir().unwrap();
     let log = data.path().join("log");
     let place = data.path().to_str().unwrap();
@@ -41,7 +41,7 @@ fn a_hang_up_reads_files_again_and_does_not_end_the_sandbox() {
 }
 
 #[test]
-fn a_hang_up_does_not_end_the_simulators() {
+fn sighup_does_not_end_the_simulators() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["simulators", "--json", "--listen", "127.0.0.1:0"];
     let mut simulators = Running::start(command(folder.path(), &arguments));
@@ -60,7 +60,7 @@ fn a_hang_up_does_not_end_the_simulators() {
 
 /// A service without platforms says so, and what to do; SIGHUP does not end it.
 #[test]
-fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
+fn a_service_without_platforms_says_what_to_do_and_survives_sighup() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let config = "[http]\nlisten = \"127.0.0.1:0\"\ncores = 1\n[admin]\nlisten = \"127.0.0.1:0\"\n\
@@ -89,7 +89,7 @@ fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
 
 /// The files of the certificate are replaced by pipes without a writer.
 #[test]
-fn a_service_that_cannot_read_its_certificate_again_goes_on_and_can_be_stopped() {
+fn a_service_with_an_unreadable_certificate_continues_and_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/it/edge");

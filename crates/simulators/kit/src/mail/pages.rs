@@ -80,8 +80,8 @@ fn one(mail: &KeptMail) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{subject}</title><style>{STYLE}</style>\
-         <p><a href=\"/mail\">All mail</a></p><h1>{subject}</h1><p>From {} to {}</p><pre>{shown}</pre>\
-         <h2>As HTML</h2><iframe src=\"/mail/{id}/html\" title=\"the mail as HTML\"></iframe>\
+         <p><a href=\"/mail\">All emails</a></p><h1>{subject}</h1><p>From {} to {}</p><pre>{shown}</pre>\
+         <h2>As HTML</h2><iframe src=\"/mail/{id}/html\" title=\"the email as HTML\"></iframe>\
          <p><a href=\"/mail/{id}/raw\">Raw message</a></p></html>",
         escaped(message.header("from").unwrap_or(&mail.from)),
         escaped(&mail.to.join(", ")),
