@@ -11,6 +11,7 @@ pub mod column;
 mod column_file;
 pub mod dataset;
 mod dataset_file;
+mod field_problem;
 mod file;
 mod matcher;
 pub mod openapi_import;
@@ -23,13 +24,13 @@ mod schema_summary;
 pub mod shorthand;
 mod template;
 
-use domain::field_error::FieldErrorKind;
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
+pub use field_problem::FieldProblem;
 pub use platform::{MatchedRoute, PlatformCatalog};
 pub use route::{Route, RouteKind};
 pub use route_docs::{
@@ -63,17 +64,6 @@ pub enum CatalogError {
     /// A catalogue file that is to be brought up to date.
     #[error("the catalogue file: {0}")]
     Existing(String),
-}
-
-/// Why a field that a caller sent is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldProblem {
-    /// Where it is: `body`, `query` or `path`, then names and indexes inwards.
-    pub location: Vec<String>,
-    /// What is wrong with it, for people. Never holds the value.
-    pub message: String,
-    /// What kind of mistake it is.
-    pub kind: FieldErrorKind,
 }
 
 impl Catalog {

@@ -20,7 +20,7 @@ use console::ConsoleState;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use emails::EmailsState;
-use exports::worker::AtWork;
+use exports::at_work::AtWork;
 use exports::{ExportsParts, ExportsState};
 use gateway::cache::EntryCaches;
 use gateway::state::{GatewayParts, GatewayState, SharedGateway};

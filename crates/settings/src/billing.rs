@@ -12,7 +12,8 @@ use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::{AccountNumbers, ConfigProblem};
+use super::problem::ConfigProblem;
+use super::sections::AccountNumbers;
 use crate::hosts::is_loopback_host;
 
 /// The currency of all prices.

@@ -3,7 +3,7 @@
 use config::{Map, Value, ValueKind};
 use domain::platform::{Platform, PlatformDeclaration, PlatformNameProblem};
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// What a platform that extends none starts from, over the settings of platform_alpha.
 const BLANK: &str = r#"
@@ -71,7 +71,7 @@ fn declaration(
     }
     if !extends.is_empty() && !is_built_in(&extends) {
         let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
-        return Err(problem(name, "extends", &super::reading::unknown(&extends, built_in)));
+        return Err(problem(name, "extends", &super::problem::unknown(&extends, built_in)));
     }
     if extends.is_empty() && text(tree, name, "catalog").is_empty() {
         return Err(undeclared(name));
@@ -94,7 +94,7 @@ fn declaration(
 /// A table of a name that is not built in, and that says neither what it extends nor which routes it has.
 fn undeclared(name: &str) -> ConfigProblem {
     let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
-    let unknown = super::reading::unknown(name, built_in);
+    let unknown = super::problem::unknown(name, built_in);
     let message = format!("{unknown} A platform of your own needs `extends` or `catalog`");
     ConfigProblem::new(format!("platforms.{name}"), message)
 }
@@ -141,7 +141,7 @@ fn base(defaults: &Value, extends: &str) -> Value {
         return of(extends).unwrap_or_else(empty);
     }
     let mut base = of(Platform::ALPHA.as_str()).unwrap_or_else(empty);
-    if let Ok(blank) = super::layer(BLANK).build() {
+    if let Ok(blank) = super::layers::layer(BLANK).build() {
         lay_over(&mut base, blank.cache);
     }
     base

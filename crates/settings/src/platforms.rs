@@ -6,8 +6,8 @@ use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::SecretString;
 
-use super::ConfigProblem;
 use super::envelope::EnvelopeSection;
+use super::problem::ConfigProblem;
 use super::signing::SigningSection;
 
 /// The declared platforms.

@@ -6,7 +6,8 @@
 use config::{ConfigError, Value, ValueKind};
 use serde_path_to_error::Segment;
 
-use super::{Config, ConfigProblem};
+use super::Config;
+use super::problem::{ConfigProblem, unknown};
 
 /// The most mistakes that are reported for one configuration.
 const MISTAKES_MAX: usize = 100;
@@ -168,23 +169,6 @@ pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
         text.replace_range(span, &quoted);
     }
     text.parse()
-}
-
-/// The message for an unknown name, with the known name that it resembles.
-pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let distance = |candidate: &str| {
-        let (name, candidate) = (name.to_ascii_lowercase(), candidate.to_ascii_lowercase());
-        strsim::damerau_levenshtein(&name, &candidate)
-    };
-    let nearest = known.clone().min_by_key(|candidate| distance(candidate));
-    match nearest.filter(|candidate| distance(candidate) <= usize::max(2, name.len() / 3)) {
-        Some(nearest) => format!("is unknown; did you mean `{nearest}`?"),
-        None if known.clone().count() <= 24 => {
-            let known: Vec<String> = known.map(|one| format!("`{one}`")).collect();
-            format!("is unknown; expected one of {}", known.join(", "))
-        }
-        None => "is unknown".to_owned(),
-    }
 }
 
 fn steps(path: &serde_path_to_error::Path) -> Vec<PathStep> {

@@ -21,8 +21,7 @@ use crate::archive::{self, ArchiveWriter};
 use crate::columns::{CellValue, FileColumns, RowFlattener};
 use crate::{SpooledPages, TabularError, dates, safety};
 
-/// The longest text of a cell, in UTF-16 units.
-pub const CELL_LENGTH_MAX: usize = 32_767;
+pub use crate::limits::CELL_LENGTH_MAX;
 
 const SHEET_NAME: &str = "xl/worksheets/sheet1.xml";
 const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";

@@ -17,81 +17,30 @@ mod scan;
 mod seen;
 mod taken;
 mod walk;
+mod wanted_list;
 
 use std::sync::Arc;
 
 use catalog::Dataset;
-use catalog::dataset::{self, DatasetLocation, PagingRules};
-use domain::account::CreatorId;
+use catalog::dataset::{self, DatasetLocation};
 use domain::dataset::DatasetName;
-use domain::id::CustomerId;
 use domain::platform::Platform;
-use domain::time::Timestamp;
-use domain::window::DateWindow;
 
 pub use self::fault::is_retryable;
 pub use self::fault::{CODES, PageFault, PageRemedy};
 pub use self::resume_state::Next;
 pub use self::rows::PageRows;
+pub use self::wanted_list::{PageWaits, ReadLimits, WantedList};
 
 use self::chat::SearchedList;
 use self::fetch::PageRequest;
 use self::resume_state::ResumePoint;
 use self::seen::SeenPages;
 use self::taken::TakenPage;
-use self::walk::{ListPaging, ListWalk};
+use self::walk::ListWalk;
+use self::wanted_list::paged;
 use crate::ExportsState;
 use gateway::read;
-
-/// What to read.
-#[derive(Debug, Clone)]
-pub struct WantedList {
-    /// The customer who owns the account.
-    pub customer: CustomerId,
-    /// The account.
-    pub account: CreatorId,
-    /// The list.
-    pub dataset: DatasetName,
-    /// The fan's account id, for a list of one conversation.
-    pub chat_id: Option<String>,
-    /// Rows outside this window are skipped.
-    pub window: DateWindow,
-    /// Reading ends after this number of rows.
-    pub max_rows: Option<u64>,
-    /// What may not be exceeded.
-    pub limits: ReadLimits,
-    /// Used in place of a call id in requests to the platform.
-    pub label: String,
-    /// Where the read reports until when it waits.
-    pub waits: PageWaits,
-}
-
-/// Until when a read sends nothing to the platform.
-#[derive(Debug, Clone, Default)]
-pub struct PageWaits(Arc<parking_lot::Mutex<Option<Timestamp>>>);
-
-impl PageWaits {
-    /// Until when it waits; `None` while it does not.
-    pub fn until(&self) -> Option<Timestamp> {
-        *self.0.lock()
-    }
-
-    fn set(&self, until: Option<Timestamp>) {
-        *self.0.lock() = until;
-    }
-}
-
-/// The limits of a read, over all its attempts.
-#[derive(Debug, Clone, Copy)]
-pub struct ReadLimits {
-    /// More rows are a fault.
-    pub rows_max: u64,
-    /// More pages of a conversation are a fault. Other lists may have the pages that the allowed
-    /// rows fill, if that is more.
-    pub pages_max: u64,
-    /// After this time no page is requested or accepted.
-    pub ends_at: Option<Timestamp>,
-}
 
 /// One page, checked.
 #[derive(Debug)]
@@ -375,12 +324,6 @@ impl PageReader {
         (self.pages, self.rows) = (point.pages, point.rows);
         self.chat.clone_from(&point.chat);
     }
-}
-
-/// The paging of a dataset's list.
-fn paged(dataset: &Dataset) -> ListPaging {
-    let PagingRules { style, size, .. } = dataset.paging;
-    ListPaging::whole(style, u64::from(size))
 }
 
 fn dataset_of(
