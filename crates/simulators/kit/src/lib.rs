@@ -11,6 +11,7 @@ pub mod json_lines;
 mod listener;
 pub mod mail;
 pub mod pairs;
+mod port_set;
 pub mod running;
 pub mod script;
 pub mod seeded_random;
