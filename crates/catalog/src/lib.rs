@@ -1,8 +1,8 @@
 //! Which native routes exist on each platform, what they cost and what they need.
 //!
-//! Pure: the routes are data, built in from `data/platform_*.toml`, and an operator may add files of the same
-//! shape. This crate reads no file and opens no connection; it answers questions about methods, paths, queries,
-//! bodies and credentials.
+//! Pure: the routes are data, built in from `data/platform_*.toml`, and an operator may add files
+//! of the same shape. This crate reads no file and opens no connection; it answers questions about
+//! methods, paths, queries, bodies and credentials.
 
 mod auth_fields;
 mod body_rules;
@@ -67,7 +67,8 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// The built-in catalogue. It was checked when it was built: a test proves that this does not fail.
+    /// The built-in catalogue. It was checked when it was built: a test proves that this does not
+    /// fail.
     pub fn built_in() -> Result<Self, CatalogError> {
         Platform::BUILT_IN.iter().try_fold(Self::empty(), |all, platform| {
             all.with_built_in(*platform, platform.stored_name())
@@ -80,7 +81,8 @@ impl Catalog {
         Self { platforms, empty: PlatformCatalog::empty() }
     }
 
-    /// Gives a platform the routes, fields and datasets of a built-in one, named as in the specification.
+    /// Gives a platform the routes, fields and datasets of a built-in one, named as in the
+    /// specification.
     ///
     /// Fails when there is no built-in platform of that name.
     pub fn with_built_in(mut self, platform: Platform, name: &str) -> Result<Self, CatalogError> {
@@ -93,8 +95,9 @@ impl Catalog {
         Ok(self)
     }
 
-    /// Adds an operator's catalogue file. An entry for the same method and paths (whatever its parameters are
-    /// called) replaces the one before; an auth field of the same name does too; others come after.
+    /// Adds an operator's catalogue file. An entry for the same method and paths (whatever its
+    /// parameters are called) replaces the one before; an auth field of the same name does too;
+    /// others come after.
     pub fn with_extra(mut self, platform: Platform, toml: &str) -> Result<Self, CatalogError> {
         let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
         let all = match self.platforms.get(platform) {

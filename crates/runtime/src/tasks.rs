@@ -1,6 +1,7 @@
 //! Every task of the service, tracked so that shutdown waits for it.
 //!
-//! *Control* tasks run on the runtime that owns the store; *calls* run on the core that accepted them.
+//! *Control* tasks run on the runtime that owns the store; *calls* run on the core that accepted
+//! them.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -97,8 +97,8 @@ pub struct Plan {
     pub monthly_credits: i64,
     /// Accounts on top of those that everybody has.
     pub platforms: AccountNumbers,
-    /// A price that exists at the processor; empty: it is written out. Another price, other credits or other accounts
-    /// need another one.
+    /// A price that exists at the processor; empty: it is written out. Another price, other credits
+    /// or other accounts need another one.
     #[serde(default)]
     pub price_id: String,
     /// Whether it is no longer sold. Its subscribers keep it.

@@ -1,4 +1,5 @@
-//! Which platforms the configuration declares: found before anything else is read, because other sections name them.
+//! Which platforms the configuration declares: found before anything else is read, because other
+//! sections name them.
 
 use config::{Map, Value, ValueKind};
 use domain::platform::{Platform, PlatformDeclaration, PlatformNameProblem};
@@ -11,10 +12,12 @@ const BLANK: &str = r#"
     verify_route = { path = "", id_pointer = "", equals_field = "", accepted_statuses = [] }
 "#;
 
-/// Declares the platforms of `tree`. A platform that extends a built-in one gets its default settings below
-/// its own, and if it is the only one, and the built-in one is not set up itself, it takes that one's place.
+/// Declares the platforms of `tree`. A platform that extends a built-in one gets its default
+/// settings below its own, and if it is the only one, and the built-in one is not set up itself, it
+/// takes that one's place.
 ///
-/// `tree` and `defaults` become complete: each declared platform has every key. Returns what is wrong.
+/// `tree` and `defaults` become complete: each declared platform has every key. Returns what is
+/// wrong.
 pub(super) fn declare(tree: &mut Value, defaults: &mut Value) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let mut declarations = Vec::new();
@@ -91,7 +94,8 @@ fn declaration(
     Ok(plain(name))
 }
 
-/// A table of a name that is not built in, and that says neither what it extends nor which routes it has.
+/// A table of a name that is not built in, and that says neither what it extends nor which routes
+/// it has.
 fn undeclared(name: &str) -> ConfigProblem {
     let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
     let unknown = super::problem::unknown(name, built_in);

@@ -22,7 +22,8 @@ pub enum TabularError {
     /// The names on the path to a field are longer than [`COLUMN_NAME_BYTES_MAX`] together.
     #[error("a column's name has more than {COLUMN_NAME_BYTES_MAX} bytes")]
     ColumnNameTooLong,
-    /// The rows of one page are longer together than [`PAGE_BYTES_MAX`](crate::spool::PAGE_BYTES_MAX).
+    /// The rows of one page are longer together than
+    /// [`PAGE_BYTES_MAX`](crate::spool::PAGE_BYTES_MAX).
     #[error("a page has more than {} bytes of rows", PAGE_BYTES_MAX)]
     PageTooLong,
     /// The file, the data in it or the text of all rows exceeds the limit.
