@@ -6,7 +6,7 @@ use store::Store;
 use store::data_keys;
 
 use crate::clock::{Clock, Random};
-use crate::sealing::{DataKey, Keyring, Unsealable};
+use crate::sealing::{DataKey, Keyring, SealProblem};
 
 const KEYS_MAX: usize = 100_000;
 /// The text that each master key seals once, to recognize the key at the next start.
@@ -132,7 +132,7 @@ impl Vault {
         Ok(key)
     }
 
-    fn unwrap(&self, record: &data_keys::DataKey) -> Result<DataKey, Unsealable> {
+    fn unwrap(&self, record: &data_keys::DataKey) -> Result<DataKey, SealProblem> {
         let customer = record.customer.to_string();
         self.keyring.read().unwrap(&record.wrapped, &record.master_key, &customer)
     }

@@ -225,12 +225,14 @@ fn problem(name: &str, key: &str, message: &str) -> ConfigProblem {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Unreadable};
+    use super::super::{Config, UnreadableConfig};
     use super::*;
 
     fn problems(toml: &str) -> Vec<String> {
         match Config::from_toml(toml) {
-            Err(Unreadable::Values(problems)) => problems.iter().map(ToString::to_string).collect(),
+            Err(UnreadableConfig::Values(problems)) => {
+                problems.iter().map(ToString::to_string).collect()
+            }
             other => panic!("{toml}: {other:?}"),
         }
     }

@@ -30,7 +30,7 @@ pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
 pub use gateway::PlatformRefusalsSection;
 pub use layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
-pub use problem::{ConfigProblem, Unreadable, listed};
+pub use problem::{ConfigProblem, UnreadableConfig, listed};
 pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
@@ -94,7 +94,7 @@ pub struct Config {
 
 impl Config {
     /// Reads the defaults, then the file if one is named, then the environment.
-    pub fn load(file: Option<&Path>) -> Result<Self, Unreadable> {
+    pub fn load(file: Option<&Path>) -> Result<Self, UnreadableConfig> {
         Self::load_with(file, environment::variables())
     }
 
@@ -102,7 +102,7 @@ impl Config {
     pub fn load_with(
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, UnreadableConfig> {
         let (overrides, problems) = environment::overrides(variables)?;
         let mut layers = layer(DEFAULT_TOML);
         if let Some(path) = file {
@@ -114,13 +114,13 @@ impl Config {
     }
 
     /// Reads the defaults overridden by `overrides`, a TOML text. Ignores the environment.
-    pub fn from_toml(overrides: &str) -> Result<Self, Unreadable> {
+    pub fn from_toml(overrides: &str) -> Result<Self, UnreadableConfig> {
         let text = config::File::from_str(overrides, config::FileFormat::Toml);
         Self::read(layer(DEFAULT_TOML).add_source(text), Vec::new())
     }
 
     /// Reads the layers. If something cannot be read, the other problems are collected as well.
-    fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, Unreadable> {
+    fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, UnreadableConfig> {
         let (mut tree, mut defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
         problems.extend(declared_platforms::declare(&mut tree, &mut defaults));
         let (read, found) = reading::read(tree, &defaults);
@@ -135,9 +135,9 @@ impl Config {
                     |other: &ConfigProblem| problems.iter().all(|known| known.key != other.key);
                 let others: Vec<ConfigProblem> = others.filter(is_news).collect();
                 problems.extend(others);
-                Err(Unreadable::Values(problems))
+                Err(UnreadableConfig::Values(problems))
             }
-            None => Err(Unreadable::Values(problems)),
+            None => Err(UnreadableConfig::Values(problems)),
         }
     }
 
@@ -214,9 +214,9 @@ impl Config {
 }
 
 /// Reads a file as text.
-fn text_of(path: &Path) -> Result<String, Unreadable> {
+fn text_of(path: &Path) -> Result<String, UnreadableConfig> {
     let unreadable = |error: std::io::Error| {
-        Unreadable::File(match error.kind() {
+        UnreadableConfig::File(match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
             std::io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),

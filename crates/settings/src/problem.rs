@@ -2,7 +2,7 @@
 
 /// A configuration that cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadableConfig {
     /// The file cannot be read.
     #[error("the configuration cannot be read: {0}")]
     File(String),

@@ -28,7 +28,7 @@ use domain::platform::Platform;
 
 pub use self::fault::is_retryable;
 pub use self::fault::{CODES, PageFault, PageRemedy};
-pub use self::resume_state::Next;
+pub use self::resume_state::NextPage;
 pub use self::rows::PageRows;
 pub use self::wanted_list::{PageWaits, ReadLimits, WantedList};
 
@@ -52,13 +52,13 @@ pub struct Page {
     /// What [`PageReader::restore`] needs of this page besides its rows.
     pub point: Vec<u8>,
     /// What comes after it.
-    pub next: Next,
+    pub next: NextPage,
 }
 
 impl Page {
     /// Whether this is the last page.
     pub fn is_last(&self) -> bool {
-        self.next == Next::Last
+        self.next == NextPage::Last
     }
 }
 
@@ -151,7 +151,7 @@ impl PageReader {
     /// second and after five more. Dropping the future or its result loses nothing: the same page
     /// can be fetched again.
     pub async fn fetch(&mut self) -> Result<Option<FetchedPage>, PageFault> {
-        while self.walk.stand.next != Next::Last {
+        while self.walk.stand.next != NextPage::Last {
             let number = self.pages.saturating_add(1);
             self.check_pages(number)?;
             if self.chat.is_none() {
@@ -286,7 +286,7 @@ impl PageReader {
     }
 
     fn check_cursor(&self, number: u64) -> Result<(), PageFault> {
-        let Next::Cursor(cursor) = &self.walk.stand.next else { return Ok(()) };
+        let NextPage::Cursor(cursor) = &self.walk.stand.next else { return Ok(()) };
         let Some(earlier) = self.seen.earlier_cursor(cursor) else { return Ok(()) };
         let message = format!("page {number} returns the cursor that page {earlier} returned");
         Err(PageFault::last("repeated_cursor", message))
@@ -318,7 +318,7 @@ impl PageReader {
         if let Some(page) = point.page {
             self.seen.add_page(page, point.pages);
         }
-        if let Next::Cursor(cursor) = &point.stand.next {
+        if let NextPage::Cursor(cursor) = &point.stand.next {
             self.seen.add_cursor(cursor, point.pages);
         }
         (self.pages, self.rows) = (point.pages, point.rows);

@@ -19,7 +19,7 @@ pub mod service;
 pub mod simulator;
 
 pub use clock::SimulatorClock;
-pub use environment::Environment;
+pub use environment::SimulatorEnvironment;
 pub use running::RunningService;
 pub use service::SimulatorService;
 pub use simulator::Simulator;

@@ -8,7 +8,7 @@ use simulator_kit::faults::{FaultRules, FaultTarget};
 use simulator_kit::script::{SocketReply, WireReply};
 use simulator_kit::service::storage_response;
 use simulator_kit::simulator::{BoxFuture, SimulatorRequest};
-use simulator_kit::{Environment, Simulator};
+use simulator_kit::{Simulator, SimulatorEnvironment};
 
 use crate::host::PlatformHost;
 use crate::platform::{DemoAccount, Platform};
@@ -22,7 +22,10 @@ pub struct PlatformsSimulator {
 
 impl PlatformsSimulator {
     /// Opens the logs and the journals of all platforms in the data folder.
-    pub fn open(environment: &Environment, settings: &PlatformSettings) -> io::Result<Self> {
+    pub fn open(
+        environment: &SimulatorEnvironment,
+        settings: &PlatformSettings,
+    ) -> io::Result<Self> {
         let present_ms = present::of(environment)?;
         let open = |platform| PlatformHost::open(platform, environment, settings, present_ms);
         let hosts = all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
