@@ -18,7 +18,8 @@ use super::exports::columns::CHOSEN_MAX;
 
 /// The platforms.
 pub fn platform() -> Object {
-    let values = domain::platform::Platform::all().into_iter().map(|platform| platform.as_str());
+    let values =
+        domain::platform::Platform::all().into_iter().map(domain::platform::Platform::as_str);
     let mut schema = one_of("A platform.", values);
     // The check of fields accepts other names of a platform as well.
     schema.format = Some(SchemaFormat::Custom("platform".to_owned()));

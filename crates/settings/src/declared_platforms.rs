@@ -6,7 +6,8 @@ use domain::platform::{Platform, PlatformDeclaration, PlatformNameProblem};
 
 use super::problem::ConfigProblem;
 
-/// What a platform that extends none starts from, over the settings of platform_alpha.
+/// What a platform that extends none starts from, over the settings of
+/// `platform_alpha`.
 const BLANK: &str = r#"
     headers = []
     verify_route = { path = "", id_pointer = "", equals_field = "", accepted_statuses = [] }
@@ -244,8 +245,8 @@ mod tests {
 
         let config = Config::from_toml(text).unwrap();
 
-        let mine: Platform = "mine".parse().unwrap();
-        assert_eq!("platform_gamma".parse(), Ok(mine));
+        let named: Platform = "mine".parse().unwrap();
+        assert_eq!("platform_gamma".parse(), Ok(named));
         assert_eq!(Platform::all().len(), 4);
         let (mine, section) = config.platforms.offered().next().unwrap();
         assert_eq!((mine.as_str(), mine.stored_name()), ("mine", "platform_gamma"));
@@ -273,8 +274,8 @@ mod tests {
     fn misspelt_and_impossible_platforms_are_refused_by_name() {
         let of = |toml: &str| problems(toml).join("\n");
 
-        let misspelt = of("[platforms.platform_alhpa]\nbase_url = \"https://a.example.com\"");
-        assert!(misspelt.starts_with("platforms.platform_alhpa: "), "{misspelt}");
+        let misspelt = of("[platforms.platform_alfa]\nbase_url = \"https://a.example.com\"");
+        assert!(misspelt.starts_with("platforms.platform_alfa: "), "{misspelt}");
         assert!(misspelt.contains("did you mean `platform_alpha`?"), "{misspelt}");
         let extends = of("[platforms.mine]\nextends = \"platform_betta\"");
         assert!(extends.starts_with("platforms.mine.extends: "), "{extends}");

@@ -277,7 +277,7 @@ mod tests {
             )
         };
         for (signing, expected) in [
-            (part("from = \"metod\""), "signing.parts[0].from: is unknown; there are method"),
+            (part("from = \"methods\""), "signing.parts[0].from: is unknown; there are method"),
             (
                 part("from = \"hash\", of = [\"b\"], algorithm = \"sha1\""),
                 "signing.parts[0].of: names \"b\"",

@@ -72,7 +72,6 @@ pub(crate) async fn occupied(
         let must_free = count.saturating_sub(after.on(platform));
         if must_free > 0 {
             let waiting = named(SlotCandidate::is_waiting);
-            let platform = platform;
             return Ok(Some(OccupiedSlots { platform, must_free, accounts: in_use, waiting }));
         }
     }

@@ -158,7 +158,7 @@ impl<S: RequestHandler> ServedConnections<S> {
         match TcpStream::from_std(stream) {
             Ok(stream) => self.begin(stream, ip, assignment),
             Err(error) => {
-                tracing::error!(%error, "a connection from another core cannot be served")
+                tracing::error!(%error, "a connection from another core cannot be served");
             }
         }
     }

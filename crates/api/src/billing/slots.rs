@@ -291,7 +291,7 @@ pub(super) fn not_sold(platform: Platform) -> Option<String> {
         return None;
     }
     let sold = Platform::all().into_iter().filter(|other| other.sells_slots());
-    let names: Vec<_> = sold.map(|other| other.as_str()).collect();
+    let names: Vec<_> = sold.map(Platform::as_str).collect();
     Some(format!("must be {}: extra slots are sold only for these", names.join(" or ")))
 }
 

@@ -97,7 +97,7 @@ async fn list_datasets(
     _caller: Caller,
     Query(params): Query<DatasetParams>,
 ) -> Json<Datasets> {
-    let platforms = params.platform.map_or_else(|| Platform::all().to_vec(), |only| vec![only]);
+    let platforms = params.platform.map_or_else(Platform::all, |only| vec![only]);
     let catalogs = || platforms.iter().map(|platform| (*platform, api.catalog.platform(*platform)));
     let datasets = catalogs().flat_map(|(platform, catalog)| {
         let archive = catalog.media_archive().as_str();

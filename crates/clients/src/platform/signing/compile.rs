@@ -435,7 +435,7 @@ mod tests {
             with(vec![part("m", "method"), changed], &sound)
         };
         for (settings, key, message) in [
-            (with(vec![part("a", "methd")], &sound), "signing.parts[0].from", "is unknown"),
+            (with(vec![part("a", "methods")], &sound), "signing.parts[0].from", "is unknown"),
             (with(vec![part("A", "method")], &[("X", "x")]), "signing.parts[0].name", "a-z"),
             (
                 with(vec![part("a", "method"), part("a", "path")], &sound),
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_found_at_once() {
-        let parts = vec![part("a", "methd"), digest("b", "hash", &["c"]), part("d", "random")];
+        let parts = vec![part("a", "methods"), digest("b", "hash", &["c"]), part("d", "random")];
 
         let found = problems(&with(parts, &[("X", "{a}"), ("Y", "{z}")]));
 
