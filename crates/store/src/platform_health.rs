@@ -160,8 +160,8 @@ pub async fn list_refusing(store: &Store) -> Result<Vec<RefusingPlatform>, Store
     rows.iter()
         .map(|row| {
             Ok(RefusingPlatform {
-                platform: row.platform(0, "platform_health")?,
-                since: row.time(1)?,
+                platform: row.platform("platform", "platform_health")?,
+                since: row.time("refusing_since")?,
             })
         })
         .collect()
@@ -189,7 +189,7 @@ async fn lock(
     let values = [refusal.platform.stored_name().into(), refusal.last_success_at.into()];
     let row = tx.row(SQL, &values).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("platform_health", refusal.platform))?;
-    Ok((row.optional_time(0)?, row.time(1)?))
+    Ok((row.optional_time("refusing_since")?, row.time("last_success_at")?))
 }
 
 async fn is_current(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<bool, StoreError> {
@@ -258,11 +258,13 @@ async fn is_platforms_fault(
     // Refusals by the token endpoint are those without a mark. The current refusal is marked later,
     // if at all.
     const SQL: &str = "
-        select count(*), count(distinct customer_id), count(*) - count(marked_version)
+        select count(*) as accounts, count(distinct customer_id) as customers,
+               count(*) - count(marked_version) as by_endpoint
         from credential_refusals where platform = $1 and refused_at >= $2";
     let values = [refusal.platform.stored_name().into(), last_success_at.into()];
     let Some(row) = tx.row(SQL, &values).await? else { return Ok(false) };
-    let (accounts, customers, by_endpoint) = (row.int(0)?, row.int(1)?, row.int(2)?);
+    let (accounts, customers, by_endpoint) =
+        (row.int("accounts")?, row.int("customers")?, row.int("by_endpoint")?);
     if accounts < rule.accounts {
         return Ok(false);
     }
@@ -321,10 +323,10 @@ async fn refuse(
     tx.execute(NOTE, &[platform.into(), refusal.at.into()]).await?;
     let mut unmarked = Vec::new();
     for row in tx.rows(MARKED, &[platform.into(), last_success_at.into()]).await? {
-        let customer = row.parse(0, "credential_refusals")?;
-        let creator = row.parse(1, "credential_refusals")?;
+        let customer = row.parse("customer_id", "credential_refusals")?;
+        let creator = row.parse("creator_id", "credential_refusals")?;
         let place = (customer, &creator);
-        if move_to(tx, place, row.int(2)?, AccountState::Active).await?.is_some() {
+        if move_to(tx, place, row.int("marked_version")?, AccountState::Active).await?.is_some() {
             unmarked.push((customer, creator));
         }
     }

@@ -57,7 +57,8 @@ async fn candidate(
         limit 1";
     let values = [claimant.now.into(), claimant.running_max.into(), claimant.attempts_max.into()];
     let row = tx.row(SQL, &values).await?;
-    row.map(|row| Ok((row.parse(0, "export_jobs")?, row.parse(1, "export_jobs")?))).transpose()
+    row.map(|row| Ok((row.parse("id", "export_jobs")?, row.parse("customer_id", "export_jobs")?)))
+        .transpose()
 }
 
 /// Takes it unless another node was faster. The customer's balance is locked.
