@@ -142,7 +142,7 @@ async fn since(
 /// The filter's values, and one more.
 fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
-    let (status_min, ended) = class_filter(wanted.status_class);
+    let ClassFilter { status_min, ended } = ClassFilter::of(wanted.status_class);
     [
         wanted.customer.into(),
         wanted.key.map_or_else(|| None::<&str>.into(), SqlValue::from),
@@ -168,16 +168,26 @@ const FILTER: &str = "
     and ($7 = 0 or creator_id in (select creator_id from key_accounts where key_id = $2)
         or not exists (select 1 from key_accounts where key_id = $2))";
 
-/// The class as the filter takes it: the lowest status of the class, or `ok` or `error`.
-const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'static str>) {
-    match class {
-        None => (None, None),
-        Some(StatusClass::Success) => (Some(200), None),
-        Some(StatusClass::Redirection) => (Some(300), None),
-        Some(StatusClass::ClientError) => (Some(400), None),
-        Some(StatusClass::ServerError) => (Some(500), None),
-        Some(StatusClass::Ok) => (None, Some("ok")),
-        Some(StatusClass::Error) => (None, Some("error")),
+/// A class as the filter takes it.
+struct ClassFilter {
+    /// The lowest status of the class.
+    status_min: Option<i64>,
+    /// `ok` or `error`.
+    ended: Option<&'static str>,
+}
+
+impl ClassFilter {
+    const fn of(class: Option<StatusClass>) -> Self {
+        let (status_min, ended) = match class {
+            None => (None, None),
+            Some(StatusClass::Success) => (Some(200), None),
+            Some(StatusClass::Redirection) => (Some(300), None),
+            Some(StatusClass::ClientError) => (Some(400), None),
+            Some(StatusClass::ServerError) => (Some(500), None),
+            Some(StatusClass::Ok) => (None, Some("ok")),
+            Some(StatusClass::Error) => (None, Some("error")),
+        };
+        Self { status_min, ended }
     }
 }
 

@@ -80,13 +80,29 @@ pub async fn count_under(store: &Store, master_key: &str) -> Result<i64, StoreEr
     row.map_or(Ok(0), |row| row.int("data_keys"))
 }
 
-/// The master keys in use, and how many data keys each wraps.
-pub async fn count_by_master_key(store: &Store) -> Result<Vec<(String, i64)>, StoreError> {
+/// A master key in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MasterKeyUse {
+    /// The master key.
+    pub master_key: String,
+    /// The number of data keys that it wraps.
+    pub data_keys: i64,
+}
+
+/// The master keys in use.
+pub async fn count_by_master_key(store: &Store) -> Result<Vec<MasterKeyUse>, StoreError> {
     const SQL: &str = "
         select master_key_id, count(*) as data_keys
         from data_keys group by master_key_id order by master_key_id";
     let rows = store.read().await?.rows(SQL, &[]).await?;
-    rows.iter().map(|row| Ok((row.text("master_key_id")?, row.int("data_keys")?))).collect()
+    rows.iter()
+        .map(|row| {
+            Ok(MasterKeyUse {
+                master_key: row.text("master_key_id")?,
+                data_keys: row.int("data_keys")?,
+            })
+        })
+        .collect()
 }
 
 /// Whether a master key has sealed anything here.

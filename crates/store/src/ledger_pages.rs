@@ -74,7 +74,7 @@ pub async fn page(
 async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<LedgerEntry>, StoreError> {
     const NET: &str = "select available - debt as net from customer_credits where customer_id = $1";
     let customer = query.of.customer;
-    let (entries, details) = booked(tx, customer).await?;
+    let BookedLines { entries, details } = booked(tx, customer).await?;
     let days = days(tx, query).await?;
     let row = tx.row(NET, &[customer.into()]).await?;
     let net = row.map_or(Ok(0), |row| row.int("net"))?;
@@ -88,6 +88,12 @@ struct EntryDetails {
     kind: String,
     reference: Option<String>,
     lot: Option<LotId>,
+}
+
+/// A customer's entries, and the data of each.
+struct BookedLines {
+    entries: Vec<BookedEntry>,
+    details: Vec<EntryDetails>,
 }
 
 fn shown(line: &TimedLine, details: &mut impl Iterator<Item = EntryDetails>) -> LedgerEntry {
@@ -115,10 +121,7 @@ fn shown(line: &TimedLine, details: &mut impl Iterator<Item = EntryDetails>) -> 
 }
 
 /// The entries of a customer, the oldest first.
-async fn booked(
-    tx: &mut Tx,
-    customer: CustomerId,
-) -> Result<(Vec<BookedEntry>, Vec<EntryDetails>), StoreError> {
+async fn booked(tx: &mut Tx, customer: CustomerId) -> Result<BookedLines, StoreError> {
     const SQL: &str = "
         select id, at, amount, balance_after, coalesce(debt_after, 0) as debt_after, kind, reference, lot_id
         from ledger where customer_id = $1 order by coalesce(place, 0), at, id";
@@ -138,7 +141,7 @@ async fn booked(
             lot,
         });
     }
-    Ok((entries, details))
+    Ok(BookedLines { entries, details })
 }
 
 /// The charges of each UTC day, oldest first.

@@ -88,14 +88,26 @@ pub async fn turn_off(
     tx.commit().await
 }
 
+/// The balance below which credits are bought for a customer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopUpThreshold {
+    /// The customer.
+    pub customer: CustomerId,
+    /// The threshold.
+    pub threshold: Credits,
+}
+
 /// The thresholds of all customers who have it on.
-pub async fn list_thresholds(store: &Store) -> Result<Vec<(CustomerId, Credits)>, StoreError> {
+pub async fn list_thresholds(store: &Store) -> Result<Vec<TopUpThreshold>, StoreError> {
     const SQL: &str = "
         select customer_id, threshold_credits from top_up_settings where enabled = 1";
     let rows = store.read().await?.rows(SQL, &[]).await?;
     rows.iter()
         .map(|row| {
-            Ok((row.parse("customer_id", "top_up_settings")?, row.credits("threshold_credits")?))
+            Ok(TopUpThreshold {
+                customer: row.parse("customer_id", "top_up_settings")?,
+                threshold: row.credits("threshold_credits")?,
+            })
         })
         .collect()
 }

@@ -99,6 +99,15 @@ pub async fn balance(
     balance_in(&mut store.read().await?, customer).await
 }
 
+/// A customer's credits, and what was spent of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CreditOverview {
+    /// The customer's credits.
+    pub balance: CreditBalance,
+    /// What the customer or one of its keys spent.
+    pub spend: CreditSpend,
+}
+
 /// A customer's credits, and what it or one of its keys spent until the end of `today`, in one
 /// snapshot: a call that ends meanwhile is in both or in neither. None if there is no such
 /// customer.
@@ -106,10 +115,11 @@ pub async fn overview(
     store: &Store,
     of: UsageOf,
     today: UtcDay,
-) -> Result<Option<(CreditBalance, CreditSpend)>, StoreError> {
+) -> Result<Option<CreditOverview>, StoreError> {
     let mut tx = store.snapshot().await?;
     let Some(balance) = balance_in(&mut tx, of.customer).await? else { return Ok(None) };
-    Ok(Some((balance, spend_in(&mut tx, of, today).await?)))
+    let spend = spend_in(&mut tx, of, today).await?;
+    Ok(Some(CreditOverview { balance, spend }))
 }
 
 async fn balance_in(
