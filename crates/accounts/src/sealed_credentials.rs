@@ -6,7 +6,7 @@ use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
-use runtime::{Vault, VaultError};
+use runtime::{SealedValue, Vault, VaultError};
 
 /// Seals an account's credentials for its own row.
 pub async fn seal(
@@ -15,7 +15,8 @@ pub async fn seal(
     auth: &AuthValues,
 ) -> Result<store::accounts::SealedCredentials, VaultError> {
     let place = place(customer, platform, creator);
-    let (data_key, sealed) = vault.seal(customer, &place, &credentials(auth).to_json()).await?;
+    let SealedValue { data_key, sealed } =
+        vault.seal(customer, &place, &credentials(auth).to_json()).await?;
     let expires_at = auth.get("expires_at").and_then(|text| text.parse::<i64>().ok());
     let scopes = auth.get("scopes");
     Ok(store::accounts::SealedCredentials {

@@ -12,10 +12,9 @@ use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::Query;
 use web::fields::RequestQuery;
+use web::page::FilteredPageQuery;
 
 use crate::ApiState;
-
-const LIMIT_DEFAULT: i64 = 50;
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_audit))
@@ -25,19 +24,15 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct AuditParams {
-    /// The number of entries: 1 to 500.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
+struct AuditFilter {
     /// Only actions that start with this, such as `key.` or `support.`.
     #[param(max_length = 64)]
     action: Option<String>,
-    /// Only entries older than this one; pass the `next_before` of a page to get the next one.
-    #[param(value_type = Option<String>, format = "audit-id")]
-    before: Option<AuditId>,
 }
 
-impl RequestQuery for AuditParams {}
+impl RequestQuery for AuditFilter {}
+
+type AuditParams = FilteredPageQuery<AuditFilter, AuditId>;
 
 /// A page of the audit list, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -90,22 +85,16 @@ async fn list_audit(
     Query(params): Query<AuditParams>,
 ) -> Result<axum::Json<Audit>, ApiError> {
     caller.refuse_limited()?;
-    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
     let query = AuditQuery {
         customer: caller.customer,
-        action: params.action.as_deref().unwrap_or_default(),
-        before: params.before,
-        // One more, to see whether there is a next page.
-        limit: limit + 1,
+        action: params.filter.action.as_deref().unwrap_or_default(),
+        before: params.page.before(),
+        limit: params.page.to_read(),
     };
-    let mut found = store::audit::list(&api.store, &query).await?;
-    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
-    if has_more {
-        found.pop();
-    }
-    let next_before = if has_more { found.last().map(|entry| entry.id) } else { None };
+    let found = store::audit::list(&api.store, &query).await?;
+    let page = params.page.page(found, |entry| entry.id);
     Ok(axum::Json(Audit {
-        entries: found.into_iter().map(AuditEntryOut::from).collect(),
-        next_before,
+        entries: page.entries.into_iter().map(AuditEntryOut::from).collect(),
+        next_before: page.next_before,
     }))
 }

@@ -286,11 +286,19 @@ async fn is_subscribed(processor: &ProcessorClient, payer: &str) -> Result<bool,
     }))
 }
 
-/// The card to charge, and its owner's id at the processor.
+/// The card to charge.
+pub struct ChargeableCard {
+    /// The card.
+    pub card: SavedCard,
+    /// Its owner's id at the processor.
+    pub payer: String,
+}
+
+/// The card to charge.
 pub async fn to_charge(
     billing: &BillingState,
     customer: CustomerId,
-) -> Result<(SavedCard, String), Failure> {
+) -> Result<ChargeableCard, Failure> {
     let card = cards::find(&billing.store, customer).await?.ok_or(PaymentProblem::NoSavedCard)?;
-    Ok((card, payer::ensure(billing, customer).await?))
+    Ok(ChargeableCard { card, payer: payer::ensure(billing, customer).await? })
 }

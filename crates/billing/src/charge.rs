@@ -81,7 +81,8 @@ pub async fn charge(
 ) -> Result<PackCharge, Failure> {
     let pack = super::pack(billing, pack_id)?;
     billing.processor()?;
-    let (card, payer) = super::cards::to_charge(billing, customer).await?;
+    let super::cards::ChargeableCard { card, payer } =
+        super::cards::to_charge(billing, customer).await?;
     let purchase = PackPurchase {
         customer,
         pack,

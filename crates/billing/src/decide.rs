@@ -260,7 +260,7 @@ async fn proration_date(
     view: &SubscriptionView,
 ) -> Result<i64, Failure> {
     let now = billing.clock.now();
-    let (subject, wanted) = wish.target.told_as(decision);
+    let PreviewKey { subject, wanted } = wish.target.told_as(decision);
     let told = change_previews::find(&billing.store, wish.customer, &subject).await?;
     let holds = |preview: &change_previews::StoredPreview| {
         preview.wanted == wanted
@@ -270,19 +270,29 @@ async fn proration_date(
     Ok(within(view, told.unwrap_or_else(|| now.unix_seconds())))
 }
 
+/// The key under which a preview is stored.
+pub(super) struct PreviewKey {
+    /// What changes.
+    pub(super) subject: String,
+    /// The new value.
+    pub(super) wanted: String,
+}
+
 impl Target {
-    /// The key under which a preview of this change is stored: what changes, and the new value.
-    pub(super) fn told_as(&self, decision: &ChangeDecision) -> (String, String) {
+    /// The key under which a preview of this change is stored.
+    pub(super) fn told_as(&self, decision: &ChangeDecision) -> PreviewKey {
         match self {
-            Self::Slots(platform, count) => (platform.to_string(), count.to_string()),
+            Self::Slots(platform, count) => {
+                PreviewKey { subject: platform.to_string(), wanted: count.to_string() }
+            }
             Self::Switch(from, to) => {
                 let counts = decision.items.iter().map(|item| item.count_after.to_string());
                 let counts = counts.collect::<Vec<_>>().join(",");
-                ("switch".to_owned(), format!("{from},{to}:{counts}"))
+                PreviewKey { subject: "switch".to_owned(), wanted: format!("{from},{to}:{counts}") }
             }
             Self::Plan(_) => {
                 let price = decision.items.first().map(|item| item.price_id.clone());
-                ("plan".to_owned(), price.unwrap_or_default())
+                PreviewKey { subject: "plan".to_owned(), wanted: price.unwrap_or_default() }
             }
         }
     }

@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use domain::credits::Credits;
 use domain::id::CustomerId;
 use parking_lot::{Mutex, RwLock};
+use store::top_up_settings::TopUpThreshold;
 use tokio::sync::{Notify, Semaphore};
 
 /// The number of charges that this node makes concurrently.
@@ -82,8 +83,9 @@ impl LowBalances {
     }
 
     /// Replaces all thresholds.
-    pub(super) fn watch_all(&self, thresholds: Vec<(CustomerId, Credits)>) {
-        *self.thresholds.write() = thresholds.into_iter().collect();
+    pub(super) fn watch_all(&self, thresholds: Vec<TopUpThreshold>) {
+        let watched = thresholds.into_iter().map(|one| (one.customer, one.threshold));
+        *self.thresholds.write() = watched.collect();
     }
 
     /// Waits until a customer is noticed.
@@ -139,7 +141,8 @@ mod tests {
         let low = LowBalances::new();
         low.look(&[(customer(1), credits(0))]);
         assert!(low.take().is_empty(), "without a threshold nothing is noticed");
-        low.watch_all(vec![(customer(1), credits(10)), (customer(2), credits(10))]);
+        let of = |number| TopUpThreshold { customer: customer(number), threshold: credits(10) };
+        low.watch_all(vec![of(1), of(2)]);
 
         low.look(&[
             (customer(1), credits(9)),

@@ -12,7 +12,7 @@ use store::change_previews;
 use store::slot_changes::SlotChangeItem;
 use store::subscriptions::SubscriptionView;
 
-use super::decide::{self, ChangeDecision, PREVIEW_HOLDS_S, Target};
+use super::decide::{self, ChangeDecision, PREVIEW_HOLDS_S, PreviewKey, Target};
 use super::{change_requests, period};
 use crate::BillingState;
 
@@ -82,7 +82,7 @@ pub async fn preview(
                 decision.kind != SlotChangeKind::Plan || is_taken_back(&decision);
         }
     }
-    let (subject, wanted) = target.told_as(&decision);
+    let PreviewKey { subject, wanted } = target.told_as(&decision);
     let told =
         change_previews::StoredPreview { subject, wanted, proration_date_s: date, made_at: now };
     change_previews::remember(&billing.store, customer, &told).await?;

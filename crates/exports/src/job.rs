@@ -63,6 +63,18 @@ struct KeptPages {
     drafting: FileDraft,
 }
 
+/// An export with the pages that earlier claims stored.
+struct RestoredExport {
+    reader: PageReader,
+    kept: KeptPages,
+}
+
+/// A complete file that is not stored yet.
+pub(super) struct FinishedFile {
+    pub(super) work: WorkFile,
+    pub(super) rendered: RenderedFile,
+}
+
 /// Runs an export to its end.
 pub(super) async fn run(
     exports: &ExportsState,
@@ -84,14 +96,14 @@ impl ExportJob<'_> {
     /// False if the lease was lost before the file could be published.
     async fn work(&self) -> Step<bool> {
         let reader = PageReader::new(self.exports, self.wanted()?).await?;
-        let (reader, kept) = self.restore(reader).await?;
+        let RestoredExport { reader, kept } = self.restore(reader).await?;
         failpoints::reach(Failpoint::Restored).await;
         let kept = self.read(reader, kept).await?;
         failpoints::reach(Failpoint::ListRead).await;
         self.shared.does(ExportPhase::Writing, None);
-        let (work, rendered) = self.render(kept).await?;
+        let finished = self.render(kept).await?;
         failpoints::reach(Failpoint::Rendered).await;
-        self.publish(work, rendered).await
+        self.publish(finished).await
     }
 
     fn wanted(&self) -> Step<WantedList> {
@@ -122,7 +134,7 @@ impl ExportJob<'_> {
     }
 
     /// Restores the complete pages that earlier claims stored.
-    async fn restore(&self, mut reader: PageReader) -> Step<(PageReader, KeptPages)> {
+    async fn restore(&self, mut reader: PageReader) -> Step<RestoredExport> {
         let mut segments = Vec::new();
         for token in 1..self.lease.token {
             let name = place::segment(self.lease.export, token)?;
@@ -130,10 +142,8 @@ impl ExportJob<'_> {
         }
         let mut drafting = self.drafting()?;
         if segments.is_empty() {
-            return Ok((
-                reader,
-                KeptPages { segments, spooled: SpooledPages::default(), drafting },
-            ));
+            let kept = KeptPages { segments, spooled: SpooledPages::default(), drafting };
+            return Ok(RestoredExport { reader, kept });
         }
         let (shared, storage) = (Arc::clone(self.shared), Arc::clone(&self.exports.storage));
         let frames = frames(&segments)?;
@@ -155,12 +165,13 @@ impl ExportJob<'_> {
             return self.begin_anew().await;
         };
         self.note(&spooled);
-        Ok((restored, KeptPages { segments, spooled, drafting: begun }))
+        let kept = KeptPages { segments, spooled, drafting: begun };
+        Ok(RestoredExport { reader: restored, kept })
     }
 
     /// Starts again from the first page, because the pages of earlier claims cannot be read, for
     /// instance those of another version. Their segments are deleted with the export.
-    async fn begin_anew(&self) -> Step<(PageReader, KeptPages)> {
+    async fn begin_anew(&self) -> Step<RestoredExport> {
         let export = self.export.id.to_string();
         tracing::warn!(
             export,
@@ -169,7 +180,7 @@ impl ExportJob<'_> {
         metrics::export_begun_anew();
         let reader = PageReader::new(self.exports, self.wanted()?).await?;
         let (spooled, drafting) = (SpooledPages::default(), self.drafting()?);
-        Ok((reader, KeptPages { segments: Vec::new(), spooled, drafting }))
+        Ok(RestoredExport { reader, kept: KeptPages { segments: Vec::new(), spooled, drafting } })
     }
 
     /// The file, before its first row.
@@ -235,7 +246,7 @@ impl ExportJob<'_> {
     }
 
     /// Completes the file, as a work file.
-    async fn render(&self, kept: KeptPages) -> Step<(WorkFile, RenderedFile)> {
+    async fn render(&self, kept: KeptPages) -> Step<FinishedFile> {
         let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
         let bytes_max = self.exports.config.exports.bytes_max;
         blocking(move || {
@@ -252,7 +263,7 @@ impl ExportJob<'_> {
     }
 
     /// Stores the file and publishes it. False if the lease is lost.
-    async fn publish(&self, work: WorkFile, rendered: RenderedFile) -> Step<bool> {
+    async fn publish(&self, FinishedFile { work, rendered }: FinishedFile) -> Step<bool> {
         let ExportLease { export, token, .. } = self.lease;
         let name: ObjectName = place::output(export, token, self.export.format)?;
         if self.exports.storage.put_file(&name, work).await? == PutOutcome::Exists {

@@ -6,13 +6,13 @@ use std::io::Sink;
 
 use clients::storage::{OpenSegment, Storage, UnsentFrame, WorkFile};
 use tabular::{
-    DraftOutcome, FileColumns, FileLayout, FileRendering, RenderedFile, SpoolReader, SpoolWriter,
-    SpooledPages, TabularDraft,
+    DraftOutcome, FileColumns, FileLayout, FileRendering, SpoolReader, SpoolWriter, SpooledPages,
+    TabularDraft,
 };
 use tokio::task::JoinHandle;
 
 use super::failpoints::{self, Failpoint};
-use super::job::{Step, frames};
+use super::job::{FinishedFile, Step, frames};
 use super::pages::{FetchedPage, PageReader};
 
 /// The number of bytes written before a flush to disk starts.
@@ -80,15 +80,15 @@ impl FileDraft {
         rendering: &FileRendering<'_>,
         spooled: &SpooledPages,
         segments: &[OpenSegment],
-    ) -> Step<(WorkFile, RenderedFile)> {
+    ) -> Step<FinishedFile> {
         let Self { work, draft, .. } = self;
         let columns = match draft.finish(&rendering.facts, spooled)? {
-            DraftOutcome::File(rendered) => return Ok((work, rendered)),
+            DraftOutcome::File(rendered) => return Ok(FinishedFile { work, rendered }),
             DraftOutcome::Columns(columns) => columns,
         };
         work.empty()?;
         let pages = SpoolReader::new(frames(segments)?)?;
         let rendered = tabular::render(rendering, (spooled, &columns), pages, work.file())?;
-        Ok((work, rendered))
+        Ok(FinishedFile { work, rendered })
     }
 }

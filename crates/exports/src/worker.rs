@@ -14,7 +14,8 @@ use domain::time::Timestamp;
 use runtime::metrics;
 use store::StoreError;
 use store::exports::{
-    self, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress, LeaseRenewal,
+    self, ClaimedExport, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress,
+    LeaseRenewal,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -81,7 +82,8 @@ async fn run_next(
         running_max: settings.running_max,
         attempts_max: settings.attempts_max,
     };
-    let Some((lease, export)) = exports::claim(&exports.store, &claimant).await? else {
+    let Some(ClaimedExport { lease, export }) = exports::claim(&exports.store, &claimant).await?
+    else {
         return Ok(false);
     };
     // There may be more exports: another worker looks for them while this one is busy.

@@ -14,4 +14,4 @@ pub mod vault;
 
 pub use clock::{Clock, Random};
 pub use tasks::Tasks;
-pub use vault::{Vault, VaultError};
+pub use vault::{CurrentDataKey, SealedValue, Vault, VaultError};

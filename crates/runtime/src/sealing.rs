@@ -94,6 +94,23 @@ impl MasterKey {
     }
 }
 
+/// A data key, wrapped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrappedKey {
+    /// The wrapped key.
+    pub bytes: Vec<u8>,
+    /// The id of the master key that wraps it.
+    pub master_key: String,
+}
+
+/// A generated data key.
+pub struct NewDataKey {
+    /// The key.
+    pub key: DataKey,
+    /// The key as it is stored.
+    pub wrapped: WrappedKey,
+}
+
 impl Keyring {
     /// A keyring of these keys, the current one first; `None` without keys.
     pub fn new(keys: Vec<MasterKey>) -> Option<Self> {
@@ -129,29 +146,19 @@ impl Keyring {
         self.0.first()
     }
 
-    /// Generates a data key and wraps it for `customer`: (key, wrapped bytes, id of the master
-    /// key).
-    pub fn new_data_key(
-        &self,
-        customer: &str,
-        random: &Random,
-    ) -> Option<(DataKey, Vec<u8>, String)> {
+    /// Generates a data key and wraps it for `customer`.
+    pub fn new_data_key(&self, customer: &str, random: &Random) -> Option<NewDataKey> {
         let key = DataKey(Zeroizing::new(random.bytes()));
-        let (wrapped, master) = self.wrap(&key, customer, random)?;
-        Some((key, wrapped, master))
+        let wrapped = self.wrap(&key, customer, random)?;
+        Some(NewDataKey { key, wrapped })
     }
 
     /// Wraps a data key under the current master key.
-    pub fn wrap(
-        &self,
-        key: &DataKey,
-        customer: &str,
-        random: &Random,
-    ) -> Option<(Vec<u8>, String)> {
+    pub fn wrap(&self, key: &DataKey, customer: &str, random: &Random) -> Option<WrappedKey> {
         let master = self.current()?;
         let place = format!("v1|data_key|{customer}");
-        let wrapped = seal_with(&master.key, key.0.as_slice(), place.as_bytes(), random)?;
-        Some((wrapped, master.id.clone()))
+        let bytes = seal_with(&master.key, key.0.as_slice(), place.as_bytes(), random)?;
+        Some(WrappedKey { bytes, master_key: master.id.clone() })
     }
 
     /// Unwraps the data key of `customer`.
@@ -237,7 +244,7 @@ mod tests {
     #[test]
     fn a_seal_opens_only_for_its_own_place() {
         let random = Random::seeded(1);
-        let (key, ..) = keyring(&["1"]).new_data_key("cus_a", &random).unwrap();
+        let key = keyring(&["1"]).new_data_key("cus_a", &random).unwrap().key;
         let sealed = key.seal(b"secret", "v1|cus_a|ada", &random).unwrap();
 
         assert_eq!(key.open(&sealed, "v1|cus_a|ada").unwrap().as_slice(), b"secret");
@@ -247,7 +254,7 @@ mod tests {
     #[test]
     fn a_changed_or_truncated_seal_does_not_open() {
         let random = Random::seeded(2);
-        let (key, ..) = keyring(&["1"]).new_data_key("cus_a", &random).unwrap();
+        let key = keyring(&["1"]).new_data_key("cus_a", &random).unwrap().key;
         let sealed = key.seal(b"secret", "place", &random).unwrap();
 
         for index in 0..sealed.len() {
@@ -262,8 +269,8 @@ mod tests {
     fn a_digest_depends_on_its_parts_purpose_and_key() {
         let random = Random::seeded(6);
         let ring = keyring(&["1"]);
-        let (key, ..) = ring.new_data_key("cus_a", &random).unwrap();
-        let (other, ..) = ring.new_data_key("cus_a", &random).unwrap();
+        let key = ring.new_data_key("cus_a", &random).unwrap().key;
+        let other = ring.new_data_key("cus_a", &random).unwrap().key;
         let digest = key.digest("requests", &[b"ab", b"c"]);
 
         assert!(digest.is_some());
@@ -285,19 +292,20 @@ mod tests {
         let new = MasterKey::generate("2", &random);
         let before = Keyring::new(vec![old.clone()]).unwrap();
         let after = Keyring::new(vec![new, old]).unwrap();
-        let (key, wrapped, master) = before.new_data_key("cus_a", &random).unwrap();
+        let NewDataKey { key, wrapped } = before.new_data_key("cus_a", &random).unwrap();
         let sealed = key.seal(b"secret", "place", &random).unwrap();
 
-        let unwrapped = after.unwrap(&wrapped, &master, "cus_a").unwrap();
-        let (rewrapped, now) = after.wrap(&unwrapped, "cus_a", &random).unwrap();
+        let unwrapped = after.unwrap(&wrapped.bytes, &wrapped.master_key, "cus_a").unwrap();
+        let rewrapped = after.wrap(&unwrapped, "cus_a", &random).unwrap();
 
         assert_eq!(unwrapped.open(&sealed, "place").unwrap().as_slice(), b"secret");
-        assert_eq!(now, "2");
+        assert_eq!(rewrapped.master_key, "2");
         assert!(matches!(
-            before.unwrap(&rewrapped, &now, "cus_a"),
+            before.unwrap(&rewrapped.bytes, &rewrapped.master_key, "cus_a"),
             Err(SealProblem::UnknownMasterKey)
         ));
-        assert!(matches!(after.unwrap(&rewrapped, &now, "cus_b"), Err(SealProblem::Refused)));
+        let of_other = after.unwrap(&rewrapped.bytes, &rewrapped.master_key, "cus_b");
+        assert!(matches!(of_other, Err(SealProblem::Refused)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use store::Store;
 use store::data_keys;
 
 use crate::clock::{Clock, Random};
-use crate::sealing::{DataKey, Keyring, SealProblem};
+use crate::sealing::{DataKey, Keyring, SealProblem, WrappedKey};
 
 const KEYS_MAX: usize = 100_000;
 /// The text that each master key seals once, to recognize the key at the next start.
@@ -45,6 +45,22 @@ pub enum VaultError {
     /// Something could not be sealed or opened.
     #[error("a data key cannot be opened")]
     Sealing,
+}
+
+/// A customer's data key that seals now.
+pub struct CurrentDataKey {
+    /// Its id.
+    pub id: DataKeyId,
+    /// The key.
+    pub key: DataKey,
+}
+
+/// A value that a data key has sealed.
+pub struct SealedValue {
+    /// The data key.
+    pub data_key: DataKeyId,
+    /// The sealed value.
+    pub sealed: Vec<u8>,
 }
 
 impl Vault {
@@ -86,8 +102,9 @@ impl Vault {
                 }
             }
         }
-        for (id, count) in data_keys::count_by_master_key(&self.store).await? {
-            if keyring.keys().all(|key| key.id() != id) {
+        for used in data_keys::count_by_master_key(&self.store).await? {
+            if keyring.keys().all(|key| key.id() != used.master_key) {
+                let (id, count) = (used.master_key, used.data_keys);
                 return Err(VaultError::MissingKey { id, count });
             }
         }
@@ -95,7 +112,7 @@ impl Vault {
     }
 
     /// The data key that seals for this customer, created now if there is none.
-    pub async fn current(&self, customer: CustomerId) -> Result<(DataKeyId, DataKey), VaultError> {
+    pub async fn current(&self, customer: CustomerId) -> Result<CurrentDataKey, VaultError> {
         let record = match data_keys::current(&self.store, customer).await? {
             Some(record) => record,
             None => {
@@ -106,17 +123,17 @@ impl Vault {
         };
         let key = self.unwrap(&record).map_err(|_| VaultError::Sealing)?;
         self.open.insert(record.id, key.clone());
-        Ok((record.id, key))
+        Ok(CurrentDataKey { id: record.id, key })
     }
 
     fn new_record(&self, customer: CustomerId, now: Timestamp) -> Option<data_keys::DataKey> {
         let keyring = self.keyring.read();
-        let (_, wrapped, master_key) = keyring.new_data_key(&customer.to_string(), &self.random)?;
+        let wrapped = keyring.new_data_key(&customer.to_string(), &self.random)?.wrapped;
         Some(data_keys::DataKey {
             id: DataKeyId::new(now, self.random.bytes()),
             customer,
-            wrapped,
-            master_key,
+            wrapped: wrapped.bytes,
+            master_key: wrapped.master_key,
             created_at: now,
         })
     }
@@ -137,17 +154,16 @@ impl Vault {
         self.keyring.read().unwrap(&record.wrapped, &record.master_key, &customer)
     }
 
-    /// Seals a value of a customer for a place with the customer's data key; also returns the key's
-    /// id.
+    /// Seals a value of a customer for a place with the customer's data key.
     pub async fn seal(
         &self,
         customer: CustomerId,
         place: &str,
         plain: &[u8],
-    ) -> Result<(DataKeyId, Vec<u8>), VaultError> {
-        let (id, key) = self.current(customer).await?;
+    ) -> Result<SealedValue, VaultError> {
+        let CurrentDataKey { id, key } = self.current(customer).await?;
         let sealed = key.seal(plain, place, &self.random).ok_or(VaultError::Sealing)?;
-        Ok((id, sealed))
+        Ok(SealedValue { data_key: id, sealed })
     }
 
     /// Makes a new master key the current one: it wraps from now on.
@@ -185,9 +201,8 @@ impl Vault {
     fn rewrapped(&self, record: &data_keys::DataKey) -> Option<data_keys::DataKey> {
         let key = self.unwrap(record).ok()?;
         let keyring = self.keyring.read();
-        let (wrapped, master_key) =
+        let WrappedKey { bytes, master_key } =
             keyring.wrap(&key, &record.customer.to_string(), &self.random)?;
-        let (id, customer, created_at) = (record.id, record.customer, record.created_at);
-        Some(data_keys::DataKey { id, customer, wrapped, master_key, created_at })
+        Some(data_keys::DataKey { wrapped: bytes, master_key, ..record.clone() })
     }
 }

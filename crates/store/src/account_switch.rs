@@ -115,7 +115,7 @@ async fn refusal(
         return Ok(None);
     }
     let in_use: Vec<CreatorId> =
-        rows.iter().map(|row| row.parse(0, "accounts")).collect::<Result<_, _>>()?;
+        rows.iter().map(|row| row.parse("creator_id", "accounts")).collect::<Result<_, _>>()?;
     let accounts = in_use.into_iter().filter(|name| allowed.may_use(name)).collect();
     Ok(Some(SwitchOutcome::NoFreeSlot { platform, limit, accounts }))
 }

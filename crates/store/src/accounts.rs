@@ -7,6 +7,7 @@ use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
 
 use crate::audit::{self, AuditEntry};
 use crate::authority::ChangeAuthority;
@@ -224,11 +225,8 @@ async fn standing(
 
 /// A customer's accounts, ordered by id.
 pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Account>, StoreError> {
-    const SQL: &str = "
-        select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
-               data_key_id, scopes, token_expires_at, connected_at, verified_at, switched_off_at
-        from accounts where customer_id = $1 order by creator_id";
-    let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
+    let sql = select("customer_id = $1 order by creator_id");
+    let rows = store.read().await?.rows(sql, &[customer.into()]).await?;
     rows.iter().map(account).collect()
 }
 
@@ -246,11 +244,8 @@ pub(crate) async fn find_in(
     customer: CustomerId,
     creator_id: &CreatorId,
 ) -> Result<Option<Account>, StoreError> {
-    const SQL: &str = "
-        select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
-               data_key_id, scopes, token_expires_at, connected_at, verified_at, switched_off_at
-        from accounts where customer_id = $1 and creator_id = $2";
-    let row = tx.row(SQL, &[customer.into(), creator_id.into()]).await?;
+    let sql = select("customer_id = $1 and creator_id = $2");
+    let row = tx.row(sql, &[customer.into(), creator_id.into()]).await?;
     row.as_ref().map(account).transpose()
 }
 
@@ -273,7 +268,7 @@ pub async fn twins(
         (&account.creator_id).into(),
     ];
     let rows = store.read().await?.rows(SQL, &values).await?;
-    rows.iter().map(|row| row.parse(0, "accounts")).collect()
+    rows.iter().map(|row| row.parse("creator_id", "accounts")).collect()
 }
 
 /// Deletes an account and its credentials. Its slot goes to the oldest account that waits for one.
@@ -336,7 +331,7 @@ pub(crate) async fn set_state_in(
         returning version";
     let values = [customer.into(), creator_id.into(), version.into(), state.as_str().into()];
     let row = tx.row(SQL, &values).await?;
-    row.map(|row| row.int(0)).transpose()
+    row.map(|row| row.int("version")).transpose()
 }
 
 /// Replaces the credentials of an account that still has this version (with a refreshed token, or
@@ -369,7 +364,7 @@ pub async fn replace_credentials(
             ],
         )
         .await?;
-    let changed = row.map(|row| row.int(0)).transpose()?;
+    let changed = row.map(|row| row.int("version")).transpose()?;
     notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(changed)
@@ -424,13 +419,15 @@ pub(crate) async fn count_in(
     platform: Platform,
 ) -> Result<AccountCount, StoreError> {
     const SQL: &str = "
-        select state, count(*) from accounts
+        select state, count(*) as accounts from accounts
         where customer_id = $1 and platform = $2 group by state";
     let mut count = AccountCount { in_use: 0, inactive: 0 };
     for row in tx.rows(SQL, &[customer.into(), platform.stored_name().into()]).await? {
-        match row.parse::<AccountState>(0, "accounts")? {
-            AccountState::Active | AccountState::ReconnectNeeded => count.in_use += row.int(1)?,
-            AccountState::Inactive => count.inactive += row.int(1)?,
+        match row.parse::<AccountState>("state", "accounts")? {
+            AccountState::Active | AccountState::ReconnectNeeded => {
+                count.in_use += row.int("accounts")?
+            }
+            AccountState::Inactive => count.inactive += row.int("accounts")?,
         }
     }
     Ok(count)
@@ -476,24 +473,34 @@ async fn upsert(
     Ok(())
 }
 
+fn select(condition: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
+                data_key_id, scopes, token_expires_at, connected_at, verified_at, switched_off_at
+         from accounts where {condition}"
+    ))
+}
+
 fn account(row: &SqlRow) -> Result<Account, StoreError> {
-    let state = row.parse(4, "accounts")?;
-    let scopes = row.optional_text(8)?;
+    let state = row.parse("state", "accounts")?;
+    let scopes = row.optional_text("scopes")?;
     Ok(Account {
-        customer: row.parse(0, "accounts")?,
-        creator_id: row.parse(1, "accounts")?,
-        platform: row.platform(2, "accounts")?,
-        platform_account_id: row.text(3)?,
+        customer: row.parse("customer_id", "accounts")?,
+        creator_id: row.parse("creator_id", "accounts")?,
+        platform: row.platform("platform", "accounts")?,
+        platform_account_id: row.text("platform_account_id")?,
         state,
-        version: row.int(5)?,
+        version: row.int("version")?,
         credentials: SealedCredentials {
-            sealed: row.bytes(6)?,
-            data_key: row.parse(7, "accounts")?,
+            sealed: row.bytes("credentials")?,
+            data_key: row.parse("data_key_id", "accounts")?,
             scopes: scopes.map(|text| text.split_whitespace().map(str::to_owned).collect()),
-            token_expires_at: row.optional_time(9)?,
+            token_expires_at: row.optional_time("token_expires_at")?,
         },
-        connected_at: row.time(10)?,
-        verified_at: row.optional_time(11)?,
-        switched_off_at: row.optional_time(12)?.filter(|_| state == AccountState::Inactive),
+        connected_at: row.time("connected_at")?,
+        verified_at: row.optional_time("verified_at")?,
+        switched_off_at: row
+            .optional_time("switched_off_at")?
+            .filter(|_| state == AccountState::Inactive),
     })
 }

@@ -66,12 +66,12 @@ pub async fn list(store: &Store, query: &AuditQuery<'_>) -> Result<Vec<AuditEntr
     rows.iter()
         .map(|row| {
             Ok(AuditEntry {
-                id: row.parse(0, "audit")?,
-                customer: row.parse(1, "audit")?,
-                at: row.time(2)?,
-                actor: row.text(3)?,
-                action: row.text(4)?,
-                details: row.text(5)?,
+                id: row.parse("id", "audit")?,
+                customer: row.parse("customer_id", "audit")?,
+                at: row.time("at")?,
+                actor: row.text("actor")?,
+                action: row.text("action")?,
+                details: row.text("details")?,
             })
         })
         .collect()

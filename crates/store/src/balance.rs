@@ -81,8 +81,8 @@ impl LockedBalances {
     /// Adds balances read and locked by `locking`.
     pub(crate) fn read(&mut self, rows: &[SqlRow]) -> Result<(), StoreError> {
         for row in rows {
-            let balance = read(row, 1)?;
-            self.rows.insert(row.parse(0, "customer_credits")?, (balance, balance));
+            let balance = read(row)?;
+            self.rows.insert(row.parse("customer_id", "customer_credits")?, (balance, balance));
         }
         Ok(())
     }
@@ -116,6 +116,13 @@ impl LockedBalances {
     }
 }
 
+/// What a customer can spend, without a lock; nothing if there is no such customer.
+pub(crate) async fn available(tx: &mut Tx, customer: CustomerId) -> Result<i64, StoreError> {
+    const SQL: &str = "select available from customer_credits where customer_id = $1";
+    let row = tx.row(SQL, &[customer.into()]).await?;
+    row.map_or(Ok(0), |row| row.int("available"))
+}
+
 /// Reads and locks the balances of these customers, always in the same order, so that two
 /// transactions never deadlock.
 pub(crate) async fn lock(
@@ -142,20 +149,20 @@ pub(crate) fn locking(customers: impl Iterator<Item = CustomerId>) -> BatchedSta
         from customer_credits c
         where {after} and c.customer_id in (select customer_id from v)
         order by c.customer_id{lock}";
-    const GIVES: &[SqlKind] = &[
-        SqlKind::Text,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
+    const RETURNS: &[(&str, SqlKind)] = &[
+        ("customer_id", SqlKind::Text),
+        ("granted", SqlKind::Int),
+        ("removed", SqlKind::Int),
+        ("spent", SqlKind::Int),
+        ("held", SqlKind::Int),
+        ("available", SqlKind::Int),
+        ("debt", SqlKind::Int),
     ];
     let mut table = RowTable::new(&[SqlKind::Text]);
     for customer in customers {
         table.push([customer.into()]);
     }
-    BatchedStatement::over(SQL, table, GIVES)
+    BatchedStatement::over(SQL, table, RETURNS)
 }
 
 /// Writes the changed balances.
@@ -205,14 +212,14 @@ pub(crate) fn saving<'b>(
 }
 
 /// Reads a balance from six columns, starting at `first`.
-pub(crate) fn read(row: &SqlRow, first: usize) -> Result<BalanceRow, StoreError> {
+pub(crate) fn read(row: &SqlRow) -> Result<BalanceRow, StoreError> {
     Ok(BalanceRow {
-        granted: row.int(first)?,
-        removed: row.int(first + 1)?,
-        spent: row.int(first + 2)?,
-        held: row.int(first + 3)?,
-        available: row.int(first + 4)?,
-        debt: row.int(first + 5)?,
+        granted: row.int("granted")?,
+        removed: row.int("removed")?,
+        spent: row.int("spent")?,
+        held: row.int("held")?,
+        available: row.int("available")?,
+        debt: row.int("debt")?,
     })
 }
 

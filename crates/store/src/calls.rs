@@ -121,7 +121,7 @@ async fn last_of_page(
     let sql =
         format!("select held_at from calls where {FILTER} order by held_at desc limit 1 offset $8");
     let row = tx.row(AssertSqlSafe(sql), &values(wanted, limit - 1)).await?;
-    row.map(|row| row.time(0)).transpose()
+    row.map(|row| row.time("held_at")).transpose()
 }
 
 /// The calls that began at `first` or later.
@@ -142,7 +142,7 @@ async fn since(
 /// The filter's values, and one more.
 fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
-    let (status_min, ended) = class_filter(wanted.status_class);
+    let ClassFilter { status_min, ended } = ClassFilter::of(wanted.status_class);
     [
         wanted.customer.into(),
         wanted.key.map_or_else(|| None::<&str>.into(), SqlValue::from),
@@ -168,38 +168,48 @@ const FILTER: &str = "
     and ($7 = 0 or creator_id in (select creator_id from key_accounts where key_id = $2)
         or not exists (select 1 from key_accounts where key_id = $2))";
 
-/// The class as the filter takes it: the lowest status of the class, or `ok` or `error`.
-const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'static str>) {
-    match class {
-        None => (None, None),
-        Some(StatusClass::Success) => (Some(200), None),
-        Some(StatusClass::Redirection) => (Some(300), None),
-        Some(StatusClass::ClientError) => (Some(400), None),
-        Some(StatusClass::ServerError) => (Some(500), None),
-        Some(StatusClass::Ok) => (None, Some("ok")),
-        Some(StatusClass::Error) => (None, Some("error")),
+/// A class as the filter takes it.
+struct ClassFilter {
+    /// The lowest status of the class.
+    status_min: Option<i64>,
+    /// `ok` or `error`.
+    ended: Option<&'static str>,
+}
+
+impl ClassFilter {
+    const fn of(class: Option<StatusClass>) -> Self {
+        let (status_min, ended) = match class {
+            None => (None, None),
+            Some(StatusClass::Success) => (Some(200), None),
+            Some(StatusClass::Redirection) => (Some(300), None),
+            Some(StatusClass::ClientError) => (Some(400), None),
+            Some(StatusClass::ServerError) => (Some(500), None),
+            Some(StatusClass::Ok) => (None, Some("ok")),
+            Some(StatusClass::Error) => (None, Some("error")),
+        };
+        Self { status_min, ended }
     }
 }
 
 fn call(row: &SqlRow) -> Result<Call, StoreError> {
     Ok(Call {
-        id: row.parse(0, "calls")?,
-        customer: row.parse(1, "calls")?,
-        key: row.parse(2, "calls")?,
-        account: row.parse(3, "calls")?,
-        platform: row.platform(4, "calls")?,
-        method: row.parse(5, "calls")?,
-        path: row.text(6)?,
-        route: row.text(7)?,
-        cost: row.credits(8)?,
-        credits: row.optional_int(9)?.map(Credits::from_whole),
-        state: row.parse(10, "calls")?,
-        outcome: row.optional_text(11)?,
-        status: row.status(12)?,
-        request: row.text(13)?,
-        at: row.time(14)?,
-        resolved_at: row.optional_time(15)?,
-        duration_ms: row.optional_int(16)?,
-        upstream_ms: row.optional_int(17)?,
+        id: row.parse("id", "calls")?,
+        customer: row.parse("customer_id", "calls")?,
+        key: row.parse("key_id", "calls")?,
+        account: row.parse("creator_id", "calls")?,
+        platform: row.platform("platform", "calls")?,
+        method: row.parse("method", "calls")?,
+        path: row.text("path")?,
+        route: row.text("route")?,
+        cost: row.credits("cost")?,
+        credits: row.optional_int("credits")?.map(Credits::from_whole),
+        state: row.parse("state", "calls")?,
+        outcome: row.optional_text("outcome")?,
+        status: row.status("status")?,
+        request: row.text("request_id")?,
+        at: row.time("held_at")?,
+        resolved_at: row.optional_time("resolved_at")?,
+        duration_ms: row.optional_int("duration_ms")?,
+        upstream_ms: row.optional_int("upstream_ms")?,
     })
 }

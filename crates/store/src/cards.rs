@@ -27,11 +27,7 @@ pub struct SavedCard {
 
 /// The saved card of a customer.
 pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<SavedCard>, StoreError> {
-    const SQL: &str = "
-        select payment_method_id, brand, last4, exp_month, exp_year, fingerprint
-        from cards where customer_id = $1";
-    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
-    row.as_ref().map(card).transpose()
+    find_saved_after(store, customer, Timestamp::from_unix_micros(i64::MIN)).await
 }
 
 /// The saved card of a customer, if it was saved after `since`.
@@ -102,7 +98,7 @@ pub async fn find_choice(
     const SQL: &str =
         "select chosen_at from cards where customer_id = $1 and payment_method_id = $2";
     let row = store.read().await?.row(SQL, &[customer.into(), payment_method.into()]).await?;
-    row.map_or(Ok(None), |row| row.optional_time(0))
+    row.map_or(Ok(None), |row| row.optional_time("chosen_at"))
 }
 
 /// Deletes the saved card and turns automatic top-up off in the same transaction. False if there
@@ -128,7 +124,7 @@ pub async fn remove_detached(
     const SQL: &str = "select customer_id from cards where payment_method_id = $1";
     let mut tx = store.write().await?;
     let Some(row) = tx.row(SQL, &[payment_method.into()]).await? else { return Ok(None) };
-    let customer = row.parse(0, "cards")?;
+    let customer = row.parse("customer_id", "cards")?;
     remove_in(&mut tx, customer, at).await?;
     tx.commit().await?;
     Ok(Some(customer))
@@ -147,11 +143,11 @@ pub(crate) async fn remove_in(
 
 fn card(row: &SqlRow) -> Result<SavedCard, StoreError> {
     Ok(SavedCard {
-        payment_method: row.text(0)?,
-        brand: row.text(1)?,
-        last4: row.text(2)?,
-        exp_month: row.int(3)?,
-        exp_year: row.int(4)?,
-        fingerprint: row.optional_text(5)?,
+        payment_method: row.text("payment_method_id")?,
+        brand: row.text("brand")?,
+        last4: row.text("last4")?,
+        exp_month: row.int("exp_month")?,
+        exp_year: row.int("exp_year")?,
+        fingerprint: row.optional_text("fingerprint")?,
     })
 }

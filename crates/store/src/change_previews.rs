@@ -56,8 +56,8 @@ pub async fn find(
     let Some(row) = store.read().await?.row(SQL, &values).await? else { return Ok(None) };
     Ok(Some(StoredPreview {
         subject: subject.to_owned(),
-        wanted: row.text(0)?,
-        proration_date_s: row.int(1)?,
-        made_at: row.time(2)?,
+        wanted: row.text("wanted")?,
+        proration_date_s: row.int("proration_date")?,
+        made_at: row.time("made_at")?,
     }))
 }

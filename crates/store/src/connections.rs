@@ -79,15 +79,15 @@ pub(crate) async fn existing(
         return Ok(Err(ConnectionRefusal::NotAllowed));
     }
     let Some(row) = row else { return Ok(Ok(None)) };
-    let platform = row.platform(0, "accounts")?;
+    let platform = row.platform("platform", "accounts")?;
     if platform != request.platform {
         return Ok(Err(ConnectionRefusal::OtherPlatform(platform)));
     }
     Ok(Ok(Some(ExistingAccount {
-        state: row.parse(1, "accounts")?,
-        is_switched_off: row.optional_time(4)?.is_some(),
-        version: row.int(2)?,
-        platform_account_id: row.text(3)?,
+        state: row.parse("state", "accounts")?,
+        is_switched_off: row.optional_time("switched_off_at")?.is_some(),
+        version: row.int("version")?,
+        platform_account_id: row.text("platform_account_id")?,
     })))
 }
 

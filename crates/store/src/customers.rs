@@ -3,9 +3,10 @@
 use domain::customer::{Email, TrialState};
 use domain::id::CustomerId;
 use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
 
 use crate::keys::{self, NewKey};
-use crate::sql::SqlRow;
+use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, notices};
 
@@ -89,20 +90,12 @@ pub async fn create(store: &Store, new: &NewCustomer) -> Result<CustomerCreation
 
 /// The customer with this id.
 pub async fn find_by_id(store: &Store, id: CustomerId) -> Result<Option<Customer>, StoreError> {
-    const SQL: &str = "
-        select id, email, name, password_hash, email_verified_at, trial_state, created_at, disabled_at
-        from customers where id = $1";
-    let row = store.read().await?.row(SQL, &[id.into()]).await?;
-    row.as_ref().map(customer).transpose()
+    find_where(store, "id = $1", id.into()).await
 }
 
 /// The customer with this address.
 pub async fn find_by_email(store: &Store, email: &Email) -> Result<Option<Customer>, StoreError> {
-    const SQL: &str = "
-        select id, email, name, password_hash, email_verified_at, trial_state, created_at, disabled_at
-        from customers where email = $1";
-    let row = store.read().await?.row(SQL, &[email.into()]).await?;
-    row.as_ref().map(customer).transpose()
+    find_where(store, "email = $1", email.into()).await
 }
 
 /// Renames the customer. False if there is no such customer.
@@ -137,7 +130,7 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
 pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<bool, StoreError> {
     const SQL: &str = "select id from customers where id = $1";
     let sql = format!("{SQL}{}", dialect::for_update(tx.database()));
-    Ok(tx.row(sqlx::AssertSqlSafe(sql), &[id.into()]).await?.is_some())
+    Ok(tx.row(AssertSqlSafe(sql), &[id.into()]).await?.is_some())
 }
 
 /// Stores a customer with an empty balance and its first key. False when the address is taken.
@@ -197,16 +190,29 @@ async fn change(
     Ok(changed == 1)
 }
 
-/// The customer in the first columns of a row.
+async fn find_where(
+    store: &Store,
+    condition: &str,
+    value: SqlValue<'_>,
+) -> Result<Option<Customer>, StoreError> {
+    let sql = AssertSqlSafe(format!(
+        "select id, email, name, password_hash, email_verified_at, trial_state, created_at, disabled_at
+         from customers where {condition}"
+    ));
+    let row = store.read().await?.row(sql, &[value]).await?;
+    row.as_ref().map(customer).transpose()
+}
+
+/// The customer in a row with all columns of `customers`.
 pub(crate) fn customer(row: &SqlRow) -> Result<Customer, StoreError> {
     Ok(Customer {
-        id: row.parse(0, "customers")?,
-        email: row.parse(1, "customers")?,
-        name: row.text(2)?,
-        password_hash: PasswordHash(row.text(3)?),
-        email_verified_at: row.optional_time(4)?,
-        trial: row.parse(5, "customers")?,
-        created_at: row.time(6)?,
-        disabled_at: row.optional_time(7)?,
+        id: row.parse("id", "customers")?,
+        email: row.parse("email", "customers")?,
+        name: row.text("name")?,
+        password_hash: PasswordHash(row.text("password_hash")?),
+        email_verified_at: row.optional_time("email_verified_at")?,
+        trial: row.parse("trial_state", "customers")?,
+        created_at: row.time("created_at")?,
+        disabled_at: row.optional_time("disabled_at")?,
     })
 }

@@ -3,8 +3,9 @@
 
 use domain::id::{CustomerId, DataKeyId};
 use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
 
-use crate::sql::SqlRow;
+use crate::sql::{SqlRow, SqlValue};
 use crate::{Store, StoreError};
 
 /// A wrapped data key.
@@ -30,19 +31,12 @@ impl std::fmt::Debug for DataKey {
 
 /// The customer's current key; none before the first account is connected.
 pub async fn current(store: &Store, customer: CustomerId) -> Result<Option<DataKey>, StoreError> {
-    const SQL: &str = "
-        select id, customer_id, wrapped, master_key_id, created_at
-        from data_keys where customer_id = $1 and retired_at is null";
-    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
-    row.as_ref().map(data_key).transpose()
+    find_where(store, "customer_id = $1 and retired_at is null", customer.into()).await
 }
 
 /// The key with this id, current or retired.
 pub async fn find(store: &Store, id: DataKeyId) -> Result<Option<DataKey>, StoreError> {
-    const SQL: &str = "
-        select id, customer_id, wrapped, master_key_id, created_at from data_keys where id = $1";
-    let row = store.read().await?.row(SQL, &[id.into()]).await?;
-    row.as_ref().map(data_key).transpose()
+    find_where(store, "id = $1", id.into()).await
 }
 
 /// Stores `new` unless the customer has a current key. Returns the current one.
@@ -74,26 +68,41 @@ pub async fn list_under_others(
     master_key: &str,
     limit: i64,
 ) -> Result<Vec<DataKey>, StoreError> {
-    const SQL: &str = "
-        select id, customer_id, wrapped, master_key_id, created_at
-        from data_keys where master_key_id <> $1 order by id limit $2";
-    let rows = store.read().await?.rows(SQL, &[master_key.into(), limit.into()]).await?;
+    let sql = select("master_key_id <> $1 order by id limit $2");
+    let rows = store.read().await?.rows(sql, &[master_key.into(), limit.into()]).await?;
     rows.iter().map(data_key).collect()
 }
 
 /// How many keys a master key wraps. It must not be removed before this is zero.
 pub async fn count_under(store: &Store, master_key: &str) -> Result<i64, StoreError> {
-    const SQL: &str = "select count(*) from data_keys where master_key_id = $1";
+    const SQL: &str = "select count(*) as data_keys from data_keys where master_key_id = $1";
     let row = store.read().await?.row(SQL, &[master_key.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("data_keys"))
 }
 
-/// The master keys in use, and how many data keys each wraps.
-pub async fn count_by_master_key(store: &Store) -> Result<Vec<(String, i64)>, StoreError> {
+/// A master key in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MasterKeyUse {
+    /// The master key.
+    pub master_key: String,
+    /// The number of data keys that it wraps.
+    pub data_keys: i64,
+}
+
+/// The master keys in use.
+pub async fn count_by_master_key(store: &Store) -> Result<Vec<MasterKeyUse>, StoreError> {
     const SQL: &str = "
-        select master_key_id, count(*) from data_keys group by master_key_id order by master_key_id";
+        select master_key_id, count(*) as data_keys
+        from data_keys group by master_key_id order by master_key_id";
     let rows = store.read().await?.rows(SQL, &[]).await?;
-    rows.iter().map(|row| Ok((row.text(0)?, row.int(1)?))).collect()
+    rows.iter()
+        .map(|row| {
+            Ok(MasterKeyUse {
+                master_key: row.text("master_key_id")?,
+                data_keys: row.int("data_keys")?,
+            })
+        })
+        .collect()
 }
 
 /// Whether a master key has sealed anything here.
@@ -127,7 +136,7 @@ pub async fn rewrap(
 pub async fn canary(store: &Store, master_key: &str) -> Result<Option<Vec<u8>>, StoreError> {
     const SQL: &str = "select sealed from master_key_canaries where master_key_id = $1";
     let row = store.read().await?.row(SQL, &[master_key.into()]).await?;
-    row.map(|row| row.bytes(0)).transpose()
+    row.map(|row| row.bytes("sealed")).transpose()
 }
 
 /// Stores the canary of a master key. False if there is one already, which stays.
@@ -146,12 +155,28 @@ pub async fn create_canary(
     Ok(inserted == 1)
 }
 
+async fn find_where(
+    store: &Store,
+    condition: &str,
+    value: SqlValue<'_>,
+) -> Result<Option<DataKey>, StoreError> {
+    let sql = select(condition);
+    let row = store.read().await?.row(sql, &[value]).await?;
+    row.as_ref().map(data_key).transpose()
+}
+
+fn select(condition: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "select id, customer_id, wrapped, master_key_id, created_at from data_keys where {condition}"
+    ))
+}
+
 fn data_key(row: &SqlRow) -> Result<DataKey, StoreError> {
     Ok(DataKey {
-        id: row.parse(0, "data_keys")?,
-        customer: row.parse(1, "data_keys")?,
-        wrapped: row.bytes(2)?,
-        master_key: row.text(3)?,
-        created_at: row.time(4)?,
+        id: row.parse("id", "data_keys")?,
+        customer: row.parse("customer_id", "data_keys")?,
+        wrapped: row.bytes("wrapped")?,
+        master_key: row.text("master_key_id")?,
+        created_at: row.time("created_at")?,
     })
 }

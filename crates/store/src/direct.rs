@@ -204,11 +204,14 @@ fn collect(
     into: &mut Vec<SqlRow>,
 ) -> Result<(), StoreError> {
     bind(statement, values)?;
-    let columns = statement.column_count();
+    let mut names: Option<Arc<[String]>> = None;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        let cells: Result<Vec<_>, _> = (0..columns).map(|place| row.get(place)).collect();
-        into.push(SqlRow::Direct(cells?));
+        let columns = names.get_or_insert_with(|| {
+            row.as_ref().column_names().into_iter().map(str::to_owned).collect()
+        });
+        let cells: Result<Vec<_>, _> = (0..columns.len()).map(|place| row.get(place)).collect();
+        into.push(SqlRow::Direct(Arc::clone(columns), cells?));
     }
     Ok(())
 }

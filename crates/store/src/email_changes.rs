@@ -61,7 +61,7 @@ pub async fn request(
 pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Email>, StoreError> {
     const SQL: &str = "select email from email_changes where customer_id = $1";
     let row = store.read().await?.row(SQL, &[customer.into()]).await?;
-    row.map(|row| row.parse(0, "email_changes")).transpose()
+    row.map(|row| row.parse("email", "email_changes")).transpose()
 }
 
 /// Cancels the request and invalidates its links.

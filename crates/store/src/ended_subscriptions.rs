@@ -4,8 +4,9 @@
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
 
-use crate::sql::SqlRow;
+use crate::sql::{SqlRow, SqlValue};
 use crate::{Store, StoreError};
 
 /// A subscription that may have open invoices that will not be paid.
@@ -65,11 +66,7 @@ pub async fn list_open_of(
     store: &Store,
     customer: CustomerId,
 ) -> Result<Vec<EndedSubscription>, StoreError> {
-    const SQL: &str = "
-        select subscription_id, customer_id, processor_customer, has_ended from ended_subscriptions
-        where customer_id = $1 and settled_at is null order by seen_at, subscription_id";
-    let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
-    rows.iter().map(ended).collect()
+    list_where(store, "customer_id = $1", &[customer.into(), i64::MAX.into()]).await
 }
 
 /// Subscriptions that may have open invoices and were last checked before `seen_before`, least
@@ -79,11 +76,7 @@ pub async fn list_open(
     seen_before: Timestamp,
     limit: i64,
 ) -> Result<Vec<EndedSubscription>, StoreError> {
-    const SQL: &str = "
-        select subscription_id, customer_id, processor_customer, has_ended from ended_subscriptions
-        where settled_at is null and seen_at < $1 order by seen_at, subscription_id limit $2";
-    let rows = store.read().await?.rows(SQL, &[seen_before.into(), limit.into()]).await?;
-    rows.iter().map(ended).collect()
+    list_where(store, "seen_at < $1", &[seen_before.into(), limit.into()]).await
 }
 
 /// Records that a subscription was checked and may still have open invoices.
@@ -142,7 +135,12 @@ pub async fn list_begun(
         where subscription_id = $1 and done_at is null order by created_at, invoice_id";
     let rows = store.read().await?.rows(SQL, &[subscription_id.into()]).await?;
     rows.iter()
-        .map(|row| Ok(VoidedInvoice { invoice_id: row.text(0)?, returned_cents: row.int(1)? }))
+        .map(|row| {
+            Ok(VoidedInvoice {
+                invoice_id: row.text("invoice_id")?,
+                returned_cents: row.int("returned_cents")?,
+            })
+        })
         .collect()
 }
 
@@ -161,11 +159,25 @@ pub async fn finish_void(
     tx.commit().await
 }
 
+/// The subscriptions not settled yet, of the first value's condition, at most the second value.
+async fn list_where(
+    store: &Store,
+    condition: &str,
+    values: &[SqlValue<'_>; 2],
+) -> Result<Vec<EndedSubscription>, StoreError> {
+    let sql = AssertSqlSafe(format!(
+        "select subscription_id, customer_id, processor_customer, has_ended from ended_subscriptions
+         where settled_at is null and {condition} order by seen_at, subscription_id limit $2"
+    ));
+    let rows = store.read().await?.rows(sql, values).await?;
+    rows.iter().map(ended).collect()
+}
+
 fn ended(row: &SqlRow) -> Result<EndedSubscription, StoreError> {
     Ok(EndedSubscription {
-        subscription_id: row.text(0)?,
-        customer: row.parse(1, "ended_subscriptions")?,
-        processor_customer: row.text(2)?,
-        has_ended: row.int(3)? == 1,
+        subscription_id: row.text("subscription_id")?,
+        customer: row.parse("customer_id", "ended_subscriptions")?,
+        processor_customer: row.text("processor_customer")?,
+        has_ended: row.int("has_ended")? == 1,
     })
 }

@@ -56,6 +56,14 @@ pub enum StoreError {
         /// The row's id, or the unreadable value.
         id: String,
     },
+    /// A statement did not return a column, or a column holds a value that this version cannot read.
+    #[error("the column {column} cannot be read: {problem}")]
+    Column {
+        /// The column's name; with its table, if a text of it is not understood.
+        column: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Another process has the SQLite file open.
     #[error("{path} is in use by another server")]
     InUse {
@@ -154,6 +162,11 @@ impl StoreError {
     /// A row that cannot be read.
     pub(crate) fn corrupt(table: &'static str, id: impl std::fmt::Display) -> Self {
         Self::Corrupt { table, id: id.to_string() }
+    }
+
+    /// A column that cannot be read.
+    pub(crate) fn column(column: impl std::fmt::Display, problem: impl std::fmt::Display) -> Self {
+        Self::Column { column: column.to_string(), problem: problem.to_string() }
     }
 
     /// Whether SQLite failed to write or flush, so that the contents of the disk are unknown.

@@ -133,20 +133,20 @@ pub(crate) async fn store_in(
 }
 
 fn existing(row: &SqlRow, fingerprint: &str) -> Result<ExistingRequest, StoreError> {
-    if row.text(0)? != fingerprint {
+    if row.text("fingerprint")? != fingerprint {
         return Ok(ExistingRequest::OtherRequest);
     }
-    let id = row.text(1)?;
+    let id = row.text("call_id")?;
     // Only calls can be running, or end without a stored response.
     let call = || id.parse::<CallId>().map_err(|_| StoreError::corrupt("idempotency", &id));
     let corrupt = || StoreError::corrupt("idempotency", &id);
-    match row.text(2)?.as_str() {
+    match row.text("answer_state")?.as_str() {
         "running" => Ok(ExistingRequest::Running),
         "not_stored" => Ok(ExistingRequest::NotStored { call: call()? }),
         "outcome_unknown" => Ok(ExistingRequest::OutcomeUnknown { call: call()? }),
         "stored" => Ok(ExistingRequest::Replay(StoredAnswer {
-            status: row.status(3)?.ok_or_else(corrupt)?,
-            sealed: row.optional_bytes(4)?.ok_or_else(corrupt)?,
+            status: row.status("status")?.ok_or_else(corrupt)?,
+            sealed: row.optional_bytes("answer")?.ok_or_else(corrupt)?,
         })),
         _ => Err(corrupt()),
     }

@@ -107,7 +107,7 @@ pub async fn claim(store: &Store, claimant: &JobClaimant) -> Result<Option<Job>,
     let Some(free) = tx.row(sqlx::AssertSqlSafe(due), &[claimant.now.into()]).await? else {
         return Ok(None);
     };
-    let id: JobId = free.parse(0, "jobs")?;
+    let id: JobId = free.parse("id", "jobs")?;
     let values = [id.into(), claimant.leased_until.into(), claimant.node.into()];
     let claimed = tx.row(CLAIM, &values).await?;
     tx.commit().await?;
@@ -180,20 +180,20 @@ pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError
 
 /// The numbers of waiting and given-up jobs.
 pub async fn count(store: &Store) -> Result<JobCounts, StoreError> {
-    const SQL: &str = "select count(*), count(given_up_at) from jobs";
+    const SQL: &str = "select count(*) as jobs, count(given_up_at) as given_up from jobs";
     let row = store.read().await?.row(SQL, &[]).await?;
     let Some(row) = row else { return Ok(JobCounts::default()) };
-    let (all, given_up) = (row.int(0)?, row.int(1)?);
+    let (all, given_up) = (row.int("jobs")?, row.int("given_up")?);
     Ok(JobCounts { waiting: all.saturating_sub(given_up), given_up })
 }
 
 /// When the next job is due or its lease expires; for tests and monitoring.
 pub async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str = "
-        select min(case when leased_until > run_at then leased_until else run_at end)
+        select min(case when leased_until > run_at then leased_until else run_at end) as due_at
         from jobs where given_up_at is null";
     let row = store.read().await?.row(SQL, &[]).await?;
-    row.map_or(Ok(None), |row| row.optional_time(0))
+    row.map_or(Ok(None), |row| row.optional_time("due_at"))
 }
 
 /// Enqueues a job in the transaction of the change that requires it.
@@ -258,10 +258,10 @@ async fn end_attempt(
 
 fn job(row: &SqlRow) -> Result<Job, StoreError> {
     Ok(Job {
-        id: row.parse(0, "jobs")?,
-        kind: row.parse(1, "jobs")?,
-        payload: row.text(2)?,
-        created_at: row.time(3)?,
-        attempt: row.int(4)?,
+        id: row.parse("id", "jobs")?,
+        kind: row.parse("kind", "jobs")?,
+        payload: row.text("payload")?,
+        created_at: row.time("created_at")?,
+        attempt: row.int("attempts")?,
     })
 }

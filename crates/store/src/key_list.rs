@@ -58,7 +58,8 @@ async fn listed_in(
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version, last_used_at,
-               last_calls.at, (select max(valid_until) from key_secrets where key_id = keys.id)
+               last_calls.at as last_call_at,
+               (select max(valid_until) from key_secrets where key_id = keys.id) as old_secret_valid_until
         from keys
         left join (select key_id, max(last_at) as at from usage_by_route where customer_id = $1 group by key_id)
             as last_calls on last_calls.key_id = keys.id
@@ -76,8 +77,10 @@ async fn listed_in(
             let accounts = accounts.remove(&key.id).unwrap_or_default();
             Ok(ListedKey {
                 used: Credits::from_whole(used.get(&key.id).copied().unwrap_or(0)),
-                last_used_at: row.optional_time(12)?.max(row.optional_time(13)?),
-                old_secret_valid_until: row.optional_time(14)?,
+                last_used_at: row
+                    .optional_time("last_used_at")?
+                    .max(row.optional_time("last_call_at")?),
+                old_secret_valid_until: row.optional_time("old_secret_valid_until")?,
                 key: ApiKey { accounts, ..key },
             })
         })
@@ -94,8 +97,8 @@ async fn accounts_of_all(
         order by key_id, creator_id";
     let mut accounts: HashMap<KeyId, Vec<CreatorId>> = HashMap::new();
     for row in &tx.rows(SQL, &[customer.into()]).await? {
-        let key = row.parse(0, "key_accounts")?;
-        accounts.entry(key).or_default().push(row.parse(1, "key_accounts")?);
+        let key = row.parse("key_id", "key_accounts")?;
+        accounts.entry(key).or_default().push(row.parse("creator_id", "key_accounts")?);
     }
     Ok(accounts)
 }
@@ -108,7 +111,7 @@ async fn used_by_all(
 ) -> Result<HashMap<KeyId, i64>, StoreError> {
     // As in `used_in`, open calls are scanned by the index of open calls.
     const SQL: &str = "
-        select key_id, cast(sum(credits) as bigint) from (
+        select key_id, cast(sum(credits) as bigint) as credits from (
             select key_id, credits from usage_by_day
             where customer_id = $1 and day >= $2 and day < $3
             union all
@@ -119,5 +122,5 @@ async fn used_by_all(
     let values =
         [customer.into(), first.into(), next.into(), first.start().into(), next.start().into()];
     let rows = tx.rows(SQL, &values).await?;
-    rows.iter().map(|row| Ok((row.parse(0, "usage_by_day")?, row.int(1)?))).collect()
+    rows.iter().map(|row| Ok((row.parse("key_id", "usage_by_day")?, row.int("credits")?))).collect()
 }

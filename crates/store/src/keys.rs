@@ -155,11 +155,12 @@ pub async fn create(
     keys_max: i64,
     entry: &AuditEntry,
 ) -> Result<KeyCreation, StoreError> {
-    const COUNT: &str = "select count(*) from keys where customer_id = $1 and revoked_at is null";
+    const COUNT: &str =
+        "select count(*) as active_keys from keys where customer_id = $1 and revoked_at is null";
     let mut tx = store.write().await?;
     customers::lock(&mut tx, customer).await?;
     let row = tx.row(COUNT, &[customer.into()]).await?;
-    if row.map_or(Ok(0), |row| row.int(0))? >= keys_max {
+    if row.map_or(Ok(0), |row| row.int("active_keys"))? >= keys_max {
         return Ok(KeyCreation::TooMany);
     }
     if let Some(missing) = missing_account(&mut tx, customer, &new.accounts).await? {
@@ -185,7 +186,7 @@ pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<ApiKey>, Stor
     const SQL: &str = "select customer_id from keys where id = $1";
     let mut tx = store.read().await?;
     let Some(row) = tx.row(SQL, &[id.into()]).await? else { return Ok(None) };
-    find_in(&mut tx, row.parse(0, "keys")?, id).await
+    find_in(&mut tx, row.parse("customer_id", "keys")?, id).await
 }
 
 /// The key that a secret belongs to. `PresentedKey::is_usable` says whether it is accepted.
@@ -209,12 +210,14 @@ pub async fn find_by_hash(
     key.accounts = accounts_of(&mut tx, key.id).await?;
     Ok(Some(PresentedKey {
         key,
-        secret_valid_until: row.optional_time(12)?,
-        customer_disabled_at: row.optional_time(13)?,
-        email_verified_at: row.optional_time(14)?,
-        last_used_at: row.optional_time(15)?,
+        secret_valid_until: row.optional_time("valid_until")?,
+        customer_disabled_at: row.optional_time("disabled_at")?,
+        email_verified_at: row.optional_time("email_verified_at")?,
+        last_used_at: row.optional_time("last_used_at")?,
     }))
 }
+
+const DELETE_SECRETS: &str = "delete from key_secrets where key_id = $1";
 
 /// Replaces the secret of a key that is not revoked. Without a grace period, no older secret is
 /// accepted once this returns. None if the customer has no such key.
@@ -227,7 +230,6 @@ pub async fn rotate(
         update keys set shown_prefix = $3, shown_suffix = $4, rotated_at = $5,
                scope = coalesce(cast($6 as text), scope), version = version + 1
         where id = $1 and customer_id = $2 and revoked_at is null";
-    const END_OLD: &str = "delete from key_secrets where key_id = $1";
     const KEEP_CURRENT: &str = "
         update key_secrets set valid_until = $2 where key_id = $1 and valid_until is null";
     const END_OLDER: &str = "delete from key_secrets where key_id = $1 and valid_until is not null";
@@ -244,7 +246,7 @@ pub async fn rotate(
         return Ok(None);
     }
     match rotation.old_valid_until {
-        None => tx.execute(END_OLD, &[rotation.key.into()]).await?,
+        None => tx.execute(DELETE_SECRETS, &[rotation.key.into()]).await?,
         Some(until) => {
             tx.execute(END_OLDER, &[rotation.key.into()]).await?;
             tx.execute(KEEP_CURRENT, &[rotation.key.into(), until.into()]).await?
@@ -269,12 +271,11 @@ pub async fn revoke(
     const KEY: &str = "
         update keys set revoked_at = $3
         where id = $1 and customer_id = $2 and revoked_at is null";
-    const SECRETS: &str = "delete from key_secrets where key_id = $1";
     let mut tx = store.write().await?;
     if tx.execute(KEY, &[key.into(), customer.into(), entry.at.into()]).await? == 0 {
         return Ok(false);
     }
-    tx.execute(SECRETS, &[key.into()]).await?;
+    tx.execute(DELETE_SECRETS, &[key.into()]).await?;
     audit::insert(&mut tx, entry).await?;
     notices::tell_keys(&mut tx, customer).await?;
     tx.commit().await?;
@@ -387,23 +388,23 @@ pub(crate) async fn find_in(
 async fn accounts_of(tx: &mut Tx, key: KeyId) -> Result<Vec<CreatorId>, StoreError> {
     const SQL: &str = "select creator_id from key_accounts where key_id = $1 order by creator_id";
     let rows = tx.rows(SQL, &[key.into()]).await?;
-    rows.iter().map(|row| row.parse(0, "key_accounts")).collect()
+    rows.iter().map(|row| row.parse("creator_id", "key_accounts")).collect()
 }
 
 pub(crate) fn key(row: &SqlRow) -> Result<ApiKey, StoreError> {
     Ok(ApiKey {
-        id: row.parse(0, "keys")?,
-        customer: row.parse(1, "keys")?,
-        name: row.text(2)?,
-        shown_prefix: row.text(3)?,
-        shown_suffix: row.text(4)?,
-        scope: row.parse(5, "keys")?,
+        id: row.parse("id", "keys")?,
+        customer: row.parse("customer_id", "keys")?,
+        name: row.text("name")?,
+        shown_prefix: row.text("shown_prefix")?,
+        shown_suffix: row.text("shown_suffix")?,
+        scope: row.parse("scope", "keys")?,
         accounts: Vec::new(),
-        monthly_budget: row.optional_int(10)?.map(Credits::from_whole),
-        version: row.int(11)?,
-        created_at: row.time(6)?,
-        rotated_at: row.optional_time(7)?,
-        expires_at: row.optional_time(8)?,
-        revoked_at: row.optional_time(9)?,
+        monthly_budget: row.optional_int("monthly_budget")?.map(Credits::from_whole),
+        version: row.int("version")?,
+        created_at: row.time("created_at")?,
+        rotated_at: row.optional_time("rotated_at")?,
+        expires_at: row.optional_time("expires_at")?,
+        revoked_at: row.optional_time("revoked_at")?,
     })
 }

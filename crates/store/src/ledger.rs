@@ -162,8 +162,8 @@ pub async fn find_adjustment(
     let mut found: Option<OperatorAdjustment> = None;
     for row in &rows {
         let so_far = found.map_or(0, |found| found.amount);
-        let amount = so_far.saturating_add(row.int(0)?);
-        found = Some(OperatorAdjustment { amount, expires_at: row.optional_time(1)? });
+        let amount = so_far.saturating_add(row.int("amount")?);
+        found = Some(OperatorAdjustment { amount, expires_at: row.optional_time("expires_at")? });
     }
     Ok(found)
 }

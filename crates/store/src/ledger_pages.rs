@@ -72,12 +72,12 @@ pub async fn page(
 
 /// All lines of a customer, the oldest first.
 async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<LedgerEntry>, StoreError> {
-    const NET: &str = "select available - debt from customer_credits where customer_id = $1";
+    const NET: &str = "select available - debt as net from customer_credits where customer_id = $1";
     let customer = query.of.customer;
-    let (entries, details) = booked(tx, customer).await?;
+    let BookedLines { entries, details } = booked(tx, customer).await?;
     let days = days(tx, query).await?;
     let row = tx.row(NET, &[customer.into()]).await?;
-    let net = row.map_or(Ok(0), |row| row.int(0))?;
+    let net = row.map_or(Ok(0), |row| row.int("net"))?;
     let mut details = details.into_iter();
     let lines = ledger::lines(&entries, &days, net, query.now);
     Ok(lines.into_iter().map(|line| shown(&line, &mut details)).collect())
@@ -88,6 +88,12 @@ struct EntryDetails {
     kind: String,
     reference: Option<String>,
     lot: Option<LotId>,
+}
+
+/// A customer's entries, and the data of each.
+struct BookedLines {
+    entries: Vec<BookedEntry>,
+    details: Vec<EntryDetails>,
 }
 
 fn shown(line: &TimedLine, details: &mut impl Iterator<Item = EntryDetails>) -> LedgerEntry {
@@ -115,32 +121,33 @@ fn shown(line: &TimedLine, details: &mut impl Iterator<Item = EntryDetails>) -> 
 }
 
 /// The entries of a customer, the oldest first.
-async fn booked(
-    tx: &mut Tx,
-    customer: CustomerId,
-) -> Result<(Vec<BookedEntry>, Vec<EntryDetails>), StoreError> {
+async fn booked(tx: &mut Tx, customer: CustomerId) -> Result<BookedLines, StoreError> {
     const SQL: &str = "
-        select id, at, amount, balance_after, coalesce(debt_after, 0), kind, reference, lot_id
+        select id, at, amount, balance_after, coalesce(debt_after, 0) as debt_after, kind, reference, lot_id
         from ledger where customer_id = $1 order by coalesce(place, 0), at, id";
     let (mut entries, mut details) = (Vec::new(), Vec::new());
     for row in tx.rows(SQL, &[customer.into()]).await? {
         entries.push(BookedEntry {
-            id: row.parse(0, "ledger")?,
-            at: row.time(1)?,
-            amount: row.int(2)?,
-            balance_after: row.int(3)?,
-            debt_after: row.int(4)?,
+            id: row.parse("id", "ledger")?,
+            at: row.time("at")?,
+            amount: row.int("amount")?,
+            balance_after: row.int("balance_after")?,
+            debt_after: row.int("debt_after")?,
         });
-        let lot = row.parse_optional(7, "ledger")?;
-        details.push(EntryDetails { kind: row.text(5)?, reference: row.optional_text(6)?, lot });
+        let lot = row.parse_optional("lot_id", "ledger")?;
+        details.push(EntryDetails {
+            kind: row.text("kind")?,
+            reference: row.optional_text("reference")?,
+            lot,
+        });
     }
-    Ok((entries, details))
+    Ok(BookedLines { entries, details })
 }
 
 /// The charges of each UTC day, oldest first.
 async fn days(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<DayUsage>, StoreError> {
     const SQL: &str = "
-        select day, cast(sum(exports) as bigint), cast(sum(credits) as bigint)
+        select day, cast(sum(exports) as bigint) as exports, cast(sum(credits) as bigint) as credits
         from (
             select day, 0 as exports, credits from usage_by_day
             where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
@@ -153,8 +160,8 @@ async fn days(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<DayUsage>, Sto
     let rows = tx.rows(SQL, &[query.of.customer.into(), key.as_deref().into()]).await?;
     rows.iter()
         .map(|row| {
-            let day = UtcDay::from_number(row.int(0)?);
-            Ok(DayUsage { day, exports: row.int(1)?, all: row.int(2)? })
+            let day = UtcDay::from_number(row.int("day")?);
+            Ok(DayUsage { day, exports: row.int("exports")?, all: row.int("credits")? })
         })
         .collect()
 }

@@ -34,13 +34,13 @@ pub async fn find_candidate(
     const SQL: &str = "
         select id, email, name, password_hash, email_verified_at, trial_state, created_at, disabled_at,
                (select count(*) from login_networks n
-                where n.customer_id = c.id and n.network = $2 and n.last_login_at > $3)
+                where n.customer_id = c.id and n.network = $2 and n.last_login_at > $3) as known_networks
         from customers c where email = $1";
     let since = now.plus_seconds(-KEPT_S);
     let row = store.read().await?.row(SQL, &[email.into(), network.into(), since.into()]).await?;
     row.map(|row| {
         let customer = customers::customer(&row)?;
-        Ok(LoginCandidate { customer, is_known_network: row.int(8)? > 0 })
+        Ok(LoginCandidate { customer, is_known_network: row.int("known_networks")? > 0 })
     })
     .transpose()
 }

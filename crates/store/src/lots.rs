@@ -187,10 +187,8 @@ pub async fn list(
     customer: CustomerId,
     now: Timestamp,
 ) -> Result<Vec<Lot>, StoreError> {
-    const AVAILABLE: &str = "select available from customer_credits where customer_id = $1";
     let mut tx = store.snapshot().await?;
-    let row = tx.row(AVAILABLE, &[customer.into()]).await?;
-    let available = row.map_or(Ok(0), |row| row.int(0))?;
+    let available = balance::available(&mut tx, customer).await?;
     let mut lots = CustomerLots::new(read_left(&mut tx, customer).await?, 0);
     if lots.left() < available {
         lots.know(read_spent(&mut tx, customer).await?);
@@ -200,9 +198,10 @@ pub async fn list(
 }
 
 async fn newest_place(tx: &mut Tx, customer: CustomerId) -> Result<i64, StoreError> {
-    const SQL: &str = "select coalesce(max(place), 0) from ledger where customer_id = $1";
+    const SQL: &str =
+        "select coalesce(max(place), 0) as newest_place from ledger where customer_id = $1";
     let row = tx.row(SQL, &[customer.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("newest_place"))
 }
 
 /// Whether the customer has lots that are past their expiry but not yet expired.
@@ -229,7 +228,7 @@ pub async fn expire_due(
         where credits_left > 0 and expires_at is not null and expires_at <= $1 limit $2";
     let due = store.read().await?.rows(DUE, &[now.into(), CUSTOMERS_MAX.into()]).await?;
     for row in &due {
-        settle(store, row.parse(0, "lots")?, entry(), now).await?;
+        settle(store, row.parse("customer_id", "lots")?, entry(), now).await?;
     }
     Ok(due.len())
 }
@@ -325,16 +324,16 @@ async fn read(
 
 fn lot(row: &SqlRow) -> Result<Lot, StoreError> {
     Ok(Lot {
-        id: row.parse(0, "lots")?,
-        source: row.parse(1, "lots")?,
-        reference: row.optional_text(2)?,
-        granted: row.int(3)?,
-        left: row.int(4)?,
-        spent: row.int(5)?,
-        expired: row.int(6)?,
-        taken: row.int(7)?,
-        expires_at: row.optional_time(8)?,
-        granted_at: row.time(9)?,
-        entries: row.int(10)?,
+        id: row.parse("id", "lots")?,
+        source: row.parse("source", "lots")?,
+        reference: row.optional_text("reference")?,
+        granted: row.int("granted")?,
+        left: row.int("credits_left")?,
+        spent: row.int("spent")?,
+        expired: row.int("expired")?,
+        taken: row.int("taken")?,
+        expires_at: row.optional_time("expires_at")?,
+        granted_at: row.time("granted_at")?,
+        entries: row.int("entries")?,
     })
 }

@@ -107,7 +107,7 @@ pub(crate) async fn lock(
 ) -> Result<Option<EmailLink>, StoreError> {
     const OWNER: &str = "select customer_id from mail_links where hash = $1";
     let Some(owner) = tx.row(OWNER, &[hash.into()]).await? else { return Ok(None) };
-    lock_customer(tx, owner.parse(0, "mail_links")?).await?;
+    lock_customer(tx, owner.parse("customer_id", "mail_links")?).await?;
     read(tx, hash, now).await
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn lock_customer(
     const EMAIL: &str = "select email from customers where id = $1";
     customers::lock(tx, customer).await?;
     let row = tx.row(EMAIL, &[customer.into()]).await?;
-    row.map(|row| row.parse(0, "customers")).transpose()
+    row.map(|row| row.parse("email", "customers")).transpose()
 }
 
 /// Marks every link of the customer for this purpose as used.
@@ -142,8 +142,8 @@ async fn read(
     now: Timestamp,
 ) -> Result<Option<EmailLink>, StoreError> {
     const SQL: &str = "
-        select l.customer_id, l.purpose, l.email, c.email, l.expires_at, l.used_at,
-               c.email_verified_at, c.disabled_at, e.email
+        select l.customer_id, l.purpose, l.email, c.email as current_email, l.expires_at, l.used_at,
+               c.email_verified_at, c.disabled_at, e.email as wanted_email
         from mail_links l
         join customers c on c.id = l.customer_id
         left join email_changes e on e.customer_id = l.customer_id
@@ -153,18 +153,20 @@ async fn read(
 }
 
 fn link(row: &SqlRow, now: Timestamp) -> Result<EmailLink, StoreError> {
-    let purpose: LinkPurpose = row.parse(1, "mail_links")?;
+    let purpose: LinkPurpose = row.parse("purpose", "mail_links")?;
     let (email, current): (Email, Email) =
-        (row.parse(2, "mail_links")?, row.parse(3, "customers")?);
-    let wanted: Option<Email> = row.parse_optional(8, "email_changes")?;
-    let is_closed = row.optional_time(7)?.is_some();
+        (row.parse("email", "mail_links")?, row.parse("current_email", "customers")?);
+    let wanted: Option<Email> = row.parse_optional("wanted_email", "email_changes")?;
+    let is_closed = row.optional_time("disabled_at")?.is_some();
     let is_wanted = match purpose {
-        LinkPurpose::ConfirmEmail => email == current && row.optional_time(6)?.is_none(),
+        LinkPurpose::ConfirmEmail => {
+            email == current && row.optional_time("email_verified_at")?.is_none()
+        }
         LinkPurpose::ChangeEmail => wanted.as_ref() == Some(&email),
         LinkPurpose::ResetPassword => email == current,
     };
-    let expires_at = row.time(4)?;
-    let state = if row.optional_time(5)?.is_some() {
+    let expires_at = row.time("expires_at")?;
+    let state = if row.optional_time("used_at")?.is_some() {
         LinkState::Used
     } else if now >= expires_at {
         LinkState::Expired
@@ -174,7 +176,7 @@ fn link(row: &SqlRow, now: Timestamp) -> Result<EmailLink, StoreError> {
         LinkState::Open
     };
     Ok(EmailLink {
-        customer: row.parse(0, "mail_links")?,
+        customer: row.parse("customer_id", "mail_links")?,
         purpose,
         email,
         current_email: current,

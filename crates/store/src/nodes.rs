@@ -33,7 +33,11 @@ pub async fn list(store: &Store) -> Result<Vec<Node>, StoreError> {
     let rows = store.read().await?.rows(SQL, &[]).await?;
     rows.iter()
         .map(|row| {
-            Ok(Node { id: row.parse(0, "nodes")?, epoch: row.int(1)?, heartbeat_at: row.time(2)? })
+            Ok(Node {
+                id: row.parse("id", "nodes")?,
+                epoch: row.int("epoch")?,
+                heartbeat_at: row.time("heartbeat_at")?,
+            })
         })
         .collect()
 }
@@ -42,7 +46,7 @@ pub async fn list(store: &Store) -> Result<Vec<Node>, StoreError> {
 pub async fn setting(store: &Store, name: &str) -> Result<Option<String>, StoreError> {
     const SQL: &str = "select value from settings where name = $1";
     let row = store.read().await?.row(SQL, &[name.into()]).await?;
-    row.map(|row| row.text(0)).transpose()
+    row.map(|row| row.text("value")).transpose()
 }
 
 /// Stores a value unless the name has one already. Returns the stored value.
@@ -53,7 +57,7 @@ pub async fn settle_setting(store: &Store, name: &str, value: &str) -> Result<St
     let mut tx = store.write().await?;
     let row = tx.row(SQL, &[name.into(), value.into()]).await?;
     tx.commit().await?;
-    row.map_or_else(|| Err(StoreError::corrupt("settings", name)), |row| row.text(0))
+    row.map_or_else(|| Err(StoreError::corrupt("settings", name)), |row| row.text("value"))
 }
 
 /// Begins a node's next epoch, in the transaction that ends the calls of its previous one.
@@ -68,5 +72,5 @@ pub(crate) async fn begin_epoch(
             set epoch = nodes.epoch + 1, heartbeat_at = excluded.heartbeat_at
         returning epoch";
     let row = tx.row(SQL, &[id.into(), now.into()]).await?;
-    row.map_or_else(|| Err(StoreError::corrupt("nodes", id)), |row| row.int(0))
+    row.map_or_else(|| Err(StoreError::corrupt("nodes", id)), |row| row.int("epoch"))
 }

@@ -292,24 +292,24 @@ async fn find(store: &Store, name: &RequestName) -> Result<Option<KnownRequest>,
 
 fn known(row: &SqlRow) -> Result<KnownRequest, StoreError> {
     const TABLE: &str = "own_requests";
-    let run: RunId = row.parse(3, TABLE)?;
+    let run: RunId = row.parse("run_id", TABLE)?;
     let corrupt = || StoreError::corrupt(TABLE, run);
-    let state = match row.text(5)?.as_str() {
-        "running" => RequestState::Running { leased_until: row.time(6)? },
+    let state = match row.text("state")?.as_str() {
+        "running" => RequestState::Running { leased_until: row.time("leased_until")? },
         "not_stored" => RequestState::NotStored,
         "outcome_unknown" => RequestState::OutcomeUnknown,
         "stored" => RequestState::Stored(StoredAnswer {
-            status: row.status(7)?.ok_or_else(corrupt)?,
-            sealed: row.optional_bytes(8)?.ok_or_else(corrupt)?,
+            status: row.status("status")?.ok_or_else(corrupt)?,
+            sealed: row.optional_bytes("answer")?.ok_or_else(corrupt)?,
         }),
         _ => return Err(corrupt()),
     };
     Ok(KnownRequest {
-        fingerprint: row.text(0)?,
-        permissions: row.optional_text(1)?,
-        data_key: row.parse(2, TABLE)?,
+        fingerprint: row.text("fingerprint")?,
+        permissions: row.optional_text("permissions")?,
+        data_key: row.parse("data_key_id", TABLE)?,
         run,
-        change: row.parse(4, TABLE)?,
+        change: row.parse("change_id", TABLE)?,
         state,
     })
 }

@@ -180,14 +180,14 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
 pub async fn source_of(store: &Store, intent: &str) -> Result<Option<PaymentSource>, StoreError> {
     const SQL: &str = "select source from sales where intent_id = $1";
     let row = store.read().await?.row(SQL, &[intent.into()]).await?;
-    row.map(|row| row.parse(0, "sales")).transpose()
+    row.map(|row| row.parse("source", "sales")).transpose()
 }
 
 /// The customer who paid with a payment intent.
 pub async fn payer_of(store: &Store, intent: &str) -> Result<Option<CustomerId>, StoreError> {
     const SQL: &str = "select customer_id from sales where intent_id = $1";
     let row = store.read().await?.row(SQL, &[intent.into()]).await?;
-    row.map(|row| row.parse(0, "sales")).transpose()
+    row.map(|row| row.parse("customer_id", "sales")).transpose()
 }
 
 /// What an order's payment granted, and the current balance; none before it is paid.
@@ -199,8 +199,12 @@ pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<PaymentRece
         where s.order_id = $1";
     let row = store.read().await?.row(SQL, &[order.into()]).await?;
     row.map(|row| {
-        let customer = row.parse(0, "sales")?;
-        Ok(PaymentReceipt { customer, credits: row.credits(1)?, balance: row.credits(2)? })
+        let customer = row.parse("customer_id", "sales")?;
+        Ok(PaymentReceipt {
+            customer,
+            credits: row.credits("credits")?,
+            balance: row.credits("available")?,
+        })
     })
     .transpose()
 }
@@ -234,10 +238,10 @@ pub async fn list_booked(store: &Store, day: UtcDay) -> Result<Vec<RecordedPayme
     rows.iter()
         .map(|row| {
             Ok(RecordedPayment {
-                payment: row.text(0)?,
-                source: row.parse(1, "sales")?,
-                cents: row.int(2)?,
-                currency: row.text(3)?,
+                payment: row.text("id")?,
+                source: row.parse("source", "sales")?,
+                cents: row.int("amount_cents")?,
+                currency: row.text("currency")?,
             })
         })
         .collect()
@@ -472,15 +476,16 @@ async fn repeated(
 ) -> Result<PaymentOutcome, StoreError> {
     const SQL: &str = "
         select s.customer_id, s.order_id,
-               cast(coalesce((select sum(p.credits) from sale_parts p where p.sale_id = s.id), 0) as bigint), c.available
+               cast(coalesce((select sum(p.credits) from sale_parts p where p.sale_id = s.id), 0) as bigint) as granted,
+               c.available
         from sales s join customer_credits c on c.customer_id = s.customer_id
         where s.id = $1";
     let row = tx.row(SQL, &[paid.payment.into()]).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("sales", paid.payment))?;
-    let customer: CustomerId = row.parse(0, "sales")?;
-    let order: Option<OrderId> = row.parse_optional(1, "sales")?;
+    let customer: CustomerId = row.parse("customer_id", "sales")?;
+    let order: Option<OrderId> = row.parse_optional("order_id", "sales")?;
     if order == grantee.order && customer == grantee.customer {
-        let (credits, balance) = (row.credits(2)?, row.credits(3)?);
+        let (credits, balance) = (row.credits("granted")?, row.credits("available")?);
         return Ok(PaymentOutcome::Repeated(PaymentReceipt { customer, credits, balance }));
     }
     let details = format!("{} was already granted to {customer}", paid.payment);

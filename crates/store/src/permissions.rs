@@ -85,10 +85,10 @@ pub async fn list(store: &Store) -> Result<Vec<GrantedPermission>, StoreError> {
     rows.iter()
         .map(|row| {
             Ok(GrantedPermission {
-                customer: row.parse(0, "staff_permissions")?,
-                email: row.parse(1, "customers")?,
-                permission: row.parse(2, "staff_permissions")?,
-                granted_at: row.time(3)?,
+                customer: row.parse("customer_id", "staff_permissions")?,
+                email: row.parse("email", "customers")?,
+                permission: row.parse("permission", "staff_permissions")?,
+                granted_at: row.time("granted_at")?,
             })
         })
         .collect()
@@ -100,5 +100,5 @@ pub(crate) async fn of(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Permissi
         select p.permission from staff_permissions p join customers c on c.id = p.customer_id
         where p.customer_id = $1 and c.disabled_at is null order by p.permission";
     let rows = tx.rows(SQL, &[customer.into()]).await?;
-    rows.iter().map(|row| row.parse(0, "staff_permissions")).collect()
+    rows.iter().map(|row| row.parse("permission", "staff_permissions")).collect()
 }

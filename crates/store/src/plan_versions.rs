@@ -62,7 +62,12 @@ pub async fn list_unknown(store: &Store) -> Result<Vec<UnknownVersion>, StoreErr
         order by i.price_id";
     let rows = store.read().await?.rows(SQL, &[]).await?;
     rows.iter()
-        .map(|row| Ok(UnknownVersion { price_id: row.text(0)?, plan_id: row.optional_text(1)? }))
+        .map(|row| {
+            Ok(UnknownVersion {
+                price_id: row.text("price_id")?,
+                plan_id: row.optional_text("plan_id")?,
+            })
+        })
         .collect()
 }
 
@@ -78,10 +83,10 @@ pub(crate) async fn find_in(
 
 fn version(row: &SqlRow) -> Result<PlanVersion, StoreError> {
     Ok(PlanVersion {
-        price_id: row.text(0)?,
-        plan_id: row.text(1)?,
-        price_cents: row.int(2)?,
-        monthly_credits: row.int(3)?,
-        accounts: row.parse::<AccountCounts>(4, "plan_versions")?,
+        price_id: row.text("price_id")?,
+        plan_id: row.text("plan_id")?,
+        price_cents: row.int("price_cents")?,
+        monthly_credits: row.int("monthly_credits")?,
+        accounts: row.parse::<AccountCounts>("accounts", "plan_versions")?,
     })
 }

@@ -91,7 +91,7 @@ pub async fn record_refusal(
     rule: RefusalRule,
 ) -> Result<RefusalOutcome, StoreError> {
     let mut tx = store.write().await?;
-    let (refusing_since, last_success_at) = lock(&mut tx, refusal).await?;
+    let platform = lock(&mut tx, refusal).await?;
     if !is_current(&mut tx, refusal).await? {
         return Ok(RefusalOutcome::AccountChanged);
     }
@@ -105,10 +105,17 @@ pub async fn record_refusal(
         RefusalOutcome::AccountMarked
     } else {
         insert(&mut tx, refusal).await?;
-        count(&mut tx, refusal, rule, (refusing_since, last_success_at)).await?
+        count(&mut tx, refusal, rule, platform).await?
     };
     tx.commit().await?;
     Ok(outcome)
+}
+
+/// What is recorded of a platform.
+#[derive(Clone, Copy)]
+struct PlatformRecord {
+    refusing_since: Option<Timestamp>,
+    last_success_at: Timestamp,
 }
 
 /// Evaluates a refusal that may be the platform's fault together with the others.
@@ -116,13 +123,13 @@ async fn count(
     tx: &mut Tx,
     refusal: &CredentialRefusal,
     rule: RefusalRule,
-    (refusing_since, last_success_at): (Option<Timestamp>, Timestamp),
+    platform: PlatformRecord,
 ) -> Result<RefusalOutcome, StoreError> {
-    if let Some(since) = refusing_since {
+    if let Some(since) = platform.refusing_since {
         return Ok(RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() });
     }
-    if is_platforms_fault(tx, refusal, rule, last_success_at).await? {
-        let unmarked = refuse(tx, refusal, last_success_at).await?;
+    if is_platforms_fault(tx, refusal, rule, platform.last_success_at).await? {
+        let unmarked = refuse(tx, refusal, platform.last_success_at).await?;
         return Ok(RefusalOutcome::PlatformRefusing { since: refusal.at, unmarked });
     }
     if refusal.cause == RefusalCause::TokenEndpoint {
@@ -160,8 +167,8 @@ pub async fn list_refusing(store: &Store) -> Result<Vec<RefusingPlatform>, Store
     rows.iter()
         .map(|row| {
             Ok(RefusingPlatform {
-                platform: row.platform(0, "platform_health")?,
-                since: row.time(1)?,
+                platform: row.platform("platform", "platform_health")?,
+                since: row.time("refusing_since")?,
             })
         })
         .collect()
@@ -176,10 +183,7 @@ pub async fn delete_old_refusals(store: &Store, before: Timestamp) -> Result<(),
 
 /// Locks the platform's row, so that concurrent refusals are counted one after the other. Returns
 /// since when it refuses all credentials, and its latest success.
-async fn lock(
-    tx: &mut Tx,
-    refusal: &CredentialRefusal,
-) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
+async fn lock(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<PlatformRecord, StoreError> {
     const SQL: &str = "
         insert into platform_health (platform, refusing_since, last_success_at) values ($1, null, $2)
         on conflict (platform) do update set last_success_at = case
@@ -189,7 +193,10 @@ async fn lock(
     let values = [refusal.platform.stored_name().into(), refusal.last_success_at.into()];
     let row = tx.row(SQL, &values).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("platform_health", refusal.platform))?;
-    Ok((row.optional_time(0)?, row.time(1)?))
+    Ok(PlatformRecord {
+        refusing_since: row.optional_time("refusing_since")?,
+        last_success_at: row.time("last_success_at")?,
+    })
 }
 
 async fn is_current(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<bool, StoreError> {
@@ -258,11 +265,13 @@ async fn is_platforms_fault(
     // Refusals by the token endpoint are those without a mark. The current refusal is marked later,
     // if at all.
     const SQL: &str = "
-        select count(*), count(distinct customer_id), count(*) - count(marked_version)
+        select count(*) as accounts, count(distinct customer_id) as customers,
+               count(*) - count(marked_version) as by_endpoint
         from credential_refusals where platform = $1 and refused_at >= $2";
     let values = [refusal.platform.stored_name().into(), last_success_at.into()];
     let Some(row) = tx.row(SQL, &values).await? else { return Ok(false) };
-    let (accounts, customers, by_endpoint) = (row.int(0)?, row.int(1)?, row.int(2)?);
+    let (accounts, customers, by_endpoint) =
+        (row.int("accounts")?, row.int("customers")?, row.int("by_endpoint")?);
     if accounts < rule.accounts {
         return Ok(false);
     }
@@ -321,10 +330,10 @@ async fn refuse(
     tx.execute(NOTE, &[platform.into(), refusal.at.into()]).await?;
     let mut unmarked = Vec::new();
     for row in tx.rows(MARKED, &[platform.into(), last_success_at.into()]).await? {
-        let customer = row.parse(0, "credential_refusals")?;
-        let creator = row.parse(1, "credential_refusals")?;
+        let customer = row.parse("customer_id", "credential_refusals")?;
+        let creator = row.parse("creator_id", "credential_refusals")?;
         let place = (customer, &creator);
-        if move_to(tx, place, row.int(2)?, AccountState::Active).await?.is_some() {
+        if move_to(tx, place, row.int("marked_version")?, AccountState::Active).await?.is_some() {
             unmarked.push((customer, creator));
         }
     }

@@ -22,9 +22,9 @@ pub async fn owner(
 /// How many processor ids the customer has had, which distinguishes the request that creates the
 /// next one from earlier ones.
 pub async fn count(store: &Store, customer: CustomerId) -> Result<i64, StoreError> {
-    const SQL: &str = "select count(*) from processor_customers where customer_id = $1";
+    const SQL: &str = "select count(*) as linked from processor_customers where customer_id = $1";
     let row = store.read().await?.row(SQL, &[customer.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("linked"))
 }
 
 /// Stores a processor id before it is used. Returns the current id, which may be one that a
@@ -62,7 +62,7 @@ pub async fn unlink(
     let Some(row) = tx.row(SQL, &[processor_customer.into(), at.into()]).await? else {
         return Ok(false);
     };
-    crate::cards::remove_in(&mut tx, row.parse(0, "processor_customers")?, at).await?;
+    crate::cards::remove_in(&mut tx, row.parse("customer_id", "processor_customers")?, at).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -75,7 +75,7 @@ pub(crate) async fn find_in(
         select processor_customer_id from processor_customers
         where customer_id = $1 and deleted_at is null";
     let row = tx.row(SQL, &[customer.into()]).await?;
-    row.map(|row| row.text(0)).transpose()
+    row.map(|row| row.text("processor_customer_id")).transpose()
 }
 
 pub(crate) async fn owner_in(
@@ -85,5 +85,5 @@ pub(crate) async fn owner_in(
     const SQL: &str = "
         select customer_id from processor_customers where processor_customer_id = $1";
     let row = tx.row(SQL, &[processor_customer.into()]).await?;
-    row.map(|row| row.parse(0, "processor_customers")).transpose()
+    row.map(|row| row.parse("customer_id", "processor_customers")).transpose()
 }

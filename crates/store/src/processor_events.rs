@@ -89,7 +89,7 @@ pub async fn receive(
     let mut tx = store.write().await?;
     let row = tx.row(SQL, &values).await?;
     let (deliveries, state) = row.map_or(Ok((1, "received".to_owned())), |row| {
-        Ok::<_, StoreError>((row.int(0)?, row.text(1)?))
+        Ok::<_, StoreError>((row.int("deliveries")?, row.text("state")?))
     })?;
     if deliveries == 1 {
         jobs::insert_at(&mut tx, job, run_at).await?;
@@ -124,7 +124,7 @@ pub async fn finish(
     let mut tx = store.write().await?;
     let row = tx.row(SQL, &[id.into(), outcome.as_str().into(), at.into()]).await?;
     if let Some(row) = row {
-        jobs::drop_unclaimed(&mut tx, row.parse(0, "processor_events")?).await?;
+        jobs::drop_unclaimed(&mut tx, row.parse("job_id", "processor_events")?).await?;
     }
     tx.commit().await
 }
@@ -141,11 +141,11 @@ pub async fn delete_old(store: &Store, before: Timestamp) -> Result<u64, StoreEr
 
 fn event(row: &SqlRow) -> Result<DeliveredEvent, StoreError> {
     Ok(DeliveredEvent {
-        id: row.text(0)?,
-        kind: row.text(1)?,
-        object: row.optional_text(2)?,
-        processor_customer: row.optional_text(3)?,
-        api_version: row.optional_text(4)?,
-        created_at: row.time(5)?,
+        id: row.text("id")?,
+        kind: row.text("kind")?,
+        object: row.optional_text("object_id")?,
+        processor_customer: row.optional_text("processor_customer_id")?,
+        api_version: row.optional_text("api_version")?,
+        created_at: row.time("created_at")?,
     })
 }

@@ -170,11 +170,11 @@ async fn find(tx: &mut Tx, intent: &str) -> Result<Option<ReversibleSale>, Store
         select id, source, customer_id, order_id, amount_cents from sales where intent_id = $1";
     let Some(row) = tx.row(SQL, &[intent.into()]).await? else { return Ok(None) };
     Ok(Some(ReversibleSale {
-        id: row.text(0)?,
-        source: row.parse(1, "sales")?,
-        customer: row.parse(2, "sales")?,
-        order: row.parse_optional(3, "sales")?,
-        amount_cents: row.int(4)?,
+        id: row.text("id")?,
+        source: row.parse("source", "sales")?,
+        customer: row.parse("customer_id", "sales")?,
+        order: row.parse_optional("order_id", "sales")?,
+        amount_cents: row.int("amount_cents")?,
     }))
 }
 
@@ -182,7 +182,9 @@ async fn find(tx: &mut Tx, intent: &str) -> Result<Option<ReversibleSale>, Store
 async fn of_pack(tx: &mut Tx, sale: &str) -> Result<LotSelection, StoreError> {
     const SQL: &str = "select lot_id from sale_parts where sale_id = $1 and lot_id is not null";
     let row = tx.row(SQL, &[sale.into()]).await?;
-    row.map_or(Ok(LotSelection::None), |row| row.parse(0, "sale_parts").map(LotSelection::One))
+    row.map_or(Ok(LotSelection::None), |row| {
+        row.parse("lot_id", "sale_parts").map(LotSelection::One)
+    })
 }
 
 async fn unknown(mut tx: Tx, reversal: &PaymentReversal<'_>) -> Result<ReversalEffect, StoreError> {
@@ -228,7 +230,7 @@ async fn advance(
         tx.execute(INSERT, &values).await?;
         return Ok(true);
     };
-    if known.parse::<ReversalState>(0, "reversals")? >= reversal.state {
+    if known.parse::<ReversalState>("state", "reversals")? >= reversal.state {
         return Ok(false);
     }
     let values =
@@ -239,10 +241,13 @@ async fn advance(
 
 async fn sums(tx: &mut Tx, sale: &str) -> Result<ReversedSums, StoreError> {
     const SQL: &str = "
-        select cast(coalesce(sum(case when state = 'standing' then amount_cents else 0 end), 0) as bigint),
+        select cast(coalesce(sum(case when state = 'standing' then amount_cents else 0 end), 0) as bigint) as gone_cents,
                cast(coalesce(sum(case when state = 'standing' and kind = 'refund' then amount_cents else 0 end), 0)
-                    as bigint)
+                    as bigint) as refunded_cents
         from reversals where payment_id = $1";
     let Some(row) = tx.row(SQL, &[sale.into()]).await? else { return Ok(ReversedSums::default()) };
-    Ok(ReversedSums { gone_cents: row.int(0)?, refunded_cents: row.int(1)? })
+    Ok(ReversedSums {
+        gone_cents: row.int("gone_cents")?,
+        refunded_cents: row.int("refunded_cents")?,
+    })
 }

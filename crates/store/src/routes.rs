@@ -41,9 +41,9 @@ pub async fn list_verified(store: &Store) -> Result<Vec<VerifiedRoute>, StoreErr
     rows.iter()
         .map(|row| {
             Ok(VerifiedRoute {
-                platform: row.platform(0, "verified_routes")?,
-                route: row.text(1)?,
-                verified_at: row.time(2)?,
+                platform: row.platform("platform", "verified_routes")?,
+                route: row.text("route")?,
+                verified_at: row.time("verified_at")?,
             })
         })
         .collect()

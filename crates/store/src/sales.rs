@@ -57,7 +57,7 @@ pub async fn plan_price_at(
         order by c.created_at desc, c.id desc limit 1";
     let values = [subscription.into(), proration_date_s.into()];
     let row = store.read().await?.row(SQL, &values).await?;
-    row.map(|row| row.text(0)).transpose()
+    row.map(|row| row.text("price_id")).transpose()
 }
 
 /// Whether no money paid for slots of this period has gone back. Only then is a slot that is given
@@ -87,7 +87,7 @@ pub async fn note_slot_credit(
         insert into slot_credits (change_id, customer_id, subscription_id, period_end, cents)
         values ($1, $2, $3, $4, $5) on conflict (change_id) do nothing";
     const PARTS: &str = "
-        select p.sale_id, p.place, p.money_cents - p.credited_cents
+        select p.sale_id, p.place, p.money_cents - p.credited_cents as uncredited_cents
         from sale_parts p join sales s on s.id = p.sale_id
         where p.customer_id = $1 and p.pot = $2 and p.money_cents > p.credited_cents
         order by s.sold_at desc, length(s.number) desc, s.number desc, s.id desc";
@@ -103,8 +103,9 @@ pub async fn note_slot_credit(
     let pot = pot_of_period(PartKind::Slot, subscription, period_end);
     let mut rest = cents.max(0);
     for row in tx.rows(PARTS, &[customer.into(), pot.into()]).await? {
-        let credited = rest.min(row.int(2)?);
-        tx.execute(NOTE, &[row.text(0)?.into(), row.int(1)?.into(), credited.into()]).await?;
+        let credited = rest.min(row.int("uncredited_cents")?);
+        tx.execute(NOTE, &[row.text("sale_id")?.into(), row.int("place")?.into(), credited.into()])
+            .await?;
         rest -= credited;
     }
     tx.commit().await
@@ -141,13 +142,14 @@ pub(crate) async fn read(
         sales.push(sale(&row)?);
     }
     for row in tx.rows(text(PARTS, "p.sale_id, p.place"), &value).await? {
-        let id = row.text(0)?;
+        let id = row.text("sale_id")?;
         if let Some(sale) = sales.iter_mut().find(|sale| sale.id == id) {
             sale.parts.push(part(&row)?);
         }
     }
     for row in tx.rows(text(TRANSFERS, "t.sale_id, t.pot"), &value).await? {
-        let (id, transfer) = (row.text(0)?, PotTransfer { pot: row.text(1)?, cents: row.int(2)? });
+        let id = row.text("sale_id")?;
+        let transfer = PotTransfer { pot: row.text("pot")?, cents: row.int("cents")? };
         if let Some(sale) = sales.iter_mut().find(|sale| sale.id == id) {
             sale.transfers.push(transfer);
         }
@@ -258,13 +260,13 @@ async fn save_transfers(tx: &mut Tx, customer: CustomerId, sale: &Sale) -> Resul
 
 fn sale(row: &SqlRow) -> Result<Sale, StoreError> {
     Ok(Sale {
-        id: row.text(0)?,
-        sold_at: row.time(1)?,
-        number: row.text(2)?,
-        charged: row.int(3)?,
-        tax: row.int(4)?,
-        reversed: row.int(5)?,
-        withdrawn: row.int(6)?,
+        id: row.text("id")?,
+        sold_at: row.time("sold_at")?,
+        number: row.text("number")?,
+        charged: row.int("amount_cents")?,
+        tax: row.int("tax_cents")?,
+        reversed: row.int("reversed_cents")?,
+        withdrawn: row.int("withdrawn_cents")?,
         parts: Vec::new(),
         transfers: Vec::new(),
     })
@@ -272,12 +274,12 @@ fn sale(row: &SqlRow) -> Result<Sale, StoreError> {
 
 fn part(row: &SqlRow) -> Result<SalePart, StoreError> {
     Ok(SalePart {
-        kind: row.parse(1, "sale_parts")?,
-        pot: row.text(2)?,
-        money: row.int(3)?,
-        credits: row.int(4)?,
-        taken: row.int(5)?,
-        credited: row.int(6)?,
-        lot: row.parse_optional(7, "sale_parts")?,
+        kind: row.parse("kind", "sale_parts")?,
+        pot: row.text("pot")?,
+        money: row.int("money_cents")?,
+        credits: row.int("credits")?,
+        taken: row.int("taken")?,
+        credited: row.int("credited_cents")?,
+        lot: row.parse_optional("lot_id", "sale_parts")?,
     })
 }

@@ -181,8 +181,8 @@ pub async fn find_by_hash(
     row.map(|row| {
         Ok(PresentedSession {
             session: session(&row)?,
-            customer_disabled_at: row.optional_time(6)?,
-            email_verified_at: row.optional_time(7)?,
+            customer_disabled_at: row.optional_time("disabled_at")?,
+            email_verified_at: row.optional_time("email_verified_at")?,
         })
     })
     .transpose()
@@ -288,11 +288,11 @@ async fn insert(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {
 
 fn session(row: &SqlRow) -> Result<Session, StoreError> {
     Ok(Session {
-        id: row.parse(0, "sessions")?,
-        customer: row.parse(1, "sessions")?,
-        user_agent: row.text(2)?,
-        network: row.text(3)?,
-        created_at: row.time(4)?,
-        last_used_at: row.time(5)?,
+        id: row.parse("id", "sessions")?,
+        customer: row.parse("customer_id", "sessions")?,
+        user_agent: row.text("user_agent")?,
+        network: row.text("network")?,
+        created_at: row.time("created_at")?,
+        last_used_at: row.time("last_used_at")?,
     })
 }

@@ -150,10 +150,10 @@ async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<SlotCandi
     let rows = tx.rows(SQL, &[customer.into()]).await?;
     let candidate = |row: &crate::sql::SqlRow| {
         Ok(SlotCandidate {
-            creator_id: row.parse(0, "accounts")?,
-            platform: row.platform(1, "accounts")?,
-            is_in_use: row.parse::<AccountState>(2, "accounts")? != AccountState::Inactive,
-            is_switched_off: row.optional_time(3)?.is_some(),
+            creator_id: row.parse("creator_id", "accounts")?,
+            platform: row.platform("platform", "accounts")?,
+            is_in_use: row.parse::<AccountState>("state", "accounts")? != AccountState::Inactive,
+            is_switched_off: row.optional_time("switched_off_at")?.is_some(),
         })
     };
     rows.iter().map(candidate).collect()

@@ -355,7 +355,7 @@ pub async fn list_left(
     let rows = tx.rows(SQL, &[now.into(), limit.into()]).await?;
     let mut left = Vec::new();
     for row in rows {
-        left.extend(find_open_in(&mut tx, row.parse(0, "slot_changes")?).await?);
+        left.extend(find_open_in(&mut tx, row.parse("customer_id", "slot_changes")?).await?);
     }
     Ok(left)
 }
@@ -444,14 +444,14 @@ async fn with_items(tx: &mut Tx, row: Option<SqlRow>) -> Result<Option<SlotChang
     let mut change = change(&row)?;
     for item in tx.rows(ITEMS, &[change.id.into()]).await? {
         change.items.push(SlotChangeItem {
-            platform: item.optional_platform(0, "slot_change_items")?,
-            plan_id: item.optional_text(1)?,
-            item_id: item.optional_text(2)?,
-            price_id: item.text(3)?,
-            count_before: item.int(4)?,
-            count_after: item.int(5)?,
-            price_before: item.optional_text(6)?,
-            paid_price_id: item.optional_text(7)?,
+            platform: item.optional_platform("platform", "slot_change_items")?,
+            plan_id: item.optional_text("plan_id")?,
+            item_id: item.optional_text("item_id")?,
+            price_id: item.text("price_id")?,
+            count_before: item.int("count_before")?,
+            count_after: item.int("count_after")?,
+            price_before: item.optional_text("price_before")?,
+            paid_price_id: item.optional_text("paid_price_id")?,
         });
     }
     Ok(Some(change))
@@ -459,30 +459,30 @@ async fn with_items(tx: &mut Tx, row: Option<SqlRow>) -> Result<Option<SlotChang
 
 fn change(row: &SqlRow) -> Result<SlotChange, StoreError> {
     Ok(SlotChange {
-        id: row.parse(0, "slot_changes")?,
-        customer: row.parse(1, "slot_changes")?,
-        kind: row.parse(2, "slot_changes")?,
-        subscription_id: row.text(3)?,
-        creator: row.parse_optional(4, "slot_changes")?,
+        id: row.parse("id", "slot_changes")?,
+        customer: row.parse("customer_id", "slot_changes")?,
+        kind: row.parse("kind", "slot_changes")?,
+        subscription_id: row.text("subscription_id")?,
+        creator: row.parse_optional("creator_id", "slot_changes")?,
         proration: proration(row)?,
-        proration_date_s: row.int(6)?,
-        actor: row.text(7)?,
-        state: row.parse(8, "slot_changes")?,
-        failure: row.optional_text(9)?,
-        decline_code: row.optional_text(10)?,
-        attempts: row.int(11)?,
-        leased_until: row.time(12)?,
-        created_at: row.time(13)?,
-        step: row.parse(15, "slot_changes")?,
-        period_end: row.optional_time(16)?,
-        invoice_id: row.optional_text(17)?,
-        charged_cents: row.optional_int(18)?,
+        proration_date_s: row.int("proration_date")?,
+        actor: row.text("actor")?,
+        state: row.parse("state", "slot_changes")?,
+        failure: row.optional_text("failure")?,
+        decline_code: row.optional_text("decline_code")?,
+        attempts: row.int("attempts")?,
+        leased_until: row.time("leased_until")?,
+        created_at: row.time("created_at")?,
+        step: row.parse("step", "slot_changes")?,
+        period_end: row.optional_time("period_end")?,
+        invoice_id: row.optional_text("invoice_id")?,
+        charged_cents: row.optional_int("charged_cents")?,
         items: Vec::new(),
     })
 }
 
 fn proration(row: &SqlRow) -> Result<ChangeProration, StoreError> {
-    Ok(match (row.int(5)?, row.int(14)?) {
+    Ok(match (row.int("charged_at_once")?, row.int("moves_no_money")?) {
         (0, 0) => ChangeProration::NextInvoice,
         (0, _) => ChangeProration::None,
         _ => ChangeProration::PayNow,

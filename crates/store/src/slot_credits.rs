@@ -22,7 +22,7 @@ pub async fn list_unread(
             and closed_at < $1
         order by closed_at limit $2";
     let rows = store.read().await?.rows(SQL, &[closed_before.into(), limit.into()]).await?;
-    rows.iter().map(|row| row.parse(0, "slot_changes")).collect()
+    rows.iter().map(|row| row.parse("id", "slot_changes")).collect()
 }
 
 /// One such lowering; none if its credit was read or there is none.
@@ -46,7 +46,7 @@ pub async fn list_counted(
         where c.subscription_id = $1 and c.id <> $2";
     let values = [change.subscription_id.as_str().into(), change.id.into()];
     let rows = store.read().await?.rows(SQL, &values).await?;
-    rows.iter().map(|row| row.text(0)).collect()
+    rows.iter().map(|row| row.text("invoice_item_id")).collect()
 }
 
 /// Records which items make up a change's credit, before it is counted. An item that counts for

@@ -84,8 +84,8 @@ pub(crate) async fn of(
     let extra = of_slots(tx, customer).await?;
     let mut kept = extra.clone();
     for row in tx.rows(OPEN, &[customer.into()]).await? {
-        let platform = row.platform(0, "slot_change_items")?;
-        kept.set(platform, kept.on(platform).min(row.int(1)?));
+        let platform = row.platform("platform", "slot_change_items")?;
+        kept.set(platform, kept.on(platform).min(row.int("count_after")?));
     }
     let limit = allowances.included.plus(&plan).plus(&kept);
     Ok(SlotLimits { plan, extra, limit })
@@ -103,8 +103,8 @@ async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, Sto
     let Some(row) = tx.row(SQL, &[customer.into()]).await? else {
         return Ok(AccountCounts::default());
     };
-    let entitles = row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles();
-    if entitles { row.parse(1, "plan_versions") } else { Ok(AccountCounts::default()) }
+    let entitles = row.parse::<SubscriptionStatus>("status", "subscriptions")?.entitles();
+    if entitles { row.parse("accounts", "plan_versions") } else { Ok(AccountCounts::default()) }
 }
 
 /// The extra slots of a subscription in good standing.
@@ -115,8 +115,8 @@ async fn of_slots(tx: &mut Tx, customer: CustomerId) -> Result<AccountCounts, St
         where s.customer_id = $1 and i.kind = 'slot' and i.platform is not null";
     let mut extra = AccountCounts::default();
     for row in tx.rows(SQL, &[customer.into()]).await? {
-        if row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles() {
-            extra.add(row.platform(1, "subscription_items")?, row.int(2)?);
+        if row.parse::<SubscriptionStatus>("status", "subscriptions")?.entitles() {
+            extra.add(row.platform("platform", "subscription_items")?, row.int("quantity")?);
         }
     }
     Ok(extra)

@@ -14,9 +14,9 @@ use domain::platform::Platform;
 use domain::time::{Timestamp, UtcDay};
 use domain::token::TokenHash;
 use rusqlite::types::FromSql;
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Postgres, Row as _, Sqlite};
 
 use crate::StoreError;
 
@@ -146,129 +146,165 @@ impl From<UtcDay> for SqlValue<'_> {
     }
 }
 
-/// A row of either database. Columns are read by position.
+/// A row of either database. Columns are read by name.
 pub(crate) enum SqlRow {
     Sqlite(SqliteRow),
     Postgres(PgRow),
-    /// From a statement batch on PostgreSQL, with the positions of the statement's own columns.
-    Joined(PgRow, Arc<[usize]>),
-    /// From the metering's connection to SQLite.
-    Direct(Vec<rusqlite::types::Value>),
+    /// From a statement batch on PostgreSQL, with the columns that the row has for its statement.
+    Batched(PgRow, Arc<[BatchColumn]>),
+    /// From the metering's connection to SQLite: the names of the columns, and their values.
+    Direct(Arc<[String]>, Vec<rusqlite::types::Value>),
 }
 
-/// Reads one column of any kind of row.
-macro_rules! column {
-    ($row:expr, $place:expr) => {
-        match $row {
-            SqlRow::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
-            SqlRow::Postgres(row) => row.try_get($place).map_err(StoreError::from),
-            SqlRow::Joined(row, places) => {
-                // A column that the statement does not have maps to a position that no row has.
-                let place = places.get($place).copied().unwrap_or(usize::MAX);
-                row.try_get(place).map_err(StoreError::from)
-            }
-            SqlRow::Direct(values) => direct_column(values, $place),
-        }
-    };
+/// A column of a statement, and its position in the rows of the batch.
+pub(crate) struct BatchColumn {
+    pub(crate) name: &'static str,
+    pub(crate) position: usize,
 }
 
-fn direct_column<T: FromSql>(
-    values: &[rusqlite::types::Value],
-    place: usize,
-) -> Result<T, StoreError> {
-    let value = values.get(place).ok_or(rusqlite::Error::InvalidColumnIndex(place))?;
-    T::column_result(value.into()).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(place, value.data_type(), error.into()).into()
-    })
+/// A type that both drivers can read from a column.
+trait ColumnValue:
+    FromSql
+    + sqlx::Type<Sqlite>
+    + sqlx::Type<Postgres>
+    + for<'r> sqlx::Decode<'r, Sqlite>
+    + for<'r> sqlx::Decode<'r, Postgres>
+{
 }
+
+impl<T> ColumnValue for T where
+    T: FromSql
+        + sqlx::Type<Sqlite>
+        + sqlx::Type<Postgres>
+        + for<'r> sqlx::Decode<'r, Sqlite>
+        + for<'r> sqlx::Decode<'r, Postgres>
+{
+}
+
+const NO_COLUMN: &str = "the statement does not return it";
 
 impl SqlRow {
-    /// A row with one text column.
-    pub(crate) fn of_text(text: String) -> Self {
-        Self::Direct(vec![rusqlite::types::Value::Text(text)])
+    fn get<T: ColumnValue>(&self, column: &str) -> Result<T, StoreError> {
+        match self {
+            Self::Sqlite(row) => row.try_get(column).map_err(|error| failed(column, error)),
+            Self::Postgres(row) => row.try_get(column).map_err(|error| failed(column, error)),
+            Self::Batched(row, columns) => {
+                let found = columns.iter().find(|known| known.name == column);
+                let found = found.ok_or_else(|| StoreError::column(column, NO_COLUMN))?;
+                row.try_get(found.position).map_err(|error| failed(column, error))
+            }
+            Self::Direct(columns, values) => {
+                let found = columns.iter().zip(values).find(|(name, _)| *name == column);
+                let (_, value) = found.ok_or_else(|| StoreError::column(column, NO_COLUMN))?;
+                T::column_result(value.into()).map_err(|error| StoreError::column(column, error))
+            }
+        }
     }
 
-    pub(crate) fn text(&self, place: usize) -> Result<String, StoreError> {
-        column!(self, place)
+    /// A value that cannot be null. SQLite's driver would read null as zero or as an empty text.
+    fn required<T>(&self, column: &str) -> Result<T, StoreError>
+    where
+        Option<T>: ColumnValue,
+    {
+        self.get::<Option<T>>(column)?.ok_or_else(|| StoreError::column(column, "it is null"))
     }
 
-    pub(crate) fn optional_text(&self, place: usize) -> Result<Option<String>, StoreError> {
-        column!(self, place)
+    pub(crate) fn text(&self, column: &str) -> Result<String, StoreError> {
+        self.required(column)
     }
 
-    pub(crate) fn int(&self, place: usize) -> Result<i64, StoreError> {
-        column!(self, place)
+    pub(crate) fn optional_text(&self, column: &str) -> Result<Option<String>, StoreError> {
+        self.get(column)
     }
 
-    pub(crate) fn optional_int(&self, place: usize) -> Result<Option<i64>, StoreError> {
-        column!(self, place)
+    pub(crate) fn int(&self, column: &str) -> Result<i64, StoreError> {
+        self.required(column)
     }
 
-    pub(crate) fn bytes(&self, place: usize) -> Result<Vec<u8>, StoreError> {
-        column!(self, place)
+    pub(crate) fn optional_int(&self, column: &str) -> Result<Option<i64>, StoreError> {
+        self.get(column)
     }
 
-    pub(crate) fn optional_bytes(&self, place: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        column!(self, place)
+    pub(crate) fn bytes(&self, column: &str) -> Result<Vec<u8>, StoreError> {
+        self.required(column)
     }
 
-    pub(crate) fn credits(&self, place: usize) -> Result<Credits, StoreError> {
-        self.int(place).map(Credits::from_whole)
+    pub(crate) fn optional_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(column)
     }
 
-    pub(crate) fn time(&self, place: usize) -> Result<Timestamp, StoreError> {
-        self.int(place).map(Timestamp::from_unix_micros)
+    pub(crate) fn credits(&self, column: &str) -> Result<Credits, StoreError> {
+        self.int(column).map(Credits::from_whole)
     }
 
-    pub(crate) fn optional_time(&self, place: usize) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.optional_int(place)?.map(Timestamp::from_unix_micros))
+    pub(crate) fn time(&self, column: &str) -> Result<Timestamp, StoreError> {
+        self.int(column).map(Timestamp::from_unix_micros)
     }
 
-    pub(crate) fn status(&self, place: usize) -> Result<Option<u16>, StoreError> {
-        Ok(self.optional_int(place)?.and_then(|status| u16::try_from(status).ok()))
+    pub(crate) fn optional_time(&self, column: &str) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.optional_int(column)?.map(Timestamp::from_unix_micros))
     }
 
-    /// Parses a text column into a domain type. An unparsable value is an error that names `table`.
+    pub(crate) fn status(&self, column: &str) -> Result<Option<u16>, StoreError> {
+        Ok(self.optional_int(column)?.and_then(|status| u16::try_from(status).ok()))
+    }
+
+    /// Parses a text column into a domain type. An unparsable value is an error that names
+    /// `table` and the column.
     pub(crate) fn parse<T: std::str::FromStr>(
         &self,
-        place: usize,
+        column: &str,
         table: &'static str,
     ) -> Result<T, StoreError> {
-        let text = self.text(place)?;
-        text.parse().map_err(|_| StoreError::corrupt(table, text))
+        let text = self.text(column)?;
+        text.parse().map_err(|_| unreadable(table, column, &text))
     }
 
     /// Reads the stored name of a platform.
     pub(crate) fn platform(
         &self,
-        place: usize,
+        column: &str,
         table: &'static str,
     ) -> Result<Platform, StoreError> {
-        let text = self.text(place)?;
-        Platform::from_stored(&text).map_err(|_| StoreError::corrupt(table, text))
+        let text = self.text(column)?;
+        Platform::from_stored(&text).map_err(|_| unreadable(table, column, &text))
     }
 
     /// Like `platform`, for a column that may be null.
     pub(crate) fn optional_platform(
         &self,
-        place: usize,
+        column: &str,
         table: &'static str,
     ) -> Result<Option<Platform>, StoreError> {
-        self.optional_text(place)?
-            .map(|text| Platform::from_stored(&text).map_err(|_| StoreError::corrupt(table, text)))
+        self.optional_text(column)?
+            .map(|text| Platform::from_stored(&text).map_err(|_| unreadable(table, column, &text)))
             .transpose()
     }
 
     /// Like `parse`, for a column that may be null.
     pub(crate) fn parse_optional<T: std::str::FromStr>(
         &self,
-        place: usize,
+        column: &str,
         table: &'static str,
     ) -> Result<Option<T>, StoreError> {
-        self.optional_text(place)?
-            .map(|text| text.parse().map_err(|_| StoreError::corrupt(table, text)))
+        self.optional_text(column)?
+            .map(|text| text.parse().map_err(|_| unreadable(table, column, &text)))
             .transpose()
     }
+}
+
+/// A failure to read a column, by either driver.
+fn failed(column: &str, error: sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::ColumnNotFound(_) => StoreError::column(column, NO_COLUMN),
+        sqlx::Error::ColumnDecode { source, .. } => StoreError::column(column, source),
+        other => StoreError::column(column, other),
+    }
+}
+
+/// A stored text that this version cannot parse.
+fn unreadable(table: &str, column: &str, text: &str) -> StoreError {
+    StoreError::column(format_args!("{table}.{column}"), format_args!("{text:?} is unknown"))
 }
 
 /// Lower-case hexadecimal, the form in which hashes are stored.
@@ -276,4 +312,47 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().map_or('0', char::from);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::key::KeyScope;
+
+    use super::*;
+    use crate::statement_batch::BatchedStatement;
+    use crate::testing;
+    use crate::tx::RowTable;
+
+    const SQL: &str = "select 'soft' as scope, cast(null as bigint) as cost";
+    const BATCHED: &str = "
+        with v (scope) as ({rows}) select scope, cast(null as bigint) as cost from v";
+    const RETURNS: &[(&str, SqlKind)] = &[("cost", SqlKind::Int), ("scope", SqlKind::Text)];
+
+    fn problem<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
+        read.unwrap_err().to_string()
+    }
+
+    fn check(row: &SqlRow) {
+        assert_eq!(row.text("scope").unwrap(), "soft");
+        assert_eq!(row.optional_int("cost").unwrap(), None);
+        let unknown = "the column keys.scope cannot be read: \"soft\" is unknown";
+        assert_eq!(problem(row.parse::<KeyScope>("scope", "keys")), unknown);
+        let missing = "the column price cannot be read: the statement does not return it";
+        assert_eq!(problem(row.int("price")), missing);
+        assert_eq!(problem(row.int("cost")), "the column cost cannot be read: it is null");
+    }
+
+    #[tokio::test]
+    async fn columns_are_read_by_name_and_errors_name_them() {
+        for store in testing::stores().await {
+            check(&store.read().await.unwrap().row(SQL, &[]).await.unwrap().unwrap());
+            let mut tx = store.write_metering().await.unwrap();
+            check(&tx.row(SQL, &[]).await.unwrap().unwrap());
+            let mut table = RowTable::new(&[SqlKind::Text]);
+            table.push(["soft".into()]);
+            let [rows] =
+                tx.together([BatchedStatement::over(BATCHED, table, RETURNS)]).await.unwrap();
+            check(&rows[0]);
+        }
+    }
 }

@@ -21,12 +21,13 @@ pub struct StandbyStatus {
 /// The standbys of the primary in use. `None` on SQLite.
 pub async fn read(store: &Store) -> Result<Option<StandbyStatus>, StoreError> {
     const SQL: &str = "
-        select count(*) filter (where state = 'streaming' and sync_state in ('sync', 'quorum')),
-            count(*) filter (where state = 'streaming' and sync_state not in ('sync', 'quorum')),
-            count(*) filter (where state is null),
+        select count(*) filter (where state = 'streaming' and sync_state in ('sync', 'quorum')) as synchronous,
+            count(*) filter (where state = 'streaming' and sync_state not in ('sync', 'quorum')) as asynchronous,
+            count(*) filter (where state is null) as hidden,
             cast(coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn))
-                filter (where state = 'streaming'), 0) as bigint),
+                filter (where state = 'streaming'), 0) as bigint) as lag_bytes,
             cast(case when current_setting('synchronous_standby_names') = '' then 0 else 1 end as bigint)
+                as is_synchronous_required
         from pg_stat_replication";
     if store.database() == DatabaseKind::Sqlite {
         return Ok(None);
@@ -34,11 +35,11 @@ pub async fn read(store: &Store) -> Result<Option<StandbyStatus>, StoreError> {
     let found = store.read().await?.row(SQL, &[]).await?;
     let standbys = |row: &crate::sql::SqlRow| {
         Ok(StandbyStatus {
-            synchronous: row.int(0)?,
-            asynchronous: row.int(1)?,
-            hidden: row.int(2)?,
-            lag_bytes: row.int(3)?.max(0),
-            is_synchronous_required: row.int(4)? == 1,
+            synchronous: row.int("synchronous")?,
+            asynchronous: row.int("asynchronous")?,
+            hidden: row.int("hidden")?,
+            lag_bytes: row.int("lag_bytes")?.max(0),
+            is_synchronous_required: row.int("is_synchronous_required")? == 1,
         })
     };
     found.as_ref().map(standbys).transpose()

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::dialect;
 use crate::options::DatabaseKind;
-use crate::sql::{SqlKind, SqlValue};
+use crate::sql::{BatchColumn, SqlKind, SqlValue};
 use crate::tx::RowTable;
 
-/// One statement over rows, and the types of the columns it returns.
+/// One statement over rows, and the columns it returns.
 ///
 /// On PostgreSQL all statements of a batch see the database as it was before the batch, whatever
 /// their order: no two may change the same row, and none may look for what another changed.
@@ -19,7 +19,7 @@ pub(crate) struct BatchedStatement<'a> {
     pub(crate) sql: &'static str,
     pub(crate) over: RowSource,
     pub(crate) values: Vec<SqlValue<'a>>,
-    pub(crate) gives: &'static [SqlKind],
+    pub(crate) returns: &'static [(&'static str, SqlKind)],
 }
 
 /// How a statement receives its rows.
@@ -32,10 +32,14 @@ pub(crate) enum RowSource {
 }
 
 impl<'a> BatchedStatement<'a> {
-    /// A statement over the rows of a table, which returns columns of these types.
-    pub(crate) fn over(sql: &'static str, table: RowTable<'a>, gives: &'static [SqlKind]) -> Self {
+    /// A statement over the rows of a table, which returns these columns.
+    pub(crate) fn over(
+        sql: &'static str,
+        table: RowTable<'a>,
+        returns: &'static [(&'static str, SqlKind)],
+    ) -> Self {
         let (kinds, values) = table.into_parts();
-        Self { sql, over: RowSource::Rows(kinds), values, gives }
+        Self { sql, over: RowSource::Rows(kinds), values, returns }
     }
 
     /// An update over rows.
@@ -44,7 +48,8 @@ impl<'a> BatchedStatement<'a> {
         columns: &'static [(&'static str, SqlKind)],
         values: Vec<SqlValue<'a>>,
     ) -> Self {
-        Self { sql, over: RowSource::Update(columns), values, gives: &[SqlKind::Text] }
+        let returns = columns.get(..1).unwrap_or_default();
+        Self { sql, over: RowSource::Update(columns), values, returns }
     }
 
     /// The types of its input columns.
@@ -59,41 +64,37 @@ impl<'a> BatchedStatement<'a> {
 /// Several statements combined into one for PostgreSQL.
 pub(crate) struct StatementBatch {
     pub(crate) text: String,
-    /// For each statement, the positions of its columns in a row of the batch. Column 0 is the
-    /// number of the statement.
-    pub(crate) places: Vec<Arc<[usize]>>,
+    /// For each statement, where its columns are in a row of the batch. Column 0 is the number of
+    /// the statement.
+    pub(crate) columns: Vec<Arc<[BatchColumn]>>,
 }
 
 /// Combines several statements into one. Statements without rows must have been left out.
 pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
     let width = |wanted| {
         let count = |statement: &&BatchedStatement<'_>| {
-            statement.gives.iter().filter(|kind| **kind == wanted).count()
+            statement.returns.iter().filter(|(_, kind)| *kind == wanted).count()
         };
         statements.iter().map(count).max().unwrap_or(0)
     };
     let (texts, numbers) = (width(SqlKind::Text), width(SqlKind::Int));
     let (mut text, mut arms) = (String::from("with "), Vec::new());
-    let (mut places, mut parameter) = (Vec::new(), 1);
+    let (mut columns, mut parameter) = (Vec::new(), 1);
     for (number, statement) in statements.iter().enumerate() {
         let separator = if number == 0 { "" } else { ",\n" };
-        let names: Vec<String> =
-            (0..statement.gives.len()).map(|place| format!("c{place}")).collect();
-        let columns =
-            if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
         let kinds = statement.kinds();
         let before = number.checked_sub(1).filter(|before| {
-            statements.get(*before).is_some_and(|before| !before.gives.is_empty())
+            statements.get(*before).is_some_and(|before| !before.returns.is_empty())
         });
         let sql_text = sql_text(statement, &kinds, parameter)
             .replacen("{after}", &after(before), 1)
             .replacen("{lock}", dialect::for_update(DatabaseKind::Postgres), 1);
         // Writing to a string cannot fail.
-        let _ = write!(text, "{separator}p{number}{columns} as ({sql_text})");
+        let _ = write!(text, "{separator}p{number} as ({sql_text})");
         parameter += kinds.len();
-        places.push(places_of(statement.gives, texts));
-        if !statement.gives.is_empty() {
-            arms.push(arm(number, statement.gives, (texts, numbers)));
+        columns.push(columns_of(statement.returns, texts));
+        if !statement.returns.is_empty() {
+            arms.push(arm(number, statement.returns, (texts, numbers)));
         }
     }
     if arms.is_empty() {
@@ -101,7 +102,7 @@ pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
     }
     text.push('\n');
     text.push_str(&arms.join("\nunion all "));
-    StatementBatch { text, places }
+    StatementBatch { text, columns }
 }
 
 fn sql_text(statement: &BatchedStatement<'_>, kinds: &[SqlKind], parameter: usize) -> String {
@@ -120,26 +121,25 @@ pub(crate) fn after(statement: Option<usize>) -> String {
     }
 }
 
-/// The positions of a statement's columns: after the statement number come all texts, then all
-/// numbers.
-fn places_of(gives: &[SqlKind], texts: usize) -> Arc<[usize]> {
+/// Where a statement's columns are: after the statement number come all texts, then all numbers.
+fn columns_of(returns: &[(&'static str, SqlKind)], texts: usize) -> Arc<[BatchColumn]> {
     let (mut text, mut number) = (1, 1 + texts);
-    let place = |kind: &SqlKind| {
+    let column = |(name, kind): &(&'static str, SqlKind)| {
         let next = match kind {
             SqlKind::Text => &mut text,
             SqlKind::Int => &mut number,
         };
         *next += 1;
-        *next - 1
+        BatchColumn { name, position: *next - 1 }
     };
-    gives.iter().map(place).collect()
+    returns.iter().map(column).collect()
 }
 
 /// The `select` that returns one statement's rows within the batch.
-fn arm(number: usize, gives: &[SqlKind], (texts, numbers): (usize, usize)) -> String {
+fn arm(number: usize, returns: &[(&str, SqlKind)], (texts, numbers): (usize, usize)) -> String {
     let column_of = |kind, nth| {
-        let mut same = gives.iter().enumerate().filter(|(_, other)| **other == kind);
-        same.nth(nth).map_or_else(|| "null".to_owned(), |(place, _)| format!("c{place}"))
+        let mut same = returns.iter().filter(|(_, other)| *other == kind);
+        same.nth(nth).map_or("null", |(name, _)| *name)
     };
     let mut text = format!("select cast({number} as bigint)");
     for nth in 0..texts {
@@ -156,6 +156,10 @@ fn arm(number: usize, gives: &[SqlKind], (texts, numbers): (usize, usize)) -> St
 mod tests {
     use super::*;
 
+    fn positions(columns: &[BatchColumn]) -> Vec<(&str, usize)> {
+        columns.iter().map(|column| (column.name, column.position)).collect()
+    }
+
     #[test]
     fn rows_of_a_batch_carry_the_number_of_their_statement() {
         const CHANGE: &str = "update t set a = {a} {from} where t.id = {id} {returning}";
@@ -168,22 +172,23 @@ mod tests {
             &[("id", SqlKind::Text), ("a", SqlKind::Int)],
             Vec::new(),
         );
-        let read = BatchedStatement::over(READ, table, &[SqlKind::Int, SqlKind::Text]);
+        let read =
+            BatchedStatement::over(READ, table, &[("n", SqlKind::Int), ("id", SqlKind::Text)]);
 
         let batched = batched(&[&change, &read]);
 
         assert_eq!(
             batched.text.split_whitespace().collect::<Vec<_>>().join(" "),
-            "with p0 (c0) as (with v (id, a) as (select * from unnest($1::text[],$2::bigint[])) \
+            "with p0 as (with v (id, a) as (select * from unnest($1::text[],$2::bigint[])) \
              update t set a = v.a from v where t.id = v.id returning t.id), \
-             p1 (c0, c1) as ( with v (id) as (select * from unnest($3::text[])) \
+             p1 as ( with v (id) as (select * from unnest($3::text[])) \
              select n, id from u where (select count(*) from p0) >= 0 and id in (select id from v) for update) \
-             select cast(0 as bigint), cast(c0 as text), cast(null as bigint) from p0 \
-             union all select cast(1 as bigint), cast(c1 as text), cast(c0 as bigint) from p1"
+             select cast(0 as bigint), cast(id as text), cast(null as bigint) from p0 \
+             union all select cast(1 as bigint), cast(id as text), cast(n as bigint) from p1"
         );
         assert_eq!(
-            batched.places.iter().map(|places| places.to_vec()).collect::<Vec<_>>(),
-            [vec![1], vec![2, 1]]
+            batched.columns.iter().map(|columns| positions(columns)).collect::<Vec<_>>(),
+            [vec![("id", 1)], vec![("n", 2), ("id", 1)]]
         );
     }
 

@@ -99,7 +99,7 @@ impl Store {
             DatabaseHandle::Postgres(postgres) => {
                 let mut tx = postgres.begin("begin read only").await?;
                 let rows = tx.rows(SQL, &[]).await;
-                rows.and_then(|rows| rows.iter().map(|row| row.int(0)).collect())
+                rows.and_then(|rows| rows.iter().map(|row| row.int("version")).collect())
             }
         };
         let versions: Vec<i64> = match read {

@@ -38,12 +38,12 @@ pub async fn open(
     customers::lock(&mut tx, new.customer).await?;
     if let Some(row) = tx.row(OPEN, &[new.customer.into()]).await? {
         return Ok(Some(SubscriptionOffer {
-            id: row.parse(0, "subscription_offers")?,
+            id: row.parse("id", "subscription_offers")?,
             customer: new.customer,
-            plan_id: row.text(1)?,
-            slots: row.text(2)?,
-            session_id: row.optional_text(3)?,
-            created_at: row.time(4)?,
+            plan_id: row.text("plan_id")?,
+            slots: row.text("slots")?,
+            session_id: row.optional_text("session_id")?,
+            created_at: row.time("created_at")?,
         }));
     }
     let values = [
@@ -63,7 +63,7 @@ pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<Off
     const SQL: &str =
         "select id from subscription_offers where customer_id = $1 and closed_at is null";
     let row = store.read().await?.row(SQL, &[customer.into()]).await?;
-    row.map(|row| row.parse(0, "subscription_offers")).transpose()
+    row.map(|row| row.parse("id", "subscription_offers")).transpose()
 }
 
 /// Stores the checkout session of an offer.

@@ -238,7 +238,7 @@ pub async fn list_live(
         order by customer_id limit $2";
     let after = after.map(|customer| customer.to_string()).unwrap_or_default();
     let rows = store.read().await?.rows(SQL, &[after.into(), limit.into()]).await?;
-    rows.iter().map(|row| row.parse(0, "subscriptions")).collect()
+    rows.iter().map(|row| row.parse("customer_id", "subscriptions")).collect()
 }
 
 /// Writes the audit entries and jobs that follow from a change.
@@ -252,7 +252,7 @@ pub(crate) async fn tell(tx: &mut Tx, told: &ChangeRecords) -> Result<(), StoreE
 pub(crate) async fn version_in(tx: &mut Tx, customer: CustomerId) -> Result<i64, StoreError> {
     const SQL: &str = "select version from subscriptions where customer_id = $1";
     let row = tx.row(SQL, &[customer.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("version"))
 }
 
 pub(crate) async fn find_in(
@@ -269,22 +269,22 @@ pub(crate) async fn find_in(
     let Some(row) = tx.row(SQL, &[customer.into()]).await? else { return Ok(None) };
     let items = tx.rows(ITEMS, &[customer.into()]).await?;
     Ok(Some(StoredSubscription {
-        version: row.int(0)?,
+        version: row.int("version")?,
         view: SubscriptionView {
-            subscription_id: row.optional_text(1)?,
-            status: row.parse(2, "subscriptions")?,
-            period_start: row.optional_time(3)?,
-            period_end: row.optional_time(4)?,
-            cancels_at: row.optional_time(5)?,
+            subscription_id: row.optional_text("subscription_id")?,
+            status: row.parse("status", "subscriptions")?,
+            period_start: row.optional_time("period_start")?,
+            period_end: row.optional_time("period_end")?,
+            cancels_at: row.optional_time("cancels_at")?,
             items: items.iter().map(item).collect::<Result<_, _>>()?,
-            paid: match row.optional_text(7)? {
+            paid: match row.optional_text("paid_price_id")? {
                 Some(price) => plan_versions::find_in(tx, &price).await?,
                 None => None,
             },
-            paid_until: row.optional_time(8)?,
-            latest_invoice_id: row.optional_text(9)?,
+            paid_until: row.optional_time("paid_until")?,
+            latest_invoice_id: row.optional_text("latest_invoice_id")?,
         },
-        synced_at: row.time(6)?,
+        synced_at: row.time("synced_at")?,
     }))
 }
 
@@ -346,13 +346,18 @@ async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &PaidItem) -> Resu
 }
 
 fn item(row: &SqlRow) -> Result<PaidItem, StoreError> {
-    let platform = row.optional_platform(4, "subscription_items")?;
-    let gives = match (row.text(2)?.as_str(), row.optional_text(3)?, platform) {
+    let platform = row.optional_platform("platform", "subscription_items")?;
+    let gives = match (row.text("kind")?.as_str(), row.optional_text("plan_id")?, platform) {
         ("plan", Some(plan), _) => ItemBenefit::Plan(plan),
         ("slot", _, Some(platform)) => ItemBenefit::Slots(platform),
         _ => ItemBenefit::Other,
     };
-    Ok(PaidItem { id: row.text(0)?, price_id: row.text(1)?, gives, quantity: row.int(5)? })
+    Ok(PaidItem {
+        id: row.text("item_id")?,
+        price_id: row.text("price_id")?,
+        gives,
+        quantity: row.int("quantity")?,
+    })
 }
 
 impl std::fmt::Debug for SubscriptionReading<'_> {

@@ -126,9 +126,9 @@ async fn find_in(
     let row = tx.row(sql, &[customer.into()]).await?;
     row.map(|row| {
         Ok(SupportAccess {
-            enabled_at: row.time(0)?,
-            expires_at: row.time(1)?,
-            ended_at: row.optional_time(2)?,
+            enabled_at: row.time("enabled_at")?,
+            expires_at: row.time("expires_at")?,
+            ended_at: row.optional_time("ended_at")?,
         })
     })
     .transpose()

@@ -88,12 +88,28 @@ pub async fn turn_off(
     tx.commit().await
 }
 
+/// The balance below which credits are bought for a customer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopUpThreshold {
+    /// The customer.
+    pub customer: CustomerId,
+    /// The threshold.
+    pub threshold: Credits,
+}
+
 /// The thresholds of all customers who have it on.
-pub async fn list_thresholds(store: &Store) -> Result<Vec<(CustomerId, Credits)>, StoreError> {
+pub async fn list_thresholds(store: &Store) -> Result<Vec<TopUpThreshold>, StoreError> {
     const SQL: &str = "
         select customer_id, threshold_credits from top_up_settings where enabled = 1";
     let rows = store.read().await?.rows(SQL, &[]).await?;
-    rows.iter().map(|row| Ok((row.parse(0, "top_up_settings")?, row.credits(1)?))).collect()
+    rows.iter()
+        .map(|row| {
+            Ok(TopUpThreshold {
+                customer: row.parse("customer_id", "top_up_settings")?,
+                threshold: row.credits("threshold_credits")?,
+            })
+        })
+        .collect()
 }
 
 /// Customers with a low balance and no open charge, longest waiting first.
@@ -112,7 +128,7 @@ pub async fn list_due(
               where t.customer_id = s.customer_id and t.state in ('claimed', 'requires_action'))
         order by s.next_attempt_at, s.customer_id limit $2";
     let rows = store.read().await?.rows(SQL, &[now.into(), limit.into()]).await?;
-    rows.iter().map(|row| row.parse(0, "top_up_settings")).collect()
+    rows.iter().map(|row| row.parse("customer_id", "top_up_settings")).collect()
 }
 
 /// Turns it off in the transaction that makes that necessary: the card was removed, or money went
@@ -174,13 +190,13 @@ pub(crate) async fn find_in(
     let row = tx.row(sqlx::AssertSqlSafe(text), &[customer.into()]).await?;
     row.map(|row| {
         Ok(TopUpSettings {
-            enabled: row.int(0)? != 0,
-            threshold: row.credits(1)?,
-            pack_id: row.text(2)?,
-            daily_cap_cents: row.int(3)?,
-            declines_in_row: row.int(4)?,
-            next_attempt_at: row.time(5)?,
-            stopped_reason: row.optional_text(6)?,
+            enabled: row.int("enabled")? != 0,
+            threshold: row.credits("threshold_credits")?,
+            pack_id: row.text("pack_id")?,
+            daily_cap_cents: row.int("daily_cap_cents")?,
+            declines_in_row: row.int("declines_in_row")?,
+            next_attempt_at: row.time("next_attempt_at")?,
+            stopped_reason: row.optional_text("stopped_reason")?,
         })
     })
     .transpose()

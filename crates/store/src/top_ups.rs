@@ -135,7 +135,7 @@ pub enum TopUpFailureOutcome {
 
 const COLUMNS: &str = "
     t.order_id, t.customer_id, o.processor_customer_id, o.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
-    coalesce(t.intent_id, o.payment_id), t.failure, t.claimed_at, t.leased_until";
+    coalesce(t.intent_id, o.payment_id) as intent_id, t.failure, t.claimed_at, t.leased_until";
 
 /// Claims a charge for a customer whose balance is low, unless there is a reason to skip it.
 pub async fn claim(store: &Store, claim: &TopUpClaim<'_>) -> Result<TopUpClaiming, StoreError> {
@@ -256,7 +256,7 @@ pub async fn fail(
         return Ok(TopUpFailureOutcome::Ended);
     }
     let Some(row) = tx.row(TOP_UP, &values).await? else { return Ok(TopUpFailureOutcome::Ended) };
-    let customer: CustomerId = row.parse(0, "top_ups")?;
+    let customer: CustomerId = row.parse("customer_id", "top_ups")?;
     let is_off =
         failure.is_decline && top_up_settings::count_decline(&mut tx, customer, failure.at).await?;
     if let (true, Some(letter)) = (is_off, failure.letter) {
@@ -278,7 +278,7 @@ pub(crate) async fn succeed_in(
         where order_id = $1 returning customer_id";
     let values = [order.into(), intent.into(), at.into()];
     let Some(row) = tx.row(TOP_UP, &values).await? else { return Ok(()) };
-    top_up_settings::forget_declines(tx, row.parse(0, "top_ups")?, at).await
+    top_up_settings::forget_declines(tx, row.parse("customer_id", "top_ups")?, at).await
 }
 
 async fn claim_in(
@@ -382,16 +382,16 @@ async fn skip_reason(
 ) -> Result<Option<SkipReason>, StoreError> {
     const SQL: &str = "
         select
-            (select count(*) from customers where id = $1 and disabled_at is not null),
+            (select count(*) from customers where id = $1 and disabled_at is not null) as closed,
             (select count(*) from top_ups
-             where customer_id = $1 and state in ('claimed', 'requires_action')),
+             where customer_id = $1 and state in ('claimed', 'requires_action')) as open,
             (select count(*) from top_ups
-             where customer_id = $1 and state = 'failed' and claimed_at > $2)";
+             where customer_id = $1 and state = 'failed' and claimed_at > $2) as failed";
     let since = claim.at.plus_seconds(-DAY_S);
     let Some(row) = tx.row(SQL, &[claim.customer.into(), since.into()]).await? else {
         return Ok(None);
     };
-    let (closed, open, failed) = (row.int(0)?, row.int(1)?, row.int(2)?);
+    let (closed, open, failed) = (row.int("closed")?, row.int("open")?, row.int("failed")?);
     Ok(match () {
         () if closed > 0 => Some(SkipReason::Off),
         () if open > 0 => Some(SkipReason::Open),
@@ -412,15 +412,15 @@ async fn note_intent_in(tx: &mut Tx, order: OrderId, intent: &str) -> Result<(),
 
 async fn spent_in(tx: &mut Tx, customer: CustomerId, day: UtcDay) -> Result<i64, StoreError> {
     const SQL: &str = "
-        select cast(coalesce(sum(cents), 0) as bigint) from top_ups
+        select cast(coalesce(sum(cents), 0) as bigint) as spent_cents from top_ups
         where customer_id = $1 and day = $2 and state <> 'failed'";
     let row = tx.row(SQL, &[customer.into(), day.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("spent_cents"))
 }
 
 async fn card(tx: &mut Tx, customer: CustomerId) -> Result<Option<String>, StoreError> {
     const SQL: &str = "select payment_method_id from cards where customer_id = $1";
-    tx.row(SQL, &[customer.into()]).await?.map(|row| row.text(0)).transpose()
+    tx.row(SQL, &[customer.into()]).await?.map(|row| row.text("payment_method_id")).transpose()
 }
 
 async fn find_in(tx: &mut Tx, order: OrderId) -> Result<Option<TopUp>, StoreError> {
@@ -436,17 +436,17 @@ fn select(tail: &str) -> sqlx::AssertSqlSafe<String> {
 
 fn top_up(row: &SqlRow) -> Result<TopUp, StoreError> {
     Ok(TopUp {
-        order: row.parse(0, "top_ups")?,
-        customer: row.parse(1, "top_ups")?,
-        processor_customer: row.text(2)?,
-        payment_method: row.text(3)?,
-        cents: row.int(4)?,
-        currency: row.text(5)?,
-        pack_id: row.text(6)?,
-        state: row.parse(7, "top_ups")?,
-        intent: row.optional_text(8)?,
-        failure: row.optional_text(9)?,
-        claimed_at: row.time(10)?,
-        leased_until: row.time(11)?,
+        order: row.parse("order_id", "top_ups")?,
+        customer: row.parse("customer_id", "top_ups")?,
+        processor_customer: row.text("processor_customer_id")?,
+        payment_method: row.text("payment_method_id")?,
+        cents: row.int("cents")?,
+        currency: row.text("currency")?,
+        pack_id: row.text("pack_id")?,
+        state: row.parse("state", "top_ups")?,
+        intent: row.optional_text("intent_id")?,
+        failure: row.optional_text("failure")?,
+        claimed_at: row.time("claimed_at")?,
+        leased_until: row.time("leased_until")?,
     })
 }

@@ -238,6 +238,7 @@ impl Tx {
         if values.is_empty() {
             return Ok(Vec::new());
         }
+        let Some((first, _)) = columns.first() else { return Ok(Vec::new()) };
         let count = values.len() / columns.len();
         let text = |database| dialect::update_over(database, sql, columns, count);
         let changed = match &mut self.connection {
@@ -254,7 +255,7 @@ impl Tx {
                 return transaction.update_each(&each, values, columns.len());
             }
         };
-        changed.iter().map(|row: &SqlRow| row.text(0)).collect()
+        changed.iter().map(|row: &SqlRow| row.text(first)).collect()
     }
 
     /// Runs statements that do not depend on each other's results. Returns the rows of each, in
@@ -277,7 +278,10 @@ impl Tx {
                 RowSource::Update(columns) => {
                     let changed =
                         self.update_over(statement.sql, columns, &statement.values).await?;
-                    changed.into_iter().map(SqlRow::of_text).collect()
+                    let names: Arc<[String]> =
+                        columns.iter().take(1).map(|(name, _)| (*name).to_owned()).collect();
+                    let values = changed.into_iter().map(|text| vec![text.into()]);
+                    values.map(|row| SqlRow::Direct(Arc::clone(&names), row)).collect()
                 }
             };
         }
@@ -436,7 +440,7 @@ async fn fetch_together(
     if present.is_empty() {
         return Ok(());
     }
-    let StatementBatch { text, places } = statement_batch::batched(&present);
+    let StatementBatch { text, columns } = statement_batch::batched(&present);
     let mut query = sqlx::query::<Postgres>(AssertSqlSafe(text));
     for statement in present.drain(..) {
         query = bind_columns(query, &statement.kinds(), &statement.values);
@@ -444,8 +448,8 @@ async fn fetch_together(
     for row in fetch(transaction, query).await? {
         let number: i64 = row.try_get(0)?;
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        if let (Some(given), Some(places)) = (given.get_mut(number), places.get(number)) {
-            given.push(SqlRow::Joined(row, Arc::clone(places)));
+        if let (Some(given), Some(columns)) = (given.get_mut(number), columns.get(number)) {
+            given.push(SqlRow::Batched(row, Arc::clone(columns)));
         }
     }
     Ok(())

@@ -43,11 +43,11 @@ pub async fn list(store: &Store, limit: i64) -> Result<Vec<UnmatchedCount>, Stor
     rows.iter()
         .map(|row| {
             Ok(UnmatchedCount {
-                object: row.text(0)?,
-                reason: row.parse(1, "unmatched_payments")?,
-                details: row.text(2)?,
-                times: row.int(3)?,
-                first_at: row.time(4)?,
+                object: row.text("object_id")?,
+                reason: row.parse("reason", "unmatched_payments")?,
+                details: row.text("details")?,
+                times: row.int("times")?,
+                first_at: row.time("first_at")?,
             })
         })
         .collect()
@@ -68,5 +68,5 @@ pub(crate) async fn note(tx: &mut Tx, unmatched: &UnmatchedMoney<'_>) -> Result<
         unmatched.at.into(),
     ];
     let row = tx.row(SQL, &values).await?;
-    row.map_or(Ok(false), |row| Ok(row.int(0)? == 1))
+    row.map_or(Ok(false), |row| Ok(row.int("times")? == 1))
 }

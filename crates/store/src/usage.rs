@@ -99,6 +99,15 @@ pub async fn balance(
     balance_in(&mut store.read().await?, customer).await
 }
 
+/// A customer's credits, and what was spent of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CreditOverview {
+    /// The customer's credits.
+    pub balance: CreditBalance,
+    /// What the customer or one of its keys spent.
+    pub spend: CreditSpend,
+}
+
 /// A customer's credits, and what it or one of its keys spent until the end of `today`, in one
 /// snapshot: a call that ends meanwhile is in both or in neither. None if there is no such
 /// customer.
@@ -106,10 +115,11 @@ pub async fn overview(
     store: &Store,
     of: UsageOf,
     today: UtcDay,
-) -> Result<Option<(CreditBalance, CreditSpend)>, StoreError> {
+) -> Result<Option<CreditOverview>, StoreError> {
     let mut tx = store.snapshot().await?;
     let Some(balance) = balance_in(&mut tx, of.customer).await? else { return Ok(None) };
-    Ok(Some((balance, spend_in(&mut tx, of, today).await?)))
+    let spend = spend_in(&mut tx, of, today).await?;
+    Ok(Some(CreditOverview { balance, spend }))
 }
 
 async fn balance_in(
@@ -122,12 +132,12 @@ async fn balance_in(
     let row = tx.row(SQL, &[customer.into()]).await?;
     row.map(|row| {
         Ok(CreditBalance {
-            granted: row.credits(0)?,
-            removed: row.credits(1)?,
-            spent: row.credits(2)?,
-            held: row.credits(3)?,
-            available: row.credits(4)?,
-            debt: row.credits(5)?,
+            granted: row.credits("granted")?,
+            removed: row.credits("removed")?,
+            spent: row.credits("spent")?,
+            held: row.credits("held")?,
+            available: row.credits("available")?,
+            debt: row.credits("debt")?,
         })
     })
     .transpose()
@@ -145,9 +155,9 @@ pub async fn spend(
 
 async fn spend_in(tx: &mut Tx, of: UsageOf, today: UtcDay) -> Result<CreditSpend, StoreError> {
     const SQL: &str = "
-        select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
-               cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
-               cast(coalesce(sum(credits), 0) as bigint)
+        select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint) as today,
+               cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint) as last_7_days,
+               cast(coalesce(sum(credits), 0) as bigint) as last_30_days
         from (
             select day, key_id, credits from usage_by_day
             where customer_id = $1 and day > $2 - 30 and day <= $2
@@ -163,9 +173,9 @@ async fn spend_in(tx: &mut Tx, of: UsageOf, today: UtcDay) -> Result<CreditSpend
     let row = tx.row(SQL, &values).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("usage_by_day", of.customer))?;
     Ok(CreditSpend {
-        today: row.credits(0)?,
-        last_7_days: row.credits(1)?,
-        last_30_days: row.credits(2)?,
+        today: row.credits("today")?,
+        last_7_days: row.credits("last_7_days")?,
+        last_30_days: row.credits("last_30_days")?,
     })
 }
 
@@ -177,8 +187,8 @@ pub async fn daily(
     days: i64,
 ) -> Result<Vec<DayUsage>, StoreError> {
     const SQL: &str = "
-        select day, cast(sum(calls) as bigint), cast(sum(exports) as bigint),
-               cast(sum(credits) as bigint), cast(sum(ok) as bigint), cast(sum(errors) as bigint)
+        select day, cast(sum(calls) as bigint) as calls, cast(sum(exports) as bigint) as exports,
+               cast(sum(credits) as bigint) as credits, cast(sum(ok) as bigint) as ok, cast(sum(errors) as bigint) as errors
         from (
             select key_id, day, calls, 0 as exports, credits, ok, errors
             from usage_by_day where customer_id = $1 and day >= $3 and day <= $4
@@ -224,8 +234,8 @@ pub async fn hot_failure(
     today: UtcDay,
 ) -> Result<Option<HotFailure>, StoreError> {
     const WORST: &str = "
-        select creator_id, platform, method, route, cast(sum(calls) as bigint),
-               cast(sum(errors) as bigint), max(last_at)
+        select creator_id, platform, method, route, cast(sum(calls) as bigint) as calls,
+               cast(sum(errors) as bigint) as errors, max(last_at) as last_at
         from usage_by_route
         where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
           and day > $3 - 7 and day <= $3
@@ -248,14 +258,14 @@ pub async fn hot_failure(
         return Ok(None);
     };
     let failure = HotFailure {
-        account: row.parse(0, "usage_by_route")?,
-        platform: row.platform(1, "usage_by_route")?,
-        method: row.parse(2, "usage_by_route")?,
-        route: row.text(3)?,
-        calls: row.int(4)?,
-        errors: row.int(5)?,
+        account: row.parse("creator_id", "usage_by_route")?,
+        platform: row.platform("platform", "usage_by_route")?,
+        method: row.parse("method", "usage_by_route")?,
+        route: row.text("route")?,
+        calls: row.int("calls")?,
+        errors: row.int("errors")?,
         last_status: None,
-        last_at: row.time(6)?,
+        last_at: row.time("last_at")?,
     };
     let [owner, owner_key, last_day, _] = values;
     let endpoint = [
@@ -268,7 +278,7 @@ pub async fn hot_failure(
         failure.route.as_str().into(),
     ];
     let last_status = match tx.row(LAST_STATUS, &endpoint).await? {
-        Some(last) => last.status(0)?,
+        Some(last) => last.status("last_status")?,
         None => None,
     };
     Ok(Some(HotFailure { last_status, ..failure }))
@@ -276,11 +286,11 @@ pub async fn hot_failure(
 
 fn day_usage(row: &SqlRow) -> Result<DayUsage, StoreError> {
     Ok(DayUsage {
-        day: UtcDay::from_number(row.int(0)?),
-        calls: row.int(1)?,
-        exports: row.int(2)?,
-        credits: row.credits(3)?,
-        ok: row.int(4)?,
-        errors: row.int(5)?,
+        day: UtcDay::from_number(row.int("day")?),
+        calls: row.int("calls")?,
+        exports: row.int("exports")?,
+        credits: row.credits("credits")?,
+        ok: row.int("ok")?,
+        errors: row.int("errors")?,
     })
 }

@@ -37,7 +37,7 @@ const BALANCES: &[LedgerRule] = &[
         name: "granted + debt = available + held + spent + removed, none of them negative",
         figures: ["granted + debt", "available + held + spent + removed"],
         sql: "
-            select customer_id, granted + debt, available + held + spent + removed
+            select customer_id as subject, granted + debt as one, available + held + spent + removed as other
             from customer_credits
             where granted + debt <> available + held + spent + removed
                or granted < 0 or debt < 0 or available < 0 or held < 0 or spent < 0 or removed < 0",
@@ -46,7 +46,7 @@ const BALANCES: &[LedgerRule] = &[
         name: "a customer's held credits equal the cost of its open calls and exports",
         figures: ["held", "open calls and exports"],
         sql: "
-            select c.customer_id, c.held, coalesce(o.cost, 0)
+            select c.customer_id as subject, c.held as one, coalesce(o.cost, 0) as other
             from customer_credits c
             left join (
                 select customer_id, cast(sum(cost) as bigint) as cost
@@ -62,7 +62,7 @@ const BALANCES: &[LedgerRule] = &[
         name: "a customer's credits granted and removed equal the sum of its ledger",
         figures: ["granted - removed", "ledger"],
         sql: "
-            select c.customer_id, c.granted - c.removed, coalesce(l.amount, 0)
+            select c.customer_id as subject, c.granted - c.removed as one, coalesce(l.amount, 0) as other
             from customer_credits c
             left join (
                 select customer_id, cast(sum(amount) as bigint) as amount
@@ -78,7 +78,7 @@ const HISTORY: &[LedgerRule] = &[
         name: "a customer's spent credits equal the charges of its settled calls and exports",
         figures: ["spent", "settled calls and exports"],
         sql: "
-            select c.customer_id, c.spent, coalesce(s.credits, 0)
+            select c.customer_id as subject, c.spent as one, coalesce(s.credits, 0) as other
             from customer_credits c
             left join (
                 select customer_id, cast(sum(credits) as bigint) as credits
@@ -94,7 +94,7 @@ const HISTORY: &[LedgerRule] = &[
         name: "every call belongs to a customer with a balance",
         figures: ["calls", "balances"],
         sql: "
-            select c.customer_id, count(*), cast(0 as bigint) from calls c
+            select c.customer_id as subject, count(*) as one, cast(0 as bigint) as other from calls c
             left join customer_credits b on b.customer_id = c.customer_id
             where b.customer_id is null group by c.customer_id",
     },
@@ -102,7 +102,8 @@ const HISTORY: &[LedgerRule] = &[
         name: "a call is charged exactly when the platform responded to it",
         figures: ["credits", "expected"],
         sql: "
-            select id, coalesce(credits, -1), case when outcome = 'answered' then cost else 0 end
+            select id as subject, coalesce(credits, -1) as one,
+                   case when outcome = 'answered' then cost else 0 end as other
             from calls
             where state <> 'held' and (
                 resolved_at is null or outcome is null or credits is null
@@ -113,9 +114,10 @@ const HISTORY: &[LedgerRule] = &[
         name: "an Idempotency-Key is running exactly while its call is open",
         figures: ["running", "held"],
         sql: "
-            select i.call_id, cast(case when i.answer_state = 'running' then 1 else 0 end as bigint),
+            select i.call_id as subject,
+                   cast(case when i.answer_state = 'running' then 1 else 0 end as bigint) as one,
                    cast(case when c.state = 'held' then 1 when c.id is null and e.id is null then -1
-                        else 0 end as bigint)
+                        else 0 end as bigint) as other
             from idempotency i
             left join calls c on c.id = i.call_id
             left join export_jobs e on e.id = i.call_id
@@ -126,8 +128,8 @@ const HISTORY: &[LedgerRule] = &[
         name: "an export is charged when it has a file, and free when it failed",
         figures: ["charged", "expected"],
         sql: "
-            select id, cast(case when credit_state = 'settled' then 1 else 0 end as bigint),
-                   cast(case when state = 'failed' then 0 else 1 end as bigint)
+            select id as subject, cast(case when credit_state = 'settled' then 1 else 0 end as bigint) as one,
+                   cast(case when state = 'failed' then 0 else 1 end as bigint) as other
             from export_jobs
             where (state = 'failed' and credit_state <> 'refunded')
                or (state in ('completed', 'expired') and credit_state <> 'settled')
@@ -139,9 +141,9 @@ const HISTORY: &[LedgerRule] = &[
         name: "an export has a file exactly when it is completed",
         figures: ["completed", "file"],
         sql: "
-            select id, cast(case when state = 'completed' then 1 else 0 end as bigint),
+            select id as subject, cast(case when state = 'completed' then 1 else 0 end as bigint) as one,
                    cast(case when output_key is not null and sha256 is not null and bytes is not null
-                        and rows is not null then 1 else 0 end as bigint)
+                        and rows is not null then 1 else 0 end as bigint) as other
             from export_jobs
             where (state = 'completed' and (output_key is null or sha256 is null or bytes is null or rows is null))
                or (state <> 'completed' and output_key is not null)",
@@ -150,8 +152,9 @@ const HISTORY: &[LedgerRule] = &[
         name: "a response is stored exactly when its state says so",
         figures: ["stored", "responses"],
         sql: "
-            select call_id, cast(case when answer_state = 'stored' then 1 else 0 end as bigint),
-                   cast(case when answer is null then 0 else 1 end as bigint)
+            select call_id as subject,
+                   cast(case when answer_state = 'stored' then 1 else 0 end as bigint) as one,
+                   cast(case when answer is null then 0 else 1 end as bigint) as other
             from idempotency
             where case when answer_state = 'stored' then 1 else 0 end
                <> case when answer is null then 0 else 1 end",
@@ -160,9 +163,9 @@ const HISTORY: &[LedgerRule] = &[
 
 /// The usage counts by day, less the same counts computed from the calls themselves.
 const DAILY: &str = "
-    select customer_id || ' ' || key_id || ' day ' || cast(day as text),
-           cast(sum(calls) as bigint), cast(sum(credits) as bigint),
-           cast(sum(ok) as bigint), cast(sum(errors) as bigint)
+    select customer_id || ' ' || key_id || ' day ' || cast(day as text) as subject,
+           cast(sum(calls) as bigint) as calls, cast(sum(credits) as bigint) as credits,
+           cast(sum(ok) as bigint) as ok, cast(sum(errors) as bigint) as errors
     from (
         select customer_id, key_id, day, calls, credits, ok, errors from usage_by_day
         union all
@@ -176,8 +179,9 @@ const DAILY: &str = "
 
 /// The same for the usage counts by endpoint.
 const ROUTES: &str = "
-    select key_id || ' ' || creator_id || ' ' || method || ' ' || route || ' day ' || cast(day as text),
-           cast(sum(calls) as bigint), cast(sum(errors) as bigint)
+    select key_id || ' ' || creator_id || ' ' || method || ' ' || route || ' day ' || cast(day as text)
+               as subject,
+           cast(sum(calls) as bigint) as calls, cast(sum(errors) as bigint) as errors
     from (
         select customer_id, key_id, day, creator_id, platform, method, route, calls, errors
         from usage_by_route
@@ -191,9 +195,9 @@ const ROUTES: &str = "
 
 /// The number of calls held now.
 pub async fn open_calls(store: &Store) -> Result<i64, StoreError> {
-    const SQL: &str = "select count(*) from calls where state = 'held'";
+    const SQL: &str = "select count(*) as open_calls from calls where state = 'held'";
     let row = store.read().await?.row(SQL, &[]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("open_calls"))
 }
 
 /// Checks every rule and returns the violations. `now` decides which holds are overdue.
@@ -243,8 +247,8 @@ async fn broken(tx: &mut Tx, rules: &[LedgerRule]) -> Result<Vec<RuleViolation>,
         for row in tx.rows(rule.sql, &[]).await? {
             violations.push(RuleViolation {
                 rule: rule.name,
-                subject: row.text(0)?,
-                details: format!("{one} {}, {other} {}", row.int(1)?, row.int(2)?),
+                subject: row.text("subject")?,
+                details: format!("{one} {}, {other} {}", row.int("one")?, row.int("other")?),
             });
         }
     }
@@ -260,8 +264,8 @@ async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<RuleViolation>, Stor
         .map(|row| {
             Ok(RuleViolation {
                 rule: "no call is held long after its expiry",
-                subject: row.text(0)?,
-                details: format!("expired at {}", row.time(1)?),
+                subject: row.text("id")?,
+                details: format!("expired at {}", row.time("expires_at")?),
             })
         })
         .collect()
@@ -275,8 +279,12 @@ async fn set_aside(tx: &mut Tx) -> Result<Vec<RuleViolation>, StoreError> {
         .map(|row| {
             Ok(RuleViolation {
                 rule: "every row of usage counts can be read",
-                subject: format!("usage_notes_set_aside {}", row.int(0)?),
-                details: format!("was set aside from {}: {}", row.text(1)?, row.text(2)?),
+                subject: format!("usage_notes_set_aside {}", row.int("id")?),
+                details: format!(
+                    "was set aside from {}: {}",
+                    row.text("source")?,
+                    row.text("reason")?
+                ),
             })
         })
         .collect()
@@ -285,11 +293,11 @@ async fn set_aside(tx: &mut Tx) -> Result<Vec<RuleViolation>, StoreError> {
 fn difference(
     rule: &'static str,
     row: &SqlRow,
-    names: &[&str],
+    columns: &[&str],
 ) -> Result<RuleViolation, StoreError> {
     let mut parts = Vec::new();
-    for (place, name) in names.iter().enumerate() {
-        parts.push(format!("{name} {:+}", row.int(place + 1)?));
+    for name in columns {
+        parts.push(format!("{name} {:+}", row.int(name)?));
     }
-    Ok(RuleViolation { rule, subject: row.text(0)?, details: parts.join(", ") })
+    Ok(RuleViolation { rule, subject: row.text("subject")?, details: parts.join(", ") })
 }

@@ -8,7 +8,7 @@ use std::io::{Seek, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::capped::DigestingWriter;
+use crate::capped::{DigestedOutput, DigestingWriter};
 use crate::columns::FileColumns;
 use crate::{DeclaredColumn, ManifestFacts, SpooledPages, TabularError};
 
@@ -87,7 +87,7 @@ pub(crate) fn finish_data<W: Write + Seek>(
     facts: &ManifestFacts<'_>,
     (spooled, columns): (&SpooledPages, &FileColumns),
 ) -> Result<W, TabularError> {
-    let (mut archive, bytes, sha256) = data.finish();
+    let DigestedOutput { out: mut archive, digest } = data.finish();
     let manifest = ArchiveManifest {
         job: facts.job,
         account: facts.account,
@@ -96,8 +96,8 @@ pub(crate) fn finish_data<W: Write + Seek>(
         window: ManifestWindow { start_date: facts.start_date, end_date: facts.end_date },
         rows: spooled.rows,
         pages: spooled.pages,
-        bytes,
-        sha256: &sha256,
+        bytes: digest.bytes,
+        sha256: &digest.sha256,
         columns: described(columns),
         tool_version: facts.tool_version,
     };

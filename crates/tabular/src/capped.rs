@@ -20,6 +20,19 @@ pub(crate) struct DigestingWriter<W> {
     digest: Sha256,
 }
 
+/// The length of what was written, and its SHA-256 in lower-case hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileDigest {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// An output, and what was written to it.
+pub(crate) struct DigestedOutput<W> {
+    pub(crate) out: W,
+    pub(crate) digest: FileDigest,
+}
+
 impl<W> CappedWriter<W> {
     /// Wraps an output at its beginning.
     pub(crate) const fn new(inner: W, bytes_max: u64) -> Self {
@@ -58,9 +71,10 @@ impl<W> DigestingWriter<W> {
         Self { inner, bytes: 0, digest: Sha256::new() }
     }
 
-    /// The output, the number of bytes written, and their SHA-256 in lower-case hexadecimal.
-    pub(crate) fn finish(self) -> (W, u64, String) {
-        (self.inner, self.bytes, hex::encode(self.digest.finalize()))
+    /// The output, and what was written to it.
+    pub(crate) fn finish(self) -> DigestedOutput<W> {
+        let digest = FileDigest { bytes: self.bytes, sha256: hex::encode(self.digest.finalize()) };
+        DigestedOutput { out: self.inner, digest }
     }
 }
 
@@ -78,15 +92,14 @@ impl<W: Write> Write for DigestingWriter<W> {
 }
 
 /// The length and the SHA-256 of a whole file, read from its beginning.
-pub(crate) fn digest_of(file: &mut (impl Read + Seek)) -> io::Result<(u64, String)> {
+pub(crate) fn digest_of(file: &mut (impl Read + Seek)) -> io::Result<FileDigest> {
     file.rewind()?;
     let mut digesting = DigestingWriter::new(io::sink());
     let mut block = vec![0; 64 * 1024];
     loop {
         let length = file.read(&mut block)?;
         if length == 0 {
-            let (_, bytes, sha256) = digesting.finish();
-            return Ok((bytes, sha256));
+            return Ok(digesting.finish().digest);
         }
         digesting.write_all(block.get(..length).unwrap_or_default())?;
     }

@@ -9,6 +9,7 @@
 
 use std::io::{Read, Seek, Write};
 
+use crate::capped::FileDigest;
 use crate::render::{FileWriter, too_large};
 use crate::{
     FileColumns, FileFormat, FileLayout, ManifestFacts, RenderedFile, RowFlattener, SpooledPages,
@@ -132,7 +133,7 @@ impl<W: Read + Write + Seek> TabularDraft<W> {
                 FileWriter::begin(self.layout, (out, bytes_max), all).map_err(limit)?
             }
         };
-        let (bytes, sha256) = file.finish(facts, all).map_err(limit)?;
+        let FileDigest { bytes, sha256 } = file.finish(facts, all).map_err(limit)?;
         Ok(DraftOutcome::File(RenderedFile { rows: spooled.rows, bytes, sha256 }))
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 
 use crate::archive::{self, ArchiveWriter};
-use crate::capped::{self, CappedWriter, DigestingWriter};
+use crate::capped::{self, CappedWriter, DigestingWriter, FileDigest};
 use crate::jsonl::ObjectsWriter;
 use crate::xlsx::XlsxWriter;
 use crate::{
@@ -153,7 +153,8 @@ pub fn render<R: Read, W: Read + Write + Seek>(
         })
     })
     .map_err(limit)?;
-    let (bytes, sha256) = file.finish(&rendering.facts, (spooled, columns)).map_err(limit)?;
+    let FileDigest { bytes, sha256 } =
+        file.finish(&rendering.facts, (spooled, columns)).map_err(limit)?;
     Ok(RenderedFile { rows: spooled.rows, bytes, sha256 })
 }
 
@@ -259,7 +260,7 @@ impl<W: Read + Write + Seek> FileWriter<W> {
         self,
         facts: &ManifestFacts<'_>,
         (spooled, columns): (&SpooledPages, &FileColumns),
-    ) -> Result<(u64, String), TabularError> {
+    ) -> Result<FileDigest, TabularError> {
         let archive = match self {
             Self::Lines(out) => return Ok(digested(out)?),
             Self::Objects(writer) => {
@@ -282,10 +283,9 @@ impl<W: Read + Write + Seek> FileWriter<W> {
     }
 }
 
-fn digested<W: Write>(mut out: DigestingWriter<CappedWriter<W>>) -> std::io::Result<(u64, String)> {
+fn digested<W: Write>(mut out: DigestingWriter<CappedWriter<W>>) -> std::io::Result<FileDigest> {
     out.flush()?;
-    let (_, bytes, sha256) = out.finish();
-    Ok((bytes, sha256))
+    Ok(out.finish().digest)
 }
 
 pub(crate) fn too_large(error: TabularError, bytes_max: u64) -> TabularError {

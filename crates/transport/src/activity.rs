@@ -142,15 +142,11 @@ impl ConnectionActivity {
     /// Judges the connection at `now`. Whatever starts later has its full time ahead of it, so
     /// judging again at the returned moment is never too late.
     pub(crate) fn judge(&self, now: Instant) -> ActivityVerdict {
-        let (deadline, ending) = self.deadline(now);
-        if deadline <= now {
-            ActivityVerdict::Close(ending)
-        } else {
-            ActivityVerdict::Until(deadline)
-        }
+        let ConnectionDeadline { at, ending } = self.deadline(now);
+        if at <= now { ActivityVerdict::Close(ending) } else { ActivityVerdict::Until(at) }
     }
 
-    fn deadline(&self, now: Instant) -> (Instant, ConnectionEnding) {
+    fn deadline(&self, now: Instant) -> ConnectionDeadline {
         let ActivityTimeouts { head, stall, drain } = self.allowances;
         let own = self.own_deadline(now, head, stall);
         let Some(draining_since) = self.since(&self.draining_since) else {
@@ -158,33 +154,28 @@ impl ConnectionActivity {
         };
         let in_use = self.requests.load(Ordering::Relaxed) > 0 || self.is_blocked();
         let allowed = if in_use { drain } else { drain.min(DRAIN_IDLE) };
-        let drained = (draining_since + allowed, ConnectionEnding::Drained);
-        if drained.0 < own.0 { drained } else { own }
+        let drained = ConnectionEnding::Drained.at(draining_since + allowed);
+        if drained.at < own.at { drained } else { own }
     }
 
-    fn own_deadline(
-        &self,
-        now: Instant,
-        head: Duration,
-        stall: Duration,
-    ) -> (Instant, ConnectionEnding) {
+    fn own_deadline(&self, now: Instant, head: Duration, stall: Duration) -> ConnectionDeadline {
         if let Some(since) = self.since(&self.lingering_since) {
-            return (since + LINGER, ConnectionEnding::Closed);
+            return ConnectionEnding::Closed.at(since + LINGER);
         }
         if let Some(since) = self.since(&self.blocked_since) {
-            return (since + stall, ConnectionEnding::Stalled);
+            return ConnectionEnding::Stalled.at(since + stall);
         }
         if self.waiting_bodies.load(Ordering::Relaxed) > 0
             && let Some(since) = self.since(&self.handed_out)
         {
-            return (since + stall, ConnectionEnding::Stalled);
+            return ConnectionEnding::Stalled.at(since + stall);
         }
         if self.requests.load(Ordering::Relaxed) == 0
             && let Some(since) = self.since(&self.idle_since)
         {
-            return (since + head, ConnectionEnding::Idle);
+            return ConnectionEnding::Idle.at(since + head);
         }
-        (now + self.first_look(), ConnectionEnding::Idle)
+        ConnectionEnding::Idle.at(now + self.first_look())
     }
 
     fn is_blocked(&self) -> bool {
@@ -207,6 +198,18 @@ impl ConnectionActivity {
         if stored.load(Ordering::Relaxed) == 0 {
             stored.store(self.moment(), Ordering::Relaxed);
         }
+    }
+}
+
+/// When a connection ends unless something happens, and how.
+struct ConnectionDeadline {
+    at: Instant,
+    ending: ConnectionEnding,
+}
+
+impl ConnectionEnding {
+    const fn at(self, at: Instant) -> ConnectionDeadline {
+        ConnectionDeadline { at, ending: self }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod idempotency;
 pub mod idempotency_key;
 pub mod middleware;
 pub mod own_requests;
+pub mod page;
 pub mod request_log;
 pub mod trial;
 

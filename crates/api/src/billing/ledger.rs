@@ -15,12 +15,11 @@ use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::Query;
 use web::fields::RequestQuery;
+use web::page::FilteredPageQuery;
 
 use crate::ApiState;
 use crate::usage_scope::{self, UsageScope, Wanted};
 use crate::words;
-
-const LIMIT_DEFAULT: i64 = 50;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_ledger))
@@ -30,16 +29,10 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct LedgerParams {
-    /// The number of lines: 1 to 500.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
+struct LedgerFilter {
     /// Only lines of this kind.
     #[param(schema_with = words::ledger_kind)]
     kind: Option<String>,
-    /// Only lines older than this one; pass the `next_before` of a page to get the next one.
-    #[param(value_type = Option<String>, format = "ledger-line")]
-    before: Option<LedgerLine>,
     /// Whose ledger: the customer's (the default), or the charges of one key. A limited key sees
     /// its own charges.
     #[param(schema_with = usage_scope::described)]
@@ -49,7 +42,9 @@ struct LedgerParams {
     key_id: Option<KeyId>,
 }
 
-impl RequestQuery for LedgerParams {}
+impl RequestQuery for LedgerFilter {}
+
+type LedgerParams = FilteredPageQuery<LedgerFilter, LedgerLine>;
 
 /// A page of the ledger, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -124,25 +119,19 @@ async fn list_ledger(
     caller: Caller,
     Query(params): Query<LedgerParams>,
 ) -> Result<Json<LedgerPage>, ApiError> {
-    let wanted = Wanted { scope: params.scope, key_id: params.key_id };
+    let FilteredPageQuery { filter, page } = params;
+    let wanted = Wanted { scope: filter.scope, key_id: filter.key_id };
     let of = wanted.by(&api, &caller, UsageScope::Customer).await?;
-    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    // One more, to see whether there is a next page.
     let now = api.clock.now();
-    let (kind, before) = (params.kind.as_deref(), params.before);
-    let query = LedgerQuery { of, kind, before, limit: limit + 1, now };
+    let kind = filter.kind.as_deref();
+    let query = LedgerQuery { of, kind, before: page.before(), limit: page.to_read(), now };
     let found = ledger_pages::page(&api.store, &query).await?;
-    let mut found = found.ok_or_else(unknown_line)?;
-    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
-    if has_more {
-        found.pop();
-    }
-    let next_before = found.last().filter(|_| has_more).map(|entry| entry.line);
+    let page = page.page(found.ok_or_else(unknown_line)?, |entry| entry.line);
     Ok(Json(LedgerPage {
         scope: UsageScope::of_key(of.key),
         key_id: of.key,
-        entries: shown(found, now),
-        next_before,
+        entries: shown(page.entries, now),
+        next_before: page.next_before,
     }))
 }
 

@@ -10,31 +10,16 @@ use utoipa_axum::routes;
 use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::Query;
-use web::fields::RequestQuery;
+use web::page::PageQuery;
 
 use crate::ApiState;
 use crate::words;
-
-const LIMIT_DEFAULT: i64 = 50;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_orders))
 }
 
-/// Which orders to list.
-#[derive(serde::Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct OrderParams {
-    /// The number of orders: 1 to 500.
-    #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
-    /// Only orders older than this one; pass the `next_before` of a page to get the next one.
-    #[param(value_type = Option<String>, format = "order-id")]
-    before: Option<OrderId>,
-}
-
-impl RequestQuery for OrderParams {}
+type OrderParams = PageQuery<OrderId>;
 
 /// A page of orders, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -99,18 +84,12 @@ impl From<Order> for OrderOut {
 async fn list_orders(
     State(api): State<ApiState>,
     caller: Caller,
-    Query(params): Query<OrderParams>,
+    Query(wanted): Query<OrderParams>,
 ) -> Result<axum::Json<Orders>, ApiError> {
     caller.refuse_limited()?;
-    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    // One more, to see whether there is a next page.
-    let query = OrderQuery { customer: caller.customer, before: params.before, limit: limit + 1 };
-    let mut found = orders::list(&api.store, &query).await?;
-    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
-    if has_more {
-        found.pop();
-    }
-    let next_before = if has_more { found.last().map(|order| order.id) } else { None };
-    let orders = found.into_iter().map(OrderOut::from).collect();
-    Ok(axum::Json(Orders { orders, next_before }))
+    let (customer, before, limit) = (caller.customer, wanted.before(), wanted.to_read());
+    let found = orders::list(&api.store, &OrderQuery { customer, before, limit }).await?;
+    let page = wanted.page(found, |order| order.id);
+    let orders = page.entries.into_iter().map(OrderOut::from).collect();
+    Ok(axum::Json(Orders { orders, next_before: page.next_before }))
 }

@@ -10,6 +10,7 @@ use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use failures::Failure;
 use store::ledger_pages::LedgerQuery;
+use store::usage::CreditOverview;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
@@ -167,7 +168,8 @@ async fn get_billing(
     let lots = lots::list(&api.billing, customer).await?;
     let now = api.clock.now();
     let overview = store::usage::overview(&api.store, of, now.day()).await?;
-    let (balance, spend) = overview.ok_or(ApiError::Failure(Failure::InvalidKey))?;
+    let CreditOverview { balance, spend } =
+        overview.ok_or(ApiError::Failure(Failure::InvalidKey))?;
     let lines = LedgerQuery { of, kind: None, before: None, limit: ENTRIES, now };
     let entries = store::ledger_pages::page(&api.store, &lines).await?.unwrap_or_default();
     Ok(Json(Billing {

@@ -17,40 +17,25 @@ use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::{Path, Query};
 use web::fields::RequestQuery;
+use web::page::{FilteredPageQuery, PageQuery};
 
 use super::record::{ExportOut, Sight};
 use crate::ApiState;
 use crate::words;
 
-const LIMIT_DEFAULT: i64 = 50;
+pub(super) type ListParams = PageQuery<ExportId>;
 
-/// Which exports to list.
-#[derive(serde::Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct ListParams {
-    /// The number of exports: 1 to 200.
-    #[param(minimum = 1, maximum = 200, default = 50)]
-    limit: Option<i64>,
-    /// Only exports created before this one; pass the `next_before` of the previous page.
-    #[param(value_type = Option<String>, format = "export-id")]
-    before: Option<ExportId>,
-}
-
-impl RequestQuery for ListParams {}
-
-impl ListParams {
-    fn wanted(self, customer: CustomerId) -> ExportList {
-        ExportList {
-            customer,
-            account: None,
-            allowed_accounts: Vec::new(),
-            platform: None,
-            dataset: None,
-            state: None,
-            before: self.before,
-            limit: self.limit.unwrap_or(LIMIT_DEFAULT),
-        }
+/// Every export of a customer, from the wanted page on.
+fn wanted(customer: CustomerId, page: &ListParams) -> ExportList {
+    ExportList {
+        customer,
+        account: None,
+        allowed_accounts: Vec::new(),
+        platform: None,
+        dataset: None,
+        state: None,
+        before: page.before(),
+        limit: page.to_read(),
     }
 }
 
@@ -58,13 +43,7 @@ impl ListParams {
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct AllParams {
-    /// The number of exports: 1 to 200.
-    #[param(minimum = 1, maximum = 200, default = 50)]
-    limit: Option<i64>,
-    /// Only exports created before this one; pass the `next_before` of the previous page.
-    #[param(value_type = Option<String>, format = "export-id")]
-    before: Option<ExportId>,
+pub(super) struct ExportFilter {
     /// The `creator_id` of an account, which may have been deleted since.
     #[param(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     account: Option<CreatorId>,
@@ -80,7 +59,9 @@ pub(super) struct AllParams {
     status: Option<ExportState>,
 }
 
-impl RequestQuery for AllParams {}
+impl RequestQuery for ExportFilter {}
+
+pub(super) type AllParams = FilteredPageQuery<ExportFilter, ExportId>;
 
 /// Exports, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -103,15 +84,15 @@ pub(super) async fn list_exports(
     State(api): State<ApiState>,
     caller: Caller,
     Path(account): Path<String>,
-    Query(params): Query<ListParams>,
+    Query(page): Query<ListParams>,
 ) -> Result<Json<Exports>, ApiError> {
     let creator: CreatorId =
         account.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     if !caller.may_use(&creator) {
         return Err(ApiError::Failure(Failure::AccountNotFound));
     }
-    let wanted = ExportList { account: Some(creator.clone()), ..params.wanted(caller.customer) };
-    let listed = listed(&api, wanted, Sight::Own).await?;
+    let wanted = ExportList { account: Some(creator.clone()), ..wanted(caller.customer, &page) };
+    let listed = listed(&api, wanted, &page, Sight::Own).await?;
     // Exports outlive their account.
     if listed.exports.is_empty()
         && store::accounts::find(&api.store, caller.customer, &creator).await?.is_none()
@@ -134,20 +115,19 @@ pub(super) async fn list_all_exports(
     caller: Caller,
     Query(params): Query<AllParams>,
 ) -> Result<Json<Exports>, ApiError> {
-    if params.status == Some(ExportState::Deleted) {
+    let FilteredPageQuery { filter, page } = params;
+    if filter.status == Some(ExportState::Deleted) {
         caller.refuse_limited()?;
     }
     let wanted = ExportList {
-        customer: caller.customer,
-        account: params.account,
+        account: filter.account,
         allowed_accounts: caller.allowed_accounts().to_vec(),
-        platform: params.platform,
-        dataset: params.dataset,
-        state: params.status,
-        before: params.before,
-        limit: params.limit.unwrap_or(LIMIT_DEFAULT),
+        platform: filter.platform,
+        dataset: filter.dataset,
+        state: filter.status,
+        ..wanted(caller.customer, &page)
     };
-    listed(&api, wanted, Sight::Own).await.map(Json)
+    listed(&api, wanted, &page, Sight::Own).await.map(Json)
 }
 
 /// For staff: lists the exports of a customer who allows it, without their data. Each access is in
@@ -163,7 +143,7 @@ pub(super) async fn list_customer_exports(
     State(api): State<ApiState>,
     caller: Caller,
     Path(customer): Path<CustomerId>,
-    Query(params): Query<ListParams>,
+    Query(page): Query<ListParams>,
 ) -> Result<Json<Exports>, ApiError> {
     let visit = StaffVisit {
         customer,
@@ -172,18 +152,17 @@ pub(super) async fn list_customer_exports(
         details: json!({}),
     };
     support::visit(&api.identity, &caller, visit).await?;
-    listed(&api, params.wanted(customer), Sight::Record).await.map(Json)
+    listed(&api, wanted(customer, &page), &page, Sight::Record).await.map(Json)
 }
 
 /// One page of a list.
-async fn listed(api: &ApiState, wanted: ExportList, sight: Sight) -> Result<Exports, ApiError> {
-    let limit = wanted.limit;
-    // One more, to see whether there is a next page.
-    let mut found = exports::list(&api.store, &ExportList { limit: limit + 1, ..wanted }).await?;
-    let page = usize::try_from(limit).unwrap_or(usize::MAX);
-    let has_more = found.len() > page;
-    found.truncate(page);
-    let next_before = found.last().filter(|_| has_more).map(|export| export.id);
-    let records = found.into_iter().map(|export| ExportOut::of(api, export, sight));
-    Ok(Exports { exports: records.collect(), next_before })
+async fn listed(
+    api: &ApiState,
+    wanted: ExportList,
+    page: &ListParams,
+    sight: Sight,
+) -> Result<Exports, ApiError> {
+    let page = page.page(exports::list(&api.store, &wanted).await?, |export| export.id);
+    let records = page.entries.into_iter().map(|export| ExportOut::of(api, export, sight));
+    Ok(Exports { exports: records.collect(), next_before: page.next_before })
 }

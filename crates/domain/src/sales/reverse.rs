@@ -3,19 +3,26 @@
 use super::{CreditWithdrawal, CustomerSales, PartKind, Sale};
 use crate::split::split;
 
+/// The cents of a reversal, divided.
+struct DividedReversal {
+    /// Those of each part; 0 if it cost nothing.
+    parts: Vec<i64>,
+    /// Those of what was carried over.
+    carried: i64,
+}
+
 impl Sale {
     /// Divides a reversal of `reversed` cents among the parts that cost something, the tax, and
-    /// what was carried over from an earlier invoice. Returns the cents of each part (0 if it cost
-    /// nothing), and those of what was carried over.
-    fn divided(&self, reversed: i64) -> (Vec<i64>, i64) {
+    /// what was carried over from an earlier invoice.
+    fn divided(&self, reversed: i64) -> DividedReversal {
         let mut weights: Vec<i64> = self.parts.iter().map(|part| part.money.max(0)).collect();
         weights.push(self.tax);
         let sold: i64 = weights.iter().sum();
         weights.push((self.charged - sold).max(0));
-        let mut cents = split(reversed, &weights);
-        let carried = cents.pop().unwrap_or(0);
-        cents.pop();
-        (cents, carried)
+        let mut parts = split(reversed, &weights);
+        let carried = parts.pop().unwrap_or(0);
+        parts.pop();
+        DividedReversal { parts, carried }
     }
 
     /// The cents of a reversal that belong to a pot.
@@ -23,7 +30,7 @@ impl Sale {
         if reversed == 0 {
             return 0;
         }
-        let (divided, _) = self.divided(reversed);
+        let divided = self.divided(reversed).parts;
         let of_pot = |(part, cents): (&super::SalePart, i64)| (part.pot == pot).then_some(cents);
         self.parts.iter().zip(divided).filter_map(of_pot).sum()
     }
@@ -40,11 +47,10 @@ impl CustomerSales {
             return;
         }
         let sale = sale.clone();
-        let (cents_before, carried_before) = sale.divided(before);
-        let (cents_now, carried_now) = sale.divided(total);
-        let mut excess = carried_now - carried_before;
+        let (divided_before, divided_now) = (sale.divided(before), sale.divided(total));
+        let mut excess = divided_now.carried - divided_before.carried;
         for (part, (earlier, later)) in
-            sale.parts.iter().zip(cents_before.into_iter().zip(cents_now))
+            sale.parts.iter().zip(divided_before.parts.into_iter().zip(divided_now.parts))
         {
             if part.kind == PartKind::Slot {
                 // Money that was credited before would go back twice.

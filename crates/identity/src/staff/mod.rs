@@ -425,7 +425,7 @@ async fn rotate_master_key(desk: &StaffTools<'_>) -> Result<StaffOutcome, StaffE
     if let Some(path) = desk.key_file {
         let file = LockedKeyFile::lock(path)?;
         let counts = store::data_keys::count_by_master_key(desk.store).await?;
-        let needed: Vec<String> = counts.into_iter().map(|(id, _)| id).collect();
+        let needed: Vec<String> = counts.into_iter().map(|used| used.master_key).collect();
         let known = desk.vault.keyring();
         let keyring = file.with_new_key((&known, &needed), desk.random, desk.clock.now())?;
         // The vault must be able to open its canary with the keys of the file before the file is

@@ -110,9 +110,9 @@ pub async fn due_cleanups(
     rows.iter()
         .map(|row| {
             Ok(ExportCleanup {
-                export: row.parse(0, "export_jobs")?,
-                due_at: row.time(1)?,
-                keep: row.optional_text(2)?,
+                export: row.parse("id", "export_jobs")?,
+                due_at: row.time("cleanup_due_at")?,
+                keep: row.optional_text("output_key")?,
             })
         })
         .collect()
@@ -152,10 +152,10 @@ pub async fn keeps(store: &Store, exports: &[ExportId]) -> Result<StorageInUse, 
         }
         let mut tx = store.write().await?;
         for row in &tx.rows_over(SQL, table).await? {
-            if row.text(1)? == "held" {
-                in_use.open.insert(row.parse(0, "export_jobs")?);
+            if row.text("credit_state")? == "held" {
+                in_use.open.insert(row.parse("id", "export_jobs")?);
             }
-            in_use.outputs.extend(row.optional_text(2)?);
+            in_use.outputs.extend(row.optional_text("output_key")?);
         }
     }
     Ok(in_use)

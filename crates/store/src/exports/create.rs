@@ -113,27 +113,30 @@ async fn refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<ExportCreation>,
         join customers c on c.id = k.customer_id
         where s.hash = $1 and k.id = $2 and k.customer_id = $3";
     const PENDING: &str = "
-        select count(*) from export_jobs
+        select count(*) as pending from export_jobs
         where customer_id = $1 and credit_state = 'held' and state = 'pending'";
     let now = new.created_at;
     let key = [hex(new.key_hash.as_bytes()).into(), new.key.into(), new.customer.into()];
     let Some(row) = tx.row(KEY, &key).await? else { return Ok(Some(ExportCreation::KeyRefused)) };
-    let ended = [row.optional_time(0)?, row.optional_time(1)?];
+    let ended = [row.optional_time("valid_until")?, row.optional_time("expires_at")?];
     let is_over = ended.into_iter().flatten().any(|end| end <= now);
-    if is_over || row.optional_time(2)?.is_some() || row.optional_time(3)?.is_some() {
+    if is_over
+        || row.optional_time("revoked_at")?.is_some()
+        || row.optional_time("disabled_at")?.is_some()
+    {
         return Ok(Some(ExportCreation::KeyRefused));
     }
-    if row.parse::<KeyScope>(4, "keys")? != KeyScope::Full {
+    if row.parse::<KeyScope>("scope", "keys")? != KeyScope::Full {
         return Ok(Some(ExportCreation::KeyReadOnly));
     }
     if let Some(refused) = account_refusal(tx, new).await? {
         return Ok(Some(refused));
     }
     let pending = tx.row(PENDING, &[new.customer.into()]).await?;
-    if pending.map_or(Ok(0), |count| count.int(0))? >= new.pending_max {
+    if pending.map_or(Ok(0), |count| count.int("pending"))? >= new.pending_max {
         return Ok(Some(ExportCreation::TooManyPending));
     }
-    let Some(budget) = row.optional_int(5)? else { return Ok(None) };
+    let Some(budget) = row.optional_int("monthly_budget")? else { return Ok(None) };
     let used = used_in(tx, new.customer, new.key, now.day()).await?;
     if used.saturating_add(new.cost.whole()) <= budget {
         return Ok(None);
@@ -150,25 +153,25 @@ async fn account_refusal(
     new: &NewExport,
 ) -> Result<Option<ExportCreation>, StoreError> {
     const ALLOWED: &str = "
-        select count(*), count(case when creator_id = $2 then 1 end)
+        select count(*) as allowed, count(case when creator_id = $2 then 1 end) as matching
         from key_accounts where key_id = $1";
     const ACCOUNT: &str = "
         select state, platform, switched_off_at from accounts where customer_id = $1 and creator_id = $2";
     let allowed = tx.row(ALLOWED, &[new.key.into(), (&new.account).into()]).await?;
     if let Some(row) = allowed
-        && row.int(0)? > 0
-        && row.int(1)? == 0
+        && row.int("allowed")? > 0
+        && row.int("matching")? == 0
     {
         return Ok(Some(ExportCreation::NoAccount));
     }
     let account = tx.row(ACCOUNT, &[new.customer.into(), (&new.account).into()]).await?;
     let Some(account) = account else { return Ok(Some(ExportCreation::NoAccount)) };
-    if account.text(1)? != new.platform.stored_name() {
+    if account.text("platform")? != new.platform.stored_name() {
         return Ok(Some(ExportCreation::NoAccount));
     }
-    match account.parse::<AccountState>(0, "accounts")? {
+    match account.parse::<AccountState>("state", "accounts")? {
         AccountState::Inactive => {
-            let is_switched_off = account.optional_time(2)?.is_some();
+            let is_switched_off = account.optional_time("switched_off_at")?.is_some();
             Ok(Some(ExportCreation::AccountInactive { is_switched_off }))
         }
         AccountState::Active | AccountState::ReconnectNeeded => Ok(None),

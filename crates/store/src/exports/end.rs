@@ -127,7 +127,7 @@ pub async fn cancel(
     let ended = tx.row(PENDING, &[wanted, owner, now.into()]).await?;
     if let Some(row) = &ended {
         if let Some(balance) = balances.get_mut(customer) {
-            balance.refund(row.int(0)?);
+            balance.refund(row.int("cost")?);
         }
         balance::save(&mut tx, &balances).await?;
     } else {
@@ -183,16 +183,16 @@ pub async fn reap(
     let rows = store.read().await?.rows(LEFT, &[now.into(), attempts_max.into()]).await?;
     let mut reaped = ReapedExports::default();
     for row in &rows {
-        let id: ExportId = row.parse(0, "export_jobs")?;
-        let customer: CustomerId = row.parse(1, "export_jobs")?;
+        let id: ExportId = row.parse("id", "export_jobs")?;
+        let customer: CustomerId = row.parse("customer_id", "export_jobs")?;
         let message = format!("{attempts_max} workers in a row were lost without a new page");
-        if row.parse::<ExportState>(2, "export_jobs")? == ExportState::Running {
+        if row.parse::<ExportState>("state", "export_jobs")? == ExportState::Running {
             let values = [id.into(), now.into(), attempts_max.into(), message.as_str().into()];
             let ended = end(store, customer, (FAIL, &values), ExportCredits::Refunded).await?;
             reaped.failed += u64::from(ended);
         } else {
             let values = [id.into(), now.into()];
-            let credits = |ended: &SqlRow| Ok(credits_when_cancelled(ended.int(1)?));
+            let credits = |ended: &SqlRow| Ok(credits_when_cancelled(ended.int("pages")?));
             let ended = end_as(store, customer, (CANCEL, &values), credits).await?;
             reaped.cancelled += u64::from(ended);
         }
@@ -220,7 +220,7 @@ async fn end_as(
     let mut tx: Tx = store.write().await?;
     let mut balances = balance::lock(&mut tx, std::iter::once(customer)).await?;
     let Some(row) = tx.row(sql, values).await? else { return Ok(false) };
-    let cost = row.int(0)?;
+    let cost = row.int("cost")?;
     let balance = balances
         .get_mut(customer)
         .ok_or_else(|| StoreError::corrupt("customer_credits", customer))?;

@@ -1,7 +1,7 @@
 //! Leases: which worker has an export, until when, and its progress.
 
 use domain::export::ExportPhase;
-use domain::id::NodeId;
+use domain::id::{CustomerId, ExportId, NodeId};
 use domain::time::Timestamp;
 
 use super::{
@@ -16,21 +16,37 @@ use crate::{DatabaseKind, Store, StoreError};
 /// again.
 const TRIES_MAX: usize = 8;
 
+/// An export that a worker has just claimed.
+#[derive(Debug, Clone)]
+pub struct ClaimedExport {
+    /// The right to work on it.
+    pub lease: ExportLease,
+    /// The export, as claimed.
+    pub export: Export,
+}
+
+/// The export that is claimed next, unless another node is faster.
+struct ExportCandidate {
+    export: ExportId,
+    customer: CustomerId,
+}
+
 /// Claims an export, if one is waiting. Prefers the customer with the fewest active workers, then
 /// exports left by a worker, then the oldest. No customer gets more than `running_max`
 /// concurrently.
 pub async fn claim(
     store: &Store,
     claimant: &ExportClaimant,
-) -> Result<Option<(ExportLease, Export)>, StoreError> {
+) -> Result<Option<ClaimedExport>, StoreError> {
     for _ in 0..TRIES_MAX {
         let mut tx = store.write().await?;
-        let Some((id, customer)) = candidate(&mut tx, claimant).await? else { return Ok(None) };
+        let Some(next) = candidate(&mut tx, claimant).await? else { return Ok(None) };
+        let ExportCandidate { export: id, customer } = next;
         balance::lock(&mut tx, std::iter::once(customer)).await?;
         if let Some(export) = take(&mut tx, claimant, id, customer).await? {
             tx.commit().await?;
             let lease = ExportLease { export: id, customer, token: export.lease_token };
-            return Ok(Some((lease, export)));
+            return Ok(Some(ClaimedExport { lease, export }));
         }
     }
     Ok(None)
@@ -39,7 +55,7 @@ pub async fn claim(
 async fn candidate(
     tx: &mut Tx,
     claimant: &ExportClaimant,
-) -> Result<Option<(domain::id::ExportId, domain::id::CustomerId)>, StoreError> {
+) -> Result<Option<ExportCandidate>, StoreError> {
     const SQL: &str = "
         select e.id, e.customer_id
         from export_jobs e
@@ -57,15 +73,21 @@ async fn candidate(
         limit 1";
     let values = [claimant.now.into(), claimant.running_max.into(), claimant.attempts_max.into()];
     let row = tx.row(SQL, &values).await?;
-    row.map(|row| Ok((row.parse(0, "export_jobs")?, row.parse(1, "export_jobs")?))).transpose()
+    row.map(|row| {
+        Ok(ExportCandidate {
+            export: row.parse("id", "export_jobs")?,
+            customer: row.parse("customer_id", "export_jobs")?,
+        })
+    })
+    .transpose()
 }
 
 /// Takes it unless another node was faster. The customer's balance is locked.
 async fn take(
     tx: &mut Tx,
     claimant: &ExportClaimant,
-    id: domain::id::ExportId,
-    customer: domain::id::CustomerId,
+    id: ExportId,
+    customer: CustomerId,
 ) -> Result<Option<Export>, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'running', lease_token = lease_token + 1, lease_until = $4,

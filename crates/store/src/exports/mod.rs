@@ -29,7 +29,7 @@ pub use cleanup::{
 };
 pub use create::create;
 pub use end::{ExportCancellation, ReapedExports, cancel, end_cancelled, fail, publish, reap};
-pub use lease::{claim, give_back, gives_way, pause, postpone, release_left, renew};
+pub use lease::{ClaimedExport, claim, give_back, gives_way, pause, postpone, release_left, renew};
 pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 
 /// An export as stored.

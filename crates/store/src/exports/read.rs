@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
 use super::{Export, ExportActivity, ExportFailure, ExportOutput, FileRemoval};
-use crate::sql::SqlRow;
+use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -61,10 +61,7 @@ pub async fn find(
 
 /// The export with this id, of any customer: for staff and workers.
 pub async fn find_of_any(store: &Store, id: ExportId) -> Result<Option<Export>, StoreError> {
-    const WHERE: &str = "from export_jobs where id = $1 and state <> 'deleted'";
-    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
-    let row = store.read().await?.row(sql, &[id.into()]).await?;
-    row.map(|row| export(&row)).transpose()
+    find_where(&mut store.read().await?, "id = $1", &[id.into()]).await
 }
 
 /// The customer's exports, newest first.
@@ -104,15 +101,16 @@ pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, Sto
 /// The numbers of waiting and running exports.
 pub async fn count(store: &Store) -> Result<ExportCounts, StoreError> {
     const SQL: &str = "
-        select count(case when state = 'pending' then 1 end), count(case when state <> 'pending' then 1 end),
-               min(case when state = 'pending' then created_at end)
+        select count(case when state = 'pending' then 1 end) as pending,
+               count(case when state <> 'pending' then 1 end) as running,
+               min(case when state = 'pending' then created_at end) as oldest_pending
         from export_jobs where credit_state = 'held'";
     let row = store.read().await?.row(SQL, &[]).await?;
     let Some(row) = row else { return Ok(ExportCounts::default()) };
     Ok(ExportCounts {
-        pending: row.int(0)?,
-        running: row.int(1)?,
-        oldest_pending: row.optional_time(2)?,
+        pending: row.int("pending")?,
+        running: row.int("running")?,
+        oldest_pending: row.optional_time("oldest_pending")?,
     })
 }
 
@@ -121,11 +119,18 @@ pub(super) async fn find_in(
     id: ExportId,
     customer: CustomerId,
 ) -> Result<Option<Export>, StoreError> {
-    const WHERE: &str =
-        "from export_jobs where id = $1 and customer_id = $2 and state <> 'deleted'";
-    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
-    let row = tx.row(sql, &[id.into(), customer.into()]).await?;
-    row.map(|row| export(&row)).transpose()
+    find_where(tx, "id = $1 and customer_id = $2", &[id.into(), customer.into()]).await
+}
+
+async fn find_where(
+    tx: &mut Tx,
+    condition: &str,
+    values: &[SqlValue<'_>],
+) -> Result<Option<Export>, StoreError> {
+    let sql = AssertSqlSafe(format!(
+        "select {COLUMNS} from export_jobs where {condition} and state <> 'deleted'"
+    ));
+    tx.row(sql, values).await?.as_ref().map(export).transpose()
 }
 
 /// Completes a statement that ends with `returning `, so that it returns whole exports.
@@ -141,26 +146,29 @@ fn columns(stored: Option<String>) -> Result<Option<Vec<String>>, StoreError> {
 
 pub(super) fn export(row: &SqlRow) -> Result<Export, StoreError> {
     const TABLE: &str = "export_jobs";
-    let id: ExportId = row.parse(0, TABLE)?;
-    let output = match row.optional_text(16)? {
+    let id: ExportId = row.parse("id", TABLE)?;
+    let output = match row.optional_text("output_key")? {
         None => None,
         Some(key) => Some(ExportOutput {
             key,
-            sha256: row.text(17)?,
-            bytes: row.int(18)?,
-            rows: row.int(19)?,
+            sha256: row.text("sha256")?,
+            bytes: row.int("bytes")?,
+            rows: row.int("rows")?,
         }),
     };
-    let error = match row.optional_text(20)? {
+    let error = match row.optional_text("error_code")? {
         None => None,
-        Some(code) => {
-            Some(ExportFailure { code, message: row.optional_text(21)?.unwrap_or_default() })
-        }
+        Some(code) => Some(ExportFailure {
+            code,
+            message: row.optional_text("error_message")?.unwrap_or_default(),
+        }),
     };
-    let state = row.parse(13, TABLE)?;
-    let expires_at = row.optional_time(25)?;
-    let removal = match row.optional_text(30)? {
-        Some(_) => Some(FileRemoval { reason: row.parse(30, TABLE)?, at: row.time(31)? }),
+    let state = row.parse("state", TABLE)?;
+    let expires_at = row.optional_time("expires_at")?;
+    let removal = match row.optional_text("removal")? {
+        Some(_) => {
+            Some(FileRemoval { reason: row.parse("removal", TABLE)?, at: row.time("removed_at")? })
+        }
         // Files that expired before reasons were recorded were removed by retention.
         None => expires_at
             .filter(|_| state == ExportState::Expired)
@@ -168,37 +176,37 @@ pub(super) fn export(row: &SqlRow) -> Result<Export, StoreError> {
     };
     Ok(Export {
         id,
-        customer: row.parse(1, TABLE)?,
-        key: row.parse(2, TABLE)?,
-        account: row.parse(3, TABLE)?,
-        platform: row.platform(4, TABLE)?,
-        dataset: row.parse(5, TABLE)?,
-        format: row.parse(6, TABLE)?,
-        csv_bom: row.int(29)? == 1,
-        columns: columns(row.optional_text(32)?)?,
-        params: row.text(7)?,
-        start_date: row.optional_text(8)?,
-        end_date: row.optional_text(9)?,
-        max_rows: row.optional_int(10)?,
-        cost: row.credits(11)?,
-        credits: row.parse(12, TABLE)?,
+        customer: row.parse("customer_id", TABLE)?,
+        key: row.parse("key_id", TABLE)?,
+        account: row.parse("creator_id", TABLE)?,
+        platform: row.platform("platform", TABLE)?,
+        dataset: row.parse("dataset", TABLE)?,
+        format: row.parse("format", TABLE)?,
+        csv_bom: row.int("csv_bom")? == 1,
+        columns: columns(row.optional_text("columns")?)?,
+        params: row.text("params")?,
+        start_date: row.optional_text("start_date")?,
+        end_date: row.optional_text("end_date")?,
+        max_rows: row.optional_int("max_rows")?,
+        cost: row.credits("cost")?,
+        credits: row.parse("credit_state", TABLE)?,
         state,
-        pages: row.int(14)?,
-        rows_read: row.int(15)?,
+        pages: row.int("pages")?,
+        rows_read: row.int("rows_read")?,
         output,
         error,
-        created_at: row.time(22)?,
-        started_at: row.optional_time(23)?,
-        finished_at: row.optional_time(24)?,
+        created_at: row.time("created_at")?,
+        started_at: row.optional_time("started_at")?,
+        finished_at: row.optional_time("finished_at")?,
         expires_at,
-        lease_token: row.int(26)?,
-        attempt: row.int(27)?,
-        worked_micros: row.int(28)?,
+        lease_token: row.int("lease_token")?,
+        attempt: row.int("attempt")?,
+        worked_micros: row.int("worked_micros")?,
         doing: ExportActivity {
-            phase: row.parse_optional(33, TABLE)?,
-            list_rows: row.optional_int(34)?,
-            list_rows_read: row.int(35)?,
-            waiting_until: row.optional_time(36)?,
+            phase: row.parse_optional("phase", TABLE)?,
+            list_rows: row.optional_int("list_rows")?,
+            list_rows_read: row.int("list_rows_read")?,
+            waiting_until: row.optional_time("waiting_until")?,
         },
         removal,
     })

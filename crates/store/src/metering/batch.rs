@@ -167,7 +167,7 @@ pub(crate) async fn is_written(tx: &mut Tx, probe: CommitProbe) -> Result<bool, 
     const SQL: &str = "select state from calls where id = $1";
     balance::lock(tx, std::iter::once(probe.customer)).await?;
     let row = tx.row(SQL, &[probe.call_id.into()]).await?;
-    let state = row.map(|row| row.text(0)).transpose()?;
+    let state = row.map(|row| row.text("state")).transpose()?;
     Ok(match probe.change {
         ProbeChange::Inserted => state.is_some(),
         ProbeChange::Ended => state.is_some_and(|state| state != "held"),
@@ -299,22 +299,22 @@ fn secrets_of(wanted: &HashMap<String, KeyHash>) -> BatchedStatement<'_> {
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
         where s.hash in (select hash from v)";
-    const GIVES: &[SqlKind] = &[
-        SqlKind::Text,
-        SqlKind::Text,
-        SqlKind::Text,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
-        SqlKind::Int,
+    const RETURNS: &[(&str, SqlKind)] = &[
+        ("hash", SqlKind::Text),
+        ("key_id", SqlKind::Text),
+        ("customer_id", SqlKind::Text),
+        ("valid_until", SqlKind::Int),
+        ("expires_at", SqlKind::Int),
+        ("revoked_at", SqlKind::Int),
+        ("disabled_at", SqlKind::Int),
+        ("version", SqlKind::Int),
+        ("monthly_budget", SqlKind::Int),
     ];
     let mut table = RowTable::new(&[SqlKind::Text]);
     for hash in wanted.keys() {
         table.push([hash.as_str().into()]);
     }
-    BatchedStatement::over(SQL, table, GIVES)
+    BatchedStatement::over(SQL, table, RETURNS)
 }
 
 /// The statement that reads the account versions that the holds need, except cached ones.
@@ -323,6 +323,8 @@ fn versions_of<'a>(batch: &'a RequestBatch, cache: &WriterCache) -> BatchedState
         with v (customer_id, creator_id) as ({rows})
         select a.customer_id, a.creator_id, a.version
         from v join accounts a on a.customer_id = v.customer_id and a.creator_id = v.creator_id";
+    const RETURNS: &[(&str, SqlKind)] =
+        &[("customer_id", SqlKind::Text), ("creator_id", SqlKind::Text), ("version", SqlKind::Int)];
     let mut wanted: HashSet<(CustomerId, &CreatorId)> = HashSet::new();
     let mut table = RowTable::new(&[SqlKind::Text, SqlKind::Text]);
     for request in &batch.holds {
@@ -331,7 +333,7 @@ fn versions_of<'a>(batch: &'a RequestBatch, cache: &WriterCache) -> BatchedState
             table.push([customer.into(), account.into()]);
         }
     }
-    BatchedStatement::over(SQL, table, &[SqlKind::Text, SqlKind::Text, SqlKind::Int])
+    BatchedStatement::over(SQL, table, RETURNS)
 }
 
 /// What is known about the holds of a batch when their calls are inserted.

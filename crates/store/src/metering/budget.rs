@@ -101,7 +101,7 @@ pub(crate) async fn used_in(
           + coalesce((select sum(cost) from export_jobs
                       where customer_id = $1 and key_id = $2 and credit_state <> 'refunded'
                         and created_at >= $5 and created_at < $6), 0)
-            as bigint)";
+            as bigint) as used";
     let (first, next) = (day.month_start(), day.next_month_start());
     let values = [
         customer.into(),
@@ -112,5 +112,5 @@ pub(crate) async fn used_in(
         next.start().into(),
     ];
     let row = tx.row(SQL, &values).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    row.map_or(Ok(0), |row| row.int("used"))
 }

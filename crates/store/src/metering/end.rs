@@ -163,7 +163,7 @@ pub(crate) fn closed_own<'a>(
     }
     rows.iter()
         .map(|row| {
-            let id: CallId = row.parse(0, "calls")?;
+            let id: CallId = row.parse("id", "calls")?;
             let (end, hold) = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
             Ok(SettledCall::of(hold, **end))
         })
@@ -206,7 +206,7 @@ pub(crate) async fn close<'a>(
     let rows = tx.rows_over(SQL, table).await?;
     rows.iter()
         .map(|row| {
-            let id: CallId = row.parse(0, "calls")?;
+            let id: CallId = row.parse("id", "calls")?;
             let end = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
             ended(row, *end)
         })
@@ -291,14 +291,14 @@ async fn end_key(tx: &mut Tx, call: &SettledCall<'_>, hash: &str) -> Result<(), 
 fn ended<'a>(row: &SqlRow, end: CallEnd<'a>) -> Result<SettledCall<'a>, StoreError> {
     Ok(SettledCall {
         end,
-        customer: row.parse(1, "calls")?,
-        key: row.parse(2, "calls")?,
-        creator_id: row.text(3)?.into(),
-        platform: row.text(4)?.into(),
-        method: row.text(5)?.into(),
-        route: row.text(6)?.into(),
-        cost: row.credits(7).map(Credits::whole)?,
-        held_at: row.time(8)?,
-        idempotency_hash: row.optional_text(9)?,
+        customer: row.parse("customer_id", "calls")?,
+        key: row.parse("key_id", "calls")?,
+        creator_id: row.text("creator_id")?.into(),
+        platform: row.text("platform")?.into(),
+        method: row.text("method")?.into(),
+        route: row.text("route")?.into(),
+        cost: row.credits("cost").map(Credits::whole)?,
+        held_at: row.time("held_at")?,
+        idempotency_hash: row.optional_text("idempotency_hash")?,
     })
 }

@@ -240,10 +240,8 @@ impl Meter {
         balance_cache: &BalanceCache,
         customer: CustomerId,
     ) -> Result<(), StoreError> {
-        const SQL: &str = "select available from customer_credits where customer_id = $1";
         let mut tx = self.store.write().await?;
-        let row = tx.row(SQL, &[customer.into()]).await?;
-        let available = row.map_or(Ok(0), |row| row.int(0))?;
+        let available = crate::balance::available(&mut tx, customer).await?;
         balance_cache.load(customer, available);
         Ok(())
     }

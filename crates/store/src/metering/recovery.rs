@@ -79,8 +79,8 @@ async fn end_all(
     let mut ends = Vec::with_capacity(open.len());
     let mut customers = Vec::with_capacity(open.len());
     for row in open {
-        ends.push(CallEnd::unseen(row.parse(0, "calls")?, outcome, now));
-        customers.push(row.parse::<CustomerId>(1, "calls")?);
+        ends.push(CallEnd::unseen(row.parse("id", "calls")?, outcome, now));
+        customers.push(row.parse::<CustomerId>("customer_id", "calls")?);
     }
     // Lock all balances together and in order, before the calls are settled in chunks.
     let mut balances = balance::lock(tx, customers.into_iter()).await?;

@@ -61,15 +61,15 @@ impl UsageDeltas {
         const AS_JSON: &str = "
             select json_object('customer', customer_id, 'key', key_id, 'day', day, 'account', creator_id,
                 'platform', platform, 'method', method, 'route', route, 'calls', calls, 'credits', credits,
-                'errors', errors, 'last_status', last_status, 'last_at', last_at)
+                'errors', errors, 'last_status', last_status, 'last_at', last_at) as counts
             from usage_pending where id = $1";
         for row in tx.rows(ALL, &[]).await? {
             match pending(&row) {
                 Ok((endpoint, key, counts)) => self.counted.add_one(&endpoint, key, &counts),
                 Err(error) => {
-                    let id = row.int(0)?;
+                    let id = row.int("id")?;
                     let Some(json) = tx.row(AS_JSON, &[id.into()]).await? else { continue };
-                    set_aside(tx, (PENDING, id), &json.text(0)?, &error.to_string()).await?;
+                    set_aside(tx, (PENDING, id), &json.text("counts")?, &error.to_string()).await?;
                 }
             }
         }
@@ -80,7 +80,7 @@ impl UsageDeltas {
     async fn read_earlier(&mut self, tx: &mut Tx, table: &str) -> Result<(), StoreError> {
         let sql = format!("select id, counts from {table} order by id");
         for row in tx.rows(sqlx::AssertSqlSafe(sql), &[]).await? {
-            let (id, text) = (row.int(0)?, row.text(1)?);
+            let (id, text) = (row.int("id")?, row.text("counts")?);
             match usage_json::read(&text) {
                 Ok(counted) => {
                     self.counted.add(counted);
@@ -128,20 +128,20 @@ impl UsageDeltas {
 
 /// Parses one pending row.
 fn pending(row: &SqlRow) -> Result<(CountedEndpoint<'static>, KeyId, CallCounts), StoreError> {
-    let name = |place| row.text(place).map(Into::into);
+    let name = |column| row.text(column).map(Into::into);
     let endpoint = CountedEndpoint {
-        customer: row.parse(1, PENDING)?,
-        day: row.int(3)?,
-        names: [name(4)?, name(5)?, name(6)?, name(7)?],
+        customer: row.parse("customer_id", PENDING)?,
+        day: row.int("day")?,
+        names: [name("creator_id")?, name("platform")?, name("method")?, name("route")?],
     };
     let counts = CallCounts {
-        calls: row.int(8)?,
-        credits: row.int(9)?,
-        errors: row.int(10)?,
-        last_status: row.optional_int(11)?,
-        last_at: row.optional_time(12)?,
+        calls: row.int("calls")?,
+        credits: row.int("credits")?,
+        errors: row.int("errors")?,
+        last_status: row.optional_int("last_status")?,
+        last_at: row.optional_time("last_at")?,
     };
-    Ok((endpoint, row.parse(2, PENDING)?, counts))
+    Ok((endpoint, row.parse("key_id", PENDING)?, counts))
 }
 
 /// Moves an unreadable row to a table that nothing else reads.
@@ -182,6 +182,6 @@ pub async fn count_set_aside(store: &Store) -> Result<i64, StoreError> {
 }
 
 async fn count_in(tx: &mut Tx) -> Result<i64, StoreError> {
-    let row = tx.row("select count(*) from usage_notes_set_aside", &[]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    let row = tx.row("select count(*) as set_aside from usage_notes_set_aside", &[]).await?;
+    row.map_or(Ok(0), |row| row.int("set_aside"))
 }

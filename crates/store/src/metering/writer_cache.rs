@@ -116,14 +116,15 @@ impl WriterCache {
     ) -> Result<(), StoreError> {
         for row in rows {
             let secret = CachedSecret {
-                key: row.parse(1, "keys")?,
-                customer: row.parse(2, "keys")?,
-                ends_at: [row.optional_time(3)?, row.optional_time(4)?],
-                is_refused: row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some(),
-                version: row.int(7)?,
-                monthly_budget: row.optional_int(8)?,
+                key: row.parse("key_id", "keys")?,
+                customer: row.parse("customer_id", "keys")?,
+                ends_at: [row.optional_time("valid_until")?, row.optional_time("expires_at")?],
+                is_refused: row.optional_time("revoked_at")?.is_some()
+                    || row.optional_time("disabled_at")?.is_some(),
+                version: row.int("version")?,
+                monthly_budget: row.optional_int("monthly_budget")?,
             };
-            if let Some(hash) = wanted.get(&row.text(0)?) {
+            if let Some(hash) = wanted.get(&row.text("hash")?) {
                 self.secrets.insert(*hash, secret);
             }
         }
@@ -133,8 +134,10 @@ impl WriterCache {
     /// Caches the versions of accounts.
     pub(crate) fn learn_versions(&mut self, rows: &[SqlRow]) -> Result<(), StoreError> {
         for row in rows {
-            let versions = self.versions.entry(row.parse(0, "accounts")?).or_default();
-            let is_new = versions.insert(row.parse(1, "accounts")?, row.int(2)?).is_none();
+            let versions = self.versions.entry(row.parse("customer_id", "accounts")?).or_default();
+            let is_new = versions
+                .insert(row.parse("creator_id", "accounts")?, row.int("version")?)
+                .is_none();
             self.version_count += usize::from(is_new);
         }
         Ok(())

@@ -84,9 +84,9 @@ impl PostgresDatabase {
     /// Reads the database's clock, to measure clock skew. Nothing else does.
     pub(crate) async fn time(&self) -> Result<Timestamp, StoreError> {
         const SQL: &str = "
-            select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)";
+            select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint) as now_micros";
         let row = self.begin("begin read only").await?.row(SQL, &[]).await?;
-        let micros = row.ok_or_else(|| StoreError::corrupt("clock", ""))?.int(0)?;
+        let micros = row.ok_or_else(|| StoreError::corrupt("clock", ""))?.int("now_micros")?;
         Ok(Timestamp::from_unix_micros(micros))
     }
 

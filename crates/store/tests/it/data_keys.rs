@@ -1,7 +1,7 @@
 //! Data keys: each customer has one current key, and rewrapping loses none.
 
 use domain::id::DataKeyId;
-use store::data_keys::{self, DataKey};
+use store::data_keys::{self, DataKey, MasterKeyUse};
 use store::testing;
 
 use crate::support::{NOON, TestCaller, unique};
@@ -53,7 +53,8 @@ async fn keys_are_rewrapped_once_and_counted() {
         assert_eq!(data_keys::find(&store, keys[0].id).await.unwrap(), Some(rewrapped));
         assert_eq!(data_keys::count_under(&store, "first").await.unwrap(), 2);
         let counts = data_keys::count_by_master_key(&store).await.unwrap();
-        assert_eq!(counts, [("first".to_owned(), 2), ("second".to_owned(), 1)]);
+        let used = |name: &str, data_keys| MasterKeyUse { master_key: name.to_owned(), data_keys };
+        assert_eq!(counts, [used("first", 2), used("second", 1)]);
         let left = data_keys::list_under_others(&store, "second", 10).await.unwrap();
         assert_eq!(left, keys[1..]);
         assert_eq!(data_keys::list_under_others(&store, "second", 1).await.unwrap(), keys[1..2]);

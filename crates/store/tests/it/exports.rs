@@ -68,7 +68,7 @@ fn claimant(now: Timestamp) -> ExportClaimant {
 }
 
 async fn claimed(store: &Store, now: Timestamp) -> Option<ExportLease> {
-    exports::claim(store, &claimant(now)).await.unwrap().map(|(lease, _)| lease)
+    exports::claim(store, &claimant(now)).await.unwrap().map(|claimed| claimed.lease)
 }
 
 fn output(lease: &ExportLease) -> ExportOutput {
@@ -559,7 +559,7 @@ async fn charged_exports_appear_in_spend_daily_usage_and_ledger() {
 
         let today = NOON.day();
         let everything = UsageOf { customer: caller.customer, key: None, only_allowed: false };
-        let (_, spend) = usage::overview(&store, everything, today).await.unwrap().unwrap();
+        let spend = usage::overview(&store, everything, today).await.unwrap().unwrap().spend;
         assert_eq!((spend.today, spend.last_30_days), (credits(20), credits(20)));
         let of = UsageOf { customer: caller.customer, key: Some(caller.key), only_allowed: false };
         let [day] = &usage::daily(&store, of, today, 1).await.unwrap()[..] else { panic!() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::charge::Outcome;
 use domain::time::{Timestamp, UtcDay};
 use store::metering::{CallResolution, Hold};
-use store::usage::{self, DayUsage, UsageOf};
+use store::usage::{self, CreditOverview, DayUsage, UsageOf};
 use store::{Store, testing};
 
 use crate::support::{
@@ -262,7 +262,7 @@ async fn balance_and_spend_are_one_snapshot() {
                 () = &mut calls => break,
                 seen = usage::overview(&store, everything, today()) => seen,
             };
-            let (balance, spend) = seen.unwrap().unwrap();
+            let CreditOverview { balance, spend } = seen.unwrap().unwrap();
             let sum = balance.available.whole() + balance.held.whole() + spend.today.whole();
             assert_eq!(sum, 100, "{balance:?} {spend:?}");
         }

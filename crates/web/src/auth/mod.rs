@@ -375,7 +375,7 @@ pub async fn refuse_other_session(
     let shared = web.clone();
     let lookup = async move { usable_session(&shared, &hash).await };
     match web.tasks.on_control(lookup).await?? {
-        Some((session, _)) if session.customer != customer => Err(ApiError::ConflictingCustomers),
+        Some(found) if found.session.customer != customer => Err(ApiError::ConflictingCustomers),
         Some(_) | None => Ok(()),
     }
 }
@@ -412,7 +412,8 @@ async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> 
         refuse_forms(parts)?;
     }
     let found = usable_session(web, &hash).await?;
-    let (session, is_email_verified) = found.ok_or(ApiError::Failure(Failure::InvalidSession))?;
+    let UsableSession { session, is_email_verified } =
+        found.ok_or(ApiError::Failure(Failure::InvalidSession))?;
     RequestRecord::note_caller(&parts.extensions, session.customer, None);
     note_use(web, &session).await?;
     Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
@@ -430,15 +431,25 @@ fn refuse_forms(parts: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// The session of a token if it is still valid, and whether its customer's address is confirmed.
+/// A session that is still valid.
+struct UsableSession {
+    session: Session,
+    /// Whether its customer's address is confirmed.
+    is_email_verified: bool,
+}
+
+/// The session of a token if it is still valid.
 async fn usable_session(
     web: &WebState,
     hash: &domain::token::TokenHash,
-) -> Result<Option<(Session, bool)>, store::StoreError> {
+) -> Result<Option<UsableSession>, store::StoreError> {
     let found = store::sessions::find_by_hash(&web.store, hash).await?;
     let lifetime = web.config.sessions.lifetime();
     let usable = found.filter(|presented| presented.is_usable(web.clock.now(), lifetime));
-    Ok(usable.map(|presented| (presented.session, presented.email_verified_at.is_some())))
+    Ok(usable.map(|presented| UsableSession {
+        session: presented.session,
+        is_email_verified: presented.email_verified_at.is_some(),
+    }))
 }
 
 /// Stores a key's last use, to the minute. Native calls are in the call log and are not recorded

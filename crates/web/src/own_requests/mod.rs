@@ -23,6 +23,7 @@ use domain::request_key::RequestKey;
 use failures::Failure;
 use failures::{NotStored, UnknownOutcome};
 use http::request::Parts;
+use runtime::CurrentDataKey;
 use runtime::sealing::DataKey;
 use store::own_requests::{self, KnownRequest, NewRequest, RequestClaim, RequestState};
 
@@ -110,7 +111,8 @@ async fn once_with(
 
 /// Claims the request, or determines what its repetition gets.
 async fn take_turn(web: &WebState, asked: &KeyedRequest) -> Result<RequestTurn, ApiError> {
-    let (data_key_id, data_key) = web.vault.current(asked.identity.customer).await?;
+    let CurrentDataKey { id: data_key_id, key: data_key } =
+        web.vault.current(asked.identity.customer).await?;
     let now = web.clock.now();
     let operation = asked.operation.name();
     let new = NewRequest {

@@ -2,6 +2,7 @@
 
 use secrecy::SecretString;
 use serde_json::json;
+use store::data_keys::MasterKeyUse;
 use store::testing::run_raw;
 
 use crate::support::app::TestApp;
@@ -138,9 +139,9 @@ async fn the_master_key_in_the_key_file_is_rotated_while_serving() {
     let done = app.staff(json!({"command": "rotate_master_key"})).await;
 
     let fresh = done["master_key_id"].as_str().unwrap().to_owned();
-    assert_eq!((old[0].0.as_str(), &done["rewrapped"]), ("1", &json!(1)));
+    assert_eq!((old[0].master_key.as_str(), &done["rewrapped"]), ("1", &json!(1)));
     let now = store::data_keys::count_by_master_key(app.store()).await.unwrap();
-    assert_eq!(now, [(fresh.clone(), 1)]);
+    assert_eq!(now, [MasterKeyUse { master_key: fresh.clone(), data_keys: 1 }]);
     assert_eq!(read(&client, &account).await, 200);
     app.settled(&client).await;
     let mut app = app.restart().await;
