@@ -14,6 +14,7 @@ mod gateway;
 pub mod hosts;
 pub mod http;
 pub mod mail;
+pub mod pacing;
 pub mod platforms;
 mod rate_limits;
 mod reading;
@@ -26,7 +27,7 @@ mod writing;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
-pub use gateway::PlatformRefusalsSection;
+pub use gateway::{PlatformDriftSection, PlatformRefusalsSection};
 pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
@@ -77,6 +78,8 @@ pub struct Config {
     pub storage: storage::StorageSection,
     /// When a platform is considered to refuse all credentials.
     pub platform_refusals: PlatformRefusalsSection,
+    /// When a platform is considered to be degraded.
+    pub platform_drift: PlatformDriftSection,
     /// How calls are recorded.
     pub metering: MeteringSection,
     /// Where emails are sent.
@@ -215,6 +218,7 @@ impl Config {
         self.uploads.check(&mut problems);
         self.storage.check(&mut problems);
         self.platform_refusals.check(&mut problems);
+        self.platform_drift.check(&mut problems);
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);

@@ -8,6 +8,7 @@ use secrecy::SecretString;
 
 use super::ConfigProblem;
 use super::envelope::EnvelopeSection;
+use super::pacing::PacingSection;
 use super::signing::SigningSection;
 
 /// The declared platforms.
@@ -70,6 +71,9 @@ pub struct PlatformSection {
     /// Other hosts, by native path.
     #[serde(default)]
     pub hosts: Vec<HostSection>,
+    /// How many requests an account may send.
+    #[serde(default)]
+    pub pacing: PacingSection,
     /// Times.
     pub timeouts: UpstreamTimeouts,
 }
@@ -227,6 +231,7 @@ impl PlatformSection {
             ));
         }
         self.signing.check(&format!("{key}.signing"), problems);
+        self.pacing.check(&format!("{key}.pacing"), problems);
         if !matches!(self.oauth.client_authentication.as_str(), "body" | "basic") {
             problems.push(ConfigProblem::new(
                 format!("{key}.oauth.client_authentication"),
