@@ -154,7 +154,7 @@ pub struct PaceRefusal {
 
 impl PaceBook {
     /// The paces of platforms with these rules.
-    pub fn new(rules: PerPlatform<PaceRule>) -> Self {
+    pub fn new(rules: &PerPlatform<PaceRule>) -> Self {
         let rules = rules.iter().filter(|(_, rule)| rule.is_paced());
         Self {
             rules: rules.map(|(platform, rule)| (platform, *rule)).collect(),
@@ -228,14 +228,14 @@ impl AccountPace {
         clock: &Clock,
     ) -> Result<PaceSlot, PaceRefusal> {
         let patience = patience_ms.saturating_mul(MICROS_PER_MILLI);
-        let (bucket, now) = (self.bucket(class), clock.now());
+        let (bucket, began) = (self.bucket(class), clock.now());
         {
             let mut state = bucket.state.lock();
             let quota = self.quota(class);
-            if state.waiting == 0 && state.take(quota, now) {
+            if state.waiting == 0 && state.take(quota, began) {
                 return Ok(self.slot(class, false));
             }
-            let wait = state.wait_micros(quota, now, i64::from(state.waiting) + 1);
+            let wait = state.wait_micros(quota, began, i64::from(state.waiting) + 1);
             if patience < wait || WAITING_MAX <= state.waiting {
                 return Err(self.refuse(class, wait));
             }
@@ -243,7 +243,7 @@ impl AccountPace {
         }
         let _waiting = WaitingPlace(bucket);
         metrics::pace_waited(self.platform, class.as_str());
-        let until = now.plus_micros(patience.saturating_add(GRACE_MICROS));
+        let until = began.plus_micros(patience.saturating_add(GRACE_MICROS));
         let _next = bucket.next.lock().await;
         loop {
             let now = clock.now();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     fn book(rule: PaceRule) -> PaceBook {
-        PaceBook::new([(Platform::ALPHA, rule)].into_iter().collect())
+        PaceBook::new(&[(Platform::ALPHA, rule)].into_iter().collect())
     }
 
     fn pace_in(book: &PaceBook) -> Arc<AccountPace> {
@@ -419,13 +419,13 @@ mod tests {
             takes(&pace, 0, &clock).await;
         }
         let passed = Arc::new(Mutex::new(Vec::new()));
-        let mut waiting = Vec::new();
+        let mut waiting = tokio::task::JoinSet::new();
         for number in 0..4_u32 {
             let (own, clock, passed) = (Arc::clone(&pace), clock.clone(), Arc::clone(&passed));
-            waiting.push(tokio::spawn(async move {
+            waiting.spawn(async move {
                 let refusal = takes(&own, 2_000, &clock).await;
                 passed.lock().push((number, refusal));
-            }));
+            });
             while pace.reads.state.lock().waiting <= number {
                 tokio::task::yield_now().await;
             }
@@ -439,9 +439,7 @@ mod tests {
         // The second has left the queue, so the other two wait alone.
         assert_eq!(*passed.lock(), [(0, None), (1, None)]);
         clock.advance_seconds(1);
-        for task in waiting {
-            task.await.unwrap();
-        }
+        waiting.join_all().await;
         assert_eq!(*passed.lock(), [(0, None), (1, None), (2, None), (3, None)]);
         assert_eq!(pace.reads.state.lock().waiting, 0);
     }
@@ -525,7 +523,7 @@ mod tests {
         assert_eq!(rule.class_of(false, true), Some(PaceClass::Writes));
         assert_eq!(strict.class_of(true, true), Some(PaceClass::Sensitive));
         assert_eq!(strict.class_of(true, false), None);
-        let none = PaceBook::new([(Platform::ALPHA, PaceRule::default())].into_iter().collect());
+        let none = PaceBook::new(&[(Platform::ALPHA, PaceRule::default())].into_iter().collect());
         let customer = CustomerId::new(Timestamp::from_unix_micros(0), [1; 10]);
         assert!(none.of(Platform::ALPHA, customer, &"ada".parse().unwrap()).is_none());
     }

@@ -40,10 +40,10 @@ pub(super) async fn turn(
     (pace, class): (&Arc<AccountPace>, PaceClass),
     answer: &mut AnswerSender,
 ) -> Result<CallTurn, Failure> {
-    let slot = pace.take(class, pace.rule().max_wait_ms, &gateway.clock);
+    let taking = pace.take(class, pace.rule().max_wait_ms, &gateway.clock);
     tokio::select! {
         biased;
-        slot = slot => match slot {
+        taken = taking => match taken {
             Ok(slot) => Ok(CallTurn::Slot(slot)),
             Err(refusal) => Err(Failure::AccountPaced { retry_after_ms: refusal.retry_after_ms }),
         },

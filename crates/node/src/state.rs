@@ -228,7 +228,7 @@ impl Foundation {
             vault: Arc::clone(&self.vault),
             allowances: Arc::clone(&self.allowances),
             cached: Arc::<EntryCaches>::clone(&self.cache),
-            paces: Arc::new(PaceBook::new(pace_rules(&self.config))),
+            paces: Arc::new(PaceBook::new(&pace_rules(&self.config))),
             platform_health: Arc::new(PlatformHealth::new(&self.catalog, drift_rule(&self.config))),
             upstream: connections(),
         }

@@ -138,7 +138,7 @@ impl DriftLine {
         rule: &DriftRule,
     ) -> Option<LineChange> {
         self.turn_to(now, rule);
-        let tally = KindTally::of(self.steps.iter(), kind, CALLS_OF_SLOT_MIN);
+        let tally = KindTally::of(&self.steps.iter(), kind, CALLS_OF_SLOT_MIN);
         let mut states = self.state.lock();
         let state = states.get_mut(kind as usize)?;
         let (share, usual) = (tally.share(), state.usual.share());
@@ -209,11 +209,12 @@ impl DriftLine {
     /// meanwhile on another core may be lost.
     fn turn_to(&self, at: Timestamp, rule: &DriftRule) -> i64 {
         let number = at.unix_micros().div_euclid(step_micros(rule));
-        let latest = self.latest.load(Ordering::Relaxed);
-        if number <= latest {
-            return latest;
+        let before = self.latest.load(Ordering::Relaxed);
+        if number <= before {
+            return before;
         }
         let mut states = self.state.lock();
+        // Another core may have moved it meanwhile.
         let latest = self.latest.load(Ordering::Relaxed);
         if number <= latest {
             return latest;
@@ -224,7 +225,7 @@ impl DriftLine {
             for (kind, state) in DriftKind::ALL.into_iter().zip(states.iter_mut()) {
                 // What happens while it is degraded is not usual.
                 if state.degraded.is_none() {
-                    state.usual.add(&KindTally::of(std::iter::once(step), kind, 1), rule);
+                    state.usual.add(&KindTally::of(&std::iter::once(step), kind, 1), rule);
                 }
             }
             step.clear();
@@ -249,7 +250,7 @@ impl StepCounts {
 
 impl KindTally {
     fn of<'a>(
-        steps: impl Iterator<Item = &'a StepCounts> + Clone,
+        steps: &(impl Iterator<Item = &'a StepCounts> + Clone),
         kind: DriftKind,
         calls_of_slot_min: u64,
     ) -> Self {
@@ -263,7 +264,8 @@ impl KindTally {
         tally.customers = distinct(|counts| &counts.customers);
         for slot in 0..SLOTS {
             let calls: u64 = steps.clone().map(|step| count_of(&step.calls, slot)).sum();
-            let failures: u64 = of_kind.clone().map(|kind| count_of(&kind.failures, slot)).sum();
+            let failures: u64 =
+                of_kind.clone().map(|counts| count_of(&counts.failures, slot)).sum();
             if calls == 0 {
                 continue;
             }
@@ -305,8 +307,8 @@ impl UsualShare {
         if step.calls == 0 {
             return;
         }
-        let step_s = (step_micros(rule) / MICROS_PER_SECOND).max(1);
-        let steps = u64::try_from(rule.baseline_s / step_s).unwrap_or(1).max(1);
+        let covered = rule.baseline_s.saturating_mul(MICROS_PER_SECOND) / step_micros(rule);
+        let steps = u64::try_from(covered).unwrap_or(1).max(1);
         let fade = |sum: u64| sum - sum / steps;
         self.weight = fade(self.weight) + step.slots * WHOLE;
         self.weighted = fade(self.weighted) + step.slots * step.share();

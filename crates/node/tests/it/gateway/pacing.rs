@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::refusals::{Play, others_on};
 use crate::support::platform::{Script, Seen};
@@ -75,10 +76,11 @@ async fn calls_wait_for_their_turn_without_holding_credits() {
         rest(&stage);
         assert_eq!(stage.get("users/me").await.status, 200);
         let before = waits(&stage.app).await;
-        let waiting = [1, 2].map(|number| {
+        let mut waiting = JoinSet::new();
+        for _ in 0..2 {
             let (client, path) = (stage.client.clone(), stage.path("users/me"));
-            tokio::spawn(async move { (number, client.get(&path).await) })
-        });
+            waiting.spawn(async move { client.get(&path).await.status });
+        }
         while waits(&stage.app).await != before + 2 {}
 
         // A third would have to wait for 15 seconds.
@@ -92,9 +94,7 @@ async fn calls_wait_for_their_turn_without_holding_credits() {
         stage.app.advance_seconds(5);
         assert_eq!(others.get("/v1/ada/native/users/me").await.status, 200, "others do not wait");
         stage.app.advance_seconds(5);
-        for call in waiting {
-            assert_eq!(call.await.unwrap().1.status, 200);
-        }
+        assert_eq!(waiting.join_all().await, [200, 200]);
         assert_eq!(stage.balance().await, CREDITS - 3);
         stage
     })
@@ -118,7 +118,8 @@ async fn a_caller_that_leaves_gives_its_turn_to_the_next() {
         drop(leaving);
         // As soon as the first has left, there is room for another.
         let (client, path) = (stage.client.clone(), stage.path("users/me"));
-        let next = tokio::spawn(async move {
+        let mut next = JoinSet::new();
+        next.spawn(async move {
             loop {
                 let reply = client.get(&path).await;
                 if reply.status != 429 {
@@ -129,7 +130,7 @@ async fn a_caller_that_leaves_gives_its_turn_to_the_next() {
         while waits(&stage.app).await != before + 2 {}
         stage.app.advance_seconds(10);
 
-        assert_eq!(next.await.unwrap(), 200);
+        assert_eq!(next.join_all().await, [200]);
         assert_eq!(stage.platform.calls().len(), 2);
         assert_eq!((stage.balance().await, stage.log().await.len()), (CREDITS - 2, 2));
         stage
@@ -159,9 +160,9 @@ async fn a_call_that_is_not_sent_does_not_use_the_pace() {
     let paced = pacing(ALPHA, "writes = { per_second = 0.1, burst = 1 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
         rest(&stage);
-        let limited = json!({"name": "small", "monthly_budget": 1});
+        let limited = json!({"name": "small", "scope": "full", "monthly_budget_credits": 1});
         let made = stage.client.post("/v1/auth/keys", &limited).await;
-        let poor = stage.app.with_key(made.json()["key"].as_str().unwrap());
+        let poor = stage.app.with_key(made.json()["api_key"].as_str().unwrap());
         let refused = poor.post(&stage.path("posts"), &json!({})).await;
         assert_eq!(refused.failure(), (402, "key_budget_exhausted".to_owned()));
 
@@ -221,22 +222,27 @@ async fn an_export_waits_for_its_turn() {
 
         let before = waits(&app).await;
         let app = Arc::new(app);
-        let working = {
+        let mut working = JoinSet::new();
+        working.spawn({
             let app = Arc::clone(&app);
-            tokio::spawn(async move { app.run_exports().await })
-        };
+            async move { app.run_exports().await }
+        });
         // The identity check of the import used the burst, so each page has to wait.
         let mut seen = before;
-        while !working.is_finished() {
+        let ran = loop {
+            if let Some(ran) = working.try_join_next() {
+                break ran.unwrap();
+            }
             let now = waits(&app).await;
             if now > seen {
+                eprintln!("wait {now}");
                 seen = now;
                 app.advance_seconds(10);
             }
-        }
+        };
+        eprintln!("ran {ran}");
         assert_ne!(seen, before);
-        assert_eq!(working.await.unwrap(), 1);
-
+        assert_eq!(ran, 1);
         assert_eq!(client.get(&path).await.json()["status"], "completed");
         Arc::into_inner(app).unwrap()
     })
