@@ -142,6 +142,11 @@ async fn confirm(
     let platform = import.platform;
     let target = accounts.target(platform)?;
     let signing = SigningInput { now: accounts.clock.now(), nonce: accounts.random.bytes() };
+    if let Some(pace) = accounts.paces.of(platform, import.customer, &import.creator)
+        && let Some(class) = pace.rule().class_of(target.verifies_by_read(), false)
+    {
+        pace.charge(class, accounts.clock.now());
+    }
     let label = sealed_credentials::label(import.customer, &import.creator);
     let credentials = sealed_credentials::credentials(auth).of_account(label);
     match verify::verify(&accounts.upstream, target, &credentials, signing).await {

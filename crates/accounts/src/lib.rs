@@ -1,7 +1,9 @@
 //! Connected accounts: how their platform confirms them when they are connected, which platforms
-//! refuse all credentials, and how credentials are sealed.
+//! refuse all credentials or have changed, and how credentials are sealed.
 
 pub mod connect;
+pub mod drift;
+pub mod pacing;
 pub mod platform_health;
 pub mod sealed_credentials;
 
@@ -19,6 +21,7 @@ use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use store::Store;
 
+use crate::pacing::PaceBook;
 use crate::platform_health::PlatformHealth;
 
 /// The platforms that are offered, and how each is reached.
@@ -45,8 +48,10 @@ pub struct AccountsState {
     pub allowances: Arc<AccountAllowances>,
     /// This node's cache of accounts.
     pub cached: Arc<dyn CachedEntries>,
-    /// Which platforms refuse all credentials.
+    /// Which platforms refuse all credentials, and whose responses have drifted.
     pub platform_health: Arc<PlatformHealth>,
+    /// How often each account's requests may be sent.
+    pub paces: Arc<PaceBook>,
     /// This core's connections to the platforms.
     pub upstream: Arc<PlatformClient>,
 }

@@ -1,11 +1,13 @@
-//! The health of whole platforms: whether one refuses all credentials, and when it last accepted
-//! some.
+//! The health of whole platforms: whether one refuses all credentials, when it last accepted some,
+//! and whether its responses have drifted.
 //!
-//! This is the node's copy of what the store has for all nodes. The node that notices a change
-//! writes it to the store; the others read it when they are notified, and every ten seconds.
+//! Which platforms refuse all credentials is the node's copy of what the store has for all nodes.
+//! The node that notices a change writes it to the store; the others read it when they are
+//! notified, and every ten seconds. Drift is counted by each node for its own calls.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use catalog::Catalog;
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::time::{MICROS_PER_MILLI, Timestamp};
@@ -13,6 +15,7 @@ use runtime::metrics;
 use store::platform_health::RefusingPlatform;
 
 use crate::AccountsState;
+use crate::drift::{DriftBook, DriftKind, DriftResponse, DriftRule};
 
 /// Successes within this time count as one, so that memory shared by all cores is not written with
 /// each call.
@@ -22,7 +25,11 @@ const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;
 const REFRESH_EVERY_MICROS: i64 = 200 * MICROS_PER_MILLI;
 
 /// What this node knows of all platforms.
-pub struct PlatformHealth(PerPlatform<OnePlatform>);
+pub struct PlatformHealth {
+    platforms: PerPlatform<OnePlatform>,
+    /// Responses that differ from the usual ones.
+    pub drift: DriftBook,
+}
 
 #[derive(Default)]
 struct OnePlatform {
@@ -33,13 +40,19 @@ struct OnePlatform {
     refresh_from: AtomicI64,
 }
 
-impl Default for PlatformHealth {
-    fn default() -> Self {
-        Self(PerPlatform::of_all(|_| OnePlatform::default()))
-    }
-}
-
 impl PlatformHealth {
+    /// All platforms are healthy as far as is known.
+    pub fn new(catalog: &Catalog, drift: DriftRule) -> Self {
+        let platforms = PerPlatform::of_all(|_| OnePlatform::default());
+        Self { platforms, drift: DriftBook::new(catalog, drift) }
+    }
+
+    /// Whether the platform refuses the credentials of far more accounts than usual, so that a
+    /// refusal says nothing about the account.
+    pub fn refuses_unusually_many(&self, platform: Platform) -> bool {
+        self.drift.is_degraded(platform, DriftKind::Unauthorized)
+    }
+
     /// Since when the platform refuses all credentials; `None` if it does not.
     pub fn refusing_since(&self, platform: Platform) -> Option<Timestamp> {
         let since = self.of(platform)?.refusing_since.load(Ordering::Relaxed);
@@ -105,7 +118,7 @@ impl PlatformHealth {
     }
 
     fn of(&self, platform: Platform) -> Option<&OnePlatform> {
-        self.0.get(platform)
+        self.platforms.get(platform)
     }
 }
 
@@ -115,6 +128,30 @@ pub fn note_success(accounts: &AccountsState, platform: Platform, at: Timestamp)
     if accounts.platform_health.succeeded(platform, at) {
         let recovery = recover(accounts.clone(), platform);
         accounts.tasks.spawn_control(Box::pin(recovery));
+    }
+}
+
+/// Counts a response. If the platform has just begun to refuse the credentials of several customers,
+/// the accounts that were marked for it in the last `within_s` seconds are unmarked.
+pub fn note_response(accounts: &AccountsState, response: &DriftResponse<'_>, within_s: i64) {
+    if accounts.platform_health.drift.note(response) {
+        let since = response.at.plus_seconds(-within_s);
+        let unmarking = unmark(accounts.clone(), response.platform, since);
+        accounts.tasks.spawn_control(Box::pin(unmarking));
+    }
+}
+
+/// Unmarks the accounts that were marked since then.
+pub async fn unmark(accounts: AccountsState, platform: Platform, since: Timestamp) {
+    match store::platform_health::unmark_refused(&accounts.store, platform, since).await {
+        Ok(unmarked) => {
+            for (customer, creator) in &unmarked {
+                accounts.cached.forget_account(*customer, creator);
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, %platform, "accounts marked during drift could not be unmarked");
+        }
     }
 }
 
@@ -141,9 +178,13 @@ pub async fn read(accounts: &AccountsState) {
 mod tests {
     use super::*;
 
+    fn health() -> PlatformHealth {
+        PlatformHealth::new(&Catalog::empty(), DriftRule::OFF)
+    }
+
     #[test]
     fn successes_within_the_grain_are_written_once() {
-        let health = PlatformHealth::default();
+        let health = health();
         let start = Timestamp::from_unix_micros(1_000_000_000);
         let at = |millis: i64| Timestamp::from_unix_micros(1_000_000_000 + millis * 1_000);
 
@@ -159,7 +200,7 @@ mod tests {
 
     #[test]
     fn success_reports_whether_the_platform_was_refusing() {
-        let health = PlatformHealth::default();
+        let health = health();
         let now = Timestamp::from_unix_micros(7);
 
         health.set_refusing(Platform::GAMMA, Some(now));
@@ -173,7 +214,7 @@ mod tests {
 
     #[test]
     fn refusing_platform_gets_five_refreshes_a_second() {
-        let health = PlatformHealth::default();
+        let health = health();
         let at = |millis: i64| Timestamp::from_unix_micros(1_000_000 + millis * MICROS_PER_MILLI);
         let taken = |from: i64, to: i64| {
             (from..to).filter(|millis| health.takes_refresh(Platform::DELTA, at(*millis))).count()

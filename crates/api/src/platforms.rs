@@ -1,5 +1,6 @@
 //! Platforms: what can be connected, and which routes each one has.
 
+use accounts::drift::PlatformDegradation;
 use axum::Json;
 use axum::extract::State;
 use domain::platform::Platform;
@@ -29,25 +30,68 @@ struct PlatformOut {
     platform: Platform,
     /// Whether accounts can be connected in this deployment.
     offered: bool,
-    /// `ok`, or `refusing_credentials`: the platform currently refuses the credentials of all
-    /// accounts. No account needs to be connected again; refused calls cost nothing.
+    /// `ok`, `refusing_credentials` or `degraded`. `refusing_credentials`: the platform currently
+    /// refuses the credentials of all accounts. `degraded`: far more calls of several customers fail
+    /// than usual, as `degradations` says; the platform may have changed. In both states no account
+    /// needs to be connected again, and calls that get a 401 cost nothing.
     #[schema(value_type = String, example = "ok")]
     state: PlatformState,
-    /// Since when the platform refuses credentials; `null` while its state is `ok`.
+    /// Since when the platform is in this state; `null` while it is `ok`.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
+    /// What fails more often than usual; empty unless calls do. The oldest is first.
+    degradations: Vec<DegradationOut>,
     /// The fields of `auth` in `POST /v1/connect/import`.
     auth: Vec<AuthFieldOut>,
     /// The number of routes in the catalogue.
     routes: usize,
 }
 
-/// Whether a platform accepts credentials.
+/// Whether a platform accepts credentials and works as usual.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 enum PlatformState {
     Ok,
     RefusingCredentials,
+    Degraded,
+}
+
+/// Calls to a platform that fail more often than usual.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct DegradationOut {
+    /// How they fail: `unauthorized` (401), `forbidden` (403), `not_found` (404), or `envelope` (a
+    /// success without the platform's envelope).
+    #[schema(value_type = String)]
+    kind: &'static str,
+    /// The route; `other` for routes that are counted together, `null` for all routes of the
+    /// platform.
+    route: Option<String>,
+    /// The share of these calls that failed when one last did, in percent. Customers count equally.
+    share_percent: u64,
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    since: Timestamp,
+}
+
+impl From<PlatformDegradation> for DegradationOut {
+    fn from(degradation: PlatformDegradation) -> Self {
+        let PlatformDegradation { kind, route, share_percent, since } = degradation;
+        Self { kind: kind.as_str(), route, share_percent, since }
+    }
+}
+
+impl PlatformState {
+    /// The state of a platform, and since when.
+    fn of(
+        refusing_since: Option<Timestamp>,
+        degradations: &[PlatformDegradation],
+    ) -> (Self, Option<Timestamp>) {
+        match (refusing_since, degradations.first()) {
+            (Some(since), _) => (Self::RefusingCredentials, Some(since)),
+            (None, Some(oldest)) => (Self::Degraded, Some(oldest.since)),
+            (None, None) => (Self::Ok, None),
+        }
+    }
 }
 
 /// One field of `auth`.
@@ -74,12 +118,15 @@ async fn list_platforms(State(api): State<ApiState>, _: NoQuery) -> Json<Platfor
             secret: field.secret,
             description: field.description.clone(),
         });
-        let since = api.accounts.platform_health.refusing_since(platform);
+        let health = &api.accounts.platform_health;
+        let degradations = health.drift.degradations(platform, api.clock.now());
+        let (state, since) = PlatformState::of(health.refusing_since(platform), &degradations);
         PlatformOut {
             platform,
             offered: api.accounts.target(platform).is_ok(),
-            state: since.map_or(PlatformState::Ok, |_| PlatformState::RefusingCredentials),
+            state,
             since,
+            degradations: degradations.into_iter().map(DegradationOut::from).collect(),
             auth: auth.collect(),
             routes: catalog.routes().len(),
         }

@@ -205,6 +205,12 @@ pub enum Failure {
         /// When to try again.
         retry_after_ms: i64,
     },
+    /// The account's requests to its platform are paced, and its turn is too far away.
+    #[error("this account sends more requests than its platform may get; nothing was sent")]
+    AccountPaced {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
     /// The key, the session, the network or the customer exceeded its rate limit.
     #[error("more requests than the limit allows; see `RateLimit-Policy`")]
     RateLimited {

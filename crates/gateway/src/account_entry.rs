@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use accounts::pacing::AccountPace;
 use accounts::sealed_credentials;
 use clients::platform::breaker::Breaker;
 use clients::platform::{AccountCredentials, AccountHeaders, PlatformTarget};
@@ -51,6 +52,8 @@ pub struct AccountEntry {
     pub health: Arc<AccountHealth>,
     /// Its calls in flight; also shared by all versions.
     pub load: Arc<LoadCounter>,
+    /// How often its requests may be sent; `None` if its platform is not paced.
+    pub(super) pace: Option<Arc<AccountPace>>,
 }
 
 /// What the calls of an account reveal about it, beyond a single call.
@@ -120,6 +123,11 @@ impl AccountEntry {
             gateway.tasks.on_control(async move { shared.vault.find(id).await }).await??;
         Ok(Self {
             health: gateway.health.of(account.customer, &account.creator_id),
+            pace: gateway.accounts().paces.of(
+                account.platform,
+                account.customer,
+                &account.creator_id,
+            ),
             load: gateway.in_flight.of_account((account.customer, account.creator_id.clone())),
             customer: account.customer,
             creator: account.creator_id,

@@ -42,6 +42,13 @@ impl AnswerSender {
         self.0.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
+    /// Waits until the caller has disconnected.
+    pub(super) async fn abandoned(&mut self) {
+        if let Some(sender) = &mut self.0 {
+            sender.closed().await;
+        }
+    }
+
     /// Sends the head with its body. If the caller has disconnected, the response is dropped.
     pub(super) fn send(&mut self, response: Response) {
         if let Some(sender) = self.0.take() {

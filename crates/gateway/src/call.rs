@@ -22,10 +22,12 @@ use super::account_entry::AccountEntry;
 use super::admit::{self, CallEntrance, CallPlan, RequestHead, Whole};
 use super::answer::{self, AnswerSender, CallReceipt};
 use super::cache::KeyEntry;
+use super::drift::{self, DriftSign};
 use super::forward::{self, ForwardFailure};
 use super::hold::{self, HeldCall, NotHeld};
 use super::inbound::{InboundRequest, refuse};
 use super::limits::{self, PassedLimits};
+use super::pacing::{self, CallTurn};
 use super::prepare::{self, CallDestination};
 use super::receive::{self, Content, Copy, ReceivedAnswer};
 use super::settle::{self, CallEnding};
@@ -189,12 +191,31 @@ async fn attempt(
     };
     let account = &account;
     let plan = &plan;
+    let mut now = now;
+    let mut slot = None;
+    if let Some(pace) = pacing::of(account, &plan.route, arrival.method) {
+        // Boxed: most platforms are not paced.
+        match Box::pin(pacing::turn(gateway, pace, answer)).await? {
+            CallTurn::Slot(own) => slot = Some(own),
+            CallTurn::CallerLeft => {
+                inbound.log_abandoned(&arrival.key);
+                return Ok(());
+            }
+        }
+        if slot.as_ref().is_some_and(|slot| slot.has_waited) {
+            now = gateway.clock.now();
+            limits::check_health(account, now)?;
+        }
+    }
     let setting = CallContext { gateway, target, whole, account, plan, passed, inbound, now };
     let mut held = hold::take(&setting).await?;
     if answer.is_abandoned() {
         let ending = CallEnding::of(Outcome::ClientGoneBeforeDispatch, None);
         settle::settle(&setting, &held, ending).report(&setting, None);
         return Ok(());
+    }
+    if let Some(slot) = slot {
+        slot.spend();
     }
     carry(&setting, &mut held, &destination, answer).await
 }
@@ -235,6 +256,7 @@ async fn carry_refused(
         None => conclude(setting, held, fetched, answer).await,
         Some(refreshed) => {
             let again = CallContext { account: &refreshed, ..*setting };
+            pacing::charge_again(&again);
             let second = fetch(&again, held, destination).await;
             conclude(&again, held, second, answer).await
         }
@@ -281,7 +303,7 @@ async fn conclude(
     match received {
         Ok(received) => {
             learn(setting, &received);
-            let ReceivedAnswer { status, headers, content } = received;
+            let ReceivedAnswer { status, headers, content, lacks_envelope: _ } = received;
             let first = ResponseHead { status, headers, upstream_ms, at };
             match content {
                 Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
@@ -426,6 +448,8 @@ fn judge(setting: &CallContext<'_>, received: &Result<ReceivedAnswer, ClientErro
 /// a route that works.
 fn learn(setting: &CallContext<'_>, received: &ReceivedAnswer) {
     let CallContext { gateway, account, plan, now, .. } = setting;
+    let seen = DriftSign { status: received.status, lacks_envelope: received.lacks_envelope };
+    drift::note(gateway, account, plan.route.drift(), seen);
     match received.status.as_u16() {
         200..=299 => {
             reconnect::note_success(gateway, account, *now);

@@ -13,6 +13,7 @@ use web::error::ApiError;
 use super::admit::Content;
 use super::call::CallContext;
 use super::hold::HeldCall;
+use super::pacing;
 use super::prepare::{self, CallDestination};
 
 /// How long after its hold a call may still be sent. Protects against a process that was suspended
@@ -63,6 +64,7 @@ pub(super) async fn forward(
             Ok(answer) => return Ok(answer),
             Err(error) if may_retry && error.retryable && gateway.retry_budget.take() => {
                 may_retry = false;
+                pacing::charge_again(setting);
             }
             Err(error) => {
                 if matches!(error.kind, CallErrorKind::Signing(_)) {

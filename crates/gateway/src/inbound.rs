@@ -36,6 +36,17 @@ impl InboundRequest {
         status: StatusCode,
         code: Option<&'static str>,
     ) {
+        RequestLine { status: Some(status), code, is_replay: code.is_none(), ..self.line(caller) }
+            .write();
+    }
+
+    /// Writes the log line of a call whose caller disconnected before anything was held.
+    pub(super) fn log_abandoned(&self, caller: &KeyEntry) {
+        self.line(Some(caller)).write();
+    }
+
+    /// A line without an end.
+    fn line(&self, caller: Option<&KeyEntry>) -> RequestLine<'_> {
         let known = |key: &KeyEntry| KnownCaller { customer: key.customer, key: Some(key.key) };
         RequestLine {
             id: self.label.as_str(),
@@ -44,11 +55,10 @@ impl InboundRequest {
             client_ip: self.client_ip,
             caller: caller.map(known),
             started: self.started,
-            status: Some(status),
-            code,
-            is_replay: code.is_none(),
+            status: None,
+            code: None,
+            is_replay: false,
         }
-        .write();
     }
 }
 

@@ -14,11 +14,14 @@ use clients::platform::{
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::method::Method;
+use domain::platform::Platform;
 use failures::Failure;
 use http::{HeaderMap, StatusCode};
 
 use super::account_entry::AccountEntry;
-use super::{cache, limits, receive, reconnect, refresh};
+use super::drift::{self, DriftSign};
+use super::routes::KnownRoute;
+use super::{cache, limits, pacing, receive, reconnect, refresh};
 use crate::state::GatewayState;
 
 /// How long a read waits, in milliseconds, before it asks again for a permit among the account's
@@ -90,6 +93,13 @@ pub async fn get(
         .await
         .map_err(ReadFailure::Account)?;
     limits::check_health(&account, gateway.clock.now()).map_err(waiting)?;
+    let route = route(gateway, account.platform, read.path);
+    if account.pace.is_some() {
+        // Boxed: most platforms are not paced.
+        let turn = Box::pin(pacing::own_turn(gateway, &account, route.is_sensitive())).await;
+        turn.map_err(|for_ms| ReadFailure::Wait { for_ms })?;
+        limits::check_health(&account, gateway.clock.now()).map_err(waiting)?;
+    }
     let load = gateway.in_flight.of_customer(customer);
     let busy = |_| ReadFailure::Wait { for_ms: PLACE_WAIT_MS };
     let _permit = gateway.in_flight.take(&load, &account.load).map_err(busy)?;
@@ -97,12 +107,28 @@ pub async fn get(
     if first.status != StatusCode::UNAUTHORIZED
         || !refresh::may_replace_token(gateway, target, &account)
     {
-        return first.taken(gateway, &account);
+        return first.taken(gateway, &account, &route);
     }
     match Box::pin(refresh::after_refusal(gateway, target, &account)).await {
-        None => first.taken(gateway, &account),
-        Some(fresh) => exchange(gateway, target, &fresh, read).await?.taken(gateway, &fresh),
+        None => first.taken(gateway, &account, &route),
+        Some(fresh) => {
+            if let Some(pace) = &fresh.pace
+                && let Some(class) = pace.rule().class_of(true, route.is_sensitive())
+            {
+                pace.charge(class, gateway.clock.now());
+            }
+            exchange(gateway, target, &fresh, read).await?.taken(gateway, &fresh, &route)
+        }
     }
+}
+
+/// The route that a read counts for.
+fn route(gateway: &GatewayState, platform: Platform, path: &str) -> Arc<KnownRoute> {
+    let found = gateway.catalog.platform(platform).find(Method::Get, path);
+    found.map_or_else(
+        || gateway.unlisted.other(),
+        |found| gateway.known_route(platform, found.route),
+    )
 }
 
 /// A pause or an open breaker says how long to wait; any other failure concerns the account.
@@ -148,8 +174,12 @@ impl ExchangedAnswer {
         self,
         gateway: &GatewayState,
         account: &Arc<AccountEntry>,
+        route: &KnownRoute,
     ) -> Result<ReadAnswer, ReadFailure> {
         let Self { status, headers, body } = self;
+        let lacks_envelope = matches!(body, Ok((_, false)));
+        let sign = DriftSign { status, lacks_envelope };
+        drift::note(gateway, account, route.drift(), sign);
         learn(gateway, account, status, &headers);
         body.map(|(body, is_unwrapped)| ReadAnswer { status, body, is_unwrapped })
     }

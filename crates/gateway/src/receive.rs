@@ -42,6 +42,8 @@ pub(super) struct ReceivedAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) content: Content,
+    /// Whether a whole response lacks the envelope of its platform that reports success.
+    pub(super) lacks_envelope: bool,
 }
 
 /// The body of a response.
@@ -86,7 +88,7 @@ pub(super) fn receive<'a>(
                 headers.insert("x-envelope", HeaderValue::from_static("kept"));
             }
             let content = Content::Stream { first: Bytes::new(), rest: body };
-            return Ok(ReceivedAnswer { status, headers, content });
+            return Ok(ReceivedAnswer { status, headers, content, lacks_envelope: false });
         }
         let has_envelope = target.has_envelope() && is_json(&headers);
         let read = body.read_up_to(reading(gateway, has_envelope)).await;
@@ -94,16 +96,17 @@ pub(super) fn receive<'a>(
             ReadUpTo::Whole(bytes) => Content::Whole(bytes),
             ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
         };
-        let content = if has_envelope {
+        let (content, lacks_envelope) = if has_envelope {
             // Boxed: most platforms have no envelope.
             Box::pin(unwrap(gateway, target, key, &mut headers, content)).await?
         } else {
-            if target.has_envelope() && !content.is_empty() {
+            let lacks_envelope = target.has_envelope() && !content.is_empty();
+            if lacks_envelope {
                 mark_kept(&mut headers);
             }
-            content
+            (content, lacks_envelope)
         };
-        Ok(ReceivedAnswer { status, headers, content })
+        Ok(ReceivedAnswer { status, headers, content, lacks_envelope })
     }
 }
 
@@ -157,20 +160,21 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Removes the envelope, if the response fits the buffers and has one; otherwise marks it as kept.
+/// Also returns whether it fits and has none.
 async fn unwrap(
     gateway: &GatewayState,
     target: &PlatformTarget,
     key: &KeyEntry,
     headers: &mut HeaderMap,
     content: Content,
-) -> Result<Content, ClientError> {
+) -> Result<(Content, bool), ClientError> {
     let (whole, _share) = match content {
         Content::Whole(bytes) => (bytes, None),
         Content::Stream { first, rest } => match buffer(gateway, key, first, rest).await? {
             BufferedBody::Whole(bytes, share) => (bytes, Some(share)),
             BufferedBody::TooLarge(unread) => {
                 mark_kept(headers);
-                return Ok(unread);
+                return Ok((unread, false));
             }
         },
     };
@@ -178,11 +182,11 @@ async fn unwrap(
     match plain.as_deref().map(|plain| target.unwrap(plain)) {
         Some(envelope::EnvelopeContent::Inner(inner)) => {
             headers.remove(http::header::CONTENT_ENCODING);
-            Ok(Content::Whole(inner))
+            Ok((Content::Whole(inner), false))
         }
-        Some(envelope::EnvelopeContent::Kept) | None => {
+        kept => {
             mark_kept(headers);
-            Ok(Content::Whole(whole))
+            Ok((Content::Whole(whole), kept.is_some()))
         }
     }
 }

@@ -4,7 +4,8 @@
 //! is refused too, and the identity check refuses the newest credentials. A 403 never marks one.
 //! When a platform refuses accounts of several customers within a minute, the platform is marked,
 //! and of its accounts only those whose own refresh token is dead. Calls are still sent, and the
-//! first that succeeds clears the mark.
+//! first that succeeds clears the mark. While a platform refuses more accounts than usual, none is
+//! marked either.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use domain::time::Timestamp;
 use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 
 use super::account_entry::AccountEntry;
-use super::refresh;
+use super::{pacing, refresh};
 use crate::state::GatewayState;
 
 /// Records that a call with the account's credentials succeeded, and clears the marks that say
@@ -65,6 +66,7 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
         return;
     };
     let signing = SigningInput { now: gateway.clock.now(), nonce: gateway.random.bytes() };
+    pacing::charge_own(&gateway, &current, target.verifies_by_read());
     match verify::verify(&gateway.accounts().upstream, target, &credentials, signing).await {
         Ok(CredentialVerdict::Refused { status: 401 } | CredentialVerdict::Mismatch) => {
             if let Some(cause) = refresh::refusal_cause(&current) {
@@ -78,8 +80,15 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
     }
 }
 
-/// Marks the account, unless it has changed in the meantime or the platform refuses every account.
+/// Marks the account, unless it has changed in the meantime or the platform refuses every account,
+/// or more than usual.
 async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalCause) {
+    let health = &gateway.accounts().platform_health;
+    let is_drift = || health.refuses_unusually_many(account.platform);
+    let cause = match cause {
+        RefusalCause::Unknown if is_drift() => RefusalCause::PlatformDrift,
+        cause => cause,
+    };
     let refusal = CredentialRefusal {
         platform: account.platform,
         customer: account.customer,
@@ -87,7 +96,7 @@ async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalC
         version: account.version,
         at: gateway.clock.now(),
         cause,
-        last_success_at: gateway.accounts().platform_health.last_success_at(account.platform),
+        last_success_at: health.last_success_at(account.platform),
     };
     let section = &gateway.config.platform_refusals;
     let rule = RefusalRule {
@@ -106,12 +115,17 @@ async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalC
                 account = account.creator.as_str(),
                 "the platform refused the account's credentials; the customer must connect it again"
             );
+            // The drift may have been noticed while the mark was written.
+            if cause == RefusalCause::Unknown && is_drift() {
+                let since = gateway.clock.now().plus_seconds(-rule.within_s);
+                platform_health::unmark(gateway.accounts().clone(), account.platform, since).await;
+            }
         }
         Ok(Ok(RefusalOutcome::PlatformRefusing { since, unmarked })) => {
             for (customer, creator) in &unmarked {
                 gateway.cache.forget_account(*customer, creator);
             }
-            gateway.accounts().platform_health.set_refusing(account.platform, Some(since));
+            health.set_refusing(account.platform, Some(since));
         }
         Ok(Ok(RefusalOutcome::AccountChanged | RefusalOutcome::Counted)) | Err(_) => {}
         Ok(Err(error)) => tracing::warn!(%error, "a refusal of credentials could not be recorded"),

@@ -16,7 +16,7 @@ use store::platform_health::RefusalCause;
 
 use super::account_entry::AccountEntry;
 use super::token_pauses::{LastRefresh, TokenMark};
-use super::{cache, reconnect};
+use super::{cache, pacing, reconnect};
 use crate::state::GatewayState;
 
 /// A token is refreshed when it expires within this time.
@@ -235,6 +235,7 @@ async fn refresh(
     let tokens = &account.health.tokens;
     let upstream = &gateway.accounts().upstream;
     let headers = account.headers(target)?;
+    pacing::charge_own(gateway, account, false);
     match oauth::refresh_for(upstream, target, headers, refresh_token).await {
         Ok(fresh) => {
             tokens.refreshed();

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use accounts::drift::DriftRoute;
+use catalog::Route;
 use http::HeaderValue;
 
 /// What is known of a route; all its calls on one core share it.
@@ -13,6 +15,10 @@ pub struct KnownRoute {
     header: HeaderValue,
     /// Whether a call to it has succeeded, or the specification says that one did.
     is_verified: AtomicBool,
+    /// Where its responses are counted.
+    drift: DriftRoute,
+    /// Whether its bodies carry details that nothing should keep.
+    is_sensitive: bool,
 }
 
 impl KnownRoute {
@@ -23,7 +29,15 @@ impl KnownRoute {
             header: HeaderValue::from_str(name)
                 .unwrap_or_else(|_| HeaderValue::from_static("unprintable")),
             is_verified: AtomicBool::new(is_verified),
+            drift: DriftRoute::OTHER,
+            is_sensitive: false,
         }
+    }
+
+    /// A route of the catalogue, which has this index there.
+    pub fn listed(route: &Route, index: usize, is_verified: bool) -> Self {
+        let drift = DriftRoute::listed(index);
+        Self { drift, is_sensitive: route.sensitive, ..Self::new(&route.name, is_verified) }
     }
 
     /// A route that the catalogue does not list. Calls are counted under the name; `X-Route` says
@@ -40,6 +54,16 @@ impl KnownRoute {
     /// Its value for `X-Route`.
     pub fn header(&self) -> HeaderValue {
         self.header.clone()
+    }
+
+    /// Where its responses are counted.
+    pub const fn drift(&self) -> DriftRoute {
+        self.drift
+    }
+
+    /// Whether its bodies carry details that nothing should keep.
+    pub const fn is_sensitive(&self) -> bool {
+        self.is_sensitive
     }
 
     /// Whether no call to it is known to have succeeded.

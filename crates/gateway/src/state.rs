@@ -198,9 +198,11 @@ impl SharedGateway {
 fn known_routes(catalog: &Catalog, verified: &HashSet<(Platform, String)>) -> RouteTable {
     let of_platform = |platform: Platform| {
         let routes = catalog.platform(platform).routes().iter();
-        let known =
-            |name: &String| KnownRoute::new(name, verified.contains(&(platform, name.clone())));
-        routes.map(|route| (route.name.clone(), Arc::new(known(&route.name)))).collect()
+        let known = |(index, route): (usize, &Route)| {
+            let is_verified = verified.contains(&(platform, route.name.clone()));
+            (route.name.clone(), Arc::new(KnownRoute::listed(route, index, is_verified)))
+        };
+        routes.enumerate().map(known).collect()
     };
     PerPlatform::of_all(of_platform)
 }

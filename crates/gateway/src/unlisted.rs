@@ -71,6 +71,11 @@ impl UnlistedShapes {
         route
     }
 
+    /// The route of reads of our own that the catalogue does not list.
+    pub(super) fn other(&self) -> Arc<KnownRoute> {
+        Arc::clone(&self.rest)
+    }
+
     fn of(&self, customer: CustomerId, day: UtcDay) -> Arc<Mutex<ShapesOfDay>> {
         let fresh =
             || Ok::<_, std::convert::Infallible>(Arc::new(Mutex::new(ShapesOfDay::new(day))));

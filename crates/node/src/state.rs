@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use accounts::drift::DriftRule;
+use accounts::pacing::{PaceBook, PaceQuota, PaceRule};
 use accounts::platform_health::PlatformHealth;
 use accounts::{AccountsState, PlatformTargets};
 use api::{ApiParts, ApiState};
@@ -17,6 +19,7 @@ use clients::platform::{PlatformClient, UpstreamSettings};
 use clients::processor::ProcessorClient;
 use clients::storage::Storage;
 use console::ConsoleState;
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use emails::EmailsState;
@@ -34,6 +37,7 @@ use runtime::clock::{Clock, Random};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use settings::Config;
+use settings::pacing::{PaceSection, PacingSection};
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::Notify;
@@ -224,7 +228,8 @@ impl Foundation {
             vault: Arc::clone(&self.vault),
             allowances: Arc::clone(&self.allowances),
             cached: Arc::<EntryCaches>::clone(&self.cache),
-            platform_health: Arc::new(PlatformHealth::default()),
+            paces: Arc::new(PaceBook::new(&pace_rules(&self.config))),
+            platform_health: Arc::new(PlatformHealth::new(&self.catalog, drift_rule(&self.config))),
             upstream: connections(),
         }
     }
@@ -265,6 +270,36 @@ impl Foundation {
             at_work: AtWork::default(),
             gateway,
         })
+    }
+}
+
+/// How often an account of each platform may send requests.
+fn pace_rules(config: &Config) -> PerPlatform<PaceRule> {
+    let quota = |pace: PaceSection| {
+        let burst = pace.burst;
+        pace.unit_micros().map(|unit_micros| PaceQuota { unit_micros, burst })
+    };
+    let rule = |pacing: PacingSection| PaceRule {
+        reads: quota(pacing.reads),
+        writes: quota(pacing.writes),
+        sensitive: quota(pacing.sensitive),
+        max_wait_ms: i64::from(pacing.max_wait_ms),
+        divide_by_nodes: pacing.divide_by_nodes,
+    };
+    config.platforms.iter().map(|(platform, section)| (platform, rule(section.pacing))).collect()
+}
+
+/// When a platform is degraded.
+fn drift_rule(config: &Config) -> DriftRule {
+    let section = &config.platform_drift;
+    DriftRule {
+        window_s: section.window_s,
+        calls_min: section.calls_min,
+        accounts_min: section.accounts_min,
+        customers_min: section.customers_min,
+        rise_percent: section.rise_percent,
+        end_percent: section.end_percent,
+        baseline_s: section.baseline_s,
     }
 }
 

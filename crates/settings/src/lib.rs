@@ -15,6 +15,7 @@ pub mod hosts;
 pub mod http;
 mod layers;
 pub mod mail;
+pub mod pacing;
 pub mod platforms;
 mod problem;
 mod rate_limits;
@@ -28,7 +29,7 @@ mod writing;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
-pub use gateway::PlatformRefusalsSection;
+pub use gateway::{PlatformDriftSection, PlatformRefusalsSection};
 pub use layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
 pub use problem::{ConfigProblem, UnreadableConfig, listed};
 pub use rate_limits::RateLimitsSection;
@@ -78,6 +79,8 @@ pub struct Config {
     pub storage: storage::StorageSection,
     /// When a platform is considered to refuse all credentials.
     pub platform_refusals: PlatformRefusalsSection,
+    /// When a platform is considered to be degraded.
+    pub platform_drift: PlatformDriftSection,
     /// How calls are recorded.
     pub metering: MeteringSection,
     /// Where emails are sent.
@@ -172,6 +175,7 @@ impl Config {
         self.uploads.check(&mut problems);
         self.storage.check(&mut problems);
         self.platform_refusals.check(&mut problems);
+        self.platform_drift.check(&mut problems);
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);

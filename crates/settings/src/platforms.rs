@@ -7,6 +7,7 @@ use domain::platform::Platform;
 use secrecy::SecretString;
 
 use super::envelope::EnvelopeSection;
+use super::pacing::PacingSection;
 use super::problem::ConfigProblem;
 use super::signing::SigningSection;
 
@@ -71,6 +72,9 @@ pub struct PlatformSection {
     /// Other hosts, by native path.
     #[serde(default)]
     pub hosts: Vec<HostSection>,
+    /// How many requests an account may send.
+    #[serde(default)]
+    pub pacing: PacingSection,
     /// Times.
     pub timeouts: UpstreamTimeouts,
 }
@@ -228,6 +232,7 @@ impl PlatformSection {
             ));
         }
         self.signing.check(&format!("{key}.signing"), problems);
+        self.pacing.check(&format!("{key}.pacing"), problems);
         if !matches!(self.oauth.client_authentication.as_str(), "body" | "basic") {
             problems.push(ConfigProblem::new(
                 format!("{key}.oauth.client_authentication"),

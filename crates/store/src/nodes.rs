@@ -27,6 +27,13 @@ pub async fn heartbeat(store: &Store, id: NodeId, now: Timestamp) -> Result<bool
     Ok(changed == 1)
 }
 
+/// The number of nodes that have reported since then that they are running.
+pub async fn count_live(store: &Store, since: Timestamp) -> Result<i64, StoreError> {
+    const SQL: &str = "select count(*) as nodes from nodes where heartbeat_at >= $1";
+    let row = store.read().await?.row(SQL, &[since.into()]).await?;
+    row.map_or(Ok(0), |row| row.int("nodes"))
+}
+
 /// All nodes ever registered, most recently seen first.
 pub async fn list(store: &Store) -> Result<Vec<Node>, StoreError> {
     const SQL: &str = "select id, epoch, heartbeat_at from nodes order by heartbeat_at desc, id";

@@ -49,6 +49,9 @@ pub enum RefusalCause {
     /// The token endpoint refuses this service, or gives no reason. This says nothing about the
     /// account, which is never marked for it.
     TokenEndpoint,
+    /// The platform refuses far more accounts than usual. This is counted, but the account is not
+    /// marked.
+    PlatformDrift,
     /// Only the refusal itself is known.
     Unknown,
 }
@@ -132,7 +135,7 @@ async fn count(
         let unmarked = refuse(tx, refusal, platform.last_success_at).await?;
         return Ok(RefusalOutcome::PlatformRefusing { since: refusal.at, unmarked });
     }
-    if refusal.cause == RefusalCause::TokenEndpoint {
+    if matches!(refusal.cause, RefusalCause::TokenEndpoint | RefusalCause::PlatformDrift) {
         return Ok(RefusalOutcome::Counted);
     }
     mark(tx, refusal).await?;
@@ -156,6 +159,19 @@ pub async fn record_recovery(
     }
     tx.commit().await?;
     Ok(changed > 0)
+}
+
+/// Unmarks the accounts of a platform that were marked since then and have not changed, because the
+/// platform turned out to refuse the credentials of several customers. Returns them.
+pub async fn unmark_refused(
+    store: &Store,
+    platform: Platform,
+    since: Timestamp,
+) -> Result<Vec<(CustomerId, CreatorId)>, StoreError> {
+    let mut tx = store.write().await?;
+    let unmarked = unmark(&mut tx, platform, since).await?;
+    tx.commit().await?;
+    Ok(unmarked)
 }
 
 /// The platforms that refuse all credentials.
@@ -322,14 +338,24 @@ async fn refuse(
     last_success_at: Timestamp,
 ) -> Result<Vec<(CustomerId, CreatorId)>, StoreError> {
     const NOTE: &str = "update platform_health set refusing_since = $2 where platform = $1";
+    tx.execute(NOTE, &[refusal.platform.stored_name().into(), refusal.at.into()]).await?;
+    let unmarked = unmark(tx, refusal.platform, last_success_at).await?;
+    notices::tell_platforms(tx).await?;
+    Ok(unmarked)
+}
+
+/// Unmarks the accounts of a platform that were marked since then and have not changed.
+async fn unmark(
+    tx: &mut Tx,
+    platform: Platform,
+    since: Timestamp,
+) -> Result<Vec<(CustomerId, CreatorId)>, StoreError> {
     const MARKED: &str = "
         select customer_id, creator_id, marked_version from credential_refusals
         where platform = $1 and refused_at >= $2 and marked_version is not null
         order by customer_id, creator_id";
-    let platform = refusal.platform.stored_name();
-    tx.execute(NOTE, &[platform.into(), refusal.at.into()]).await?;
     let mut unmarked = Vec::new();
-    for row in tx.rows(MARKED, &[platform.into(), last_success_at.into()]).await? {
+    for row in tx.rows(MARKED, &[platform.stored_name().into(), since.into()]).await? {
         let customer = row.parse("customer_id", "credential_refusals")?;
         let creator = row.parse("creator_id", "credential_refusals")?;
         let place = (customer, &creator);
@@ -337,7 +363,6 @@ async fn refuse(
             unmarked.push((customer, creator));
         }
     }
-    notices::tell_platforms(tx).await?;
     Ok(unmarked)
 }
 

@@ -191,6 +191,11 @@ impl PlatformTarget {
         self.0.signer.as_ref().and_then(RequestSigner::external)
     }
 
+    /// Whether its identity check only reads.
+    pub fn verifies_by_read(&self) -> bool {
+        self.0.identity.is_read()
+    }
+
     pub(super) fn identity(&self) -> &IdentityCheck {
         &self.0.identity
     }

@@ -115,6 +115,11 @@ impl IdentityCheck {
         }
     }
 
+    /// Whether its method only reads.
+    pub(super) const fn is_read(&self) -> bool {
+        self.method.is_read()
+    }
+
     /// What is said of a body.
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();

@@ -95,6 +95,7 @@ const PLATFORM: &[&str] = &[
     "platform_unavailable",
     "platform_refusing_credentials",
     "account_paused",
+    "account_paced",
     "too_many_in_flight",
     "missing_scope",
     "outcome_unknown",

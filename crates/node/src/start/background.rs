@@ -43,9 +43,11 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
         EVERY_TEN_SECONDS,
         move |state| async move { heartbeat(&state, node).await },
     );
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move { count_nodes(&state).await });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { look_at_standbys(&state).await });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move {
         platform_health::read(&state.accounts).await;
+        state.accounts.platform_health.drift.end_old(state.clock.now());
     });
     listen(state, stop);
     runner(state, node).start(state.config.jobs.workers, stop);
@@ -225,6 +227,22 @@ async fn heartbeat(state: &NodeState, node: domain::id::NodeId) {
     }
 }
 
+/// Nodes that have not reported for this time, in seconds, do not take a share of paces.
+const NODE_ALIVE_S: i64 = 30;
+
+/// Counts the nodes among which paces are divided, if any are.
+pub(super) async fn count_nodes(state: &NodeState) {
+    let paces = &state.accounts.paces;
+    if !paces.needs_nodes() {
+        return;
+    }
+    let since = state.clock.now().plus_seconds(-NODE_ALIVE_S);
+    match store::nodes::count_live(&state.store, since).await {
+        Ok(nodes) => paces.set_nodes(u32::try_from(nodes).unwrap_or(1)),
+        Err(error) => tracing::warn!(%error, "the nodes could not be counted"),
+    }
+}
+
 /// Checks the cheap rules of the ledger; every violation is logged as an error.
 async fn check_books(state: &NodeState) {
     match store::verify::check_balances(&state.store, state.clock.now()).await {
@@ -292,6 +310,7 @@ async fn keep_house(state: &NodeState) {
     state.identity.login_limits.forget_idle(now);
     state.web.control_limits.forget_idle(now);
     state.cache.forget_old(now);
+    state.accounts.paces.forget_idle(now);
     state.identity.mail_limits.forget_idle(now);
     if let Err(error) = forget_links(state, now).await {
         tracing::warn!(%error, "old links could not be deleted");

@@ -241,6 +241,7 @@ async fn begin(
     background::lay_reserve_in(&state).await;
     let recorded = metrics::install();
     accounts::platform_health::read(&state.accounts).await;
+    background::count_nodes(&state).await;
     let for_cores = state.clone();
     let per_core = move |_core: usize| router::service(CoreState::on_core(for_cores.clone()));
     let certificates = listener.certificates();

@@ -24,6 +24,9 @@ pub(super) const STANDBY_LAG: &str = "creator_gateway_database_standby_lag_bytes
 pub(super) const STANDBY_REQUIRED: &str = "creator_gateway_database_synchronous_standby_required";
 pub(super) const FAILED_BATCHES: &str = "creator_gateway_metering_failed_batches_total";
 pub(super) const PLATFORM_REFUSING: &str = "creator_gateway_platform_refusing_credentials";
+pub(super) const PLATFORM_DEGRADED: &str = "creator_gateway_platform_degraded";
+pub(super) const PACED_WAITS: &str = "creator_gateway_paced_waits_total";
+pub(super) const PACED_REFUSALS: &str = "creator_gateway_paced_refusals_total";
 pub(super) const SIGNING_VALUES_AGE: &str = "creator_gateway_signing_values_age_seconds";
 pub(super) const TOKENS_NOT_REFRESHED: &str = "creator_gateway_token_refreshes_failed_total";
 pub(super) const CALLS_IN_FLIGHT: &str = "creator_gateway_calls_in_flight";
@@ -60,6 +63,10 @@ pub(super) const CERTIFICATE_EXPIRY: &str = "creator_gateway_tls_certificate_exp
 pub(super) const CERTIFICATE_REFUSED: &str = "creator_gateway_tls_certificate_refused";
 
 pub(super) const REQUEST_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+/// How responses of a platform can fail more often than usual.
+pub const DRIFT_KINDS: [&str; 4] = ["unauthorized", "forbidden", "not_found", "envelope"];
+/// The classes of requests that have a pace.
+pub const PACE_CLASSES: [&str; 3] = ["reads", "writes", "sensitive"];
 const REFRESH_FAILURES: [&str; 3] = ["failed", "service_refused", "token_refused"];
 pub(super) const JOB_OUTCOMES: [&str; 4] = ["done", "postponed", "given_up", "overtaken"];
 pub(super) const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
@@ -105,6 +112,8 @@ fn declare_metering() {
     counter_of(FAILED_BATCHES, "commits that failed and were retried");
     let refusing = "1 while a platform refuses the credentials of all accounts, by platform; alert on anything but 0";
     describe_gauge!(PLATFORM_REFUSING, refusing);
+    let degraded = "1 while this node sees a platform fail far more calls than usual, by platform and kind of failure; alert on anything but 0";
+    describe_gauge!(PLATFORM_DEGRADED, degraded);
     let age =
         "how long ago the signing values in use were read, by platform; 0 where there are none";
     describe_gauge!(SIGNING_VALUES_AGE, age);
@@ -112,9 +121,24 @@ fn declare_metering() {
         TOKENS_NOT_REFRESHED,
         "refreshes of tokens that brought none, by platform and reason"
     );
+    describe_counter!(
+        PACED_WAITS,
+        "requests that waited for their account's turn, by platform and class"
+    );
+    describe_counter!(
+        PACED_REFUSALS,
+        "requests refused because their account's turn was too far away, by platform and class"
+    );
     for platform in Platform::all() {
+        for class in PACE_CLASSES {
+            drop(counter!(PACED_WAITS, "platform" => platform.as_str(), "class" => class));
+            drop(counter!(PACED_REFUSALS, "platform" => platform.as_str(), "class" => class));
+        }
         drop(gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()));
         drop(gauge!(SIGNING_VALUES_AGE, "platform" => platform.as_str()));
+        for kind in DRIFT_KINDS {
+            drop(gauge!(PLATFORM_DEGRADED, "platform" => platform.as_str(), "kind" => kind));
+        }
         for reason in REFRESH_FAILURES {
             drop(not_refreshed(platform, reason));
         }

@@ -21,12 +21,15 @@ use self::declared::{
     EXPIRED_HOLDS, EXPORT_DURATION, EXPORT_ENDINGS, EXPORT_PAGES, EXPORT_ROWS, EXPORTS,
     EXPORTS_BEGUN_ANEW, EXPORTS_OLDEST, EXPORTS_PENDING, EXPORTS_RUNNING, FAILED_BATCHES,
     JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, LATE_RESOLUTIONS, LEDGER_FAILURES,
-    LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PAYMENTS, PLATFORM_REFUSING, QUEUE_DEPTH,
-    RECONCILED, RECONCILIATION_OUTCOMES, RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES,
-    REQUESTS, REVERSALS, SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG,
-    STANDBY_REQUIRED, STANDBYS, TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED,
-    UPSTREAM_DURATION, USAGE_SET_ASIDE, declare,
+    LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PACED_REFUSALS, PACED_WAITS, PAYMENTS,
+    PLATFORM_DEGRADED, PLATFORM_REFUSING, QUEUE_DEPTH, RECONCILED, RECONCILIATION_OUTCOMES,
+    RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES, REQUESTS, REVERSALS,
+    SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, STANDBYS,
+    TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE,
+    declare,
 };
+
+pub use self::declared::{DRIFT_KINDS, PACE_CLASSES};
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -109,6 +112,23 @@ impl Handles {
 /// Whether a platform refuses the credentials of all accounts.
 pub fn platform_refusing(platform: Platform, is_refusing: bool) {
     gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()).set(float(usize::from(is_refusing)));
+}
+
+/// Whether a platform fails far more calls than usual in one way, which is one of [`DRIFT_KINDS`].
+pub fn platform_degraded(platform: Platform, kind: &'static str, is_degraded: bool) {
+    debug_assert!(DRIFT_KINDS.contains(&kind), "{kind} is not declared");
+    gauge!(PLATFORM_DEGRADED, "platform" => platform.as_str(), "kind" => kind)
+        .set(float(usize::from(is_degraded)));
+}
+
+/// A request waits for its account's turn; the class is one of [`PACE_CLASSES`].
+pub fn pace_waited(platform: Platform, class: &'static str) {
+    counter!(PACED_WAITS, "platform" => platform.as_str(), "class" => class).increment(1);
+}
+
+/// A request is refused because its account's turn is too far away.
+pub fn pace_refused(platform: Platform, class: &'static str) {
+    counter!(PACED_REFUSALS, "platform" => platform.as_str(), "class" => class).increment(1);
 }
 
 /// The signing values of a platform are this old.

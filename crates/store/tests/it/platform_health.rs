@@ -259,3 +259,33 @@ async fn concurrent_refusals_are_all_counted() {
         platform_health::delete_old_refusals(&store, NOON.plus_seconds(1)).await.unwrap();
     }
 }
+
+/// Another account of the platform succeeds all the time, so it does not refuse everyone.
+#[tokio::test]
+async fn drift_marks_no_account_and_unmarks_those_of_the_last_minute() {
+    for store in testing::stores().await {
+        let [ada, bea, cyd] = three(&store).await;
+        refused(&store, &ada, NOON.plus_seconds(-61)).await;
+        refused(&store, &bea, NOON).await;
+        let during = CredentialRefusal {
+            at: NOON.plus_seconds(2),
+            last_success_at: NOON.plus_seconds(1),
+            ..refusal_of(&store, &cyd, RefusalCause::PlatformDrift).await
+        };
+        let during = platform_health::record_refusal(&store, &during, RULE).await.unwrap();
+        assert_eq!(during, RefusalOutcome::Counted);
+        let unmark = async || {
+            let since = NOON.plus_seconds(-58);
+            platform_health::unmark_refused(&store, Platform::ALPHA, since).await.unwrap()
+        };
+
+        let (unmarked, again) = (unmark().await, unmark().await);
+
+        assert_eq!(unmarked, [(bea.0, bea.1.parse().unwrap())]);
+        assert_eq!(again, [], "the account has changed since it was marked");
+        assert_eq!(
+            states(&store, &[ada, bea, cyd]).await,
+            [AccountState::ReconnectNeeded, AccountState::Active, AccountState::Active]
+        );
+    }
+}

@@ -40,6 +40,8 @@ async fn nodes_are_registered_at_start_and_send_heartbeats() {
         metering::recover(&store, node(), NOON).await.unwrap();
 
         assert!(nodes::heartbeat(&store, node(), NOON.plus_seconds(5)).await.unwrap());
+        let live = async |seconds| nodes::count_live(&store, NOON.plus_seconds(seconds)).await;
+        assert_eq!((live(5).await.unwrap(), live(6).await.unwrap()), (1, 0));
 
         assert_eq!(
             nodes::list(&store).await.unwrap(),

@@ -45,6 +45,7 @@ pub(super) fn row(failure: &Failure) -> FailureRow {
         Failure::PlatformUnavailable { .. } => table::PLATFORM_UNAVAILABLE,
         Failure::PlatformRefusing(_) => table::PLATFORM_REFUSING,
         Failure::AccountPaused { .. } => table::ACCOUNT_PAUSED,
+        Failure::AccountPaced { .. } => table::ACCOUNT_PACED,
         Failure::RateLimited { .. } => table::RATE_LIMITED,
         Failure::TooManyRegistrations { .. } => callers::TOO_MANY_REGISTRATIONS,
         Failure::TooManyLogins { .. } => callers::TOO_MANY_LOGINS,
@@ -76,6 +77,7 @@ pub(super) fn retry_after_ms(failure: &Failure) -> Option<i64> {
     match failure {
         Failure::PlatformUnavailable { retry_after_ms }
         | Failure::AccountPaused { retry_after_ms }
+        | Failure::AccountPaced { retry_after_ms }
         | Failure::RateLimited { retry_after_ms }
         | Failure::TooManyRegistrations { retry_after_ms }
         | Failure::TooManyLogins { retry_after_ms }

@@ -33,7 +33,7 @@ pub(super) struct Play {
 }
 
 impl Play {
-    async fn platform(&self) -> RawPlatform {
+    pub(super) async fn platform(&self) -> RawPlatform {
         let play = self.clone();
         RawPlatform::deciding(move |request, _| play.respond(request)).await
     }
