@@ -2,6 +2,7 @@
 //! refuse all credentials, and how credentials are sealed.
 
 pub mod connect;
+mod connected_cookies;
 pub mod platform_health;
 pub mod sealed_credentials;
 

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use accounts::platform_health;
-use clients::platform::{CredentialVerdict, SigningInput, verify};
+use clients::platform::{CredentialVerdict, PresentedAccount, SigningInput, verify};
 use domain::account::AccountState;
 use domain::time::Timestamp;
 use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
@@ -65,7 +65,9 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
         return;
     };
     let signing = SigningInput { now: gateway.clock.now(), nonce: gateway.random.bytes() };
-    match verify::verify(&gateway.accounts().upstream, target, &credentials, signing).await {
+    let cookies = current.cookies();
+    let presented = PresentedAccount { credentials: &credentials, cookies };
+    match verify::verify(&gateway.accounts().upstream, target, presented, signing).await {
         Ok(CredentialVerdict::Refused { status: 401 } | CredentialVerdict::Mismatch) => {
             if let Some(cause) = refresh::refusal_cause(&current) {
                 refused(&gateway, &current, cause).await;

@@ -9,6 +9,7 @@ use billing::plans;
 use billing::subscribe::{self, PlanChoice};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
+use domain::per_platform::PerPlatform;
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
@@ -138,7 +139,7 @@ struct SubscribeIn {
     /// Extra slots from the start, for `platform_alpha` and `platform_beta`.
     #[serde(default)]
     #[schema(schema_with = words::extra_slots)]
-    slots: BTreeMap<Platform, i64>,
+    slots: PerPlatform<i64>,
 }
 
 impl RequestBody for SubscribeIn {}
@@ -167,7 +168,8 @@ async fn subscribe(
     Json(wanted): Json<SubscribeIn>,
 ) -> Result<(Extension<NotKept>, axum::Json<SubscribeOut>), ApiError> {
     let plan = plans::plan(&api.billing, &wanted.plan_id)?;
-    let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
+    let slots = wanted.slots.iter().filter(|(_, count)| **count > 0);
+    let slots = slots.map(|(platform, count)| (platform, *count)).collect();
     let page =
         subscribe::subscribe(&api.billing, caller.customer, &PlanChoice { plan, slots }).await?;
     let out = SubscribeOut { url: page.url, session_id: page.session };
