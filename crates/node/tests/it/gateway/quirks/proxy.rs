@@ -29,7 +29,9 @@ impl TestProxy {
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (quirk, counted) = (quirk.clone(), Arc::clone(&counted));
-                tokio::spawn(async move { drop(carry(client, &quirk, &counted).await) });
+                tokio::spawn(async move {
+                    carry(client, &quirk, &counted).await;
+                });
             }
         });
         Self { address, tunnels }
