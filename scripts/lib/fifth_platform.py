@@ -46,6 +46,7 @@ paging = { style = "page", parameter = "page", size_parameter = "per_page", size
 columns = [
     { name = "id", type = "integer" },
     { name = "login", type = "text" },
+    { name = "created_at", type = "time", unit = "rfc3339" },
     { name = "site_admin", type = "boolean" },
 ]
 """
@@ -201,7 +202,7 @@ def export(caller):
     _, _, content = caller.send("GET", f"/v1/exports/{job['job_id']}/download")
     rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))
     check([int(row["id"]) for row in rows] == [row["id"] for row in Stub.followed], f"the file has {len(rows)} rows")
-    check(list(rows[0])[:3] == ["id", "login", "site_admin"], f"its columns are {list(rows[0])}")
+    check(list(rows[0])[:4] == ["id", "login", "created_at", "site_admin"], f"its columns are {list(rows[0])}")
     return 10
 
 

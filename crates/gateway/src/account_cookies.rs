@@ -61,7 +61,7 @@ impl AccountCookies {
 
     fn new(account: &Account, stored: KnownCookies, changed: &Arc<ChangedJars>) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| {
-            let (own, changed) = (own.clone(), Arc::clone(changed));
+            let (own, changed) = (Weak::clone(own), Arc::clone(changed));
             let tell = move || {
                 // Whoever uses the jar holds the account.
                 if let Some(own) = own.upgrade() {
