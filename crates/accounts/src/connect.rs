@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use catalog::AuthValues;
-use clients::platform::{CallErrorKind, ClientError, CredentialVerdict, SigningInput, verify};
+use clients::platform::{
+    CallErrorKind, ClientError, CookieJar, CredentialVerdict, PresentedAccount, SigningInput,
+    verify,
+};
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
@@ -13,11 +16,13 @@ use failures::Failure;
 use failures::FieldProblem;
 use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
+use store::account_cookies::NewCookies;
 use store::accounts::{Account, ConnectionOutcome, NewAccount};
 use store::authority::ChangeAuthority;
 use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 
 use crate::AccountsState;
+use crate::connected_cookies::{self, ConfirmedAccount};
 use crate::platform_health;
 use crate::sealed_credentials;
 
@@ -69,32 +74,53 @@ pub async fn connect(
     let auth = catalog.check_auth(&import.auth).map_err(|problems| {
         Failure::Invalid(problems.into_iter().map(FieldProblem::from).collect())
     })?;
-    let platform_account_id = confirm(accounts, &import, &auth).await?;
-    let new = verified(accounts, &import, (platform_account_id, &auth)).await?;
-    let connection = store::accounts::connect(&accounts.store, &new).await?;
-    let (is_new, joined_list) = match connection {
-        ConnectionOutcome::Connected { created, joined_list, .. } => (created, joined_list),
-        ConnectionOutcome::Refused(refusal) => {
-            return Err(refused(&import, Some(&new.platform_account_id), refusal));
-        }
-    };
+    let confirmed = confirm(accounts, &import, &auth).await?;
+    let (is_new, joined_list) = store(accounts, &import, &auth, &confirmed).await?;
     if joined_list {
-        accounts.cached.forget_keys_of(new.customer);
+        accounts.cached.forget_keys_of(import.customer);
     }
-    accounts.cached.forget_account(new.customer, &new.creator_id);
-    let stored = store::accounts::find(&accounts.store, new.customer, &new.creator_id).await?;
+    accounts.cached.forget_account(import.customer, &import.creator);
+    let stored = store::accounts::find(&accounts.store, import.customer, &import.creator).await?;
     Ok(ConnectedAccount { account: stored.ok_or(Failure::AccountNotFound)?, is_new })
+}
+
+/// How often the account is stored anew because its cookies were changed meanwhile.
+const TRIES_MAX: u32 = 5;
+
+/// Stores the account; returns whether it is new, and whether it joined the list of its key.
+async fn store(
+    accounts: &AccountsState,
+    import: &AccountImport,
+    auth: &AuthValues,
+    confirmed: &Confirmation,
+) -> Result<(bool, bool), Failure> {
+    for _ in 0..TRIES_MAX {
+        let new = verified(accounts, import, auth, confirmed).await?;
+        match store::accounts::connect(&accounts.store, &new).await? {
+            ConnectionOutcome::Connected { created, joined_list, .. } => {
+                return Ok((created, joined_list));
+            }
+            ConnectionOutcome::Refused(refusal) => {
+                return Err(refused(import, Some(&new.platform_account_id), refusal));
+            }
+            ConnectionOutcome::CookiesChanged => {}
+        }
+    }
+    Err(Failure::Overloaded)
 }
 
 /// The row of an account that the platform has confirmed.
 async fn verified(
     accounts: &AccountsState,
     import: &AccountImport,
-    (platform_account_id, auth): (Option<String>, &AuthValues),
+    auth: &AuthValues,
+    confirmed: &Confirmation,
 ) -> Result<NewAccount, Failure> {
     let AccountImport { customer, platform, creator, .. } = import;
     let credentials =
         sealed_credentials::seal(&accounts.vault, (*customer, *platform, creator), auth).await?;
+    let platform_account_id = confirmed.platform_account_id.clone().unwrap_or_default();
+    let cookies = cookies(accounts, import, (auth, &platform_account_id), confirmed).await?;
     let record = AuditRecord {
         customer: *customer,
         actor: import.actor.clone(),
@@ -106,13 +132,43 @@ async fn verified(
         authority: import.authority,
         creator_id: creator.clone(),
         platform: *platform,
-        platform_account_id: platform_account_id.unwrap_or_default(),
+        platform_account_id,
         replaces_identity: import.replaces_identity,
         credentials,
+        cookies,
         at: accounts.clock.now(),
         allowances: Arc::clone(&accounts.allowances),
         entry: record.now(&accounts.clock, &accounts.random),
     })
+}
+
+/// The cookies to be stored with the account, where its platform sets some.
+async fn cookies(
+    accounts: &AccountsState,
+    import: &AccountImport,
+    (auth, platform_account_id): (&AuthValues, &str),
+    confirmed: &Confirmation,
+) -> Result<Option<NewCookies>, Failure> {
+    let Some(received) = &confirmed.cookies else { return Ok(None) };
+    let target = accounts.target(import.platform)?;
+    let headers = target
+        .headers_of(&sealed_credentials::credentials(auth))
+        .map_err(|error| Failure::Internal(error.to_string()))?;
+    let account = ConfirmedAccount {
+        customer: import.customer,
+        platform: import.platform,
+        creator: &import.creator,
+        platform_account_id,
+        headers: &headers,
+    };
+    connected_cookies::of(accounts, account, &received.all()).await.map(Some)
+}
+
+/// What the platform said of the account.
+struct Confirmation {
+    platform_account_id: Option<String>,
+    /// The cookies of its response, where they are kept.
+    cookies: Option<Arc<CookieJar>>,
 }
 
 /// The failure for a refused connection. `presented` is the platform's id of the account that the
@@ -138,7 +194,7 @@ async fn confirm(
     accounts: &AccountsState,
     import: &AccountImport,
     auth: &AuthValues,
-) -> Result<Option<String>, Failure> {
+) -> Result<Confirmation, Failure> {
     let platform = import.platform;
     let target = accounts.target(platform)?;
     let signing = SigningInput { now: accounts.clock.now(), nonce: accounts.random.bytes() };
@@ -149,10 +205,13 @@ async fn confirm(
     }
     let label = sealed_credentials::label(import.customer, &import.creator);
     let credentials = sealed_credentials::credentials(auth).of_account(label);
-    match verify::verify(&accounts.upstream, target, &credentials, signing).await {
+    // It starts without cookies: those of another account would say who it is.
+    let cookies = target.keeps_cookies().then(|| Arc::new(CookieJar::detached()));
+    let presented = PresentedAccount { credentials: &credentials, cookies: cookies.as_ref() };
+    match verify::verify(&accounts.upstream, target, presented, signing).await {
         Ok(CredentialVerdict::Confirmed { platform_account_id }) => {
             platform_health::note_success(accounts, platform, accounts.clock.now());
-            Ok(platform_account_id)
+            Ok(Confirmation { platform_account_id, cookies })
         }
         Ok(CredentialVerdict::Refused { status: 401 })
             if accounts.platform_health.refusing_since(platform).is_some() =>

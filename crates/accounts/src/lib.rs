@@ -2,6 +2,7 @@
 //! refuse all credentials or have changed, and how credentials are sealed.
 
 pub mod connect;
+mod connected_cookies;
 pub mod drift;
 pub mod pacing;
 pub mod platform_health;

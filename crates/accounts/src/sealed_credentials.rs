@@ -1,12 +1,13 @@
-//! Credentials of connected accounts, sealed for their own row.
+//! Credentials and cookies of connected accounts, sealed for their own row.
 
 use catalog::AuthValues;
-use clients::platform::AccountCredentials;
+use clients::platform::{AccountCredentials, CookieSet};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use runtime::{SealedValue, Vault, VaultError};
+use store::account_cookies::StoredCookies;
 
 /// Seals an account's credentials for its own row.
 pub async fn seal(
@@ -34,6 +35,28 @@ pub fn credentials(auth: &AuthValues) -> AccountCredentials {
         credentials.set(field, value.clone());
     }
     credentials
+}
+
+/// The text that binds sealed cookies to their account and jar.
+pub fn cookie_place(
+    customer: CustomerId,
+    platform: Platform,
+    creator: &CreatorId,
+    jar: i64,
+) -> String {
+    format!("v1|{customer}|{platform}|{}|cookies|{jar}", creator.as_str())
+}
+
+/// Opens the stored cookies of an account.
+pub async fn open_cookies(
+    vault: &Vault,
+    (customer, platform, creator): (CustomerId, Platform, &CreatorId),
+    stored: &StoredCookies,
+) -> Result<CookieSet, VaultError> {
+    let key = vault.find(stored.data_key).await?;
+    let place = cookie_place(customer, platform, creator, stored.jar.id);
+    let plain = key.open(&stored.sealed, &place).map_err(|_| VaultError::Sealing)?;
+    CookieSet::from_json(&plain).map_err(|_| VaultError::Sealing)
 }
 
 /// Identifies an account while it is connected, whatever its credentials are.

@@ -130,8 +130,12 @@ pub fn extra_slots() -> Schema {
     });
     let sold =
         domain::platform::Platform::all().into_iter().filter(|platform| platform.sells_slots());
-    let properties: serde_json::Map<String, Value> =
-        sold.map(|platform| (platform.as_str().to_owned(), count.clone())).collect();
+    let properties: serde_json::Map<String, Value> = sold
+        .flat_map(|platform| {
+            // The same where a platform has kept the name that it is stored under.
+            [platform.as_str(), platform.stored_name()].map(|name| (name.to_owned(), count.clone()))
+        })
+        .collect();
     of(json!({
         "type": "object", "additionalProperties": false, "properties": properties,
         "description": "Extra slots from the start, for each platform that sells them.",

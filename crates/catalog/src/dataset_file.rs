@@ -193,9 +193,6 @@ impl PagingText {
         if self.next.is_some() != (style == PagingStyle::Cursor) {
             return Err("paging.next belongs to the style cursor, which needs it".to_owned());
         }
-        if style == PagingStyle::Page && self.more.is_none() {
-            return Err("the style page needs paging.more".to_owned());
-        }
         Ok(PagingRules {
             style,
             parameter: self.parameter,

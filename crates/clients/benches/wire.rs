@@ -78,6 +78,7 @@ fn target(is_signed: bool) -> Result<PlatformTarget, Vec<SettingsProblem>> {
         }),
         envelope: true,
         envelope_pointers: None,
+        cookies: false,
         query: Vec::new(),
         response_headers: Vec::new(),
         user_agent: "creator-gateway".to_owned(),

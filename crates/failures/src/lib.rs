@@ -178,6 +178,11 @@ pub enum Failure {
     /// The stored credentials cannot be decrypted; connecting the account again fixes that.
     #[error("the stored credentials of this account cannot be decrypted; connect it again")]
     CredentialError,
+    /// The stored credentials cannot be sent as the platform is configured now.
+    #[error(
+        "the stored credentials of this account cannot be used: {0}; connect it again with others"
+    )]
+    CredentialsUnusable(String),
     /// The request did not reach the platform, or the platform did not process it.
     #[error("the platform could not be reached; nothing was carried out and nothing was charged")]
     PlatformUnreachable,

@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 use accounts::pacing::AccountPace;
 use accounts::sealed_credentials;
 use clients::platform::breaker::Breaker;
-use clients::platform::{AccountCredentials, AccountHeaders, PlatformTarget};
+use clients::platform::{
+    AccountCredentials, AccountHeaders, CallErrorKind, CookieJar, PlatformTarget,
+};
 use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
@@ -20,6 +22,7 @@ use runtime::clock::Random;
 use runtime::sealing::DataKey;
 use transport::LoadCounter;
 
+use super::account_cookies::{self, AccountCookies};
 use super::token_pauses::TokenPauses;
 use crate::state::GatewayState;
 
@@ -48,6 +51,8 @@ pub struct AccountEntry {
     data_key: DataKey,
     opened: OnceLock<Arc<AccountCredentials>>,
     headers: OnceLock<AccountHeaders>,
+    /// The cookies that its platform sets, if they are kept.
+    cookies: Option<Arc<AccountCookies>>,
     /// The state of its connection to the platform; shared by all versions of the entry.
     pub health: Arc<AccountHealth>,
     /// Its calls in flight; also shared by all versions.
@@ -117,6 +122,7 @@ impl AccountEntry {
         gateway: &GatewayState,
         account: store::accounts::Account,
     ) -> Result<Self, Failure> {
+        let cookies = account_cookies::open(gateway, &account).await?;
         let id = account.credentials.data_key;
         let shared = gateway.clone();
         let data_key =
@@ -143,6 +149,7 @@ impl AccountEntry {
             data_key,
             opened: OnceLock::new(),
             headers: OnceLock::new(),
+            cookies,
         })
     }
 
@@ -176,10 +183,28 @@ impl AccountEntry {
         }
         let headers = target.headers_of(&*self.credentials()?).map_err(|error| {
             let (customer, account) = (self.customer, self.creator.as_str());
-            tracing::error!(customer.id = %customer, account, %error, "an account's credentials could not be put into headers");
-            Failure::Internal("a request to a platform could not be built".to_owned())
+            match (error.kind, &error.source) {
+                // What customers gave, and what the configuration permitted when they gave it.
+                (CallErrorKind::Build, Some(reason)) => {
+                    tracing::warn!(customer.id = %customer, account, platform = %self.platform, %reason, "an account's credentials cannot be used; its customer must connect it again");
+                    Failure::CredentialsUnusable(reason.to_string())
+                }
+                _ => {
+                    tracing::error!(customer.id = %customer, account, %error, "an account's credentials could not be put into headers");
+                    Failure::Internal("a request to a platform could not be built".to_owned())
+                }
+            }
         })?;
+        let headers = match self.cookies() {
+            Some(jar) => headers.with_cookies(Arc::clone(jar)),
+            None => headers,
+        };
         Ok(self.headers.get_or_init(|| headers))
+    }
+
+    /// The cookies that its platform sets, if they are kept.
+    pub fn cookies(&self) -> Option<&Arc<CookieJar>> {
+        self.cookies.as_deref().map(AccountCookies::jar)
     }
 
     /// The customer's data key, for responses that are stored.

@@ -5,6 +5,7 @@
 //! longer, or whose caller disconnects, continues as a task of its own, so a caller that leaves
 //! changes nothing in the ledger.
 
+pub mod account_cookies;
 mod account_entry;
 mod admit;
 mod answer;

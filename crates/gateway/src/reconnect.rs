@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use accounts::platform_health;
-use clients::platform::{CredentialVerdict, SigningInput, verify};
+use clients::platform::{CredentialVerdict, PresentedAccount, SigningInput, verify};
 use domain::account::AccountState;
 use domain::time::Timestamp;
 use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
@@ -66,8 +66,10 @@ async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
         return;
     };
     let signing = SigningInput { now: gateway.clock.now(), nonce: gateway.random.bytes() };
+    let cookies = current.cookies();
+    let presented = PresentedAccount { credentials: &credentials, cookies };
     pacing::charge_own(&gateway, &current, target.verifies_by_read());
-    match verify::verify(&gateway.accounts().upstream, target, &credentials, signing).await {
+    match verify::verify(&gateway.accounts().upstream, target, presented, signing).await {
         Ok(CredentialVerdict::Refused { status: 401 } | CredentialVerdict::Mismatch) => {
             if let Some(cause) = refresh::refusal_cause(&current) {
                 refused(&gateway, &current, cause).await;

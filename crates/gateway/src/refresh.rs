@@ -208,7 +208,7 @@ async fn claim(gateway: &GatewayState, account: &AccountEntry) -> Result<bool, F
     let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
     let claim = async move {
         let until = now.plus_seconds(CLAIM_S);
-        store::accounts::claim_refresh(&store, (customer, &creator, version), now, until).await
+        store::refresh_claims::claim(&store, (customer, &creator, version), now, until).await
     };
     Ok(gateway.tasks.on_control(claim).await??)
 }
@@ -234,9 +234,9 @@ async fn refresh(
     };
     let tokens = &account.health.tokens;
     let upstream = &gateway.accounts().upstream;
-    let headers = account.headers(target)?;
+    let (headers, now) = (account.headers(target)?, gateway.clock.now());
     pacing::charge_own(gateway, account, false);
-    match oauth::refresh_for(upstream, target, headers, refresh_token).await {
+    match oauth::refresh_for(upstream, target, (headers, now), refresh_token).await {
         Ok(fresh) => {
             tokens.refreshed();
             keep(gateway, account, fresh).await?;
@@ -267,9 +267,8 @@ fn how_it_ended(error: &RefreshFailure) -> LastRefresh {
 async fn release(gateway: &GatewayState, account: &AccountEntry) {
     let store = gateway.store.clone();
     let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
-    let release = async move {
-        store::accounts::release_refresh(&store, (customer, &creator, version)).await
-    };
+    let release =
+        async move { store::refresh_claims::release(&store, (customer, &creator, version)).await };
     if let Ok(Err(error)) = gateway.tasks.on_control(release).await {
         tracing::warn!(%error, "the claim of a token refresh could not be released");
     }

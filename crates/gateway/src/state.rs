@@ -25,6 +25,7 @@ use web::WebState;
 use web::middleware::budget::MemoryBudget;
 use web::middleware::rate_limit::{RateLimiter, RateQuota};
 
+use crate::account_cookies::CookieBook;
 use crate::account_entry::HealthBook;
 use crate::cache::{EntryCache, EntryCaches};
 use crate::in_flight::{InFlight, InFlightLimits};
@@ -105,6 +106,8 @@ pub struct SharedGateway {
     pub cache: Arc<EntryCaches>,
     /// The health of accounts: breakers, pauses and refreshes.
     pub(crate) health: HealthBook,
+    /// The cookies of accounts whose platforms set some.
+    pub(crate) cookies: CookieBook,
     /// The names of paths that the catalogue does not list.
     pub(crate) unlisted: UnlistedShapes,
     /// Calls in flight.
@@ -141,6 +144,7 @@ impl SharedGateway {
         let (limits, rates) = (&config.http.limits, &config.rate_limits);
         Self {
             health: HealthBook::new(),
+            cookies: CookieBook::new(),
             unlisted: UnlistedShapes::new(config.http.unlisted_shapes_max),
             in_flight: InFlight::new(InFlightLimits {
                 process_max: limits.calls_in_flight_max,

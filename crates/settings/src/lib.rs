@@ -26,6 +26,8 @@ pub mod signing;
 pub mod storage;
 pub mod targets;
 mod writing;
+#[cfg(test)]
+mod wrong_settings;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
@@ -106,11 +108,14 @@ impl Config {
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, UnreadableConfig> {
-        let (overrides, problems) = environment::overrides(variables)?;
+        let given = file
+            .map(|path| Ok::<_, UnreadableConfig>(reading::parse(text_of(path)?)?))
+            .transpose()?;
+        let (overrides, problems) = environment::overrides(variables, given.as_ref())?;
         let mut layers = layer(DEFAULT_TOML);
-        if let Some(path) = file {
-            let table = reading::parse(text_of(path)?)?.to_string();
-            layers = layers.add_source(config::File::from_str(&table, config::FileFormat::Toml));
+        if let Some(table) = given {
+            let text = table.to_string();
+            layers = layers.add_source(config::File::from_str(&text, config::FileFormat::Toml));
         }
         let overrides = config::File::from_str(&overrides.to_string(), config::FileFormat::Toml);
         Self::read(layers.add_source(overrides), problems)

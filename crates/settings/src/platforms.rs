@@ -36,6 +36,9 @@ pub struct PlatformSection {
     pub signing: Box<SigningSection>,
     /// The envelope that answers come in.
     pub envelope: EnvelopeSection,
+    /// Whether cookies that the platform sets are kept for each account and sent.
+    #[serde(default)]
+    pub cookies: bool,
     /// Parameters that stand behind the query of every call.
     #[serde(default)]
     pub query: Vec<NamedValue>,

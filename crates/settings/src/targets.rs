@@ -82,6 +82,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
         signing: section.signing.settings(),
         envelope: section.envelope == EnvelopeSection::Response,
         envelope_pointers: section.envelope.pointers(),
+        cookies: section.cookies,
         query: section.query.iter().map(pair).collect(),
         response_headers: section.response_headers.clone(),
         user_agent: section.user_agent.clone(),

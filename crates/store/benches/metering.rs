@@ -127,6 +127,7 @@ impl BenchCaller {
             platform_account_id: "4711".to_owned(),
             authority: store::authority::ChangeAuthority::Operator,
             replaces_identity: false,
+            cookies: None,
             credentials: SealedCredentials {
                 sealed: vec![1, 2, 3],
                 data_key: DataKeyId::new(NOON, [1; 10]),

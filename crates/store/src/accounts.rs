@@ -9,6 +9,7 @@ use domain::slot::AccountAllowances;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
+use crate::account_cookies::{self, NewCookies};
 use crate::audit::{self, AuditEntry};
 use crate::authority::ChangeAuthority;
 use crate::connections::{self, ConnectionRefusal, ConnectionRequest, ExistingAccount};
@@ -90,6 +91,8 @@ pub struct NewAccount {
     pub replaces_identity: bool,
     /// Its credentials.
     pub credentials: SealedCredentials,
+    /// The cookies that the platform set, if they are kept.
+    pub cookies: Option<NewCookies>,
     /// The current time, at which the platform has just confirmed the credentials.
     pub at: Timestamp,
     /// The slots of plans and customers. With the subscription they decide how many accounts may be
@@ -115,6 +118,8 @@ pub enum ConnectionOutcome {
     },
     /// Nothing changed.
     Refused(ConnectionRefusal),
+    /// Nothing changed: the cookies that the new ones continue were changed meanwhile.
+    CookiesChanged,
 }
 
 /// An account to be deleted.
@@ -164,6 +169,10 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<ConnectionOutcom
     }
     let (state, version) = standing(&mut tx, new, existing.as_ref()).await?;
     upsert(&mut tx, new, state, version).await?;
+    let place = (new.customer, &new.creator_id);
+    if !account_cookies::connect(&mut tx, place, new.cookies.as_ref(), new.at).await? {
+        return Ok(ConnectionOutcome::CookiesChanged);
+    }
     let created = existing.is_none();
     let joined_list = created && !allowed.may_use(&new.creator_id);
     if joined_list && let ChangeAuthority::Key(key) = new.authority {
@@ -368,38 +377,6 @@ pub async fn replace_credentials(
     notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(changed)
-}
-
-/// Claims the refresh of a token for one node until `until`. False if another node's claim has not
-/// expired, or the account was changed meanwhile.
-pub async fn claim_refresh(
-    store: &Store,
-    (customer, creator_id, version): (CustomerId, &CreatorId, i64),
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<bool, StoreError> {
-    const SQL: &str = "
-        update accounts set refresh_claimed_until = $5
-        where customer_id = $1 and creator_id = $2 and version = $3
-          and (refresh_claimed_until is null or refresh_claimed_until <= $4)";
-    let values = [customer.into(), creator_id.into(), version.into(), now.into(), until.into()];
-    let mut tx = store.write().await?;
-    let claimed = tx.execute(SQL, &values).await?;
-    tx.commit().await?;
-    Ok(claimed == 1)
-}
-
-/// Releases a claimed refresh, so that the next one need not wait until the claim expires.
-pub async fn release_refresh(
-    store: &Store,
-    (customer, creator_id, version): (CustomerId, &CreatorId, i64),
-) -> Result<(), StoreError> {
-    const SQL: &str = "
-        update accounts set refresh_claimed_until = null
-        where customer_id = $1 and creator_id = $2 and version = $3";
-    let mut tx = store.write().await?;
-    tx.execute(SQL, &[customer.into(), creator_id.into(), version.into()]).await?;
-    tx.commit().await
 }
 
 /// How many accounts the customer has on this platform.

@@ -5,6 +5,7 @@
 //! `dialect` holds the parts of statements that differ. Callers pass in ids and times: SQL never
 //! reads the clock.
 
+pub mod account_cookies;
 pub mod account_switch;
 pub mod accounts;
 pub mod audit;
@@ -54,6 +55,7 @@ mod postgres;
 mod private_files;
 pub mod processor_customers;
 pub mod processor_events;
+pub mod refresh_claims;
 pub mod registration;
 pub mod reversals;
 pub mod routes;

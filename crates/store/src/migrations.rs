@@ -79,6 +79,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(28, "columns of exports", export_columns(database)));
     steps.push(chosen_cards());
     steps.push(step(30, "export progress", export_progress(database)));
+    steps.push(step(31, "cookies of accounts", account_cookies(database)));
     Migrator::with_migrations(steps)
 }
 
@@ -90,6 +91,13 @@ const fn export_progress(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0030_export_progress.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0030_export_progress.postgres.sql"),
+    }
+}
+
+const fn account_cookies(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0031_account_cookies.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0031_account_cookies.postgres.sql"),
     }
 }
 

@@ -8,12 +8,13 @@ use axum::extract::State;
 use billing::plans;
 use billing::subscribe::{self, PlanChoice};
 use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
-use failures::Failure;
+use failures::{Failure, FieldProblem};
 use settings::billing::{CURRENCY, INTERVAL, Plan};
 use store::slot_limits::SlotLimits;
 use store::subscriptions::{DisplacedAccount, SubscriptionView};
@@ -138,7 +139,7 @@ struct SubscribeIn {
     /// Extra slots from the start, for `platform_alpha` and `platform_beta`.
     #[serde(default)]
     #[schema(schema_with = words::extra_slots)]
-    slots: BTreeMap<Platform, i64>,
+    slots: BTreeMap<String, i64>,
 }
 
 impl RequestBody for SubscribeIn {}
@@ -150,6 +151,22 @@ struct SubscribeOut {
     url: String,
     /// The `session_id` that the success page receives.
     session_id: String,
+}
+
+/// Extra slots by platform, which may be named by either of its names, but once.
+fn extra_slots(given: &BTreeMap<String, i64>) -> Result<Vec<(Platform, i64)>, FieldProblem> {
+    let mut slots = BTreeMap::new();
+    for (name, count) in given {
+        let refused = |message: String| {
+            FieldProblem::new("body", "slots", FieldErrorKind::NotAllowed, message)
+        };
+        let platform: Platform =
+            name.parse().map_err(|_| refused(format!("{name} is no platform")))?;
+        if slots.insert(platform, *count).is_some() {
+            return Err(refused(format!("names {platform} twice")));
+        }
+    }
+    Ok(slots.into_iter().filter(|(_, count)| *count > 0).collect())
 }
 
 /// Opens the processor's page for buying a plan. The same request returns the same page; another
@@ -167,7 +184,7 @@ async fn subscribe(
     Json(wanted): Json<SubscribeIn>,
 ) -> Result<(Extension<NotKept>, axum::Json<SubscribeOut>), ApiError> {
     let plan = plans::plan(&api.billing, &wanted.plan_id)?;
-    let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
+    let slots = extra_slots(&wanted.slots)?;
     let page =
         subscribe::subscribe(&api.billing, caller.customer, &PlanChoice { plan, slots }).await?;
     let out = SubscribeOut { url: page.url, session_id: page.session };

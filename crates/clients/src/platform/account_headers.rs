@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::header::COOKIE;
 use http::{HeaderMap, HeaderName};
 
+use super::cookies::{self, CookieJar};
 use super::credentials::AccountCredentials;
 use super::proxy::ProxyAddress;
 use super::query_fields::AccountQuery;
@@ -26,6 +28,8 @@ pub struct AccountHeaders {
     pub(super) query: AccountQuery,
     /// What its requests go through.
     pub(super) proxy: Option<Arc<ProxyAddress>>,
+    /// The cookies that its platform sets.
+    pub(super) cookies: Option<Arc<CookieJar>>,
 }
 
 impl AccountHeaders {
@@ -49,13 +53,26 @@ impl AccountHeaders {
                 same.insert(name, filled.map_err(ClientError::build)?);
             }
         }
-        Ok(Self { same, of_each_call, signing, query: AccountQuery::default(), proxy: None })
+        let query = AccountQuery::default();
+        Ok(Self { same, of_each_call, signing, query, proxy: None, cookies: None })
     }
 
     /// The same for an account whose requests go through a proxy, if there is one, and whose
     /// queries end so.
     pub(super) fn with(self, query: AccountQuery, proxy: Option<Arc<ProxyAddress>>) -> Self {
         Self { query, proxy, ..self }
+    }
+
+    /// The same for an account whose platform sets cookies: requests take them from this jar, and
+    /// responses put them into it.
+    #[must_use]
+    pub fn with_cookies(self, jar: Arc<CookieJar>) -> Self {
+        Self { cookies: Some(jar), ..self }
+    }
+
+    /// The names of the cookies that the account's own credentials bring.
+    pub fn cookie_names(&self) -> Vec<String> {
+        cookies::names(self.same.get(COOKIE))
     }
 
     /// Those of one call.

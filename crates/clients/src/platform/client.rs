@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use domain::platform::Platform;
 use futures_util::future::Either;
-use http::Request;
+use http::{Request, Uri};
 use tokio::time::Instant;
 
 use super::answer::PlatformResponse;
 use super::body::RequestBody;
 use super::connection_pool::ConnectionPool;
+use super::cookies::RequestCookies;
 use super::proxy::{ProxyAddress, ProxyRoute};
 use super::signing::external::{ExternalSigner, SignerAddress};
 use super::signing::signer_socket::SignerConnections;
@@ -97,12 +98,22 @@ impl PlatformClient {
         request: Request<RequestBody>,
     ) -> impl Future<Output = Result<PlatformResponse, ClientError>> + Send + use<> {
         let proxy = request.extensions().get::<ProxyRoute>().map(|route| Arc::clone(&route.0));
-        match (self.connections(target, proxy), target.external_signer()) {
-            (Ok(connections), None) => Either::Left(connections.send(request)),
-            (Ok(connections), Some(signer)) => {
-                Either::Right(self.signed(connections, signer.clone(), request))
+        let cookies = request.extensions().get::<RequestCookies>().cloned();
+        match (self.connections(target, proxy), target.external_signer(), cookies) {
+            (Ok(connections), None, None) => Either::Left(connections.send(request)),
+            (Ok(connections), None, Some(cookies)) => {
+                let uri = request.uri().clone();
+                Either::Right(receiving(cookies, uri, connections.send(request)))
             }
-            (Err(problem), _) => Either::Right(Box::pin(ready(Err(problem))) as BoxedSending),
+            (Ok(connections), Some(signer), cookies) => {
+                let uri = request.uri().clone();
+                let sending = self.signed(connections, signer.clone(), request);
+                Either::Right(match cookies {
+                    Some(cookies) => receiving(cookies, uri, sending),
+                    None => sending,
+                })
+            }
+            (Err(problem), _, _) => Either::Right(Box::pin(ready(Err(problem))) as BoxedSending),
         }
     }
 
@@ -147,6 +158,19 @@ impl PlatformClient {
         pools.insert(key, PoolEntry { pool: pool.clone(), used_at: Instant::now() });
         Ok(pool)
     }
+}
+
+/// Takes the cookies of the response. Boxed: most platforms set none.
+fn receiving(
+    cookies: RequestCookies,
+    uri: Uri,
+    sending: impl Future<Output = Result<PlatformResponse, ClientError>> + Send + 'static,
+) -> BoxedSending {
+    Box::pin(async move {
+        let response = sending.await?;
+        cookies.receive(&response.headers, &uri);
+        Ok(response)
+    })
 }
 
 /// Forgets proxies that were not used for as long as connections are kept, and of too many the one

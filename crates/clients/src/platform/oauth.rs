@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use domain::time::Timestamp;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
@@ -83,27 +84,27 @@ pub async fn refresh(
     exchange(upstream, target, None, refresh_token).await
 }
 
-/// The same for an account, through the proxy that its calls go through.
+/// The same for an account, through the proxy that its calls go through, and with its cookies.
 pub async fn refresh_for(
     upstream: &PlatformClient,
     target: &PlatformTarget,
-    account: &AccountHeaders,
+    (account, now): (&AccountHeaders, Timestamp),
     refresh_token: &str,
 ) -> Result<OauthTokens, RefreshFailure> {
-    exchange(upstream, target, Some(account), refresh_token).await
+    exchange(upstream, target, Some((account, now)), refresh_token).await
 }
 
 async fn exchange(
     upstream: &PlatformClient,
     target: &PlatformTarget,
-    account: Option<&AccountHeaders>,
+    account: Option<(&AccountHeaders, Timestamp)>,
     refresh_token: &str,
 ) -> Result<OauthTokens, RefreshFailure> {
     let endpoint = target.token_endpoint();
     let endpoint = endpoint.ok_or_else(|| ClientError::build("no token endpoint is configured"))?;
     let mut request = endpoint.request(refresh_token);
-    if let Some(account) = account {
-        target::route(&mut request, account);
+    if let Some((account, now)) = account {
+        target::route(&mut request, account, now);
     }
     let mut answer = upstream.send(target, request).await?;
     let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?

@@ -32,6 +32,8 @@ pub struct TargetSettings {
     pub envelope: bool,
     /// The envelope that answers come in instead.
     pub envelope_pointers: Option<EnvelopeSettings>,
+    /// Whether cookies that the platform sets are kept and sent.
+    pub cookies: bool,
     /// Names and templates of parameters that stand behind the query of every call.
     pub query: Vec<(String, String)>,
     /// Names of the response headers that reach callers, beside those that always do.
@@ -208,6 +210,7 @@ pub(super) mod sample {
             }),
             envelope: true,
             envelope_pointers: None,
+            cookies: false,
             query: Vec::new(),
             response_headers: vec!["Location".to_owned()],
             user_agent: "creator-gateway".to_owned(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::method::Method;
 use domain::platform::Platform;
+use domain::time::Timestamp;
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
@@ -16,6 +17,7 @@ use super::account_headers::AccountHeaders;
 use super::body::RequestBody;
 use super::checked::CheckedSettings;
 use super::connect::ConnectionSettings;
+use super::cookies;
 use super::credentials::AccountCredentials;
 use super::envelope::EnvelopeContent;
 use super::envelope_kind::EnvelopeKind;
@@ -86,6 +88,11 @@ impl PlatformTarget {
         self.0.query.given_in(query)
     }
 
+    /// Whether cookies that it sets are kept for each account.
+    pub fn keeps_cookies(&self) -> bool {
+        self.0.cookies
+    }
+
     /// Whether it has a token endpoint.
     pub fn has_oauth(&self) -> bool {
         self.0.oauth.is_some()
@@ -152,7 +159,7 @@ impl PlatformTarget {
         if let Some(signer) = &self.0.signer {
             signer.sign(&mut request, &call.account.signing, call.signing)?;
         }
-        route(&mut request, call.account);
+        route(&mut request, call.account, call.signing.now);
         if is_empty && expects_length(call.method) {
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -266,8 +273,11 @@ impl fmt::Debug for PlatformTarget {
     }
 }
 
-/// Leaves with a request what it goes through.
-pub(super) fn route(request: &mut Request<RequestBody>, account: &AccountHeaders) {
+/// Leaves with a request what it goes through, and adds the account's cookies to it.
+pub(super) fn route(request: &mut Request<RequestBody>, account: &AccountHeaders, now: Timestamp) {
+    if let Some(jar) = &account.cookies {
+        cookies::attach(request, jar, now);
+    }
     if let Some(proxy) = &account.proxy {
         request.extensions_mut().insert(ProxyRoute(Arc::clone(proxy)));
     }
@@ -293,7 +303,6 @@ const fn method(method: Method) -> http::Method {
 
 #[cfg(test)]
 mod tests {
-    use domain::time::Timestamp;
     use http::header::USER_AGENT;
     use proptest::prelude::*;
 

@@ -1,6 +1,8 @@
 //! Proof of an account's credentials: one request that the platform answers with the account's
 //! identity.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use domain::method::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -10,6 +12,7 @@ use serde_json::Value;
 
 use super::answer::{PlatformResponse, ReadLimits, ReadUpTo};
 use super::client::PlatformClient;
+use super::cookies::CookieJar;
 use super::credentials::AccountCredentials;
 use super::envelope::{self, DecodedBody, EnvelopeContent};
 use super::path;
@@ -50,6 +53,22 @@ pub(super) struct IdentityCheck {
     accepted_statuses: Vec<u16>,
 }
 
+/// The account that is to be proved.
+#[derive(Debug, Clone, Copy)]
+pub struct PresentedAccount<'a> {
+    /// What its customer gave.
+    pub credentials: &'a AccountCredentials,
+    /// The cookies that its platform set, if they are kept.
+    pub cookies: Option<&'a Arc<CookieJar>>,
+}
+
+impl<'a> PresentedAccount<'a> {
+    /// One without cookies.
+    pub const fn of(credentials: &'a AccountCredentials) -> Self {
+        Self { credentials, cookies: None }
+    }
+}
+
 /// Proves credentials with the platform's identity check.
 ///
 /// Refusals and other accounts are answers. Fails when the platform cannot be reached or answers
@@ -58,14 +77,18 @@ pub(super) struct IdentityCheck {
 pub async fn verify(
     upstream: &PlatformClient,
     target: &PlatformTarget,
-    credentials: &AccountCredentials,
+    presented: PresentedAccount<'_>,
     signing: SigningInput,
 ) -> Result<CredentialVerdict, ClientError> {
+    let PresentedAccount { credentials, cookies } = presented;
     let check = target.identity();
     let filled = check.path.fill_path(credentials, "verify");
     let path =
         filled.ok_or_else(|| ClientError::build("a credential of the identity check is absent"))?;
-    let account = target.headers_of(credentials)?;
+    let mut account = target.headers_of(credentials)?;
+    if let Some(jar) = cookies {
+        account = account.with_cookies(Arc::clone(jar));
+    }
     let request = target.request(&NativeCall {
         call_id: &"verify",
         method: check.method,

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use clients::platform::envelope::EnvelopeContent;
 use clients::platform::{
     AccountCredentials, CallErrorKind, CalledWith, ClientError, CredentialField, CredentialVerdict,
-    EnvelopeSettings, NativeCall, PlatformTarget, SigningSettings, TargetSettings, ValuesSettings,
-    ValuesSource, VerifySettings, verify,
+    EnvelopeSettings, NativeCall, PlatformTarget, PresentedAccount, SigningSettings,
+    TargetSettings, ValuesSettings, ValuesSource, VerifySettings, verify,
 };
 use domain::method::Method;
 use http::{HeaderMap, HeaderValue, Request};
@@ -171,7 +171,10 @@ async fn credentials_are_proven_by_another_method_with_a_body() {
     });
     let target = PlatformTarget::new(&settings).unwrap();
 
-    let verdict = verify::verify(&upstream(), &target, &credentials(), SIGNING).await.unwrap();
+    let verdict =
+        verify::verify(&upstream(), &target, PresentedAccount::of(&credentials()), SIGNING)
+            .await
+            .unwrap();
 
     let id = Some("17".to_owned());
     assert_eq!(verdict, CredentialVerdict::Confirmed { platform_account_id: id });
@@ -202,7 +205,10 @@ async fn an_error_in_a_200_proves_nothing_and_is_passed_whole() {
     });
     let target = PlatformTarget::new(&settings).unwrap();
 
-    let verdict = verify::verify(&upstream(), &target, &credentials(), SIGNING).await.unwrap();
+    let verdict =
+        verify::verify(&upstream(), &target, PresentedAccount::of(&credentials()), SIGNING)
+            .await
+            .unwrap();
 
     assert_eq!(verdict, CredentialVerdict::Refused { status: 200 });
     assert!(target.has_envelope());

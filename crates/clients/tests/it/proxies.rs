@@ -356,7 +356,8 @@ async fn a_token_is_refreshed_through_the_proxy_of_its_account() {
     let account = behind(&format!("http://127.0.0.1:{}", proxy.port));
     let account = target.headers_of(&account).unwrap();
 
-    let fresh = oauth::refresh_for(&upstream(), &target, &account, "old").await.unwrap();
+    let fresh =
+        oauth::refresh_for(&upstream(), &target, (&account, SIGNING.now), "old").await.unwrap();
 
     assert_eq!((fresh.access_token.as_str(), proxy.asked().len()), ("fresh", 1));
 }

@@ -194,6 +194,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
         signing: None,
         envelope: false,
         envelope_pointers: None,
+        cookies: false,
         query: Vec::new(),
         response_headers: Vec::new(),
         user_agent: "creator-gateway".to_owned(),

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use clients::platform::verify::{ANSWER_BYTES_MAX, CredentialVerdict, verify};
 use clients::platform::{
-    AccountCredentials, CallErrorKind, ClientError, PlatformTarget, SigningSettings,
-    TargetSettings, VerifySettings,
+    AccountCredentials, CallErrorKind, ClientError, PlatformTarget, PresentedAccount,
+    SigningSettings, TargetSettings, VerifySettings,
 };
 use domain::platform::Platform;
 use flate2::Compression;
@@ -99,7 +99,8 @@ async fn verified(
     let (settings, credentials) = configured(&wire.url());
     let credentials = AccountCredentials::from_json(credentials.as_bytes()).unwrap();
     let target = PlatformTarget::new(&settings).unwrap();
-    let verification = verify(&upstream(), &target, &credentials, SIGNING).await;
+    let verification =
+        verify(&upstream(), &target, PresentedAccount::of(&credentials), SIGNING).await;
     (verification, wire.only())
 }
 
@@ -252,7 +253,9 @@ async fn credentials_that_cannot_be_sent_are_not_sent() {
         let target = PlatformTarget::new(&configured(&wire.url()).0).unwrap();
         let credentials = AccountCredentials::from_json(credentials.as_bytes()).unwrap();
 
-        let error = verify(&upstream(), &target, &credentials, SIGNING).await.unwrap_err();
+        let error = verify(&upstream(), &target, PresentedAccount::of(&credentials), SIGNING)
+            .await
+            .unwrap_err();
 
         assert_eq!((error.kind, error.sent), (CallErrorKind::Build, false), "{credentials:?}");
     }

@@ -7,6 +7,7 @@ use accounts::platform_health;
 use billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
+use gateway::account_cookies;
 use runtime::metrics;
 use store::metering;
 use store::notices::{self, ChangeNotice};
@@ -35,6 +36,9 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { sweep(&state).await });
     every(state, stop, EVERY_SECOND, |state| async move { lay_reserve_in(&state).await });
     every(state, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
+    every(state, stop, EVERY_SECOND, |state| async move {
+        account_cookies::store_changed(&state.gateway).await;
+    });
     follow_signing_values(state, stop);
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { follow_clock(&state).await });
     every(

@@ -357,6 +357,11 @@ impl RunningService {
         exports::worker::run_all(&self.state.exports, self.node).await
     }
 
+    /// Stores the cookies that platforms have set since the last time; for tests.
+    pub async fn store_cookies(&self) {
+        gateway::account_cookies::store_changed(&self.state.gateway).await;
+    }
+
     /// Runs one round of ending exports and removing what they left; for tests.
     pub async fn clean_up_exports(&self) {
         exports::cleanup::round(&self.state.exports).await;
@@ -451,6 +456,7 @@ impl RunningService {
         self.listener.stop().await;
         self.stop.cancel();
         self.state.tasks.control_ended().await;
+        gateway::account_cookies::store_changed(&self.state.gateway).await;
         let store = self.state.store.clone();
         open::remove_admin_file(&self.state);
         let now = self.state.clock.now();

@@ -67,7 +67,9 @@ async fn connect(store: &Store, customer: CustomerId, name: &str, limit: i64) ->
     let new = NewAccount { allowances, ..new_account(customer, name) };
     match accounts::connect(store, &new).await.unwrap() {
         ConnectionOutcome::Connected { state, .. } => state,
-        refused @ ConnectionOutcome::Refused(_) => panic!("{refused:?}"),
+        refused @ (ConnectionOutcome::Refused(_) | ConnectionOutcome::CookiesChanged) => {
+            panic!("{refused:?}")
+        }
     }
 }
 

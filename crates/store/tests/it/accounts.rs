@@ -7,7 +7,7 @@ use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use store::accounts::{self, AccountCount, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::connections::ConnectionRefusal;
-use store::testing;
+use store::{refresh_claims, testing};
 
 use crate::support::{
     NOON, TestCaller, creator, entry, new_account, new_customer, removal, unnoted,
@@ -185,7 +185,9 @@ async fn an_inactive_account_waits_for_a_free_slot() {
 
         let state = |connection| match connection {
             ConnectionOutcome::Connected { state, .. } => state,
-            other @ ConnectionOutcome::Refused(_) => panic!("{other:?}"),
+            other @ (ConnectionOutcome::Refused(_) | ConnectionOutcome::CookiesChanged) => {
+                panic!("{other:?}")
+            }
         };
         assert_eq!(state(full), AccountState::Inactive);
         assert_eq!(state(again), AccountState::Active);
@@ -238,10 +240,10 @@ async fn only_one_node_at_a_time_refreshes_a_token() {
         let account = (caller.customer, &caller.account, version);
         let until = NOON.plus_seconds(30);
 
-        assert!(accounts::claim_refresh(&store, account, NOON, until).await.unwrap());
-        assert!(!accounts::claim_refresh(&store, account, NOON, until).await.unwrap());
+        assert!(refresh_claims::claim(&store, account, NOON, until).await.unwrap());
+        assert!(!refresh_claims::claim(&store, account, NOON, until).await.unwrap());
         let later = until.plus_seconds(30);
-        assert!(accounts::claim_refresh(&store, account, until, later).await.unwrap());
+        assert!(refresh_claims::claim(&store, account, until, later).await.unwrap());
 
         let credentials = new_account(caller.customer, "ada").credentials;
         let (customer, creator_id) = (caller.customer, &caller.account);
@@ -250,8 +252,8 @@ async fn only_one_node_at_a_time_refreshes_a_token() {
                 .await
                 .unwrap()
                 .unwrap();
-        assert!(!accounts::claim_refresh(&store, account, until, later).await.unwrap());
+        assert!(!refresh_claims::claim(&store, account, until, later).await.unwrap());
         let renewed = (customer, creator_id, next);
-        assert!(accounts::claim_refresh(&store, renewed, until, later).await.unwrap());
+        assert!(refresh_claims::claim(&store, renewed, until, later).await.unwrap());
     }
 }

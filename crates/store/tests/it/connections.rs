@@ -42,7 +42,7 @@ fn not_allowed() -> ConnectionOutcome {
 fn created(connection: &ConnectionOutcome) -> Option<(bool, bool)> {
     match connection {
         ConnectionOutcome::Connected { created, joined_list, .. } => Some((*created, *joined_list)),
-        ConnectionOutcome::Refused(_) => None,
+        ConnectionOutcome::Refused(_) | ConnectionOutcome::CookiesChanged => None,
     }
 }
 

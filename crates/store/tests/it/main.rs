@@ -6,6 +6,7 @@
     reason = "a test must fail when something unexpected happens"
 )]
 
+mod account_cookies;
 mod account_switch;
 mod accounts;
 mod budgets;

@@ -107,7 +107,9 @@ pub(crate) async fn connect(
         };
         match accounts::connect(store, &new).await.unwrap() {
             ConnectionOutcome::Connected { state, .. } => states.push(state),
-            other @ ConnectionOutcome::Refused(_) => panic!("{other:?}"),
+            other @ (ConnectionOutcome::Refused(_) | ConnectionOutcome::CookiesChanged) => {
+                panic!("{other:?}")
+            }
         }
     }
     states

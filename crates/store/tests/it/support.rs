@@ -122,6 +122,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
         platform: Platform::ALPHA,
         platform_account_id: "4711".to_owned(),
         replaces_identity: false,
+        cookies: None,
         credentials: SealedCredentials {
             sealed: vec![1, 2, 3],
             data_key: DataKeyId::new(NOON, [1; 10]),

@@ -38,7 +38,7 @@ pub(super) fn row(failure: &Failure) -> FailureRow {
         Failure::OtherIdentity { .. } => table::OTHER_IDENTITY,
         Failure::VerificationFailed { .. } => table::VERIFICATION_FAILED,
         Failure::PlatformNotOffered(_) => table::PLATFORM_NOT_OFFERED,
-        Failure::CredentialError => table::CREDENTIAL_ERROR,
+        Failure::CredentialError | Failure::CredentialsUnusable(_) => table::CREDENTIAL_ERROR,
         Failure::PlatformUnreachable => table::PLATFORM_UNREACHABLE,
         Failure::BadPlatformAnswer(_) => table::BAD_PLATFORM_ANSWER,
         Failure::PlatformTimeout => table::PLATFORM_TIMEOUT,

@@ -146,3 +146,34 @@ async fn an_envelope_that_is_described_is_taken_off_or_kept() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stored_proxy_that_is_no_longer_permitted_asks_for_other_credentials() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |mut stage| {
+            let mut auth = crate::support::stage::auth("platform_alpha");
+            auth["extra"] = json!({"proxy": "http://10.1.2.3:80"});
+            assert_eq!(stage.import("platform_alpha", auth).await.status, 200);
+            stage
+                .restart_with(|config| {
+                    let alpha =
+                        config.platforms.get_mut(domain::platform::Platform::ALPHA).unwrap();
+                    alpha.proxy = secrecy::SecretString::from("{extra.proxy}");
+                })
+                .await;
+
+            let refused = stage.get("users/me").await;
+
+            assert_eq!((refused.status, refused.code().as_str()), (409, "credential_error"));
+            let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+            assert!(detail.contains("private network") && detail.contains("again"), "{detail}");
+            assert!(!detail.contains("10.1.2.3"), "{detail}");
+            assert_eq!(stage.balance().await, CREDITS);
+            stage
+        },
+    )
+    .await;
+}

@@ -5,6 +5,7 @@ use domain::platform::Platform;
 use serde_json::{Value, json};
 
 use crate::support::TestApp;
+use crate::support::subscriber::{OFFER, PLAN};
 
 /// The service is up, but the simulated platforms have addresses only after the start of the world.
 async fn point_at_the_world(app: &mut TestApp, name: &str) {
@@ -92,5 +93,29 @@ async fn a_platform_of_the_operators_own_needs_a_catalogue_file_and_a_table() {
         client.post("/v1/connect/import", &json!({"platform": "sixth", "auth": {}})).await;
     assert_eq!(refused.status, 422);
     assert!(refused.text().contains("platform_delta, fifth"), "{}", refused.text());
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extra_slots_are_named_by_either_name_of_a_platform() {
+    let renamed = format!(
+        "{OFFER}\n[platforms.platform_alpha]\nbase_url = \"\"\n[platforms.mine]\n\
+         extends = \"platform_alpha\"\nbase_url = \"http://127.0.0.1:1\""
+    );
+    let app = TestApp::on_sqlite(&renamed).await;
+    let customer = app.customer(0).await;
+    let client = app.with_key(&customer.key);
+    let ask = async |slots: Value| {
+        client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN, "slots": slots})).await
+    };
+
+    let by_alias = ask(json!({"platform_alpha": 1})).await;
+    let by_name = ask(json!({"mine": 1})).await;
+    let twice = ask(json!({"mine": 1, "platform_alpha": 2})).await;
+    let other = ask(json!({"nobody": 1})).await;
+
+    assert_eq!(by_alias.status, 200, "{}", by_alias.text());
+    assert_eq!(by_alias.json()["url"], by_name.json()["url"], "{}", by_name.text());
+    assert_eq!((twice.status, other.status), (422, 422), "{}", twice.text());
     app.end().await;
 }

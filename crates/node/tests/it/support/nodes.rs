@@ -87,19 +87,31 @@ async fn play_on<F>(database: store::testing::TestStore, overrides: &str, raw: R
 where
     F: AsyncFn(Nodes) -> Nodes,
 {
-    let stage = Box::pin(Stage::set(database, "platform_alpha", raw, overrides)).await;
-    let mut others = Vec::new();
-    for seed in [71, 72] {
-        others.push(Node::start(&stage.app, stage.app.config().clone(), seed).await);
-    }
-    let nodes = Box::pin(test(Nodes { stage, others })).await;
-    for node in nodes.others {
-        node.stop().await;
-    }
-    nodes.stage.app.end().await;
+    Nodes::on(database, overrides, raw, test).await;
 }
 
 impl Nodes {
+    /// Runs a test on three nodes of this database.
+    pub(crate) async fn on<F>(
+        database: store::testing::TestStore,
+        overrides: &str,
+        raw: RawPlatform,
+        test: F,
+    ) where
+        F: AsyncFn(Self) -> Self,
+    {
+        let stage = Box::pin(Stage::set(database, "platform_alpha", raw, overrides)).await;
+        let mut others = Vec::new();
+        for seed in [71, 72] {
+            others.push(Node::start(&stage.app, stage.app.config().clone(), seed).await);
+        }
+        let nodes = Box::pin(test(Nodes { stage, others })).await;
+        for node in nodes.others {
+            node.stop().await;
+        }
+        nodes.stage.app.end().await;
+    }
+
     /// A client with this key for each node, the stage's own first.
     pub(crate) fn clients(&self, key: &str) -> Vec<Client> {
         let others = self.others.iter().map(|node| Client::new(node.running.address()));

@@ -176,6 +176,11 @@ impl RawPlatform {
         self.seen.lock().unwrap().iter().map(written).collect()
     }
 
+    /// All requests so far.
+    pub(crate) fn seen_requests(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
     /// The requests so far, without identity checks.
     pub(crate) fn calls(&self) -> Vec<Seen> {
         let seen = self.seen.lock().unwrap().clone();

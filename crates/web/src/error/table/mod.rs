@@ -130,9 +130,9 @@ pub(in crate::error) const PLATFORM_NOT_OFFERED: FailureRow = FailureRow {
 pub(in crate::error) const CREDENTIAL_ERROR: FailureRow = FailureRow {
     code: "credential_error",
     status: StatusCode::CONFLICT,
-    title: "Credentials unreadable",
+    title: "Credentials unusable",
     retryable: false,
-    meaning: "The stored credentials of the account cannot be decrypted. Connect it again.",
+    meaning: "The stored credentials of the account cannot be decrypted, or cannot be sent as the platform is configured now: `detail` says why, such as a proxy in a private network. Nothing was charged. Connect the account again, with credentials that can be used.",
 };
 /// `platform_unreachable`
 pub(in crate::error) const PLATFORM_UNREACHABLE: FailureRow = FailureRow {
