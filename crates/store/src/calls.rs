@@ -181,7 +181,8 @@ const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'stat
     }
 }
 
-fn call(row: &SqlRow) -> Result<Call, StoreError> {
+/// The call in the first columns of a row.
+pub(crate) fn call(row: &SqlRow) -> Result<Call, StoreError> {
     Ok(Call {
         id: row.parse(0, "calls")?,
         customer: row.parse(1, "calls")?,

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
-use domain::customer::Email;
+use domain::customer::{CustomerRef, Email};
 use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 use identity::staff::{
-    self, CREDITS_MAX, CustomerRef, GIFT_END_MAX, StaffOutcome, StaffPermission,
+    self, CREDITS_MAX, GIFT_END_MAX, StaffOutcome, StaffPermission,
 };
 use node::start::ReconciliationReport;
 use settings::Config;
