@@ -46,7 +46,10 @@ const WAYS: &[(&str, &str)] = &[
         "select customer_id, processor_customer_id from processor_customers
          where processor_customer_id = $1",
     ),
-    ("subscription", "select customer_id, subscription_id from subscriptions where subscription_id = $1"),
+    (
+        "subscription",
+        "select customer_id, subscription_id from subscriptions where subscription_id = $1",
+    ),
     ("order", "select customer_id, id from orders where id = $1"),
     ("payment", "select customer_id, payment_id from orders where payment_id = $1"),
     ("checkout", "select customer_id, session_id from orders where session_id = $1"),
@@ -71,9 +74,9 @@ pub async fn find(store: &Store, text: &str) -> Result<Vec<FoundCustomer>, Store
     if found.is_empty() && is_timed {
         let wanted = call_details::CallSearch::of_request(text, None);
         let calls = call_details::find_in(&mut tx, &wanted).await?;
-        found.extend(calls.into_iter().map(|call| {
-            (call.call.customer, "request", call.call.request)
-        }));
+        found.extend(
+            calls.into_iter().map(|call| (call.call.customer, "request", call.call.request)),
+        );
     }
     let mut customers = Vec::new();
     for (id, matched, value) in found {

@@ -137,8 +137,14 @@ async fn obstacles(tx: &mut Tx, customer: CustomerId) -> Result<Vec<ErasureObsta
 
 /// The tables whose rows go, each with its statement: `$1` is the customer.
 const DELETED: &[(&str, &str)] = &[
-    ("key_secrets", "delete from key_secrets where key_id in (select id from keys where customer_id = $1)"),
-    ("key_accounts", "delete from key_accounts where key_id in (select id from keys where customer_id = $1)"),
+    (
+        "key_secrets",
+        "delete from key_secrets where key_id in (select id from keys where customer_id = $1)",
+    ),
+    (
+        "key_accounts",
+        "delete from key_accounts where key_id in (select id from keys where customer_id = $1)",
+    ),
     ("sessions", "delete from sessions where customer_id = $1"),
     ("login_networks", "delete from login_networks where customer_id = $1"),
     ("mail_links", "delete from mail_links where customer_id = $1"),

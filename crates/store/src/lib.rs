@@ -19,6 +19,7 @@ pub mod confirmations;
 pub mod connections;
 pub mod customer_dump;
 pub mod customer_list;
+pub mod customer_notices;
 pub mod customer_search;
 pub mod customers;
 pub mod data_keys;

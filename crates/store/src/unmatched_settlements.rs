@@ -62,7 +62,8 @@ pub async fn list(
 
 /// What is known about one object, one row for each reason.
 pub async fn find(store: &Store, object: &str) -> Result<Vec<UnmatchedPayment>, StoreError> {
-    let sql = format!("select {COLUMNS} from unmatched_payments where object_id = $1 order by reason");
+    let sql =
+        format!("select {COLUMNS} from unmatched_payments where object_id = $1 order by reason");
     let rows = store.read().await?.rows(sqlx::AssertSqlSafe(sql), &[object.into()]).await?;
     rows.iter().map(payment).collect()
 }

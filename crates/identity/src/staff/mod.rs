@@ -236,6 +236,8 @@ pub struct StaffTools<'a> {
     pub random: &'a Random,
     /// The file in which the embedded default keeps its master keys; `None` if they are configured.
     pub key_file: Option<&'a std::path::Path>,
+    /// Who runs them, for audit lists.
+    pub actor: &'a str,
 }
 
 /// Runs a command.
@@ -408,6 +410,6 @@ fn entry(
     action: &'static str,
     details: Value,
 ) -> AuditEntry {
-    let record = AuditRecord { customer, actor: audit::OPERATOR.to_owned(), action, details };
+    let record = AuditRecord { customer, actor: desk.actor.to_owned(), action, details };
     record.now(desk.clock, desk.random)
 }
