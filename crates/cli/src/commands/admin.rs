@@ -32,7 +32,8 @@ pub(crate) struct Options {
     /// Prints one JSON object on one line.
     #[arg(long, global = true)]
     json: bool,
-    /// Your name, for the audit lists of customers: letters, digits, `.`, `-`, `_`, `@`.
+    /// Your name, for the audit lists of customers: letters, digits, `.`, `-`, `_`, `@`. Without it,
+    /// the name of the system's user.
     #[arg(long = "as", global = true, value_name = "NAME")]
     name: Option<OperatorName>,
 }
@@ -219,7 +220,8 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Some(folder) => super::verify::sandbox_config(folder)?,
         None => options.file.load()?,
     };
-    let (name, is_json) = (options.name.as_ref(), options.json);
+    let name = options.name.or_else(system_user);
+    let (name, is_json) = (name.as_ref(), options.json);
     match options.work.sorted() {
         AdminWork::Reconcile(hours) => {
             return Box::pin(reconcile(config, hours, is_json)).await;
@@ -254,6 +256,12 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the user who runs the command, as far as the system says and the audit list takes it.
+fn system_user() -> Option<OperatorName> {
+    let named = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+    named.filter_map(|name| name.parse().ok()).next()
 }
 
 async fn run_staff(
