@@ -225,8 +225,8 @@ pub async fn write(
     finish(emails, to, &words, job).map(Some)
 }
 
-/// The customer's address; `None` if the customer is closed. One that is suspended still reads about
-/// its subscription and its money.
+/// The customer's address; `None` if the customer is closed. One that is suspended still reads
+/// about its subscription and its money.
 async fn address_of(emails: &EmailsState, customer: CustomerId) -> Result<Option<Email>, JobError> {
     let Some(found) = store::customers::find_by_id(&emails.store, customer).await? else {
         return Ok(None);

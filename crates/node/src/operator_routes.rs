@@ -1,5 +1,5 @@
-//! The operator's commands on the admin listener, and who may run them: whoever has the admin token,
-//! and staff whose key belongs to a customer with the permissions that the command needs.
+//! The operator's commands on the admin listener, and who may run them: whoever has the admin
+//! token, and staff whose key belongs to a customer with the permissions that the command needs.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

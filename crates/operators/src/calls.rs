@@ -22,8 +22,8 @@ use crate::{CallView, OperatorIdentity, OperatorOutcome, OperatorsState, unknown
 /// How many lines of the ledger are searched for those of the call's day.
 const LINES_MAX: i64 = 10_000;
 
-/// Shows the calls of a request, or those made with an `Idempotency-Key`. They are then in the audit
-/// list of their customer.
+/// Shows the calls of a request, or those made with an `Idempotency-Key`. They are then in the
+/// audit list of their customer.
 pub(crate) async fn show(
     operators: &OperatorsState,
     who: &OperatorIdentity,

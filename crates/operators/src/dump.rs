@@ -1,5 +1,5 @@
-//! Everything that is stored about a customer as one archive: JSON files, and csv files of the calls
-//! and the ledger. Written while it is read: no more than one page is in memory.
+//! Everything that is stored about a customer as one archive: JSON files, and csv files of the
+//! calls and the ledger. Written while it is read: no more than one page is in memory.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! Refunds of orders: money goes back through the payment processor, and the credits follow as they
 //! do for any refund, whoever makes it.
 //!
-//! The command may be repeated after a crash: the processor's refunds of the payment are read first,
-//! and the request has an idempotency key that is derived from the order.
+//! The command may be repeated after a crash: the processor's refunds of the payment are read
+//! first, and the request has an idempotency key that is derived from the order.
 
 use billing::reversals;
 use clients::processor::objects::PaymentRefund;

@@ -1,7 +1,7 @@
 //! Suspending and resuming customers.
 //!
-//! A suspended customer keeps everything and can use nothing. Its subscription is not touched unless
-//! the operator asks for that; then it ends immediately at the payment processor, before the
+//! A suspended customer keeps everything and can use nothing. Its subscription is not touched
+//! unless the operator asks for that; then it ends immediately at the payment processor, before the
 //! suspension, so that a failure there leaves the customer as it was.
 
 use clients::processor::ProcessorError;

@@ -1,5 +1,5 @@
-//! Everything that is stored about one customer, table by table and page by page. Secrets, hashes of
-//! secrets and sealed values are not among the columns.
+//! Everything that is stored about one customer, table by table and page by page. Secrets, hashes
+//! of secrets and sealed values are not among the columns.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;

@@ -1,4 +1,5 @@
-//! Bundles: several files in one archive, made piece by piece, so that it can be sent while it grows.
+//! Bundles: several files in one archive, made piece by piece, so that it can be sent while it
+//! grows.
 //!
 //! Nothing is kept but what was not taken yet: each entry is compressed as it is written, and its
 //! length follows it.

@@ -32,8 +32,8 @@ pub(crate) struct Options {
     /// Prints one JSON object on one line.
     #[arg(long, global = true)]
     json: bool,
-    /// Your name, for the audit lists of customers: letters, digits, `.`, `-`, `_`, `@`. Without it,
-    /// the name of the system's user.
+    /// Your name, for the audit lists of customers: letters, digits, `.`, `-`, `_`, `@`. Without
+    /// it, the name of the system's user.
     #[arg(long = "as", global = true, value_name = "NAME")]
     name: Option<OperatorName>,
 }
@@ -258,7 +258,8 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of the user who runs the command, as far as the system says and the audit list takes it.
+/// The name of the user who runs the command, as far as the system says and the audit list takes
+/// it.
 fn system_user() -> Option<OperatorName> {
     let named = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
     named.filter_map(|name| name.parse().ok()).next()

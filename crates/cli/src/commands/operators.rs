@@ -69,7 +69,8 @@ pub(crate) enum CustomersWork {
         /// The customer: an id or an email address.
         customer: CustomerRef,
     },
-    /// Removes everything that identifies a customer. The ledger stays exact. This cannot be undone.
+    /// Removes everything that identifies a customer. The ledger stays exact. This cannot be
+    /// undone.
     Erase {
         /// The customer: an id or an email address.
         customer: CustomerRef,
@@ -95,8 +96,8 @@ pub(crate) enum CallsWork {
         /// The id of its request (`X-Request-Id`) or of the call.
         #[arg(required_unless_present = "idempotency_key")]
         request: Option<String>,
-        /// The customer: an id or an email address. Makes the search for an id that the caller chose
-        /// fast.
+        /// The customer: an id or an email address. Makes the search for an id that the caller
+        /// chose fast.
         #[arg(long)]
         customer: Option<CustomerRef>,
         /// The `Idempotency-Key` of the call, instead of an id.

@@ -36,8 +36,8 @@ pub(crate) async fn post(to: &Destination<'_>, json: &[u8]) -> anyhow::Result<An
     parse(&answer).context("the service's response is malformed")
 }
 
-/// Posts JSON and passes the body of a successful response on, piece by piece. Any other response is
-/// returned.
+/// Posts JSON and passes the body of a successful response on, piece by piece. Any other response
+/// is returned.
 pub(crate) async fn post_for_stream(
     to: &Destination<'_>,
     json: &[u8],

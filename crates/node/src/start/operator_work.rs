@@ -20,8 +20,8 @@ pub async fn run_operator_command(
     Ok(done?)
 }
 
-/// Exports a customer from the database, which must not be held by a server. `write` gets the pieces
-/// of the archive in order.
+/// Exports a customer from the database, which must not be held by a server. `write` gets the
+/// pieces of the archive in order.
 pub async fn export_customer(
     config: Config,
     who: &OperatorIdentity,

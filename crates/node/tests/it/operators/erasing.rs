@@ -61,8 +61,7 @@ async fn a_customer_whose_order_may_still_be_paid_is_not_erased() {
     .await;
 }
 
-/// The address, the name, the networks, the credentials, the files and the details of the audit list
-/// are gone from every table; an open export is canceled and costs nothing.
+/// The address, the name, the networks and the details of the audit list are gone from every table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_identifies_the_customer_is_left() {
     on_both(async |app| {
