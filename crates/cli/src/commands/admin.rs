@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Your name, for the audit lists of customers: letters, digits, `.`, `-`, `_`, `@`. Without
     /// it, the name of the system's user.
     #[arg(long = "as", global = true, value_name = "NAME")]
-    name: Option<OperatorName>,
+    operator: Option<OperatorName>,
 }
 
 #[derive(clap::Subcommand)]
@@ -220,7 +220,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Some(folder) => super::verify::sandbox_config(folder)?,
         None => options.file.load()?,
     };
-    let name = options.name.or_else(system_user);
+    let name = options.operator.or_else(system_user);
     let (name, is_json) = (name.as_ref(), options.json);
     match options.work.sorted() {
         AdminWork::Reconcile(hours) => {
