@@ -66,7 +66,7 @@ impl From<AuditEntry> for AuditEntryOut {
         Self {
             entry_id: entry.id,
             at: entry.at,
-            actor: entry.actor,
+            actor: audit::shown_actor(&entry.actor).to_owned(),
             action: entry.action,
             details: audit::fields(&entry.details),
         }

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::id::CustomerId;
 use crate::wire::{text_enum, written_as_text};
 
 text_enum! {
@@ -13,6 +14,22 @@ text_enum! {
         Pending = "pending",
         /// Granted; a customer gets only one trial.
         Granted = "granted",
+    }
+}
+
+text_enum! {
+    /// What a customer can do at the moment.
+    CustomerState, "one of active, unconfirmed, suspended, closed, erased" {
+        /// Everything; its address is confirmed.
+        Active = "active",
+        /// Everything; its address is not confirmed yet.
+        Unconfirmed = "unconfirmed",
+        /// Nothing, until the operator resumes it.
+        Suspended = "suspended",
+        /// Nothing: it was closed.
+        Closed = "closed",
+        /// Nothing: what identified a person was removed.
+        Erased = "erased",
     }
 }
 
@@ -79,6 +96,49 @@ impl std::str::FromStr for Email {
 }
 
 written_as_text!(Email);
+
+/// A customer, by id or email address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CustomerRef {
+    /// By id.
+    Id(CustomerId),
+    /// By email address.
+    Email(Email),
+}
+
+impl std::str::FromStr for CustomerRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('@') {
+            return text.parse().map(Self::Email).map_err(|error| format!("{error}"));
+        }
+        let message = |_| "expected the id of a customer (cus_…) or an email address".to_owned();
+        text.parse().map(Self::Id).map_err(message)
+    }
+}
+
+impl std::fmt::Display for CustomerRef {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(formatter),
+            Self::Email(email) => formatter.write_str(email.as_str()),
+        }
+    }
+}
+
+impl serde::Serialize for CustomerRef {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for CustomerRef {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
 
 /// The shortest and the longest password, in characters.
 pub const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=128;

@@ -36,6 +36,13 @@ macro_rules! ids {
             pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
                 Self(uuid::Builder::from_unix_timestamp_millis(now.unix_millis(), &random).into_uuid())
             }
+
+            /// When it was made, to the millisecond.
+            pub fn made_at(self) -> Option<Timestamp> {
+                let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+                let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+                Some(Timestamp::from_unix_micros(micros.checked_add(i64::from(nanos / 1_000))?))
+            }
         }
 
         impl std::fmt::Display for $name {

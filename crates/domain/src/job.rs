@@ -5,7 +5,7 @@ use crate::wire::text_enum;
 
 text_enum! {
     /// What a job does; its payload holds the details.
-    JobKind, "one of send_mail, process_event, adjust_credit, use_card, update_email" {
+    JobKind, "one of send_mail, process_event, adjust_credit, use_card, update_email, delete_payer" {
         /// Renders and sends one email.
         SendMail = "send_mail",
         /// Processes an event of the payment processor that could not be processed when it arrived.
@@ -17,6 +17,8 @@ text_enum! {
         UseCard = "use_card",
         /// Sends the customer's current email address to the payment processor.
         UpdateEmail = "update_email",
+        /// Deletes a customer at the payment processor, after it was erased here.
+        DeletePayer = "delete_payer",
     }
 }
 
@@ -41,6 +43,13 @@ pub fn pause_s(attempt: i64, chance: u8) -> i64 {
 pub struct AddressChange {
     /// The customer.
     pub customer: crate::id::CustomerId,
+}
+
+/// The payload of [`JobKind::DeletePayer`]: what the processor knows an erased customer by.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PayerDeletion {
+    /// The processor's id of the customer.
+    pub processor_customer: String,
 }
 
 #[cfg(test)]

@@ -225,10 +225,15 @@ pub async fn write(
     finish(emails, to, &words, job).map(Some)
 }
 
-/// The customer's address; `None` if the customer is closed.
+/// The customer's address; `None` if the customer is closed. One that is suspended still reads
+/// about its subscription and its money.
 async fn address_of(emails: &EmailsState, customer: CustomerId) -> Result<Option<Email>, JobError> {
-    let found = store::customers::find_by_id(&emails.store, customer).await?;
-    Ok(found.filter(|found| found.disabled_at.is_none()).map(|found| found.email))
+    let Some(found) = store::customers::find_by_id(&emails.store, customer).await? else {
+        return Ok(None);
+    };
+    let is_closed = found.disabled_at.is_some()
+        && !store::suspensions::is_suspended(&emails.store, customer).await?;
+    Ok((!is_closed).then_some(found.email))
 }
 
 /// `None` if the charge no longer waits for the customer.

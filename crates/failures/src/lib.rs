@@ -5,12 +5,14 @@ mod account;
 mod conversions;
 mod export;
 mod field;
+mod operator;
 mod outcome;
 mod payment;
 
 pub use account::AccountProblem;
 pub use export::ExportProblem;
 pub use field::FieldProblem;
+pub use operator::OperatorProblem;
 pub use outcome::{NotStored, UnknownOutcome, UnknownReason};
 pub use payment::{ChargePhase, ChargeUnderWay, PaymentProblem};
 
@@ -27,6 +29,12 @@ pub enum Failure {
     /// The key is malformed, unknown, revoked or expired; we do not say which.
     #[error("the key is not valid; check that it is complete and has not been rotated")]
     InvalidKey,
+    /// The operator suspended the customer.
+    #[error(
+        "this customer is suspended; nothing was sent or charged, and nothing is lost; contact the operator of this \
+         service"
+    )]
+    CustomerSuspended,
     /// The session has ended, or is unknown or malformed; we do not say which.
     #[error("the session has ended; log in again")]
     InvalidSession,
@@ -269,6 +277,9 @@ pub enum Failure {
     /// A request concerning exports failed.
     #[error(transparent)]
     Export(#[from] ExportProblem),
+    /// An operator's command was refused.
+    #[error(transparent)]
+    Operator(#[from] OperatorProblem),
     /// The database does not respond.
     #[error("something went wrong on our side; nothing was charged")]
     Store(#[from] store::StoreError),

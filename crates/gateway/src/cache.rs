@@ -15,6 +15,7 @@ use failures::Failure;
 use parking_lot::Mutex;
 use quick_cache::Equivalent;
 use runtime::cached::CachedEntries;
+use store::StoreError;
 use transport::LoadCounter;
 
 use super::account_entry::AccountEntry;
@@ -142,8 +143,19 @@ pub(super) async fn read_key(
 ) -> Result<Arc<KeyEntry>, Failure> {
     let now = gateway.clock.now();
     let store = gateway.store.clone();
-    let lookup = async move { store::keys::find_by_hash(&store, &hash).await };
-    let presented = gateway.tasks.on_control(lookup).await??;
+    let lookup = async move {
+        let presented = store::keys::find_by_hash(&store, &hash).await?;
+        let closed = presented.as_ref().and_then(|presented| presented.closed_customer(now));
+        let is_suspended = match closed {
+            Some(customer) => store::suspensions::is_suspended(&store, customer).await?,
+            None => false,
+        };
+        Ok::<_, StoreError>((presented, is_suspended))
+    };
+    let (presented, is_suspended) = gateway.tasks.on_control(lookup).await??;
+    if is_suspended {
+        return Err(Failure::CustomerSuspended);
+    }
     let usable =
         presented.filter(|presented| presented.is_usable(now)).ok_or(Failure::InvalidKey)?;
     let (ends_at, key) = (usable.ends_at(), usable.key);

@@ -35,7 +35,8 @@ pub(super) enum NotHeld {
     Replay(StoredAnswer),
     /// The account has changed since it was read; reading it again may help.
     Stale,
-    /// The key's permissions have changed since it was read; the call must be admitted again.
+    /// The key was refused, or its permissions have changed since it was read; the call must be
+    /// admitted again.
     KeyChanged,
 }
 
@@ -120,8 +121,8 @@ impl HeldCall {
                     resets_at,
                 })
             }
-            HoldOutcome::KeyRefused => ApiError::Failure(Failure::InvalidKey),
-            HoldOutcome::KeyChanged => return Err(NotHeld::KeyChanged),
+            // Reading a refused key again tells why: it was revoked, or its customer is suspended.
+            HoldOutcome::KeyRefused | HoldOutcome::KeyChanged => return Err(NotHeld::KeyChanged),
             HoldOutcome::AccountChanged => return Err(NotHeld::Stale),
             HoldOutcome::Idempotency(existing) => match existing {
                 ExistingRequest::Replay(answer) => return Err(NotHeld::Replay(answer)),

@@ -88,8 +88,13 @@ pub async fn log_in(
     let nobody = PasswordHash::none();
     let checked = found.as_ref().map_or(&nobody, |found| &found.customer.password_hash);
     let is_right = passwords::is_right(identity, requester, password.clone(), checked).await?;
-    let customer = found.map(|found| found.customer);
-    let customer = customer.filter(|customer| is_right && customer.disabled_at.is_none());
+    let customer = found.map(|found| found.customer).filter(|_| is_right);
+    if let Some(closed) = customer.as_ref().filter(|customer| customer.disabled_at.is_some())
+        && store::suspensions::is_suspended(&identity.store, closed.id).await?
+    {
+        return Err(Failure::CustomerSuspended);
+    }
+    let customer = customer.filter(|customer| customer.disabled_at.is_none());
     let Some(customer) = customer else {
         guess.was_wrong();
         return Err(Failure::WrongCredentials);

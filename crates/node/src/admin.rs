@@ -16,6 +16,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use domain::id::RequestId;
+use domain::staff::Permission;
 use identity::staff::{self, StaffCommand, StaffError, StaffTools};
 use metrics_exporter_prometheus::PrometheusHandle;
 use runtime::metrics::MetricSample;
@@ -27,6 +28,7 @@ use web::error::ApiError;
 use web::middleware::request_id::RequestLabel;
 use web::request_log::{LineOnDrop, RequestRecord};
 
+use crate::operator_routes;
 use crate::state::NodeState;
 
 /// The state of the admin listener.
@@ -39,8 +41,11 @@ pub(crate) struct AdminListener {
 
 /// Its routes.
 pub(crate) fn router(admin: AdminListener) -> Router {
-    let staff =
-        Router::new().route("/commands", post(run_command)).route("/reconcile", post(reconcile));
+    let staff = Router::new()
+        .route("/commands", post(run_command))
+        .route("/commands/operator", post(operator_routes::run_command))
+        .route("/commands/operator/export", post(operator_routes::export_customer))
+        .route("/reconcile", post(reconcile));
     served(probes().merge(staff), admin)
 }
 
@@ -137,9 +142,10 @@ async fn get_metrics(State(admin): State<AdminListener>) -> Response {
     }
 }
 
+/// Why a command was refused.
 #[derive(serde::Serialize)]
-struct Refused {
-    error: String,
+pub(crate) struct Refused {
+    pub(crate) error: String,
 }
 
 async fn run_command(
@@ -147,10 +153,10 @@ async fn run_command(
     headers: HeaderMap,
     sent: Result<axum::Json<StaffCommand>, JsonRejection>,
 ) -> Response {
-    if !is_staff(&admin.state, &headers) {
-        let error = "the admin token is missing or wrong".to_owned();
-        return (StatusCode::UNAUTHORIZED, axum::Json(Refused { error })).into_response();
-    }
+    let caller = match operator_routes::identify(&admin.state, &headers).await {
+        Ok(caller) => caller,
+        Err(refused) => return refused,
+    };
     let command = match sent {
         Ok(axum::Json(command)) => command,
         Err(malformed) => {
@@ -158,9 +164,18 @@ async fn run_command(
             return (malformed.status(), axum::Json(refused)).into_response();
         }
     };
+    let needs = match &command {
+        StaffCommand::GrantCredits { .. } => Some(Permission::TO_MOVE_MONEY),
+        _ => None,
+    };
+    if let Err(refused) = caller.check(needs) {
+        return refused;
+    }
+    let actor = caller.identity().actor();
     let state = admin.state.clone();
     let work = async move {
         let desk = StaffTools {
+            actor: &actor,
             store: &state.store,
             vault: &state.vault,
             clock: &state.clock,
@@ -232,7 +247,7 @@ fn refused(error: &StaffError) -> Response {
 }
 
 /// Compares hashes, so that the response time reveals nothing about the token.
-fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
+pub(crate) fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
     let sent = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let Some(token) = sent.and_then(|value| value.strip_prefix(b"Bearer ")) else { return false };
     Sha256::digest(token) == Sha256::digest(state.admin_token.expose_secret().as_bytes())

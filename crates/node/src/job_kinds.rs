@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use billing::jobs::{adjust_credit, process_event, update_email, use_card};
+use billing::jobs::{adjust_credit, delete_payer, process_event, update_email, use_card};
 use domain::job::JobKind;
 use emails::EmailRequest;
 use jobs::{JobDispatch, JobError, chain, payload};
@@ -26,6 +26,7 @@ async fn run(state: &NodeState, job: &Job) -> Result<(), JobError> {
         JobKind::ProcessEvent => process_event::run(&state.billing, job).await,
         JobKind::AdjustCredit => adjust_credit::run(&state.billing, job).await,
         JobKind::UseCard => use_card::run(&state.billing, job).await,
+        JobKind::DeletePayer => delete_payer::run(&state.billing, job).await,
         JobKind::UpdateEmail => update_email::run(&state.billing, job).await,
     }
 }

@@ -6,6 +6,7 @@ mod contract;
 pub mod demo;
 mod job_kinds;
 pub mod openapi;
+mod operator_routes;
 mod pipeline;
 mod router;
 pub mod start;

@@ -33,6 +33,7 @@ use identity::mail_limits::MailLimits;
 use identity::passwords::PasswordHashing;
 use identity::{IdentityParts, IdentityState};
 use jobs::JobQueue;
+use operators::OperatorsState;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
@@ -106,6 +107,8 @@ pub(crate) struct NodeParts {
     pub(crate) billing: BillingState,
     /// Exports.
     pub(crate) exports: ExportsState,
+    /// The operator's work.
+    pub(crate) operators: OperatorsState,
     /// Writes emails.
     pub(crate) emails: EmailsState,
     /// The queue for work that follows a commit.
@@ -215,6 +218,15 @@ impl Foundation {
             processor,
             low_balances,
         })
+    }
+
+    fn operators(&self, billing: &BillingState) -> OperatorsState {
+        OperatorsState {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            billing: billing.clone(),
+        }
     }
 
     fn accounts(&self, targets: PlatformTargets) -> AccountsState {
@@ -329,10 +341,12 @@ impl NodeState {
         let metered = (opened.meter.clone(), opened.spool);
         let gateway = foundation.gateway(&web, metered, opened.verified);
         let beside = GatewayState::new(Arc::clone(&gateway), accounts.clone());
+        let billing = foundation.billing(opened.processor, opened.low_balances);
         let (http, rates) = (&foundation.config.http, &foundation.config.rate_limits);
         Self(Arc::new(NodeParts {
             identity: foundation.identity(),
-            billing: foundation.billing(opened.processor, opened.low_balances),
+            operators: foundation.operators(&billing),
+            billing,
             exports: foundation.exports(beside, opened.storage),
             emails: foundation.emails(),
             registrations: Arc::new(NetworkLimiter::new(

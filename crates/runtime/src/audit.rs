@@ -72,6 +72,31 @@ pub const PROCESSOR: &str = "processor";
 /// The actor when a command of the command line or the admin listener is used.
 pub const OPERATOR: &str = "operator";
 
+/// The prefix of the actor when the operator's person gave a name; the customer does not see it.
+pub const OPERATOR_PREFIX: &str = "operator:";
+/// An operator viewed the customer.
+pub const OPERATOR_VIEWED: &str = "operator.customer_viewed";
+/// An operator found the customer by something of its.
+pub const OPERATOR_FOUND: &str = "operator.customer_found";
+/// An operator viewed a call of the customer.
+pub const OPERATOR_VIEWED_CALL: &str = "operator.call_viewed";
+/// An operator exported everything that is stored about the customer.
+pub const OPERATOR_EXPORTED: &str = "operator.customer_exported";
+/// An operator looked at what a change would do, and did not make it.
+pub const OPERATOR_PREVIEWED: &str = "operator.previewed";
+/// The operator suspended the customer.
+pub const CUSTOMER_SUSPENDED: &str = "customer.suspended";
+/// The operator ended the suspension.
+pub const CUSTOMER_RESUMED: &str = "customer.resumed";
+/// The operator ended the customer's subscription.
+pub const SUBSCRIPTION_CANCELLED: &str = "subscription.cancelled_by_operator";
+/// The operator erased the customer.
+pub const CUSTOMER_ERASED: &str = "customer.erased";
+/// The operator refunded an order.
+pub const ORDER_REFUNDED: &str = "order.refunded_by_operator";
+/// The operator granted credits for a payment that matched no order.
+pub const PAYMENT_SETTLED: &str = "payment.settled_by_operator";
+
 /// The actor when an emailed link is used.
 pub const MAILED_LINK: &str = "mailed link";
 
@@ -125,6 +150,11 @@ pub fn noting_activated<'n>(
             AuditRecord { customer, actor: actor.to_owned(), action: ACCOUNTS_ACTIVATED, details };
         Some(record.now(clock, random))
     }
+}
+
+/// The actor as the customer sees it: the names of the operator's people are not shown.
+pub fn shown_actor(actor: &str) -> &str {
+    if actor.starts_with(OPERATOR_PREFIX) { OPERATOR } else { actor }
 }
 
 /// The fields of a stored entry. Versions without fields wrote one text.

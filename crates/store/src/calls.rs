@@ -191,7 +191,8 @@ impl ClassFilter {
     }
 }
 
-fn call(row: &SqlRow) -> Result<Call, StoreError> {
+/// The call in the first columns of a row.
+pub(crate) fn call(row: &SqlRow) -> Result<Call, StoreError> {
     Ok(Call {
         id: row.parse("id", "calls")?,
         customer: row.parse("customer_id", "calls")?,

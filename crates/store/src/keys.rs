@@ -113,9 +113,16 @@ impl PresentedKey {
 
     /// Whether it is accepted at `now`. It is no longer accepted at the instant of its end.
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.key.revoked_at.is_none()
-            && self.customer_disabled_at.is_none()
-            && self.ends_at().is_none_or(|end| now < end)
+        self.is_open(now) && self.customer_disabled_at.is_none()
+    }
+
+    /// The customer, if the key is refused only because its customer is closed or suspended.
+    pub fn closed_customer(&self, now: Timestamp) -> Option<CustomerId> {
+        (self.is_open(now) && self.customer_disabled_at.is_some()).then_some(self.key.customer)
+    }
+
+    fn is_open(&self, now: Timestamp) -> bool {
+        self.key.revoked_at.is_none() && self.ends_at().is_none_or(|end| now < end)
     }
 }
 

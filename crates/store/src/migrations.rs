@@ -80,11 +80,19 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(chosen_cards());
     steps.push(step(30, "export progress", export_progress(database)));
     steps.push(step(31, "cookies of accounts", account_cookies(database)));
+    steps.push(step(32, "operators", operators(database)));
     Migrator::with_migrations(steps)
 }
 
 fn unpaid_invoices() -> Migration {
     step(27, "unpaid invoices", include_str!("../migrations/0027_unpaid_invoices.sql"))
+}
+
+const fn operators(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0032_operators.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0032_operators.postgres.sql"),
+    }
 }
 
 const fn export_progress(database: DatabaseKind) -> &'static str {

@@ -101,30 +101,86 @@ pub async fn apply(
     let Some(sale) = find(&mut tx, reversal.intent).await? else {
         return unknown(tx, reversal).await;
     };
+    let Some(change) = reverse_in(&mut tx, &sale, reversal).await? else {
+        return Ok(ReversalEffect::Unchanged);
+    };
+    jobs::insert_all(&mut tx, &follow(&change)).await?;
+    tx.commit().await?;
+    Ok(ReversalEffect::Booked(Box::new(change)))
+}
+
+/// What recording the reversal would change; none if its payment is unknown, or if nothing would
+/// change. Nothing is stored.
+pub async fn preview(
+    store: &Store,
+    reversal: &PaymentReversal<'_>,
+) -> Result<Option<ReversalChange>, StoreError> {
+    let mut tx = store.write().await?;
+    let Some(sale) = find(&mut tx, reversal.intent).await? else { return Ok(None) };
+    reverse_in(&mut tx, &sale, reversal).await
+}
+
+/// A sale whose money may go back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundableSale {
+    /// The customer.
+    pub customer: CustomerId,
+    /// The money that has not gone back.
+    pub left_cents: i64,
+    /// The credits that refunds and disputes have taken.
+    pub taken: Credits,
+    /// When the credits expire.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The sale that a payment intent paid.
+pub async fn find_sale(store: &Store, intent: &str) -> Result<Option<RefundableSale>, StoreError> {
+    const SQL: &str = "
+        select s.customer_id, s.amount_cents - s.reversed_cents as left_cents,
+               cast(coalesce((select sum(p.taken) from sale_parts p where p.sale_id = s.id), 0) as bigint) as taken,
+               (select max(l.expires_at) from sale_parts p join lots l on l.id = p.lot_id
+                where p.sale_id = s.id) as expires_at
+        from sales s where s.intent_id = $1";
+    let row = store.read().await?.row(SQL, &[intent.into()]).await?;
+    row.map(|row| {
+        Ok(RefundableSale {
+            customer: row.parse("customer_id", "sales")?,
+            left_cents: row.int("left_cents")?,
+            taken: row.credits("taken")?,
+            expires_at: row.optional_time("expires_at")?,
+        })
+    })
+    .transpose()
+}
+
+/// Records the reversal of a sale. None if it is known already.
+async fn reverse_in(
+    tx: &mut Tx,
+    sale: &ReversibleSale,
+    reversal: &PaymentReversal<'_>,
+) -> Result<Option<ReversalChange>, StoreError> {
     let wanted = match sale.source {
-        PaymentSource::Intent => of_pack(&mut tx, &sale.id).await?,
+        PaymentSource::Intent => of_pack(tx, &sale.id).await?,
         PaymentSource::Invoice => LotSelection::Plans,
     };
-    let opened = lots::open(&mut tx, sale.customer, wanted, (reversal.entry, reversal.at)).await?;
+    let opened = lots::open(tx, sale.customer, wanted, (reversal.entry, reversal.at)).await?;
     let holdings = opened.ok_or_else(|| StoreError::corrupt("customer_credits", sale.customer))?;
-    if !advance(&mut tx, &sale, reversal).await? {
-        return Ok(ReversalEffect::Unchanged);
+    if !advance(tx, sale, reversal).await? {
+        return Ok(None);
     }
-    let sums = sums(&mut tx, &sale.id).await?;
+    let sums = sums(tx, &sale.id).await?;
     if let Some(order) = sale.order {
         let is_refunded = sums.refunded_cents >= sale.amount_cents;
-        orders::mark_refunded(&mut tx, order, is_refunded).await?;
+        orders::mark_refunded(tx, order, is_refunded).await?;
     }
-    let mut change = bring_in_line(&mut tx, holdings, (&sale, sums.gone_cents), reversal).await?;
+    let mut change = bring_in_line(tx, holdings, (sale, sums.gone_cents), reversal).await?;
     if reversal.state == ReversalState::Standing {
         // Money that was taken back must not be charged again without the customer.
         let reason = Some(reversal.kind.as_str());
         change.stops_top_up =
-            top_up_settings::stop_in(&mut tx, sale.customer, reason, reversal.at).await?;
+            top_up_settings::stop_in(tx, sale.customer, reason, reversal.at).await?;
     }
-    jobs::insert_all(&mut tx, &follow(&change)).await?;
-    tx.commit().await?;
-    Ok(ReversalEffect::Booked(Box::new(change)))
+    Ok(Some(change))
 }
 
 /// Takes or returns credits according to the total money that has gone back.

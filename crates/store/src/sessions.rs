@@ -122,6 +122,12 @@ impl PresentedSession {
     pub fn is_usable(&self, now: Timestamp, lifetime: SessionLifetime) -> bool {
         self.customer_disabled_at.is_none() && now < self.session.ends_at(lifetime)
     }
+
+    /// The customer, if the session is refused only because its customer is closed or suspended.
+    pub fn closed_customer(&self, now: Timestamp, lifetime: SessionLifetime) -> Option<CustomerId> {
+        let is_over = now >= self.session.ends_at(lifetime);
+        (!is_over && self.customer_disabled_at.is_some()).then_some(self.session.customer)
+    }
 }
 
 /// Begins a session. False, with nothing stored, if the password was changed or the customer closed

@@ -50,6 +50,11 @@ impl<W: Write> CsvWriter<W> {
         Self::new(out, columns)
     }
 
+    /// Continues a file of this many columns, whose line of names is written as a row.
+    pub const fn of_width(out: W, width: usize) -> Self {
+        Self { out, width, line: Vec::new() }
+    }
+
     /// The number of columns.
     pub const fn width(&self) -> usize {
         self.width

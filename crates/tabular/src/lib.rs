@@ -7,6 +7,7 @@
 //! The same rows always produce the same bytes.
 
 pub mod archive;
+pub mod bundle;
 mod capped;
 pub mod columns;
 pub mod csv;

@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::operators::OperatorIdentity;
 use anyhow::{Context as _, anyhow};
-use domain::customer::Email;
+use domain::customer::{CustomerRef, Email};
 use domain::id::KeyId;
-use domain::staff::Permission;
+use domain::staff::{OperatorName, Permission};
 use domain::time::Timestamp;
-use identity::staff::{
-    self, CREDITS_MAX, CustomerRef, GIFT_END_MAX, StaffOutcome, StaffPermission,
-};
+use identity::staff::{self, CREDITS_MAX, GIFT_END_MAX, StaffOutcome, StaffPermission};
 use node::start::ReconciliationReport;
 use settings::Config;
 
+use super::operators::{CallsWork, CustomersWork, OperatorWork, RefundWork, UnmatchedWork};
+use super::request::Destination;
+use super::{operator_tables, operators};
 use crate::ConfigFile;
 use crate::output::say_line;
 
@@ -30,10 +32,39 @@ pub(crate) struct Options {
     /// Prints one JSON object on one line.
     #[arg(long, global = true)]
     json: bool,
+    /// Your name, for the audit lists of customers: letters, digits, `.`, `-`, `_`, `@`. Without
+    /// it, the name of the system's user.
+    #[arg(long = "as", global = true, value_name = "NAME")]
+    operator: Option<OperatorName>,
 }
 
 #[derive(clap::Subcommand)]
 enum Work {
+    /// Customers: list, show, find, suspend, resume, erase, export.
+    #[command(subcommand)]
+    Customers(CustomersWork),
+    /// Calls: what happened to one.
+    #[command(subcommand)]
+    Calls(CallsWork),
+    /// Refunds an order through the payment processor.
+    Refund(RefundWork),
+    /// Grants credits to a customer.
+    Grant {
+        /// The customer: an id or an email address.
+        customer: CustomerRef,
+        /// How many credits.
+        #[arg(value_parser = parse_credits)]
+        credits: i64,
+        /// A ticket or a sentence of at most 200 characters. The same reason is recorded once.
+        #[arg(long)]
+        reason: String,
+        /// When the unused part expires, as for `grant-credits`.
+        #[arg(long, value_name = "TIME", value_parser = parse_end)]
+        expires: Option<Timestamp>,
+    },
+    /// Payments that matched no order: list, settle.
+    #[command(subcommand)]
+    Unmatched(UnmatchedWork),
     /// Creates a customer with a confirmed address; prints its key once.
     CreateCustomer {
         /// The customer's email address. It counts as confirmed, and no email is sent.
@@ -45,8 +76,8 @@ enum Work {
         /// Credits to start with.
         #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = parse_credits)]
         credits: i64,
-        /// The customer's permissions as staff: support.read, data-export.manage. May be given more
-        /// than once.
+        /// The customer's permissions as staff: support.read, data-export.manage, customers.read,
+        /// customers.write, billing.write. May be given more than once.
         #[arg(long = "permission", value_name = "PERMISSION")]
         permissions: Vec<Permission>,
     },
@@ -56,7 +87,8 @@ enum Work {
         #[arg(long)]
         customer: CustomerRef,
         /// The permission: support.read (view calls, exports and usage of customers who allow it),
-        /// data-export.manage (also remove exports of such customers).
+        /// data-export.manage (also remove exports of such customers); on the admin listener:
+        /// customers.read, customers.write, billing.write.
         #[arg(long)]
         permission: Permission,
     },
@@ -137,13 +169,31 @@ fn parse_end(text: &str) -> Result<Timestamp, String> {
     })
 }
 
+/// What is to be done, and by which part of the service.
+enum AdminWork {
+    /// A staff command.
+    Staff(staff::StaffCommand),
+    /// A look at customers, calls or payments, or a change of them.
+    Operator(OperatorWork),
+    /// A comparison with the payment processor, over this many hours.
+    Reconcile(i64),
+}
+
 impl Work {
-    /// The staff command; `Err` with the hours for a reconciliation, which is not one because it
-    /// asks the processor.
-    fn into_command(self) -> Result<staff::StaffCommand, i64> {
+    fn sorted(self) -> AdminWork {
         use staff::StaffCommand;
-        Ok(match self {
-            Self::Reconcile { hours } => return Err(hours),
+        AdminWork::Staff(match self {
+            Self::Customers(work) => return AdminWork::Operator(work.into()),
+            Self::Calls(work) => return AdminWork::Operator(work.into()),
+            Self::Refund(work) => return AdminWork::Operator(work.into()),
+            Self::Unmatched(work) => return AdminWork::Operator(work.into()),
+            Self::Reconcile { hours } => return AdminWork::Reconcile(hours),
+            Self::Grant { customer, credits, reason, expires } => StaffCommand::GrantCredits {
+                customer,
+                credits,
+                reference: reason,
+                expires_at: expires,
+            },
             Self::CreateCustomer { email, name, credits, permissions } => {
                 StaffCommand::CreateCustomer { email, name, credits, permissions }
             }
@@ -170,27 +220,65 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Some(folder) => super::verify::sandbox_config(folder)?,
         None => options.file.load()?,
     };
-    let command = match options.work.into_command() {
-        Ok(command) => command,
-        Err(hours) => return Box::pin(reconcile(config, hours, options.json)).await,
-    };
-    let done = match node::start::run_staff_command(&config, command.clone()).await {
-        Ok(done) => done,
-        Err(failure) if failure.is_held_by_a_server() => {
-            let database = config.embedded_database();
-            let path =
-                database.ok_or_else(|| anyhow!("the database is in use by a running service"))?;
-            let json = serde_json::to_vec(&command)?;
-            ask_server(&node::start::admin_file(&path), "/commands", &json).await?
+    let name = options.operator.or_else(system_user);
+    let (name, is_json) = (name.as_ref(), options.json);
+    match options.work.sorted() {
+        AdminWork::Reconcile(hours) => {
+            return Box::pin(reconcile(config, hours, is_json)).await;
         }
-        Err(failure) => return Err(failure.into()),
-    };
-    if options.json {
-        say_line!("{}", serde_json::to_string(&done)?)?;
-    } else {
-        print(&done)?;
+        AdminWork::Operator(OperatorWork::Export { customer, output }) => {
+            let exporting = Box::pin(operators::export(config, name, (&customer, &output)));
+            let bytes = exporting.await?;
+            if is_json {
+                let file = output.display().to_string();
+                let done =
+                    serde_json::json!({"done": "customer_exported", "file": file, "bytes": bytes});
+                say_line!("{done}")?;
+            } else {
+                say_line!("{}: {bytes} bytes", output.display())?;
+            }
+        }
+        AdminWork::Operator(OperatorWork::Command(command)) => {
+            let done = Box::pin(operators::run(config, name, command)).await?;
+            if is_json {
+                say_line!("{}", serde_json::to_string(&done)?)?;
+            } else {
+                operator_tables::print(&done)?;
+            }
+        }
+        AdminWork::Staff(command) => {
+            let done = run_staff(&config, name, &command).await?;
+            if is_json {
+                say_line!("{}", serde_json::to_string(&done)?)?;
+            } else {
+                print(&done)?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the user who runs the command, as far as the system says and the audit list takes
+/// it.
+fn system_user() -> Option<OperatorName> {
+    let named = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+    named.filter_map(|name| name.parse().ok()).next()
+}
+
+async fn run_staff(
+    config: &Config,
+    name: Option<&OperatorName>,
+    command: &staff::StaffCommand,
+) -> anyhow::Result<StaffOutcome> {
+    let who = OperatorIdentity::of(name.cloned());
+    match node::start::run_staff_command(config, &who, command.clone()).await {
+        Ok(done) => Ok(done),
+        Err(failure) if failure.is_held_by_a_server() => {
+            let server = server_of(config.embedded_database().as_deref())?;
+            server.ask("/commands", name, &serde_json::to_vec(command)?).await
+        }
+        Err(failure) => Err(failure.into()),
+    }
 }
 
 fn print(done: &StaffOutcome) -> anyhow::Result<()> {
@@ -267,10 +355,8 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
     let report: ReconciliationReport = match Box::pin(node::start::reconcile(config, hours)).await {
         Ok(report) => report,
         Err(failure) if failure.is_held_by_a_server() => {
-            let path =
-                database.ok_or_else(|| anyhow!("the database is in use by a running service"))?;
             let json = serde_json::to_vec(&serde_json::json!({ "hours": hours }))?;
-            ask_server(&node::start::admin_file(&path), "/reconcile", &json).await?
+            server_of(database.as_deref())?.ask("/reconcile", None, &json).await?
         }
         Err(failure) => return Err(failure.into()),
     };
@@ -287,23 +373,54 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
     Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sends a command to the admin listener of the service that has the database open.
-async fn ask_server<T: serde::de::DeserializeOwned>(
-    file: &Path,
-    path: &str,
-    json: &[u8],
-) -> anyhow::Result<T> {
-    let text = std::fs::read_to_string(file).with_context(|| {
+/// The admin listener of a service on this machine.
+pub(crate) struct AdminServer {
+    address: String,
+    token: String,
+}
+
+/// The service that has the embedded database open.
+pub(crate) fn server_of(database: Option<&Path>) -> anyhow::Result<AdminServer> {
+    let path = database.ok_or_else(|| anyhow!("the database is in use by a running service"))?;
+    let file = node::start::admin_file(path);
+    let text = std::fs::read_to_string(&file).with_context(|| {
         format!("a running service uses the database, but {} cannot be read", file.display())
     })?;
     let (address, token) = text.trim().split_once('\n').context("the admin file is malformed")?;
-    let answer = super::request::post(address, path, token, json).await?;
-    if answer.status == 200 {
-        return Ok(serde_json::from_slice(&answer.body)?);
+    Ok(AdminServer { address: address.to_owned(), token: token.to_owned() })
+}
+
+impl AdminServer {
+    /// A path of this service, and who asks for it.
+    pub(crate) fn to<'a>(
+        &'a self,
+        path: &'a str,
+        name: Option<&'a OperatorName>,
+    ) -> Destination<'a> {
+        let operator = name.map(OperatorName::as_str);
+        Destination { address: &self.address, path, token: &self.token, operator }
     }
-    let refused: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+
+    /// Sends a command and reads its result.
+    pub(crate) async fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        name: Option<&OperatorName>,
+        json: &[u8],
+    ) -> anyhow::Result<T> {
+        let answer = super::request::post(&self.to(path, name), json).await?;
+        if answer.status == 200 {
+            return Ok(serde_json::from_slice(&answer.body)?);
+        }
+        Err(anyhow!("{}", refusal(&answer.body)))
+    }
+}
+
+/// What the service says about a command that it refused.
+pub(crate) fn refusal(body: &[u8]) -> String {
+    let refused: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let error = refused.get("error").and_then(serde_json::Value::as_str);
-    Err(anyhow!("{}", error.unwrap_or("the service refused the command")))
+    error.unwrap_or("the service refused the command").to_owned()
 }
 
 #[cfg(test)]

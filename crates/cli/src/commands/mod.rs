@@ -5,6 +5,8 @@ pub(crate) mod catalog;
 pub(crate) mod check_config;
 pub(crate) mod migrate;
 pub(crate) mod openapi;
+mod operator_tables;
+pub(crate) mod operators;
 mod request;
 pub(crate) mod sandbox;
 pub(crate) mod serve;

@@ -9,6 +9,7 @@
 mod catalogue;
 mod commands;
 mod lost_log;
+mod operators;
 mod process;
 mod sandbox;
 mod serve;

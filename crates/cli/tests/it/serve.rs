@@ -19,7 +19,7 @@ format = \"json\"
 ";
 
 /// A folder with a configuration and a database in it.
-fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("gateway.toml"), CONFIG).unwrap();
     folder
@@ -27,12 +27,12 @@ fn folder() -> tempfile::TempDir {
 
 const WITH: [&str; 2] = ["--config", "gateway.toml"];
 
-fn with_config<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn with_config<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     arguments.iter().copied().chain(WITH).collect()
 }
 
 /// The service, and the address on which it says that it listens.
-fn serve(folder: &Path) -> (Running, String) {
+pub(crate) fn serve(folder: &Path) -> (Running, String) {
     let (running, base, _admin) = serve_with_admin(folder);
     (running, base)
 }
@@ -55,13 +55,13 @@ fn serve_with_admin(folder: &Path) -> (Running, String, String) {
     }
 }
 
-fn admin(folder: &Path, arguments: &[&str]) -> Value {
+pub(crate) fn admin(folder: &Path, arguments: &[&str]) -> Value {
     let mut all = vec!["admin", "--json"];
     all.extend(arguments);
     serde_json::from_str(&ok(folder, &with_config(&all))).unwrap()
 }
 
-fn create(folder: &Path, email: &str) -> (String, String, String) {
+pub(crate) fn create(folder: &Path, email: &str) -> (String, String, String) {
     let made = admin(folder, &["create-customer", "--email", email, "--credits", "50"]);
     let text = |name: &str| made[name].as_str().unwrap().to_owned();
     (text("customer_id"), text("key_id"), text("api_key"))

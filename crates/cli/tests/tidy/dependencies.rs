@@ -10,7 +10,7 @@ use crate::assert_tidy;
 use crate::tree::{self, File, Package};
 
 /// The crates of this repository that each of them may use.
-const OURS: [(&str, &[&str]); 25] = [
+const OURS: [(&str, &[&str]); 26] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
@@ -26,6 +26,7 @@ const OURS: [(&str, &[&str]); 25] = [
         "billing",
         &["domain", "store", "clients", "runtime", "settings", "failures", "jobs", "emails"],
     ),
+    ("operators", &["domain", "store", "clients", "tabular", "runtime", "failures", "billing"]),
     ("web", &["domain", "catalog", "store", "transport", "runtime", "settings", "failures"]),
     ("accounts", &["domain", "catalog", "store", "clients", "runtime", "failures"]),
     (
@@ -92,6 +93,7 @@ const OURS: [(&str, &[&str]); 25] = [
             "jobs",
             "emails",
             "billing",
+            "operators",
             "web",
             "accounts",
             "gateway",
@@ -116,6 +118,7 @@ const OURS: [(&str, &[&str]); 25] = [
             "settings",
             "exports",
             "identity",
+            "operators",
             "node",
             "simulators",
         ],

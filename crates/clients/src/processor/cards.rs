@@ -55,6 +55,12 @@ impl ProcessorClient {
         self.get(&["customers", id], FormParameters::new()).await
     }
 
+    /// Deletes a customer for good; its subscriptions end at once. One that is gone already is
+    /// [`ProcessorError::Missing`].
+    pub async fn delete_customer(&self, id: &str) -> Result<ProcessorCustomer, ProcessorError> {
+        self.delete(&["customers", id]).await
+    }
+
     /// Reads the customer's cards, newest first; `limit` is 1 to 100.
     pub async fn list_cards(
         &self,

@@ -3,7 +3,7 @@
 //! The same commands run on the opened database or, while a server uses it, in that server through
 //! its admin listener, so that caches and balances in memory stay right.
 
-use domain::customer::{Email, TrialState};
+use domain::customer::{CustomerRef, Email, TrialState};
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::staff::Permission;
@@ -74,49 +74,6 @@ pub enum StaffCommand {
     RotateMasterKey,
     /// Retries the jobs that were given up.
     RetryJobs,
-}
-
-/// A customer, by id or email address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CustomerRef {
-    /// By id.
-    Id(CustomerId),
-    /// By email address.
-    Email(Email),
-}
-
-impl std::str::FromStr for CustomerRef {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.contains('@') {
-            return text.parse().map(Self::Email).map_err(|error| format!("{error}"));
-        }
-        let message = |_| "expected the id of a customer (cus_…) or an email address".to_owned();
-        text.parse().map(Self::Id).map_err(message)
-    }
-}
-
-impl std::fmt::Display for CustomerRef {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Id(id) => id.fmt(formatter),
-            Self::Email(email) => formatter.write_str(email.as_str()),
-        }
-    }
-}
-
-impl serde::Serialize for CustomerRef {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for CustomerRef {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
 }
 
 /// A staff permission of a customer.
@@ -279,6 +236,8 @@ pub struct StaffTools<'a> {
     pub random: &'a Random,
     /// The file in which the embedded default keeps its master keys; `None` if they are configured.
     pub key_file: Option<&'a std::path::Path>,
+    /// Who runs them, for audit lists.
+    pub actor: &'a str,
 }
 
 /// Runs a command.
@@ -451,6 +410,6 @@ fn entry(
     action: &'static str,
     details: Value,
 ) -> AuditEntry {
-    let record = AuditRecord { customer, actor: audit::OPERATOR.to_owned(), action, details };
+    let record = AuditRecord { customer, actor: desk.actor.to_owned(), action, details };
     record.now(desk.clock, desk.random)
 }

@@ -14,11 +14,23 @@ use web::own_requests::routes::takes_part;
 const ANY: &[&str] =
     &["invalid_request", "internal", "database_unavailable", "overloaded", "rate_limited"];
 /// A key is needed or accepted.
-const KEY: &[&str] =
-    &["missing_key", "invalid_key", "ambiguous_key", "conflicting_customers", "https_required"];
+const KEY: &[&str] = &[
+    "missing_key",
+    "invalid_key",
+    "customer_suspended",
+    "ambiguous_key",
+    "conflicting_customers",
+    "https_required",
+];
 /// A session is needed or accepted.
-const SESSION: &[&str] =
-    &["invalid_session", "https_required", "conflicting_customers", "invalid_key", "ambiguous_key"];
+const SESSION: &[&str] = &[
+    "invalid_session",
+    "customer_suspended",
+    "https_required",
+    "conflicting_customers",
+    "invalid_key",
+    "ambiguous_key",
+];
 /// A session changes something.
 const SESSION_CHANGE: &[&str] = &["cross_site_request", "unsupported_media_type"];
 /// A body is sent.
@@ -106,7 +118,13 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("register_customer", &[&["email_taken", "too_many_registrations"]]),
     (
         "log_in",
-        &[&["wrong_credentials", "too_many_logins", "https_required", "cross_site_request"]],
+        &[&[
+            "wrong_credentials",
+            "customer_suspended",
+            "too_many_logins",
+            "https_required",
+            "cross_site_request",
+        ]],
     ),
     ("change_password", &[PASSWORD]),
     ("update_me", &[PASSWORD, &["email_taken", "too_many_mails"]]),

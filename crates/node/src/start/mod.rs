@@ -5,6 +5,7 @@ mod background;
 mod certificates;
 mod listeners;
 mod open;
+mod operator_work;
 mod signing_values;
 
 use std::net::SocketAddr;
@@ -27,6 +28,8 @@ use transport::BoundListener;
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
+pub(crate) use self::operator_work::operators_error;
+pub use self::operator_work::{OperatorFailure, export_customer, run_operator_command};
 use crate::admin::{self, AdminListener};
 use crate::job_kinds;
 use crate::router;
@@ -35,6 +38,7 @@ pub use billing::reconcile::{HOURS, HOURS_MAX, ReconciliationReport};
 use exports::pages;
 use identity::staff::{self, StaffTools};
 use jobs::JobRunner;
+use operators::OperatorIdentity;
 use runtime::metrics;
 use settings::{Config, ConfigProblem};
 /// Why the service did not start.
@@ -127,6 +131,7 @@ pub async fn open_store_for_reading(config: &Config) -> Result<Store, StoreError
 /// Runs a staff command on the database, which must not be held by a server.
 pub async fn run_staff_command(
     config: &Config,
+    who: &OperatorIdentity,
     command: staff::StaffCommand,
 ) -> Result<staff::StaffOutcome, StaffFailure> {
     let store = open_store(config).await.map_err(StartError::from)?;
@@ -136,7 +141,9 @@ pub async fn run_staff_command(
     let keyring = open::keyring(config, &store, &random).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await;
     let vault = vault.map_err(StartError::from)?;
+    let actor = who.actor();
     let desk = StaffTools {
+        actor: &actor,
         store: &store,
         vault: &vault,
         clock: &clock,

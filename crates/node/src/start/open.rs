@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use billing::low_balances::LowBalances;
 use billing::plan_versions::{self, VersionLookup};
+use billing::{BillingParts, BillingState, plans};
 use catalog::Catalog;
 use clients::mail::{InvalidMailSettings, MailDestination, Mailer};
 use clients::platform::PlatformTarget;
@@ -19,7 +20,10 @@ use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::per_platform::PerPlatform;
 use domain::time::Timestamp;
+use gateway::cache::EntryCaches;
 use gateway::upload::spool::UploadSpool;
+use jobs::JobQueue;
+use operators::OperatorsState;
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, KeyFileError};
 use runtime::metrics;
@@ -170,6 +174,30 @@ pub(super) async fn service(
         config,
     };
     Ok(OpenedService { state: NodeState::new(opened), node, writer })
+}
+
+/// Opens what the operator's commands need, and nothing that would make this process a node.
+pub(super) async fn operators(config: Config) -> Result<OperatorsState, StartError> {
+    let processor = config.processor.client().map_err(StartError::Configuration)?;
+    let store = store(&config, StoreAccess::ReadWrite).await?;
+    store.migrate().await?;
+    let (clock, random) = (Clock::system(), Random::System);
+    if let Some(time) = store.database_time().await? {
+        clock.follow(time);
+    }
+    let billing = BillingState::new(BillingParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+        tasks: Tasks::on_this_runtime(),
+        allowances: Arc::new(plans::allowances(&config)),
+        jobs: JobQueue::new(clock.clone(), random.clone()),
+        cached: Arc::new(EntryCaches::new(1)),
+        low_balances: Arc::new(LowBalances::new()),
+        config: Arc::new(config),
+        processor,
+    });
+    Ok(OperatorsState { store, clock, random, billing })
 }
 
 /// Refuses a database that needs migrations, if the server may not run them.

@@ -11,5 +11,6 @@ mod exports;
 mod gateway;
 mod jobs;
 mod nodes;
+mod operators;
 mod request_log;
 mod support;

@@ -64,7 +64,9 @@ async fn candidate(
                 sum(case when lease_until > $1 then 1 else 0 end) as at_work
             from export_jobs where credit_state = 'held' and state <> 'pending' group by customer_id
         ) r on r.customer_id = e.customer_id
-        where e.credit_state = 'held' and (
+        where e.credit_state = 'held'
+          and not exists (select 1 from customers c where c.id = e.customer_id and c.disabled_at is not null)
+          and (
             (e.state = 'pending' and coalesce(r.running, 0) < $2)
             or (e.state = 'running' and e.lease_until <= $1 and e.attempt < $3)
         )
@@ -93,7 +95,9 @@ async fn take(
         update export_jobs set state = 'running', lease_token = lease_token + 1, lease_until = $4,
             leased_by = $5, attempt = attempt + 1, started_at = coalesce(started_at, $3),
             error_code = null, error_message = null, waiting_until = null
-        where id = $1 and (
+        where id = $1
+          and not exists (select 1 from customers c where c.id = $2 and c.disabled_at is not null)
+          and (
             (state = 'pending' and $6 > (
                 select count(*) from export_jobs other
                 where other.customer_id = $2 and other.credit_state = 'held' and other.state <> 'pending'))

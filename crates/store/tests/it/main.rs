@@ -15,6 +15,7 @@ mod connections;
 mod customers;
 mod data_keys;
 mod ended_subscriptions;
+mod erasure;
 mod exports;
 mod failures;
 mod idempotency;

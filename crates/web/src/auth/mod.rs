@@ -384,8 +384,11 @@ pub async fn refuse_other_session(
 async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, ApiError> {
     let hash: KeyHash = presented_key(headers)?.hash();
     let found = store::keys::find_by_hash(&web.store, &hash).await?;
+    let is_closed = found.as_ref().and_then(|presented| presented.closed_customer(web.clock.now()));
     let usable = found.filter(|presented| presented.is_usable(web.clock.now()));
-    let presented = usable.ok_or(ApiError::Failure(Failure::InvalidKey))?;
+    let Some(presented) = usable else {
+        return Err(ApiError::Failure(refusal(web, is_closed, Failure::InvalidKey).await?));
+    };
     note_key_use(web, &presented).await?;
     let is_limited = presented.key.is_limited();
     Ok(KeyCaller {
@@ -411,9 +414,11 @@ async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> 
         web.own_pages().check(&parts.headers)?;
         refuse_forms(parts)?;
     }
-    let found = usable_session(web, &hash).await?;
-    let UsableSession { session, is_email_verified } =
-        found.ok_or(ApiError::Failure(Failure::InvalidSession))?;
+    let Some(UsableSession { session, is_email_verified }) = usable_session(web, &hash).await?
+    else {
+        let closed = closed_session(web, &hash).await?;
+        return Err(ApiError::Failure(refusal(web, closed, Failure::InvalidSession).await?));
+    };
     RequestRecord::note_caller(&parts.extensions, session.customer, None);
     note_use(web, &session).await?;
     Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
@@ -450,6 +455,31 @@ async fn usable_session(
         session: presented.session,
         is_email_verified: presented.email_verified_at.is_some(),
     }))
+}
+
+/// The customer of a token whose session would still be valid if its customer were not closed.
+async fn closed_session(
+    web: &WebState,
+    hash: &domain::token::TokenHash,
+) -> Result<Option<CustomerId>, store::StoreError> {
+    let found = store::sessions::find_by_hash(&web.store, hash).await?;
+    let (now, lifetime) = (web.clock.now(), web.config.sessions.lifetime());
+    Ok(found.and_then(|presented| presented.closed_customer(now, lifetime)))
+}
+
+/// Why a credential is refused that would be valid if its customer, `closed`, were not closed:
+/// because it is suspended, or `otherwise`.
+async fn refusal(
+    web: &WebState,
+    closed: Option<CustomerId>,
+    otherwise: Failure,
+) -> Result<Failure, store::StoreError> {
+    match closed {
+        Some(customer) if store::suspensions::is_suspended(&web.store, customer).await? => {
+            Ok(Failure::CustomerSuspended)
+        }
+        Some(_) | None => Ok(otherwise),
+    }
 }
 
 /// Stores a key's last use, to the minute. Native calls are in the call log and are not recorded

@@ -1,6 +1,6 @@
 //! Maps the services' failures to rows of the table and to members of the problem.
 
-use failures::{Failure, NotStored, UnknownOutcome, UnknownReason};
+use failures::{Failure, NotStored, OperatorProblem, UnknownOutcome, UnknownReason};
 use serde_json::{Map, Value};
 
 use super::table::{self, FailureRow, callers};
@@ -10,6 +10,7 @@ use super::{accounts, exports, payments};
 pub(super) fn row(failure: &Failure) -> FailureRow {
     match failure {
         Failure::InvalidKey => callers::INVALID_KEY,
+        Failure::CustomerSuspended => callers::CUSTOMER_SUSPENDED,
         Failure::InvalidSession => callers::INVALID_SESSION,
         Failure::WrongCredentials => callers::WRONG_CREDENTIALS,
         Failure::WrongPassword => callers::WRONG_PASSWORD,
@@ -58,9 +59,23 @@ pub(super) fn row(failure: &Failure) -> FailureRow {
         Failure::OutcomeUnknown(unknown) => row_of_unknown(unknown),
         Failure::Payment(problem) => payments::row(problem),
         Failure::Export(problem) => exports::row(problem),
+        Failure::Operator(problem) => row_of_operator(problem),
         Failure::NotMetered => table::DATABASE_UNAVAILABLE,
         Failure::Store(error) if error.is_outage() => table::DATABASE_UNAVAILABLE,
         Failure::Store(_) | Failure::Internal(_) => table::INTERNAL,
+    }
+}
+
+const fn row_of_operator(problem: &OperatorProblem) -> FailureRow {
+    match problem {
+        OperatorProblem::Unknown { .. } => table::NOT_FOUND,
+        OperatorProblem::Erased
+        | OperatorProblem::NotSuspended
+        | OperatorProblem::NotErasable(_)
+        | OperatorProblem::NotRefundable(_)
+        | OperatorProblem::SettledOtherwise(_)
+        | OperatorProblem::NotAPayment(_)
+        | OperatorProblem::NotGranted(_) => callers::OPERATOR_REFUSED,
     }
 }
 

@@ -20,6 +20,22 @@ pub(in crate::error) const INVALID_KEY: FailureRow = FailureRow {
     retryable: false,
     meaning: "The key is malformed, unknown, revoked or expired. Check that it is complete and has not been rotated.",
 };
+/// `customer_suspended`
+pub(in crate::error) const CUSTOMER_SUSPENDED: FailureRow = FailureRow {
+    code: "customer_suspended",
+    status: StatusCode::FORBIDDEN,
+    title: "Customer suspended",
+    retryable: false,
+    meaning: "The operator of this service suspended the customer: its keys and sessions are refused until the operator resumes it. Credits, accounts and finished exports are kept. Nothing was sent or charged. Contact the operator.",
+};
+/// `operator_refused`
+pub(in crate::error) const OPERATOR_REFUSED: FailureRow = FailureRow {
+    code: "operator_refused",
+    status: StatusCode::CONFLICT,
+    title: "Not possible now",
+    retryable: false,
+    meaning: "Only on the admin listener: the customer, the order or the payment is in a state that does not allow the command; `error` says what to do.",
+};
 /// `ambiguous_key`
 pub(in crate::error) const AMBIGUOUS_KEY: FailureRow = FailureRow {
     code: "ambiguous_key",

@@ -370,6 +370,8 @@ pub(in crate::error) const INTERNAL_IN_CHANGE: FailureRow = FailureRow {
 pub(in crate::error) const ALL: &[FailureRow] = &[
     callers::MISSING_KEY,
     callers::INVALID_KEY,
+    callers::CUSTOMER_SUSPENDED,
+    callers::OPERATOR_REFUSED,
     callers::AMBIGUOUS_KEY,
     callers::CONFLICTING_CUSTOMERS,
     callers::MISSING_SESSION,

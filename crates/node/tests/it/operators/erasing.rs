@@ -1,0 +1,106 @@
+//! Erasing: what identifies a person is gone, and nothing that is still going on is cut off.
+
+use serde_json::{Value, json};
+
+use super::{asked, assert_clean, done, grace, shown};
+use crate::support::subscriber::{GOOD_CARD, selling};
+use crate::support::{TestApp, on_both};
+
+fn erase(customer: &str) -> Value {
+    json!({"command": "erase_customer", "customer": customer})
+}
+
+/// Why a customer cannot be erased.
+async fn refused(app: &TestApp, customer: &str) -> String {
+    let reply = asked(app, &erase(customer)).await;
+    assert_eq!(reply.failure(), (409, "operator_refused".to_owned()), "{}", reply.text());
+    reply.json()["error"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_with_a_live_subscription_is_erased_only_after_it_has_ended() {
+    selling(async |app| {
+        let (customer, _) = app.subscriber(GOOD_CARD).await;
+        assert!(refused(&app, &customer.id).await.contains("--cancel-subscription"));
+
+        let suspend = json!({
+            "command": "suspend_customer", "customer": customer.id, "reason": "asked for it",
+            "cancel_subscription": true,
+        });
+        done(&app, suspend).await;
+        app.deliver().await;
+        app.running().look_after_subscriptions().await;
+        let erased = done(&app, erase(&customer.id)).await;
+
+        assert_eq!(erased["applied"], true, "{erased}");
+        assert_eq!(shown(&app, &customer.id).await["state"], "erased");
+        app.run_jobs().await;
+        app.deliver().await;
+        assert_clean(&app, "erasing").await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_whose_order_may_still_be_paid_is_not_erased() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+
+        assert!(refused(&app, &customer.id).await.contains("an order is still open"));
+
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        app.deliver().await;
+        done(&app, erase(&customer.id)).await;
+        app.run_jobs().await;
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// The address, the name, the networks and the details of the audit list are gone from every table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_identifies_the_customer_is_left() {
+    on_both(async |app| {
+        let member = app.member("ada.lovelace@example.com").await;
+        let browser = app.signed_in(&member).await;
+        let me = browser.json("PATCH", "/v1/auth/me", &json!({"name": "Ada Lovelace"})).await;
+        assert_eq!(me.status, 200, "{}", me.text());
+        app.run_jobs().await;
+        let id =
+            browser.get("/v1/auth/me").await.json()["customer_id"].as_str().unwrap().to_owned();
+        let before = exported(&app, &id).await;
+        assert!(before.contains("ada.lovelace@example.com") && before.contains("Ada Lovelace"));
+
+        done(&app, erase(&id)).await;
+
+        let after = exported(&app, &id).await;
+        for gone in ["lovelace", "Lovelace", "127.0.0"] {
+            assert!(!after.contains(gone), "{gone} is left: {after}");
+        }
+        assert!(after.contains(&id) && after.contains("customer.erased"), "{after}");
+        // The address is free again.
+        app.member("ada.lovelace@example.com").await;
+        app.run_jobs().await;
+        app
+    })
+    .await;
+}
+
+/// All tables that an operator's export contains, as text.
+async fn exported(app: &TestApp, customer: &str) -> String {
+    let customer = customer.parse().unwrap();
+    let mut text = String::new();
+    for table in store::customer_dump::TABLES {
+        let page = store::customer_dump::page(app.store(), table, (customer, None), 100).await;
+        for row in page.unwrap().rows {
+            text.push_str(&Value::Object(row).to_string());
+        }
+    }
+    let archive = json!({"customer": customer.to_string()});
+    assert_eq!(grace(app).post("/commands/operator/export", &archive).await.status, 200);
+    text
+}

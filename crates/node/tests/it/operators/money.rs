@@ -1,0 +1,148 @@
+//! Refunds that let the customer keep its credits, and payments that matched no order.
+
+use domain::payment::Mismatch;
+use serde_json::{Value, json};
+use store::unmatched::UnmatchedMoney;
+
+use super::{asked, assert_clean, done};
+use crate::support::on_both;
+use crate::support::processor::{PACK_CREDITS, balance};
+use crate::support::subscriber::GOOD_CARD;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_may_leave_the_customer_its_credits() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_alpha", 0).await;
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, "4242424242424242").await;
+        app.deliver().await;
+        assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+        app.settled(&client).await;
+        let refund = |dry_run: bool| {
+            json!({"command": "refund_order", "order": begun.order, "credits": "keep", "dry_run": dry_run})
+        };
+
+        let preview = done(&app, refund(true)).await;
+        let refunded = done(&app, refund(false)).await;
+        let again = done(&app, refund(false)).await;
+        app.deliver().await;
+
+        assert_eq!(refunded["credits_kept"], PACK_CREDITS, "{refunded}");
+        for field in ["credits_taken", "credits_kept", "balance", "debt"] {
+            assert_eq!(refunded[field], preview[field], "{field}");
+        }
+        assert_eq!((&refunded["balance"], &refunded["debt"]), (&json!(PACK_CREDITS - 1), &json!(0)));
+        assert_eq!(again["applied"], false);
+        assert_eq!(balance(&client).await, PACK_CREDITS - 1);
+        assert_clean(&app, "a refund that keeps the credits").await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_paid_order_is_refunded() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        let refund = |order: &str| json!({"command": "refund_order", "order": order});
+
+        let open = asked(&app, &refund(&begun.order)).await;
+        let unknown = asked(&app, &refund("ord_019ab3c4d5e67f8091a2b3c4d5e6f708")).await;
+
+        assert_eq!(open.failure(), (409, "operator_refused".to_owned()), "{}", open.text());
+        assert_eq!(unknown.failure(), (404, "not_found".to_owned()), "{}", unknown.text());
+        assert!(app.asked("POST", "refunds").await.is_empty());
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unmatched_payment_is_settled_once() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        for object in ["pi_stray", "in_stray"] {
+            let stray = UnmatchedMoney {
+                object,
+                reason: Mismatch::UnknownOrder,
+                details: "nobody knows it",
+                at: app.clock.now(),
+            };
+            store::payments::note_unmatched(app.store(), &stray).await.unwrap();
+        }
+        let list = async |all: bool| {
+            let command = json!({"command": "list_unmatched", "with_settled": all});
+            done(&app, command).await["payments"].as_array().unwrap().clone()
+        };
+        let settle = |object: &str, more: Value| {
+            let mut command =
+                json!({"command": "settle_unmatched", "object": object, "note": "paid by hand"});
+            command.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            command
+        };
+        let grant = json!({"customer": customer.id, "credits": 50});
+        let mut dry = grant.clone();
+        dry["dry_run"] = json!(true);
+        assert_eq!(list(false).await.len(), 2);
+
+        done(&app, settle("pi_stray", dry)).await;
+        assert_eq!((balance(&client).await, list(false).await.len()), (0, 2));
+        let settled = done(&app, settle("pi_stray", grant.clone())).await;
+        let again = done(&app, settle("pi_stray", grant)).await;
+        let otherwise = asked(&app, &settle("pi_stray", json!({}))).await;
+        let no_payment = asked(&app, &settle("in_stray", json!({"refund": true}))).await;
+        done(&app, settle("in_stray", json!({}))).await;
+
+        assert_eq!((&settled["applied"], &again["applied"]), (&json!(true), &json!(false)));
+        assert_eq!(balance(&client).await, 50);
+        assert_eq!(otherwise.failure(), (409, "operator_refused".to_owned()));
+        assert_eq!(no_payment.failure(), (409, "operator_refused".to_owned()));
+        assert_eq!((list(false).await.len(), list(true).await.len()), (0, 2));
+        assert_eq!(list(true).await[0]["settled_by"], "operator:grace");
+        assert_eq!(asked(&app, &settle("pi_other", json!({}))).await.status, 404);
+        assert_clean(&app, "settling").await;
+        app
+    })
+    .await;
+}
+
+/// The money of a stray payment goes back, and what the processor then reports about it needs no
+/// decision.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unmatched_payment_is_given_back() {
+    on_both(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let begun = app.begin_checkout(&client).await;
+        app.deliver().await;
+        let payers = app.at_processor("GET", "customers?limit=10", "").await;
+        let payer = payers["data"][0]["id"].as_str().unwrap().to_owned();
+        let form = format!(
+            "amount=999&currency=usd&customer={payer}&payment_method=pm_card_visa\
+             &payment_method_types[]=card&confirm=true&metadata[order_id]={}",
+            begun.order
+        );
+        let stray = app.at_processor("POST", "payment_intents", &form).await;
+        app.deliver().await;
+        let list = json!({"command": "list_unmatched"});
+        let waiting = done(&app, list.clone()).await;
+        assert_eq!(waiting["payments"][0]["object"], stray["id"], "{waiting}");
+
+        let settle = json!({
+            "command": "settle_unmatched", "object": stray["id"], "note": "not ours", "refund": true,
+        });
+        let settled = done(&app, settle.clone()).await;
+        app.deliver().await;
+        let again = done(&app, settle).await;
+
+        assert!(settled["refund_id"].as_str().unwrap().starts_with("re_"), "{settled}");
+        assert_eq!(again["applied"], false);
+        assert_eq!(app.asked("POST", "refunds").await.len(), 1);
+        assert_eq!(done(&app, list).await["payments"], json!([]));
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+        app
+    })
+    .await;
+}
