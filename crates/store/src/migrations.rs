@@ -79,11 +79,19 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(28, "columns of exports", export_columns(database)));
     steps.push(chosen_cards());
     steps.push(step(30, "export progress", export_progress(database)));
+    steps.push(step(31, "invoices", invoices(database)));
     Migrator::with_migrations(steps)
 }
 
 fn unpaid_invoices() -> Migration {
     step(27, "unpaid invoices", include_str!("../migrations/0027_unpaid_invoices.sql"))
+}
+
+const fn invoices(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0031_invoices.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0031_invoices.postgres.sql"),
+    }
 }
 
 const fn export_progress(database: DatabaseKind) -> &'static str {

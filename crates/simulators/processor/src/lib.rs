@@ -33,6 +33,7 @@ mod payment_methods;
 mod portal;
 mod prices;
 mod problem;
+mod promotion_codes;
 mod refunds;
 mod render;
 mod rounding;
@@ -43,6 +44,7 @@ mod setup_intents;
 mod simulator;
 mod subscriptions;
 mod switches;
+mod taxes;
 mod versions;
 mod wire;
 

@@ -17,6 +17,7 @@ mod ended_subscriptions;
 mod exports;
 mod failures;
 mod idempotency;
+mod invoices;
 mod jobs;
 mod keys;
 mod ledger;

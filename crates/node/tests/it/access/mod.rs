@@ -208,6 +208,8 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing/plans"), Either, nothing, OwnView),
         case(("post", "/v1/billing/checkout"), Either, pack, OwnView),
         case(("get", "/v1/billing/orders"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/invoices"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/invoices/{invoice_id}"), Either, nothing, NotFound("not_found")),
         case(("get", "/v1/billing/card"), Either, nothing, OwnView),
         case(("delete", "/v1/billing/card"), Either, nothing, OwnView),
         case(("post", "/v1/billing/sync-card"), Either, checkout, OwnView),
@@ -280,6 +282,7 @@ impl Case {
             .replace("{customer_id}", &victim.member.customer.id)
             .replace("{session_id}", &victim.session_id)
             .replace("{job_id}", &victim.export_id)
+            .replace("{invoice_id}", "in_1")
             .replace("{platform}", "platform_alpha")
             .replace("{native_path}", "users/me")
     }

@@ -66,7 +66,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "POST",
         "/control/processor/checkout/{id}/pay",
-        "acts as the customer on a session's page: `card`, `authenticate`, `percent_off` or `coupon`",
+        "acts as the customer on a session's page: `card`, `authenticate`, `promotion_code`, `country`, `name`, `tax_id`",
     ),
     (
         "POST",

@@ -16,7 +16,7 @@ pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, Ap
     if let Some(id) = at(body, "coupon").as_str() {
         return store.find("coupon", id, "coupon").map(|_| id.to_owned());
     }
-    Ok(coupons::make(store, None, new_coupon(body)?))
+    Ok(coupons::make(store, None, &new_coupon(body)?))
 }
 
 /// Sets a coupon for the next checkout session.
