@@ -29,8 +29,8 @@ create table invoices (
     -- When it was last read from the processor.
     read_at bigint not null
 );
--- The list of a customer, newest first.
-create index invoices_list on invoices (customer_id, created_at, id);
+-- The list of a customer, newest first; numbers order those of one second.
+create index invoices_list on invoices (customer_id, created_at, number, id);
 create index invoices_of_order on invoices (order_id) where order_id is not null;
 
 -- The lines of invoices; they never change.

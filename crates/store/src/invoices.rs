@@ -244,7 +244,7 @@ pub async fn find(
     Ok(Some(invoice))
 }
 
-/// The newest invoices, newest first.
+/// The newest invoices, newest first; those of one second are ordered by their numbers.
 pub async fn list(
     store: &Store,
     query: &InvoiceQuery<'_>,
@@ -253,8 +253,9 @@ pub async fn list(
         from invoices i
         where i.customer_id = $1
           and (cast($2 as text) is null
-               or (i.created_at, i.id) < (select created_at, id from invoices where id = $2 and customer_id = $1))
-        order by i.created_at desc, i.id desc limit $3";
+               or (i.created_at, i.number, i.id)
+                  < (select created_at, number, id from invoices where id = $2 and customer_id = $1))
+        order by i.created_at desc, i.number desc, i.id desc limit $3";
     const LINES: &str = "
         from invoice_lines l join invoices i on i.id = l.invoice_id
         where i.customer_id = $1 and i.created_at >= $2 and i.created_at <= $3

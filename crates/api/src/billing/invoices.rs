@@ -45,6 +45,7 @@ impl RequestQuery for InvoiceParams {}
 /// A page of invoices, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Invoices {
+    /// The invoices, newest first.
     invoices: Vec<InvoiceOut>,
     /// The `before` for the next page; absent on the last one.
     next_before: Option<String>,
@@ -92,6 +93,7 @@ struct InvoiceOut {
     /// When it was paid; null if it was not.
     #[schema(value_type = Option<String>, format = DateTime)]
     paid_at: Option<Timestamp>,
+    /// What it is for.
     lines: Vec<InvoiceLineOut>,
 }
 

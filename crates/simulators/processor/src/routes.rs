@@ -112,6 +112,12 @@ const ROUTES: &[Route] = &[
     get("disputes", &[LIST, &["charge", "payment_intent"]], disputes::list),
     get("disputes/{}", &[], disputes::retrieve),
     post("disputes/{}/close", &[], disputes::close),
+    get(
+        "radar/early_fraud_warnings",
+        &[LIST, &["charge", "payment_intent"]],
+        disputes::list_warnings,
+    ),
+    get("radar/early_fraud_warnings/{}", &[], disputes::retrieve_warning),
     post("products", &[prices::PRODUCT_PARAMS], prices::create_product),
     get("products", &[LIST, &["active", "ids.*"]], prices::list_products),
     get("products/{}", &[], prices::retrieve_product),

@@ -88,7 +88,7 @@ async fn invoices_are_listed_newest_first_for_their_customer_only() {
     for store in testing::stores().await {
         let customer = TestCaller::with(&store, 0).await.customer;
         let other = TestCaller::with(&store, 0).await.customer;
-        // Two of one second are in the order of their ids.
+        // Two of one second are in the order of their numbers.
         for (id, at) in [("in_a", 0), ("in_c", 1), ("in_b", 1), ("in_d", 2)] {
             let new = invoice(customer, id, NOON.plus_seconds(at));
             invoices::insert(&store, &new).await.unwrap();

@@ -246,6 +246,29 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// An invoice of the victim, as the processor's events would bring it.
+async fn insert_invoice(app: &TestApp, member: &Member) {
+    let now = app.clock.now();
+    let invoice = store::invoices::StoredInvoice {
+        id: "in_1".to_owned(),
+        customer: member.customer.id.parse().unwrap(),
+        number: "A-1".to_owned(),
+        state: domain::invoice::InvoiceState::Paid,
+        reason: "manual".to_owned(),
+        subscription: None,
+        order: None,
+        currency: "usd".to_owned(),
+        sums: store::invoices::InvoiceSums::default(),
+        hosted_url: None,
+        pdf_url: None,
+        created_at: now,
+        paid_at: Some(now),
+        read_at: now,
+        lines: Vec::new(),
+    };
+    store::invoices::insert(app.store(), &invoice).await.unwrap();
+}
+
 /// The cases that need credentials.
 fn closed_cases() -> impl Iterator<Item = Case> {
     cases().into_iter().filter(|case| case.takes != Takes::Anybody)
@@ -319,6 +342,7 @@ async fn victim(app: &TestApp) -> Victim {
     let export_id = made.json()["job_id"].as_str().unwrap().to_owned();
     let reply = app.try_log_in(&member.email, PASSWORD).await;
     let session_id = reply.json()["session_id"].as_str().unwrap().to_owned();
+    insert_invoice(app, &member).await;
     Victim { member, account, session_id, export_id }
 }
 

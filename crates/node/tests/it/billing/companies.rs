@@ -45,6 +45,22 @@ async fn code(app: &TestApp, terms: &str, more: &str) -> String {
     code["code"].as_str().unwrap().to_owned()
 }
 
+/// A page for an order that the service did not open, with this many packs at this price.
+async fn other_page(app: &TestApp, order: &str, (packs, cents): (i64, i64)) -> Value {
+    let payer = app.at_processor("GET", "customers?limit=1", "").await["data"][0]["id"].clone();
+    let form = format!(
+        "mode=payment&customer={}&client_reference_id={order}&success_url=https://a.example/\
+         &automatic_tax[enabled]=true&customer_update[address]=auto\
+         &metadata[creator_gateway_order_id]={order}\
+         &payment_intent_data[metadata][creator_gateway_order_id]={order}\
+         &line_items[0][quantity]={packs}&line_items[0][price_data][currency]=usd\
+         &line_items[0][price_data][unit_amount]={cents}\
+         &line_items[0][price_data][product_data][name]=Pack",
+        payer.as_str().unwrap(),
+    );
+    app.at_processor("POST", "checkout/sessions", &form).await
+}
+
 async fn order(client: &Client) -> Value {
     client.get("/v1/billing/orders").await.json()["orders"][0].clone()
 }
@@ -232,19 +248,8 @@ async fn a_slot_raise_is_previewed_and_charged_with_tax() {
 async fn a_page_that_sold_something_else_grants_nothing_and_is_reported() {
     to_companies(async |app| {
         let (client, begun) = buyer(&app).await;
-        let payer = app.at_processor("GET", "customers?limit=1", "").await["data"][0]["id"].clone();
-        // A page that names the order and costs the same, with two packs at half the price.
-        let form = format!(
-            "mode=payment&customer={}&client_reference_id={order}&success_url=https://a.example/\
-             &metadata[creator_gateway_order_id]={order}\
-             &payment_intent_data[metadata][creator_gateway_order_id]={order}\
-             &line_items[0][quantity]=2&line_items[0][price_data][currency]=usd\
-             &line_items[0][price_data][unit_amount]=500\
-             &line_items[0][price_data][product_data][name]=Half",
-            payer.as_str().unwrap(),
-            order = begun.order,
-        );
-        let other = app.at_processor("POST", "checkout/sessions", &form).await;
+        // It names the order and costs the same.
+        let other = other_page(&app, &begun.order, (2, 500)).await;
 
         let paid = pay(&app, other["id"].as_str().unwrap(), json!({})).await;
 
@@ -286,17 +291,12 @@ async fn payments_of_other_programs_are_neither_granted_nor_reported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_was_not_recorded_is_found_by_its_payment() {
     to_companies(async |app| {
-        let client = app.with_key(&app.customer(0).await.key);
-        // The processor makes the page, but its response is lost.
-        let lost = json!({"kind": "hang_after", "method": "POST", "path": "checkout/sessions", "times": 9});
-        app.processor_fault(&lost).await;
-        let reply = client.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
-        assert_ne!(reply.status, 200);
-        app.mend_processor().await;
-        let page = app.at_processor("GET", "checkout/sessions?limit=1", "").await["data"][0].clone();
-
+        let (client, begun) = buyer(&app).await;
+        // A page that is not the recorded one, as after a response that was lost.
+        let page = other_page(&app, &begun.order, (1, 1_000)).await;
         let session = page["id"].as_str().unwrap();
-        app.control(&format!("checkout/{session}/pay"), json!({"card": GOOD_CARD, "country": "DE"})).await;
+        let pay = json!({"card": GOOD_CARD, "country": "DE"});
+        app.control(&format!("checkout/{session}/pay"), pay).await;
         let paid = app.at_processor("GET", &format!("checkout/sessions/{session}"), "").await;
         let about = paid["payment_intent"].as_str().unwrap();
         for (event, kind) in app.events_about(&[about]).await {

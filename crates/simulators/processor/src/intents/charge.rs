@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::unexpected;
+use crate::cards::CardBehaviour;
 use crate::charges::{self, CardVerdict, ChargeMode};
+use crate::disputes::DisputeStart;
 use crate::fields::{at, set, text, whole};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
@@ -123,11 +125,17 @@ fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: ChargeMode) {
     if let Some(intent) = store.get(id).cloned() {
         invoices::paid_by(store, &intent);
     }
-    if store
-        .get(&method)
-        .is_some_and(|method| cards::behaviour(method) == cards::CardBehaviour::Disputes)
-    {
-        disputes::open(store, charge, "fraudulent");
+    match store.get(&method).map(cards::behaviour) {
+        Some(CardBehaviour::Disputes) => {
+            disputes::open(store, charge, ("fraudulent", DisputeStart::Chargeback));
+        }
+        Some(CardBehaviour::Inquires) => {
+            disputes::open(store, charge, ("fraudulent", DisputeStart::Inquiry));
+        }
+        Some(CardBehaviour::Warns) => {
+            disputes::warn(store, charge);
+        }
+        _ => {}
     }
 }
 

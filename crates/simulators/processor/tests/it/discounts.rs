@@ -296,8 +296,7 @@ async fn invalid_rules_are_refused_and_change_nothing() {
     }
 
     assert_eq!(shop.raw("GET /control/processor/rules", "", "").await.json(), before);
-    let expected =
-        json!({"tax_bp": 0, "retry_days": [3, 8, 15], "refunds_pending": false, "lines_shown": 10});
+    let expected = json!({"tax_bp": 0, "retry_days": [3, 8, 15], "refunds_pending": false, "lines_shown": 10, "requests_per_s": 0});
     assert_eq!(before, expected);
     shop.close().await;
 }
