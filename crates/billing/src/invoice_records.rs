@@ -98,8 +98,8 @@ pub(super) async fn note(
         paid_at: (state == InvoiceState::Paid).then(|| seconds(invoice.paid_at())),
         read_at: billing.clock.now(),
     };
-    if invoices::update(&billing.store, &change).await? {
-        return Ok(());
+    if invoices::state_of(&billing.store, &invoice.id).await?.is_some() {
+        return Ok(invoices::update(&billing.store, &change).await?);
     }
     let payer = invoice.customer_id().unwrap_or_default();
     let owner = store::processor_customers::owner(&billing.store, payer).await?;

@@ -194,9 +194,8 @@ async fn insert_line(
     tx.execute(SQL, &values).await.map(drop)
 }
 
-/// Updates an invoice that is stored. False if it is not. One that is paid or void never goes back
-/// to an earlier state.
-pub async fn update(store: &Store, change: &InvoiceChange<'_>) -> Result<bool, StoreError> {
+/// Updates an invoice that is stored. One that is paid or void never goes back to an earlier state.
+pub async fn update(store: &Store, change: &InvoiceChange<'_>) -> Result<(), StoreError> {
     const SQL: &str = "
         update invoices set state = $2, due_cents = $3, paid_cents = $4, hosted_url = $5, pdf_url = $6, paid_at = $7,
             read_at = $8
@@ -212,11 +211,8 @@ pub async fn update(store: &Store, change: &InvoiceChange<'_>) -> Result<bool, S
         change.read_at.into(),
     ];
     let mut tx = store.write().await?;
-    if tx.execute(SQL, &values).await? == 1 {
-        tx.commit().await?;
-        return Ok(true);
-    }
-    Ok(tx.row("select 1 from invoices where id = $1", &[change.id.into()]).await?.is_some())
+    tx.execute(SQL, &values).await?;
+    tx.commit().await
 }
 
 /// The state in which an invoice is stored; none if it is not.

@@ -1,7 +1,6 @@
 """A process of the program that prints its addresses on its first line, in JSON."""
 
 import json
-import os
 import subprocess
 import tempfile
 import threading
@@ -12,12 +11,10 @@ LOG_BYTES_MAX = 8_192
 
 
 class Process:
-    def __init__(self, program, *arguments, settings=None):
+    def __init__(self, program, *arguments):
         self.log = tempfile.TemporaryFile()
         command = [program, *map(str, arguments)]
-        environment = {**os.environ, **(settings or {})}
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": self.log}
-        self.process = subprocess.Popen(command, env=environment, **pipes)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
         lines = []
         reader = threading.Thread(target=lambda: lines.append(self.process.stdout.readline()), daemon=True)
         reader.start()

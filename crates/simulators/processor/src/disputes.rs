@@ -109,10 +109,11 @@ pub(super) fn list_warnings(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     })
 }
 
-/// The merchant accepts the dispute.
+/// The merchant accepts the dispute, which is lost; an inquiry just ends.
 pub(super) fn close(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
-    decide(call.store, &id, false)
+    let is_inquiry = text(call.store.find("dispute", &id, "id")?, "status").starts_with("warning_");
+    decide(call.store, &id, is_inquiry)
 }
 
 pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {

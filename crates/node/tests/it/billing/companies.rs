@@ -313,6 +313,33 @@ async fn a_page_that_was_not_recorded_is_found_by_its_payment() {
     .await;
 }
 
+/// These are the parameters that `scripts/processor-test` compares with the types of the processor's
+/// own library.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_for_companies_asks_for_tax_ids_addresses_codes_and_an_invoice() {
+    let app = TestApp::on_sqlite(COMPANIES).await;
+    let _buyer = buyer(&app).await;
+
+    let asked = app.asked("POST", "checkout/sessions").await;
+
+    let params = asked[0]["params"].as_object().unwrap();
+    for (name, value) in [
+        ("automatic_tax[enabled]", "true"),
+        ("billing_address_collection", "required"),
+        ("tax_id_collection[enabled]", "true"),
+        ("allow_promotion_codes", "true"),
+        ("customer_update[address]", "auto"),
+        ("customer_update[name]", "auto"),
+        ("invoice_creation[enabled]", "true"),
+        ("line_items[0][price_data][tax_behavior]", "exclusive"),
+    ] {
+        assert_eq!(params[name], value, "{name}");
+    }
+    let named = "invoice_creation[invoice_data][metadata][creator_gateway_order_id]";
+    assert!(params.contains_key(named), "{params:?}");
+    app.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn by_default_pages_ask_for_nothing_but_a_card() {
     let app = TestApp::on_sqlite(OFFER).await;

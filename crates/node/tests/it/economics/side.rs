@@ -67,9 +67,9 @@ fn side(
     Ok(sequences.iter().map(|one| Scenario::read(one, catalogue)).collect())
 }
 
-/// A sequence of events with the model's results; `None` if the model refuses it.
-pub(super) fn played(input: &Value, catalogue: &Catalogue) -> Option<Scenario> {
-    side(&["play".to_owned()], input, catalogue).ok()?.pop()
+/// A scenario of the model with other events, and the model's results.
+pub(super) fn replayed(input: &Value, catalogue: &Catalogue) -> Scenario {
+    side(&["scenario".to_owned()], input, catalogue).unwrap().pop().unwrap()
 }
 
 /// Generates `count` sequences of a kind.
@@ -89,7 +89,7 @@ fn without(
     let events: Vec<Value> =
         events.filter(|(index, _)| !dropped(*index)).map(|(_, one)| one).collect();
     let input = json!({"name": scenario.name, "retries": scenario.retries, "events": events});
-    let shorter = played(&input, catalogue)?;
+    let shorter = side(&["play".to_owned()], &input, catalogue).ok()?.pop()?;
     Some(Scenario { selling: scenario.selling, ..shorter })
 }
 

@@ -214,5 +214,5 @@ pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<()
 /// Whether the payment of a processing intent will succeed.
 pub(crate) fn will_pay(store: &ObjectStore, intent: &Value) -> bool {
     let method = store.get(text(intent, "payment_method"));
-    method.is_none_or(|method| cards::behaviour(method) != cards::CardBehaviour::FailsLater)
+    method.is_none_or(|method| cards::behaviour(method) != CardBehaviour::FailsLater)
 }
