@@ -5,7 +5,6 @@ import typing
 
 import typing_extensions
 
-
 # Parameters of the pinned version of the interface that the library, which is newer, names otherwise.
 OLDER = ("payment_method_types",)
 
