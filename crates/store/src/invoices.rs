@@ -228,13 +228,12 @@ pub async fn find(
     customer: CustomerId,
     id: &str,
 ) -> Result<Option<StoredInvoice>, StoreError> {
-    let values = [id.into(), customer.into()];
+    const TAIL: &str = "from invoices i where i.id = $1 and i.customer_id = $2";
+    const LINES: &str = "from invoice_lines l where l.invoice_id = $1 order by l.place";
     let mut tx = store.read().await?;
-    let tail = "from invoices i where i.id = $1 and i.customer_id = $2";
-    let row = tx.row(select(COLUMNS, tail), &values).await?;
-    let Some(mut invoice) = row.as_ref().map(invoice).transpose()? else { return Ok(None) };
-    let tail = "from invoice_lines l where l.invoice_id = $1 order by l.place";
-    for row in tx.rows(select(LINE_COLUMNS, tail), &[id.into()]).await? {
+    let found = tx.row(select(COLUMNS, TAIL), &[id.into(), customer.into()]).await?;
+    let Some(mut invoice) = found.as_ref().map(invoice).transpose()? else { return Ok(None) };
+    for row in tx.rows(select(LINE_COLUMNS, LINES), &[id.into()]).await? {
         invoice.lines.push(line(&row)?);
     }
     Ok(Some(invoice))
@@ -263,9 +262,9 @@ pub async fn list(
     let (Some(newest), Some(oldest)) = (invoices.first(), invoices.last()) else {
         return Ok(invoices);
     };
-    let values: [SqlValue<'_>; 3] =
+    let times: [SqlValue<'_>; 3] =
         [query.customer.into(), oldest.created_at.into(), newest.created_at.into()];
-    for row in tx.rows(select(LINE_COLUMNS, LINES), &values).await? {
+    for row in tx.rows(select(LINE_COLUMNS, LINES), &times).await? {
         let id = row.text(0)?;
         if let Some(invoice) = invoices.iter_mut().find(|invoice| invoice.id == id) {
             invoice.lines.push(line(&row)?);
