@@ -6,6 +6,7 @@ use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use failures::Failure;
+use runtime::SealedValue;
 use runtime::vault::VaultError;
 use store::account_cookies::{self, NewCookies, StoredCookies};
 
@@ -47,7 +48,8 @@ pub(crate) async fn of(
         None => received.clone(),
     };
     let place = sealed_credentials::cookie_place(customer, platform, creator, id);
-    let (data_key, sealed) = accounts.vault.seal(customer, &place, &cookies.to_json()).await?;
+    let SealedValue { data_key, sealed } =
+        accounts.vault.seal(customer, &place, &cookies.to_json()).await?;
     Ok(NewCookies { continued, id, sealed, data_key })
 }
 

@@ -5,9 +5,11 @@ use billing::decide::SLOTS_MAX;
 use catalog::column::{ColumnType, ColumnUnit};
 use domain::account::{AccountState, InactiveReason, WantedState};
 use domain::customer::TrialState;
+use domain::invoice::InvoiceState;
 use domain::key::KeyScope;
 use domain::method::Method;
 use domain::payment::{OrderChannel, OrderState};
+use domain::sales::PartKind;
 use domain::slot::SlotChangeKind;
 use domain::subscription::SubscriptionStatus;
 use domain::top_up::TopUpState;
@@ -205,6 +207,20 @@ pub fn order_state() -> Object {
          all of the money was refunded.",
         values,
     )
+}
+
+/// The states of an invoice.
+pub fn invoice_state() -> Object {
+    let values = InvoiceState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`open` until it is paid, `void` if it was taken back, `uncollectible` if it is not expected to be paid.",
+        values,
+    )
+}
+
+/// What a line of an invoice is for.
+pub fn invoice_line_kind() -> Object {
+    one_of("What the line is for.", PartKind::ALL.iter().map(|kind| kind.as_str()))
 }
 
 /// The same account of a platform is connected under two names.

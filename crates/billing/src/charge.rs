@@ -18,6 +18,7 @@ use store::payments::{self, PaymentReceipt};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::lost::{self, FoundPayment};
+use super::marks::{self, OrderMark, OrderMetadata};
 use super::opening::{self, PackPurchase};
 use crate::BillingState;
 
@@ -114,10 +115,9 @@ pub async fn confirm(
         Err(ProcessorError::Missing) => return Err(NO_PAYMENT),
         Err(error) => return Err(error.into()),
     };
-    let named = intent.metadata.get("order_id").and_then(|id| id.parse::<OrderId>().ok());
-    let order = match named {
-        Some(id) => orders::find(&billing.store, customer, id).await?,
-        None => None,
+    let order = match marks::order_in(billing, &intent.metadata).await? {
+        OrderMark::Order(id) => orders::find(&billing.store, customer, id).await?,
+        OrderMark::None | OrderMark::Malformed => None,
     };
     let order = order.ok_or(NO_PAYMENT)?;
     if intent.customer_id() != Some(order.processor_customer.as_str()) {
@@ -223,7 +223,7 @@ async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<Charge
 /// Sends the charge. The processor returns the same response when the same order is sent again.
 async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, Failure> {
     let card = order.payment_method.as_deref().ok_or(PaymentProblem::NoSavedCard)?;
-    let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
+    let metadata = OrderMetadata::of(order);
     let new = NewIntent {
         amount_cents: order.amount_cents,
         currency: &order.currency,
@@ -231,7 +231,7 @@ async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, F
         payment_method: card,
         presence: CustomerPresence::OnSession { return_url: None },
         description: None,
-        metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],
+        metadata: &metadata.pairs(),
     };
     match billing.processor()?.create_intent(&new, &super::key("pi", order.id)?).await {
         Ok(intent) => {

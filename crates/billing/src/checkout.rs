@@ -9,6 +9,7 @@ use failures::Failure;
 use settings::billing::Pack;
 use store::orders::{self, Order};
 
+use super::marks::{self, OrderMetadata};
 use super::opening::{self, PackPurchase};
 use super::payer;
 use crate::BillingState;
@@ -67,7 +68,12 @@ async fn open_page(
     let section = &billing.config.processor;
     let base = &billing.config.http.public_base_url;
     let (success_url, cancel_url) = (section.success_url(base), section.cancel_url(base));
-    let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
+    let order_id = order.id.to_string();
+    let metadata = OrderMetadata::of(order);
+    let metadata = match pack.price_id.as_str() {
+        "" => metadata,
+        price => metadata.with(marks::PRICE, price.to_owned()),
+    };
     let price = if pack.price_id.is_empty() {
         LinePrice::Inline {
             name: &pack.name,
@@ -85,8 +91,10 @@ async fn open_page(
         lines: &[CheckoutLine { price, quantity: 1 }],
         success_url: &success_url,
         cancel_url: &cancel_url,
-        metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],
+        metadata: &metadata.pairs(),
         expires_at: None,
+        asks: billing.config.billing.questions(),
+        makes_invoice: billing.config.billing.pack_invoices,
     };
     let session = billing.processor()?.create_checkout(&new, &super::key("co", order.id)?).await?;
     orders::set_session(&billing.store, order.id, &session.id).await?;

@@ -14,7 +14,9 @@ use store::orders::{self, Order};
 use store::payments::{self, NewPayment, PaidFor, PaymentOutcome, PaymentReceipt};
 use store::unmatched::UnmatchedMoney;
 
-use super::{cards, invoices, subscriptions, top_ups};
+use super::marks::{self, OrderMark};
+use super::page_goods::{self, PaidGoods};
+use super::{cards, invoices, receipts, subscriptions, top_ups};
 use crate::BillingState;
 
 /// The result of handling a payment.
@@ -64,9 +66,16 @@ pub async fn take_intent(
     billing: &BillingState,
     intent: &PaymentIntent,
 ) -> Result<FulfilmentOutcome, Failure> {
-    // Intents that pay invoices carry no order id.
-    let Some(named) = intent.metadata.get("order_id") else {
-        return Ok(FulfilmentOutcome::NotOurs);
+    let named = match marks::order_in(billing, &intent.metadata).await? {
+        OrderMark::Order(order) => order,
+        // Intents that pay for a subscription, or for something of another program, name none.
+        OrderMark::None => return Ok(FulfilmentOutcome::NotOurs),
+        OrderMark::Malformed if intent.status == IntentStatus::Succeeded => {
+            let details = "its order_id is not a valid order id";
+            note_unmatched(billing, &intent.id, Mismatch::UnknownOrder, details).await?;
+            return Ok(FulfilmentOutcome::Unmatched);
+        }
+        OrderMark::Malformed => return Ok(FulfilmentOutcome::NotOurs),
     };
     match intent.status {
         IntentStatus::Succeeded => grant(billing, named, intent).await,
@@ -107,8 +116,9 @@ pub async fn take_session(
         return Ok(FulfilmentOutcome::NotOurs);
     };
     let intent = session.payment_intent.as_ref();
+    let Ok(named) = named.parse::<OrderId>() else { return Ok(FulfilmentOutcome::NotOurs) };
     if session.is_paid() {
-        let Some(intent) = intent else { return Ok(FulfilmentOutcome::NotOurs) };
+        let Some(intent) = intent else { return grant_free(billing, named, session).await };
         let fulfilment = match intent.object() {
             Some(read) => take_intent(billing, read).await?,
             None => fulfil_intent(billing, intent.id()).await?,
@@ -171,64 +181,89 @@ pub fn tell_unmatched(object: &str, reason: Mismatch, details: &str, is_new: boo
 
 async fn grant(
     billing: &BillingState,
-    named: &str,
+    order: OrderId,
     intent: &PaymentIntent,
 ) -> Result<FulfilmentOutcome, Failure> {
-    let Ok(order) = named.parse::<OrderId>() else {
-        let details = "its order_id is not a valid order id";
-        note_unmatched(billing, &intent.id, Mismatch::UnknownOrder, details).await?;
-        return Ok(FulfilmentOutcome::Unmatched);
+    let known = orders::find_any(&billing.store, order).await?;
+    let goods = match &known {
+        Some(known) => page_goods::of_intent(billing, known, intent).await?,
+        None => {
+            PaidGoods { subtotal_cents: intent.amount_received, tax_cents: 0, difference: None }
+        }
     };
-    let price = price_of(billing, order, intent).await?;
+    let payment = PagePayment {
+        id: &intent.id,
+        intent: Some(&intent.id),
+        customer: intent.customer_id(),
+        amount_cents: intent.amount_received,
+        currency: &intent.currency,
+        livemode: intent.livemode,
+    };
+    let granted = grant_goods(billing, order, (&payment, goods)).await?;
+    if let FulfilmentOutcome::Granted(_) = &granted {
+        receipts::note(billing, order, intent).await;
+    }
+    Ok(granted)
+}
+
+/// Grants the order of a page on which a discount left nothing to pay: the page stands for the
+/// payment.
+async fn grant_free(
+    billing: &BillingState,
+    order: OrderId,
+    session: &CheckoutSession,
+) -> Result<FulfilmentOutcome, Failure> {
+    let known = order_of(billing, order, session.customer_id()).await?;
+    let goods = known.as_ref().and_then(|known| page_goods::of_session(known, session));
+    let (Some(goods), Some(0)) = (goods, session.amount_total) else {
+        return Ok(FulfilmentOutcome::NotOurs);
+    };
+    let payment = PagePayment {
+        id: &session.id,
+        intent: None,
+        customer: session.customer_id(),
+        amount_cents: 0,
+        currency: &session.currency,
+        livemode: session.livemode,
+    };
+    grant_goods(billing, order, (&payment, goods)).await
+}
+
+/// The payment of an order: a payment intent, or a page on which there was nothing to pay.
+struct PagePayment<'a> {
+    id: &'a str,
+    intent: Option<&'a str>,
+    customer: Option<&'a str>,
+    amount_cents: i64,
+    currency: &'a str,
+    livemode: bool,
+}
+
+async fn grant_goods(
+    billing: &BillingState,
+    order: OrderId,
+    (payment, goods): (&PagePayment<'_>, PaidGoods),
+) -> Result<FulfilmentOutcome, Failure> {
+    if let Some(difference) = &goods.difference {
+        note_unmatched(billing, payment.id, Mismatch::OtherGoods, difference).await?;
+        return Ok(FulfilmentOutcome::Unmatched);
+    }
     let now = billing.clock.now();
     let days = billing.config.credits.expiry.pack_days;
     let expires_at = (days > 0).then(|| now.plus_seconds(days.saturating_mul(86_400)));
     let paid = NewPayment {
         entry: EntryId::new(now, billing.random.bytes()),
-        what: PaidFor::Order { id: order, subtotal_cents: price.subtotal_cents, expires_at },
-        payment: &intent.id,
-        intent: Some(&intent.id),
-        processor_customer: intent.customer_id(),
-        amount_cents: intent.amount_received,
-        tax_cents: price.tax_cents,
-        currency: &intent.currency,
-        livemode: intent.livemode,
+        what: PaidFor::Order { id: order, subtotal_cents: goods.subtotal_cents, expires_at },
+        payment: payment.id,
+        intent: payment.intent,
+        processor_customer: payment.customer,
+        amount_cents: payment.amount_cents,
+        tax_cents: goods.tax_cents,
+        currency: payment.currency,
+        livemode: payment.livemode,
         at: now,
     };
     Ok(told(&paid, payments::fulfil(&billing.store, &paid).await?))
-}
-
-/// The price paid, before discounts and without tax, and the tax.
-struct PaidPrice {
-    subtotal_cents: i64,
-    tax_cents: i64,
-}
-
-/// The part of a payment that is the price of its order. On the processor's page, discounts and tax
-/// may change the amount charged: the subtotal counts.
-async fn price_of(
-    billing: &BillingState,
-    order: OrderId,
-    intent: &PaymentIntent,
-) -> Result<PaidPrice, Failure> {
-    let plain = PaidPrice { subtotal_cents: intent.amount_received, tax_cents: 0 };
-    let order = orders::find_any(&billing.store, order).await?;
-    let session = order.filter(|order| {
-        order.channel == OrderChannel::Checkout && order.amount_cents != intent.amount_received
-    });
-    let Some(session) = session.and_then(|found| found.session) else { return Ok(plain) };
-    let session = match billing.processor()?.retrieve_checkout(&session).await {
-        Ok(session) => session,
-        Err(ProcessorError::Missing) => return Ok(plain),
-        Err(error) => return Err(error.into()),
-    };
-    let is_paid_by = session.payment_intent.as_ref().is_some_and(|paid| paid.id() == intent.id);
-    Ok(match session.amount_subtotal.filter(|_| is_paid_by) {
-        Some(subtotal_cents) => {
-            PaidPrice { subtotal_cents, tax_cents: session.total_details.amount_tax }
-        }
-        None => plain,
-    })
 }
 
 /// The result for the caller. It is counted, and the operator is alerted if necessary.
@@ -255,7 +290,7 @@ pub fn told(paid: &NewPayment<'_>, fulfilled: PaymentOutcome) -> FulfilmentOutco
 /// `top_ups`.
 async fn end(
     billing: &BillingState,
-    named: &str,
+    named: OrderId,
     intent: &PaymentIntent,
 ) -> Result<FulfilmentOutcome, Failure> {
     let is_canceled = intent.status == IntentStatus::Canceled;
@@ -292,11 +327,10 @@ async fn end(
 /// The order that an object names, if the same customer pays.
 async fn order_of(
     billing: &BillingState,
-    named: &str,
+    named: OrderId,
     payer: Option<&str>,
 ) -> Result<Option<Order>, Failure> {
-    let Ok(id) = named.parse::<OrderId>() else { return Ok(None) };
-    let found = orders::find_any(&billing.store, id).await?;
+    let found = orders::find_any(&billing.store, named).await?;
     Ok(found.filter(|order| payer == Some(order.processor_customer.as_str())))
 }
 

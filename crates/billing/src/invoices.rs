@@ -12,7 +12,7 @@ use store::payments::{self, NewPayment, PaidFor};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::give_up::{self, PayingCustomer};
-use super::sold;
+use super::{invoice_records, sold};
 use crate::BillingState;
 
 /// Reads an invoice and grants the credits of what it sold.
@@ -21,7 +21,11 @@ pub async fn fulfil_invoice(
     invoice: &str,
 ) -> Result<FulfilmentOutcome, Failure> {
     match billing.processor()?.retrieve_invoice(invoice).await {
-        Ok(invoice) => take_invoice(billing, &invoice).await,
+        Ok(invoice) => {
+            let taken = take_invoice(billing, &invoice).await;
+            invoice_records::note_or_log(billing, &invoice).await;
+            taken
+        }
         Err(ProcessorError::Missing) => Ok(FulfilmentOutcome::NotOurs),
         Err(error) => Err(error.into()),
     }
@@ -73,6 +77,7 @@ pub async fn payment_failed(
         Err(ProcessorError::Missing) => return Ok(FulfilmentOutcome::NotOurs),
         Err(error) => return Err(error.into()),
     };
+    invoice_records::note_or_log(billing, &invoice).await;
     if invoice.status != InvoiceStatus::Open {
         // It was paid in the meantime, or voided together with its change.
         return take_invoice(billing, &invoice).await;

@@ -7,7 +7,7 @@ use domain::payment::{OrderChannel, OrderState};
 use failures::Failure;
 use store::orders::{self, Order};
 
-use super::fulfil;
+use super::{fulfil, marks};
 use crate::BillingState;
 
 /// The processor keeps idempotency keys for at least 24 hours; a request older than this is not
@@ -42,7 +42,6 @@ pub(super) async fn find_intent(
     order: &Order,
 ) -> Result<FoundPayment, Failure> {
     let processor = billing.processor()?;
-    let order_id = order.id.to_string();
     let mut after: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let listing = ListFilter {
@@ -53,7 +52,7 @@ pub(super) async fn find_intent(
         };
         let page = processor.list_intents(&listing).await?;
         let next = page.next().map(str::to_owned);
-        let named = |intent: &PaymentIntent| intent.metadata.get("order_id") == Some(&order_id);
+        let named = |intent: &PaymentIntent| marks::names(&intent.metadata, order.id);
         if let Some(intent) = page.data.into_iter().find(named) {
             return Ok(FoundPayment::Intent(Box::new(intent)));
         }
@@ -66,7 +65,7 @@ pub(super) async fn find_intent(
             }
         }
     }
-    Err(Failure::Internal(format!("the customer of {order_id} has too many payments to search")))
+    Err(Failure::Internal(format!("the customer of {} has too many payments to search", order.id)))
 }
 
 /// Settles orders that have been pending for more than a day: grants what was paid and closes the

@@ -92,6 +92,7 @@ async fn find_or_make_price(
         currency: CURRENCY,
         interval: Some(INTERVAL),
         lookup_key: Some(&word),
+        is_taxed: billing.config.billing.tax.automatic,
         metadata: &metadata,
     };
     match processor.create_price(&new, &super::key("price", &word)?).await {

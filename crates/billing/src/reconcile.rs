@@ -3,8 +3,7 @@
 //!
 //! It grants nothing itself. What is missing from the ledger is handled as if an event had arrived;
 //! payments of all kinds are handled in the order in which they were made, because the first
-//! credits paid settle a debt. Once a day it also checks the other direction: every payment that
-//! the ledger recorded on the day before must be at the processor with the same amount.
+//! credits paid settle a debt. Once a day `compare_days` checks the other direction.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,16 +11,17 @@ use std::time::Duration;
 use clients::processor::objects::{HasId, ProcessorEvent};
 use clients::processor::objects::{IntentStatus, ListPage, PaymentIntent, ProcessorInvoice};
 use clients::processor::{EventListing, ListFilter, ProcessorClient, ProcessorError};
-use domain::id::{CustomerId, OrderId};
-use domain::payment::{Mismatch, OrderState, PaymentSource};
+use domain::id::CustomerId;
+use domain::payment::OrderState;
 use domain::time::UtcDay;
 use failures::Failure;
 use runtime::metrics;
-use store::payments::{self, RecordedPayment};
+use store::payments;
 use tokio_util::sync::CancellationToken;
 
 use super::fulfil::{self, FulfilmentOutcome};
-use super::{invoices, reversals, subscriptions, webhook};
+use super::marks::{self, OrderMark};
+use super::{compare_days, invoice_records, invoices, reversals, subscriptions, webhook};
 use crate::BillingState;
 
 /// How far back the regular reconciliation looks, in hours.
@@ -108,24 +108,6 @@ pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationRep
     Ok(look.report)
 }
 
-/// Compares the payments recorded on a day with the processor, and returns how many differ. Each
-/// one is reported.
-pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure> {
-    let processor = billing.processor()?;
-    let mut differing = 0;
-    for booked in payments::list_booked(&billing.store, day).await? {
-        let difference = match booked.source {
-            PaymentSource::Intent => of_intent(&booked, processor).await,
-            PaymentSource::Invoice => of_invoice(&booked, processor).await,
-        };
-        if let Some((reason, details)) = difference? {
-            differing += 1;
-            fulfil::note_unmatched(billing, &booked.payment, reason, &details).await?;
-        }
-    }
-    Ok(differing)
-}
-
 async fn round(billing: &BillingState, day: Option<UtcDay>) {
     match run(billing, HOURS).await {
         Ok(report) if report.granted > 0 => {
@@ -135,7 +117,7 @@ async fn round(billing: &BillingState, day: Option<UtcDay>) {
         Err(error) => tracing::warn!(%error, "the reconciliation with the processor failed"),
     }
     let Some(day) = day else { return };
-    match compare(billing, day).await {
+    match compare_days::compare(billing, day).await {
         Ok(0) => {
             tracing::info!(%day, "the day's payments match those of the processor");
         }
@@ -225,9 +207,12 @@ impl Reconciliation<'_> {
 
     /// Whether an intent has news for its order.
     async fn is_news(&self, intent: &PaymentIntent) -> Result<bool, Failure> {
-        let Some(named) = intent.metadata.get("order_id") else { return Ok(false) };
         let is_paid = intent.status == IntentStatus::Succeeded;
-        let Ok(id) = named.parse::<OrderId>() else { return Ok(is_paid) };
+        let id = match marks::order_in(self.billing, &intent.metadata).await? {
+            OrderMark::None => return Ok(false),
+            OrderMark::Malformed => return Ok(is_paid),
+            OrderMark::Order(id) => id,
+        };
         let order = store::orders::find_any(&self.billing.store, id).await?;
         Ok(order.map_or(is_paid, |order| match order.state {
             OrderState::Pending => true,
@@ -278,6 +263,7 @@ impl Reconciliation<'_> {
             async move { processor.list_invoices(&listing(from, after.as_deref())).await }
         })
         .await?;
+        self.mirror(&listed).await;
         let known: BTreeSet<&str> = listed.iter().map(|invoice| invoice.id.as_str()).collect();
         let told = untold.iter().filter(|event| event.kind == INVOICE_PAID);
         let told = told.filter_map(|event| Some((event.created, event.object_id()?)));
@@ -286,6 +272,15 @@ impl Reconciliation<'_> {
         let paid = paid.map(|invoice| (invoice.paid_at(), invoice.id.as_str()));
         let payment = |(at, id): (i64, &str)| Payment { at, what: Paid::Invoice(id.to_owned()) };
         Ok(older.chain(paid).map(payment).collect())
+    }
+
+    /// Stores invoices that are new, or whose state changed.
+    async fn mirror(&self, listed: &[ProcessorInvoice]) {
+        for invoice in listed {
+            if let Err(error) = invoice_records::note_listed(self.billing, invoice).await {
+                tracing::warn!(%error, payment.object = invoice.id, "an invoice could not be stored yet");
+            }
+        }
     }
 
     /// Handles a paid invoice whose credits have not been granted.
@@ -452,45 +447,4 @@ where
     // The processor lists the newest first.
     found.reverse();
     Ok(found)
-}
-
-type LedgerDifference = Option<(Mismatch, String)>;
-
-async fn of_intent(
-    booked: &RecordedPayment,
-    processor: &ProcessorClient,
-) -> Result<LedgerDifference, ProcessorError> {
-    let intent = match processor.retrieve_intent(&booked.payment).await {
-        Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
-        read => read?,
-    };
-    let is_paid = intent.status == IntentStatus::Succeeded;
-    Ok(differing(booked, is_paid.then_some(intent.amount_received), &intent.currency))
-}
-
-async fn of_invoice(
-    booked: &RecordedPayment,
-    processor: &ProcessorClient,
-) -> Result<LedgerDifference, ProcessorError> {
-    let invoice = match processor.retrieve_invoice(&booked.payment).await {
-        Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
-        read => read?,
-    };
-    Ok(differing(booked, invoice.is_paid().then_some(invoice.amount_paid), &invoice.currency))
-}
-
-fn missing(booked: &RecordedPayment) -> (Mismatch, String) {
-    let details =
-        format!("{} cents are recorded, but the processor has no such payment", booked.cents);
-    (Mismatch::MissingPayment, details)
-}
-
-fn differing(booked: &RecordedPayment, paid: Option<i64>, currency: &str) -> LedgerDifference {
-    if paid == Some(booked.cents) && currency == booked.currency {
-        return None;
-    }
-    let found = paid.map_or_else(|| "nothing".to_owned(), |cents| format!("{cents} {currency}"));
-    let details =
-        format!("{} {} are recorded, but the processor has {found}", booked.cents, booked.currency);
-    Some((Mismatch::OtherAmount, details))
 }

@@ -6,7 +6,7 @@
 
 use clients::processor::objects::{CheckoutSession, SessionStatus};
 use clients::processor::{
-    CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, ProcessorError,
+    CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, PortalOffer, ProcessorError,
 };
 use domain::id::{CustomerId, OfferId};
 use domain::platform::Platform;
@@ -110,12 +110,21 @@ pub async fn portal(billing: &BillingState, customer: CustomerId) -> Result<Stri
 /// The portal configuration that we created before, or a new one.
 async fn portal_configuration(billing: &BillingState) -> Result<String, Failure> {
     let processor = billing.processor()?;
-    let found = processor.find_portal_configuration().await?;
+    let offer = if billing.config.billing.tax.asks_companies() {
+        PortalOffer::Company
+    } else {
+        PortalOffer::Plain
+    };
+    let found = processor.find_portal_configuration(offer).await?;
     if let Some(found) = found {
         return Ok(found.id);
     }
-    let key = super::key("portal_configuration", billing.clock.now().day().number())?;
-    Ok(processor.create_portal_configuration(&key).await?.id)
+    let kind = match offer {
+        PortalOffer::Plain => "portal_configuration",
+        PortalOffer::Company => "portal_configuration_company",
+    };
+    let key = super::key(kind, billing.clock.now().day().number())?;
+    Ok(processor.create_portal_configuration(offer, &key).await?.id)
 }
 
 async fn refuse_second(
@@ -186,6 +195,8 @@ async fn create(
         cancel_url: &billing.config.processor.cancel_url(base),
         metadata: &[("customer_id", &customer_id), ("offer_id", &id)],
         expires_at: None,
+        asks: billing.config.billing.questions(),
+        makes_invoice: false,
     };
     Ok(billing.processor()?.create_checkout(&new, &super::key("co", offer.id)?).await?)
 }

@@ -22,6 +22,7 @@ use store::top_ups::{self, TopUp, TopUpClaim, TopUpClaiming, TopUpFailureOutcome
 
 use super::fulfil;
 use super::lost::{self, FoundPayment};
+use super::marks;
 use crate::BillingState;
 
 /// The number of charges that one check of all customers starts or continues.
@@ -206,6 +207,12 @@ async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure>
 async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, ProcessorError> {
     let unsendable = |_| ProcessorError::Missing;
     let (order, customer) = (top_up.order.to_string(), top_up.customer.to_string());
+    let metadata = [
+        (marks::ORDER, order.as_str()),
+        ("order_id", &order),
+        ("customer_id", &customer),
+        ("topup_id", &order),
+    ];
     let new = NewIntent {
         amount_cents: top_up.cents,
         currency: &top_up.currency,
@@ -213,7 +220,7 @@ async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, P
         payment_method: &top_up.payment_method,
         presence: CustomerPresence::OffSession,
         description: None,
-        metadata: &[("order_id", &order), ("customer_id", &customer), ("topup_id", &order)],
+        metadata: &metadata,
     };
     let processor = billing.processor().map_err(unsendable)?;
     processor.create_intent(&new, &super::key("topup", top_up.order).map_err(unsendable)?).await

@@ -15,7 +15,7 @@ use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 
 use super::fulfil::{self, FulfilmentOutcome};
 use super::reversals::{self, ReversalOutcome};
-use super::{cards, invoices, subscriptions};
+use super::{cards, invoice_records, invoices, subscriptions};
 use crate::BillingState;
 
 /// How long a webhook request waits for the event to be processed. After that it is answered, and
@@ -23,6 +23,8 @@ use crate::BillingState;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// The prefix of a thin event's `object`.
 const THIN_EVENTS: &str = "v2.core.event";
+/// Other events of invoices after which their state may have changed.
+const MIRRORED: [&str; 5] = ["finalized", "voided", "marked_uncollectible", "updated", "overdue"];
 /// Seconds after which a job processes an event that is still unprocessed.
 const JOB_AFTER_S: i64 = 30;
 
@@ -135,6 +137,10 @@ async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutc
             let paid = invoices::fulfil_invoice(billing, object).await?;
             of_subscription(billing, event).await?;
             Ok(of_payment(&paid))
+        }
+        ("invoice", what) if MIRRORED.contains(&what) => {
+            invoice_records::read_again(billing, object).await?;
+            Ok(EventOutcome::Done)
         }
         ("payment_method", _) => {
             cards::refresh(billing, object).await?;

@@ -21,6 +21,7 @@ pub mod dataset;
 pub mod export;
 pub mod field_error;
 pub mod id;
+pub mod invoice;
 pub mod job;
 pub mod key;
 pub mod ledger;

@@ -64,7 +64,7 @@ text_enum! {
 
 text_enum! {
     /// Why money that the processor shows was not recorded in the ledger.
-    Mismatch, "one of unknown_order, other_customer, other_amount, other_currency, other_mode, other_payment, \
+    Mismatch, "one of unknown_order, other_customer, other_amount, other_goods, other_currency, other_mode, other_payment, \
                unknown_payment, missing_payment" {
         /// It names an order that does not exist.
         UnknownOrder = "unknown_order",
@@ -72,6 +72,8 @@ text_enum! {
         OtherCustomer = "other_customer",
         /// Its amount differs from the order's.
         OtherAmount = "other_amount",
+        /// What the page sold differs from the order.
+        OtherGoods = "other_goods",
         /// Its currency differs from the order's.
         OtherCurrency = "other_currency",
         /// One of payment and order is in the processor's test mode, the other is not.

@@ -25,6 +25,7 @@ mod sections;
 pub mod signing;
 pub mod storage;
 pub mod targets;
+pub mod tax;
 mod writing;
 #[cfg(test)]
 mod wrong_settings;
@@ -65,6 +66,8 @@ pub struct Config {
     pub slots: SlotsSection,
     /// The payment processor.
     pub processor: billing::ProcessorSection,
+    /// Tax, documents and promotion codes.
+    pub billing: tax::BillingSection,
     /// Credits that are bought once.
     pub packs: Vec<billing::Pack>,
     /// What customers can subscribe to.
@@ -173,6 +176,7 @@ impl Config {
         self.keys.check(&mut problems);
         self.slots.check(&mut problems);
         self.processor.check(&mut problems);
+        self.billing.check(&mut problems);
         billing::check_offers(&self.packs, &self.plans, &mut problems);
         self.sessions.check(&mut problems);
         self.passwords.check(&mut problems);

@@ -76,23 +76,21 @@ pub async fn page(
     let found = store.inspect().await?.rows(sqlx::AssertSqlSafe(sql), &values).await?;
     let rows = found.iter().map(|row| written(table, row)).collect::<Result<Vec<_>, _>>()?;
     let last = found.last().filter(|_| found.len() >= limit);
-    let next = last.map(|row| {
-        let places = names.len()..names.len() + table.key.len();
-        places.map(|place| row.text(place)).collect::<Result<Vec<_>, _>>()
-    });
+    let next = last
+        .map(|row| table.key.iter().map(|column| row.text(column)).collect::<Result<Vec<_>, _>>());
     Ok(DumpedPage { rows, next: next.transpose()? })
 }
 
 fn written(table: &DumpedTable, row: &SqlRow) -> Result<Map<String, Value>, StoreError> {
     let mut object = Map::new();
-    for (place, (name, kind)) in table.columns.iter().enumerate() {
+    for (name, kind) in table.columns {
         let value = match kind {
-            Text => row.optional_text(place)?.map_or(Value::Null, Value::from),
-            Int => row.optional_int(place)?.map_or(Value::Null, Value::from),
+            Text => row.optional_text(name)?.map_or(Value::Null, Value::from),
+            Int => row.optional_int(name)?.map_or(Value::Null, Value::from),
             Time => row
-                .optional_time(place)?
+                .optional_time(name)?
                 .map_or(Value::Null, |time: Timestamp| Value::from(time.to_rfc3339())),
-            Json => row.optional_text(place)?.map_or(Value::Null, |text| {
+            Json => row.optional_text(name)?.map_or(Value::Null, |text| {
                 serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text))
             }),
         };

@@ -81,6 +81,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(30, "export progress", export_progress(database)));
     steps.push(step(31, "cookies of accounts", account_cookies(database)));
     steps.push(step(32, "operators", operators(database)));
+    steps.push(step(33, "invoices", invoices(database)));
     Migrator::with_migrations(steps)
 }
 
@@ -92,6 +93,13 @@ const fn operators(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0032_operators.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0032_operators.postgres.sql"),
+    }
+}
+
+const fn invoices(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0033_invoices.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0033_invoices.postgres.sql"),
     }
 }
 

@@ -6,6 +6,7 @@ import time
 import urllib.request
 
 import stripe
+import types_of_params as types
 
 VERSION = "2026-03-25.dahlia"
 
@@ -48,6 +49,7 @@ def run(base, secret_key):
     months(processor, base)
     balances(processor, base)
     discounts(processor, base)
+    companies(processor, base)
     money_back(processor, base, *card)
     refused(lambda: stripe.StripeClient("sk_test_no", base_addresses={"api": base}).v1.customers.list(), stripe.AuthenticationError)
 
@@ -288,6 +290,74 @@ def discounts(processor, base):
     check(lines.data[0].pricing.price_details.price == price.id, "another price")
     control(base, "rules", {"tax_bp": 0})
     check(processor.coupons.delete(half.id).deleted, "it is not deleted")
+
+
+def page_for_companies(customer):
+    """The page on which the service sells a pack when everything in `[billing]` is switched on."""
+    named = {"creator_gateway_order_id": "ord_8", "creator_gateway_pack_id": "pack_10", "order_id": "ord_8"}
+    return {
+        "mode": "payment", "customer": customer, "client_reference_id": "ord_8", "payment_method_types": ["card"],
+        "success_url": "http://127.0.0.1:1/ok?session_id={CHECKOUT_SESSION_ID}", "cancel_url": "http://127.0.0.1:1/no",
+        "metadata": named,
+        "payment_intent_data": {"setup_future_usage": "off_session", "metadata": named},
+        "automatic_tax": {"enabled": True}, "billing_address_collection": "required",
+        "tax_id_collection": {"enabled": True}, "allow_promotion_codes": True,
+        "customer_update": {"address": "auto", "name": "auto"},
+        "invoice_creation": {"enabled": True, "invoice_data": {"metadata": named}},
+        "line_items": [{"quantity": 1, "price_data": {
+            "currency": "usd", "unit_amount": 1000, "tax_behavior": "exclusive", "product_data": {"name": "5,000 credits"},
+        }}],
+    }
+
+
+def companies(processor, base):
+    customer = processor.customers.create({"email": "company@example.com"}).id
+    page = page_for_companies(customer)
+    types.fits(page, types.params("checkout", "SessionCreateParams"))
+    coupon = processor.coupons.create({
+        "amount_off": 200, "currency": "usd", "duration": "repeating", "duration_in_months": 2, "max_redemptions": 5,
+    })
+    code = {
+        "promotion": {"type": "coupon", "coupon": coupon.id}, "code": "COMPANY-PY", "max_redemptions": 1,
+        "restrictions": {"first_time_transaction": True},
+    }
+    types.fits(code, types.params(None, "PromotionCodeCreateParams"))
+    made = processor.promotion_codes.create(code)
+    check(made.promotion.coupon == coupon.id and made.active, "another code")
+    session = processor.checkout.sessions.create(page, {"idempotency_key": "co:ord_8"})
+    check(session.automatic_tax.status == "requires_location_inputs", session.automatic_tax.status)
+    control(base, f"checkout/{session.id}/pay", {
+        "country": "DE", "name": "Ada GmbH", "promotion_code": "company-py",
+    })
+    paths = ["line_items", "payment_intent.payment_method", "payment_intent.latest_charge", "setup_intent.payment_method"]
+    done = processor.checkout.sessions.retrieve(session.id, {"expand": paths})
+    sums = (done.amount_subtotal, done.total_details.amount_discount, done.total_details.amount_tax, done.amount_total)
+    check(sums == (1000, 200, 152, 952), f"the sums are {sums}")
+    check([line.quantity for line in done.line_items.data] == [1], "another number of packs")
+    check(done.payment_intent.latest_charge.receipt_url.startswith("http"), "there is no receipt")
+    invoice = processor.invoices.retrieve(done.invoice, {"expand": ["payments"]})
+    check(invoice.metadata["creator_gateway_order_id"] == "ord_8", "the invoice does not name the order")
+    check((invoice.status, invoice.total, invoice.billing_reason) == ("paid", 952, "manual"), f"it is {invoice.status}")
+    check(invoice.payments.data[0].payment.payment_intent == done.payment_intent.id, "another payment")
+    check(invoice.lines.data[0].taxes[0].amount == 152, "the line has another tax")
+    for url in (invoice.hosted_invoice_url, invoice.invoice_pdf):
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            check(answer.status == 200, f"{url} has status {answer.status}")
+    check(not processor.promotion_codes.retrieve(made.id).active, "the code can be used again")
+    found = processor.checkout.sessions.list({"payment_intent": done.payment_intent.id})
+    check([one.id for one in found.data] == [session.id], "the page is not found by its payment")
+    tax_id = processor.customers.tax_ids.create(customer, {"type": "eu_vat", "value": "DE123456789"})
+    check([one.id for one in processor.customers.tax_ids.list(customer).data] == [tax_id.id], "another tax id")
+    refused(
+        lambda: processor.checkout.sessions.create({**page, "customer_update": {"name": "auto"}, "customer": processor.customers.create({}).id}),
+        stripe.InvalidRequestError, code="customer_tax_location_invalid",
+    )
+    offers = {"features": {
+        "customer_update": {"enabled": True, "allowed_updates": ["address", "name", "tax_id"]},
+        "invoice_history": {"enabled": True},
+    }}
+    types.fits(offers, types.params("billing_portal", "ConfigurationCreateParams"))
+    check(processor.billing_portal.configurations.create(offers).active, "the configuration is not in use")
 
 
 def money_back(processor, base, customer, method):

@@ -8,6 +8,7 @@ mod autotopup;
 mod card;
 mod charge;
 mod checkout;
+mod invoices;
 mod ledger;
 mod orders;
 mod overview;
@@ -30,6 +31,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .merge(plans::router())
         .merge(checkout::router())
         .merge(orders::router())
+        .merge(invoices::router())
         .merge(card::router())
         .merge(autotopup::router())
         .merge(charge::router())

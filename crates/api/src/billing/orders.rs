@@ -1,9 +1,12 @@
 //! Orders: what a customer bought, or tried to buy.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use domain::id::OrderId;
 use domain::payment::{OrderChannel, OrderState};
 use domain::time::Timestamp;
+use store::order_payments::{self, OrderPayment};
 use store::orders::{self, Order, OrderQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -42,6 +45,10 @@ struct OrderOut {
     credits: i64,
     /// The price of all packs, before discounts and tax.
     amount_cents: i64,
+    /// What was charged: after discounts, with tax; null until it is paid.
+    charged_cents: Option<i64>,
+    /// The tax in what was charged; null until it is paid.
+    tax_cents: Option<i64>,
     /// Always `usd`.
     currency: String,
     #[schema(schema_with = words::order_state)]
@@ -56,11 +63,19 @@ struct OrderOut {
     closed_at: Option<Timestamp>,
     /// Why it failed, such as `insufficient_funds`.
     failure: Option<String>,
+    /// The payment processor's receipt; null until it is paid, and if nothing was charged.
+    receipt_url: Option<String>,
+    /// The invoice, if one was made; see `GET /v1/billing/invoices`.
+    invoice_id: Option<String>,
 }
 
-impl From<Order> for OrderOut {
-    fn from(order: Order) -> Self {
+impl OrderOut {
+    fn new(order: Order, payment: Option<OrderPayment>) -> Self {
         Self {
+            charged_cents: payment.as_ref().map(|payment| payment.charged_cents),
+            tax_cents: payment.as_ref().map(|payment| payment.tax_cents),
+            receipt_url: payment.as_ref().and_then(|payment| payment.receipt_url.clone()),
+            invoice_id: payment.and_then(|payment| payment.invoice_id),
             order_id: order.id,
             packs: order.packs,
             pack_id: order.pack_id,
@@ -90,6 +105,15 @@ async fn list_orders(
     let (customer, before, limit) = (caller.customer, wanted.before(), wanted.to_read());
     let found = orders::list(&api.store, &OrderQuery { customer, before, limit }).await?;
     let page = wanted.page(found, |order| order.id);
-    let orders = page.entries.into_iter().map(OrderOut::from).collect();
+    let times = page.entries.last().zip(page.entries.first());
+    let mut payments = match times.map(|(oldest, newest)| (oldest.created_at, newest.created_at)) {
+        Some(times) => order_payments::list(&api.store, customer, times).await?,
+        None => BTreeMap::new(),
+    };
+    let order = |order: Order| {
+        let payment = payments.remove(&order.id);
+        OrderOut::new(order, payment)
+    };
+    let orders = page.entries.into_iter().map(order).collect();
     Ok(axum::Json(Orders { orders, next_before: page.next_before }))
 }

@@ -10,6 +10,10 @@ use super::transport::{IdempotencyKey, ProcessorClient};
 /// What our configurations of the portal say of themselves; one that offers something else has
 /// another value.
 const OWN_CONFIGURATION: (&str, &str) = ("made_by", "creator-gateway 1");
+const COMPANY_CONFIGURATION: (&str, &str) = ("made_by", "creator-gateway 1 with companies");
+
+/// Our prices are without tax.
+pub(super) const TAX_BEHAVIOR: &str = "exclusive";
 
 /// A page on which something is bought.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +34,23 @@ pub struct NewCheckout<'a> {
     pub metadata: &'a [(&'a str, &'a str)],
     /// When the page closes, in seconds since 1970: 30 minutes to 24 hours away; none: in 24 hours.
     pub expires_at: Option<i64>,
+    /// What the page asks for besides the card, and whether tax is added.
+    pub asks: CheckoutQuestions,
+    /// Whether a payment gets an invoice; a subscription always does.
+    pub makes_invoice: bool,
+}
+
+/// What a checkout asks for besides the card. What the customer enters is saved for later invoices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheckoutQuestions {
+    /// Whether the processor computes tax from the address and adds it.
+    pub automatic_tax: bool,
+    /// Whether a billing address is required.
+    pub billing_address: bool,
+    /// Whether companies may enter their name and tax id.
+    pub tax_ids: bool,
+    /// Whether promotion codes may be entered.
+    pub promotion_codes: bool,
 }
 
 /// What a checkout makes.
@@ -92,6 +113,15 @@ pub struct NewPortal<'a> {
     pub flow: Option<PortalFlow<'a>>,
 }
 
+/// What customers look after in the portal besides cards, invoices and the end of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortalOffer {
+    /// Nothing.
+    Plain,
+    /// Their address, the name of their company, and its tax ids.
+    Company,
+}
+
 /// A page of the portal.
 #[derive(Debug, Clone, Copy)]
 pub enum PortalFlow<'a> {
@@ -133,15 +163,26 @@ impl ProcessorClient {
                 .with(format!("{billing}[type]"), "flexible")
                 .with(format!("{billing}[flexible][proration_discounts]"), "itemized");
         }
+        form = new.asks.write(form);
+        if new.makes_invoice && new.purpose == CheckoutPurpose::Payment {
+            form = form
+                .with("invoice_creation[enabled]", true)
+                .with_map("invoice_creation[invoice_data][metadata]", new.metadata);
+        }
         for (index, line) in new.lines.iter().enumerate() {
-            form = line.write(form, &format!("line_items[{index}]"));
+            form = line.write(form, &format!("line_items[{index}]"), new.asks.automatic_tax);
         }
         self.post(&["checkout", "sessions"], form, key).await
     }
 
-    /// Reads a session with its payment and the card that paid.
+    /// Reads a session with what it sold, its payment and the card that paid.
     pub async fn retrieve_checkout(&self, id: &str) -> Result<CheckoutSession, ProcessorError> {
-        let expanded = ["payment_intent.payment_method", "setup_intent.payment_method"];
+        let expanded = [
+            "line_items",
+            "payment_intent.payment_method",
+            "payment_intent.latest_charge",
+            "setup_intent.payment_method",
+        ];
         self.get(&["checkout", "sessions", id], FormParameters::new().expanding(&expanded)).await
     }
 
@@ -186,11 +227,12 @@ impl ProcessorClient {
     /// in use.
     pub async fn find_portal_configuration(
         &self,
+        offer: PortalOffer,
     ) -> Result<Option<PortalConfiguration>, ProcessorError> {
         let form = ListFilter::default().form().with("active", true);
         let page: ListPage<PortalConfiguration> =
             self.get(&["billing_portal", "configurations"], form).await?;
-        let (name, value) = OWN_CONFIGURATION;
+        let (name, value) = offer.name();
         let is_own = |found: &PortalConfiguration| {
             found.metadata.get(name).is_some_and(|written| written == value)
         };
@@ -201,6 +243,7 @@ impl ProcessorClient {
     /// subscription ends with its period, but in which neither quantities nor plans change.
     pub async fn create_portal_configuration(
         &self,
+        offer: PortalOffer,
         key: &IdempotencyKey,
     ) -> Result<PortalConfiguration, ProcessorError> {
         let form = FormParameters::new()
@@ -209,23 +252,58 @@ impl ProcessorClient {
             .with("features[subscription_cancel][enabled]", true)
             .with("features[subscription_cancel][mode]", "at_period_end")
             .with("features[subscription_update][enabled]", false)
-            .with_map("metadata", &[OWN_CONFIGURATION]);
+            .with_map("metadata", &[offer.name()]);
+        let form = match offer {
+            PortalOffer::Plain => form,
+            PortalOffer::Company => form
+                .with("features[customer_update][enabled]", true)
+                .with("features[customer_update][allowed_updates][0]", "address")
+                .with("features[customer_update][allowed_updates][1]", "name")
+                .with("features[customer_update][allowed_updates][2]", "tax_id"),
+        };
         self.post(&["billing_portal", "configurations"], form, key).await
     }
 }
 
+impl PortalOffer {
+    const fn name(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => OWN_CONFIGURATION,
+            Self::Company => COMPANY_CONFIGURATION,
+        }
+    }
+}
+
+impl CheckoutQuestions {
+    fn write(self, form: FormParameters) -> FormParameters {
+        let said = |word: bool| word.then_some(true);
+        let auto = |word: bool| word.then_some("auto");
+        let keeps_address = self.automatic_tax || self.billing_address;
+        form.with_some("automatic_tax[enabled]", said(self.automatic_tax))
+            .with_some("billing_address_collection", self.billing_address.then_some("required"))
+            .with_some("tax_id_collection[enabled]", said(self.tax_ids))
+            .with_some("allow_promotion_codes", said(self.promotion_codes))
+            // Without these the processor refuses to collect from a customer that it knows.
+            .with_some("customer_update[address]", auto(keeps_address))
+            .with_some("customer_update[name]", auto(self.tax_ids))
+    }
+}
+
 impl CheckoutLine<'_> {
-    fn write(&self, form: FormParameters, key: &str) -> FormParameters {
+    fn write(&self, form: FormParameters, key: &str, is_taxed: bool) -> FormParameters {
         let form = form.with(format!("{key}[quantity]"), self.quantity);
         let data = format!("{key}[price_data]");
+        let behavior = is_taxed.then_some(TAX_BEHAVIOR);
         match self.price {
             LinePrice::Known(price) => form.with(format!("{key}[price]"), price),
             LinePrice::Inline { name, unit_amount_cents, currency, interval } => form
+                .with_some(&format!("{data}[tax_behavior]"), behavior)
                 .with(format!("{data}[currency]"), currency)
                 .with(format!("{data}[unit_amount]"), unit_amount_cents)
                 .with(format!("{data}[product_data][name]"), name)
                 .with_some(&format!("{data}[recurring][interval]"), interval),
             LinePrice::OfProduct { product, unit_amount_cents, currency, interval } => form
+                .with_some(&format!("{data}[tax_behavior]"), behavior)
                 .with(format!("{data}[currency]"), currency)
                 .with(format!("{data}[unit_amount]"), unit_amount_cents)
                 .with(format!("{data}[product]"), product)

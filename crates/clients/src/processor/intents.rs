@@ -63,7 +63,8 @@ impl ProcessorClient {
             .with("payment_method_types[]", "card")
             .with("confirm", true)
             .with_some("description", new.description)
-            .with_map("metadata", new.metadata);
+            .with_map("metadata", new.metadata)
+            .expanding(&["latest_charge"]);
         let form = match new.presence {
             CustomerPresence::OnSession { return_url } => form.with_some("return_url", return_url),
             CustomerPresence::OffSession => form.with("off_session", true),

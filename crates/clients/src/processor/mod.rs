@@ -26,7 +26,10 @@ mod transport;
 
 pub use balance::NewBalanceTransaction;
 pub use cards::{CustomerChange, NewCustomer};
-pub use checkout::{CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, PortalFlow};
+pub use checkout::{
+    CheckoutLine, CheckoutPurpose, CheckoutQuestions, LinePrice, NewCheckout, NewPortal,
+    PortalFlow, PortalOffer,
+};
 pub use error::{PaymentDecline, ProcessorError, RateLimit, RequestRefusal, TransportTrouble};
 pub use history::{EventListing, NewRefund};
 pub use intents::{CustomerPresence, IntentConfirmation, NewIntent};

@@ -1,5 +1,6 @@
 //! Products and prices: what an item of a subscription is.
 
+use super::checkout::TAX_BEHAVIOR;
 use super::error::ProcessorError;
 use super::form::{FormParameters, metadata_is};
 use super::objects::{ListPage, ProcessorPrice, ProcessorProduct, SearchPage};
@@ -29,6 +30,8 @@ pub struct NewPrice<'a> {
     pub interval: Option<&'a str>,
     /// What it can be found by.
     pub lookup_key: Option<&'a str>,
+    /// Whether tax is computed on it, and added to it.
+    pub is_taxed: bool,
     /// What we know it by.
     pub metadata: &'a [(&'a str, &'a str)],
 }
@@ -64,6 +67,7 @@ impl ProcessorClient {
             .with("currency", new.currency)
             .with_some("recurring[interval]", new.interval)
             .with_some("lookup_key", new.lookup_key)
+            .with_some("tax_behavior", new.is_taxed.then_some(TAX_BEHAVIOR))
             .with_map("metadata", new.metadata);
         self.post(&["prices"], form, key).await
     }

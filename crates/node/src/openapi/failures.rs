@@ -188,6 +188,8 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ),
     ("update_account", &[&["no_free_slot"]]),
     ("list_orders", &[&["limited_key"]]),
+    ("list_invoices", &[&["limited_key"]]),
+    ("get_invoice", &[&["limited_key"]]),
     ("get_slots", &[&["limited_key"]]),
     ("get_subscription", &[&["limited_key"]]),
     ("get_card", &[&["limited_key"]]),

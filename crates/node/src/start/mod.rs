@@ -427,7 +427,7 @@ impl RunningService {
     /// Compares a day's payments in the ledger with the processor's, and returns the number that
     /// differ.
     pub async fn compare_day(&self, day: UtcDay) -> Result<u64, ReconcileError> {
-        let compared = billing::reconcile::compare(&self.state.billing, day).await;
+        let compared = billing::compare_days::compare(&self.state.billing, day).await;
         compared.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 

@@ -25,6 +25,14 @@ pub(crate) enum CardBehaviour {
     AuthenticatesThenDeclines,
     /// Pays, and is disputed immediately.
     Disputes,
+    /// Pays, and its bank inquires immediately.
+    Inquires,
+    /// Pays, and its bank warns of fraud immediately.
+    Warns,
+    /// Pays; its refunds are pending first.
+    RefundsLater,
+    /// Pays; its refunds succeed first, and fail later.
+    RefundsFail,
     /// A bank account: the payment succeeds or fails later.
     PaysLater,
     FailsLater,
@@ -52,7 +60,7 @@ const fn card(
 }
 
 /// All test cards. Objects store the first names.
-pub(crate) const CARDS: [TestCard; 20] = [
+pub(crate) const CARDS: [TestCard; 24] = [
     card("4242424242424242", &["pm_card_visa", "pm_card_us"], CardBehaviour::Pays, "Pays"),
     TestCard {
         brand: "mastercard",
@@ -148,6 +156,30 @@ pub(crate) const CARDS: [TestCard; 20] = [
         &["pm_card_createDispute"],
         CardBehaviour::Disputes,
         "Pays, is disputed",
+    ),
+    card(
+        "4000000000001976",
+        &["pm_card_createDisputeInquiry"],
+        CardBehaviour::Inquires,
+        "Pays, its bank inquires",
+    ),
+    card(
+        "4000000000005423",
+        &["pm_card_createIssuerFraudRecord"],
+        CardBehaviour::Warns,
+        "Pays, its bank warns of fraud",
+    ),
+    card(
+        "4000000000007726",
+        &["pm_card_pendingRefund"],
+        CardBehaviour::RefundsLater,
+        "Pays, its refunds take time",
+    ),
+    card(
+        "4000000000005126",
+        &["pm_card_refundFail"],
+        CardBehaviour::RefundsFail,
+        "Pays, its refunds fail later",
     ),
     card("4000056655665556", &["pm_card_visa_debit"], CardBehaviour::Pays, "Pays"),
     TestCard {

@@ -60,7 +60,12 @@ pub(super) fn ask(
         }
     };
     match cards::behaviour(method) {
-        CardBehaviour::Pays | CardBehaviour::Disputes => CardVerdict::Pays,
+        CardBehaviour::Pays
+        | CardBehaviour::Disputes
+        | CardBehaviour::Inquires
+        | CardBehaviour::Warns
+        | CardBehaviour::RefundsLater
+        | CardBehaviour::RefundsFail => CardVerdict::Pays,
         CardBehaviour::PaysLater | CardBehaviour::FailsLater => CardVerdict::Later,
         CardBehaviour::Declines(code) => CardVerdict::Declines(code.to_owned()),
         CardBehaviour::DeclinesLater => CardVerdict::Declines("generic_decline".to_owned()),

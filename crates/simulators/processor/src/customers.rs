@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{set, text};
+use super::fields::{at, list as all, set, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 use super::routes::ApiCall;
-use super::{events, lists, render};
+use super::{events, lists, render, taxes};
 
 /// The parameters of creating and updating a customer.
 pub(super) const PARAMS: &[&str] = &[
@@ -19,6 +19,12 @@ pub(super) const PARAMS: &[&str] = &[
     "payment_method",
     "invoice_settings.default_payment_method?",
     "balance",
+    "address.line1?",
+    "address.line2?",
+    "address.city?",
+    "address.postal_code?",
+    "address.state?",
+    "address.country?",
 ];
 
 /// Creates the customer of a page; returns the id.
@@ -76,10 +82,18 @@ fn apply(call: &mut ApiCall<'_>, id: &str) -> Result<(), ApiError> {
             set(&mut customer, name, json!(Some(value).filter(|value| !value.is_empty())));
         }
     }
+    if params.has("address") {
+        let mut address = at(&customer, "address").clone();
+        for name in ["city", "country", "line1", "line2", "postal_code", "state"] {
+            let given = params.text(&format!("address.{name}")).filter(|text| !text.is_empty());
+            set(&mut address, name, json!(given));
+        }
+        set(&mut customer, "address", address);
+    }
     if let Some(balance) = params.integer("balance")? {
         set(&mut customer, "balance", balance);
     }
-    let metadata = render::metadata(params, "metadata", super::fields::at(&customer, "metadata"))?;
+    let metadata = render::metadata(params, "metadata", at(&customer, "metadata"))?;
     set(&mut customer, "metadata", metadata);
     let path = "invoice_settings.default_payment_method";
     if let Some(method) = params.text(path) {
@@ -127,6 +141,25 @@ pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     events::emit(call.store, "customer.deleted", &id);
     call.store.change(&id, |customer| set(customer, "deleted", true));
     Ok(json!({"id": id, "object": "customer", "deleted": true}))
+}
+
+/// Adds a tax id to a customer.
+pub(super) fn create_tax_id(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    live(call.store, &id, "id")?;
+    let (kind, value) = (call.params.required("type")?, call.params.required("value")?);
+    taxes::add_tax_id(call.store, &id, (kind, value))?;
+    events::emit(call.store, "customer.tax_id.created", &id);
+    let customer = live(call.store, &id, "id")?;
+    let found = all(customer, "_.tax_ids").iter().find(|one| text(one, "value") == value);
+    found.cloned().ok_or_else(|| ApiError::no_such("tax_id", value, "value"))
+}
+
+pub(super) fn list_tax_ids(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    let customer = live(call.store, &id, "id")?.clone();
+    let found: Vec<&Value> = all(&customer, "_.tax_ids").iter().collect();
+    lists::of(call, &found, &format!("/v1/customers/{id}/tax_ids"))
 }
 
 /// The customer, unless it has been deleted.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use simulator_kit::seeded_random::mix;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -44,6 +45,8 @@ pub(crate) struct WebhookEndpoint {
     pub(crate) copies: usize,
     /// Whether events that are sent together go newest first.
     pub(crate) reversed: bool,
+    /// How many events are sent concurrently. With more than one, they are sent in no order.
+    pub(crate) parallel: usize,
     /// How long events wait before the first attempt, in milliseconds.
     pub(crate) delay_ms: u64,
 }
@@ -89,6 +92,7 @@ impl EventOutbox {
             held: settings.events_held,
             copies: 1,
             reversed: false,
+            parallel: 1,
             delay_ms: 0,
         };
         let kept = Mutex::new(OutboxState { endpoint, waiting: VecDeque::new() });
@@ -150,6 +154,9 @@ impl EventOutbox {
         if kept.endpoint.reversed {
             due.reverse();
         }
+        if kept.endpoint.parallel > 1 {
+            due.sort_by_key(|waiting| disorder(&waiting.event));
+        }
         due
     }
 
@@ -193,21 +200,55 @@ pub(crate) async fn send_waiting(
 ) -> Vec<DeliveryAttempt> {
     let _alone = processor.outbox.sending.lock().await;
     let mut tried = Vec::new();
-    for waiting in processor.outbox.take(all) {
-        let copies = processor.outbox.endpoint().copies.max(1);
-        let mut taken = false;
-        for _ in 0..copies {
-            let one = send(processor, &waiting.event, None).await;
-            taken = one.status.is_some_and(|status| (200..300).contains(&status));
-            tried.push(one);
-        }
-        if taken {
-            delivered(processor, &waiting.event);
-        } else {
-            try_again(processor, waiting);
-        }
+    let parallel = processor.outbox.endpoint().parallel.max(1);
+    for batch in processor.outbox.take(all).chunks(parallel) {
+        let sent = at_once(batch.iter().map(|waiting| send_copies(processor, waiting)));
+        tried.extend(sent.await.into_iter().flatten());
     }
     tried
+}
+
+async fn send_copies(
+    processor: &ProcessorSimulator,
+    waiting: &WaitingEvent,
+) -> Vec<DeliveryAttempt> {
+    let copies = processor.outbox.endpoint().copies.max(1);
+    let (mut tried, mut taken) = (Vec::new(), false);
+    for _ in 0..copies {
+        let one = send(processor, &waiting.event, None).await;
+        taken = one.status.is_some_and(|status| (200..300).contains(&status));
+        tried.push(one);
+    }
+    if taken {
+        delivered(processor, &waiting.event);
+    } else {
+        try_again(processor, waiting.clone());
+    }
+    tried
+}
+
+/// A place for an event that does not depend on when it happened, but is always the same.
+fn disorder(event: &str) -> u64 {
+    event.bytes().fold(0, |sum, byte| mix(sum ^ u64::from(byte)))
+}
+
+/// Waits for all of them concurrently.
+pub(crate) async fn at_once<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut pending = false;
+        for (future, done) in &mut running {
+            if done.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(output) => *done = Some(output),
+                    std::task::Poll::Pending => pending = true,
+                }
+            }
+        }
+        if pending { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+    })
+    .await;
+    running.into_iter().filter_map(|(_, done)| done).collect()
 }
 
 /// Sends these events now, in this order, `copies` times each, whether they are pending or not;
@@ -325,7 +366,7 @@ pub(crate) fn shown(endpoint: &WebhookEndpoint) -> Value {
     json!({
         "url": endpoint.url, "secret": endpoint.secret, "api_version": endpoint.version,
         "enabled_events": endpoint.enabled, "held": endpoint.held, "copies": endpoint.copies,
-        "reversed": endpoint.reversed, "delay_ms": endpoint.delay_ms,
+        "reversed": endpoint.reversed, "parallel": endpoint.parallel, "delay_ms": endpoint.delay_ms,
     })
 }
 

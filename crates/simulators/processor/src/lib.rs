@@ -33,6 +33,7 @@ mod payment_methods;
 mod portal;
 mod prices;
 mod problem;
+mod promotion_codes;
 mod refunds;
 mod render;
 mod rounding;
@@ -43,6 +44,7 @@ mod setup_intents;
 mod simulator;
 mod subscriptions;
 mod switches;
+mod taxes;
 mod versions;
 mod wire;
 
@@ -82,6 +84,8 @@ pub struct ProcessorSimulator {
     /// Seconds by which its time is ahead of that of the other simulators.
     ahead_s: AtomicI64,
     requests: Mutex<VecDeque<Value>>,
+    /// The requests in a second: which one, and how many.
+    counted: Mutex<(i64, u64)>,
     /// The address of its own port.
     pub(crate) address: OnceLock<std::net::SocketAddr>,
 }
@@ -127,6 +131,7 @@ impl ProcessorSimulator {
             clock: environment.clock.clone(),
             ahead_s: AtomicI64::new(ahead),
             requests: Mutex::default(),
+            counted: Mutex::default(),
             address: OnceLock::new(),
         })
     }
@@ -213,6 +218,18 @@ impl ProcessorSimulator {
                 "id": MOVED, "object": "clock", "ahead_s": ahead_s, "world_ahead_ms": world_ahead_ms,
             }));
         });
+    }
+
+    /// Counts a request, and returns whether there are more in this second than are carried out.
+    fn is_busy(&self) -> bool {
+        let most = rules::requests_per_s(&self.locked());
+        let now = self.now_s();
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.0 != now {
+            *counted = (now, 0);
+        }
+        counted.1 += 1;
+        most > 0 && counted.1 > most
     }
 
     /// Forgets everything except its address and settings.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::fields::{set, text, whole};
 use super::object_store::ObjectStore;
-use super::{checkout, intents, subscriptions};
+use super::{checkout, intents, refunds, subscriptions};
 
 /// Processes everything that is due until this second.
 pub(super) fn pass(store: &mut ObjectStore, until: i64) {
@@ -29,6 +29,7 @@ fn fall_due(store: &mut ObjectStore, id: &str) {
             let pays = intents::will_pay(store, &object);
             drop(intents::settle(store, id, pays));
         }
+        "refund" => refunds::fall_due(store, id),
         "billing_portal.session" => store.change(id, |session| set(session, "_.over", true)),
         _ => {}
     }

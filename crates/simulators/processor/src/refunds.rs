@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{at, set, text, whole};
+use super::cards::{self, CardBehaviour};
+use super::fields::{at, flag, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 use super::routes::ApiCall;
@@ -18,6 +19,9 @@ pub(super) const PARAMS: &[&str] = &[
     "refund_application_fee",
     "reverse_transfer",
 ];
+
+/// The seconds after which a refund that takes time is decided.
+const LATER_S: i64 = 60;
 
 pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
@@ -56,13 +60,17 @@ fn make(
     (amount, reason, metadata): (i64, Value, Value),
 ) -> String {
     let id = store.new_id("re");
-    let pends = rules::refunds_pend(store);
+    let method = store.get(text(charge, "payment_method")).map(cards::behaviour);
+    let pends = rules::refunds_pend(store) || method == Some(CardBehaviour::RefundsLater);
+    let decided = [CardBehaviour::RefundsLater, CardBehaviour::RefundsFail];
+    let due = method.filter(|method| decided.contains(method)).map(|_| store.now + LATER_S);
     store.put(json!({
         "id": id, "object": "refund", "amount": amount, "balance_transaction": null, "charge": text(charge, "id"),
         "created": store.now, "currency": text(charge, "currency"),
         "destination_details": {"card": {"type": "refund"}, "type": "card"}, "metadata": metadata,
         "payment_intent": at(charge, "payment_intent"), "reason": reason, "receipt_number": null,
         "source_transfer_reversal": null, "status": if pends { "pending" } else { "succeeded" }, "transfer_reversal": null,
+        "_": {"due": due, "fails": method == Some(CardBehaviour::RefundsFail)},
     }));
     if pends {
         store.change(&id, |refund| set(refund, "pending_reason", "processing"));
@@ -72,6 +80,13 @@ fn make(
     events::emit(store, "refund.created", &id);
     events::emit(store, "charge.refund.updated", &id);
     id
+}
+
+/// The bank decides about a refund that takes time.
+pub(super) fn fall_due(store: &mut ObjectStore, id: &str) {
+    let fails = store.get(id).is_some_and(|refund| flag(refund, "_.fails"));
+    let outcome = if fails { Err("lost_or_stolen_card") } else { Ok(()) };
+    drop(settle(store, id, outcome));
 }
 
 /// Adds an amount to what was refunded of a charge.

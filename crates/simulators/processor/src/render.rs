@@ -64,11 +64,20 @@ fn dress(store: &ObjectStore, shown: &mut Value) {
         }
         "invoice" => {
             let (shown_lines, all) = (super::rules::lines_shown(store), list(shown, "lines.data"));
-            if all.len() > shown_lines {
-                let first = all.get(..shown_lines).unwrap_or_default().to_vec();
+            let shown_url = format!("{}/processor/invoices/{}", store.base, text(shown, "id"));
+            let first = all.get(..shown_lines).filter(|_| all.len() > shown_lines);
+            if let Some(first) = first.map(<[Value]>::to_vec) {
                 set(shown, "lines.data", first);
                 set(shown, "lines.has_more", true);
             }
+            if text(shown, "status") != "draft" {
+                set(shown, "invoice_pdf", format!("{shown_url}/pdf"));
+                set(shown, "hosted_invoice_url", shown_url);
+            }
+        }
+        "charge" if at(shown, "paid") == true => {
+            let url = format!("{}/processor/receipts/{}", store.base, text(shown, "id"));
+            set(shown, "receipt_url", url);
         }
         "payment_intent" if !at(shown, "next_action").is_null() => {
             let page = format!("{}/processor/authenticate/{}", store.base, text(shown, "id"));

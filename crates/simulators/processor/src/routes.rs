@@ -7,7 +7,7 @@ use super::object_store::ObjectStore;
 use super::problem::ApiError;
 use super::{
     balance, charges, checkout, coupons, customers, disputes, events, intents, invoices, lists,
-    payment_methods, portal, prices, refunds, setup_intents, subscriptions,
+    payment_methods, portal, prices, promotion_codes, refunds, setup_intents, subscriptions,
 };
 
 /// The authenticated caller.
@@ -84,6 +84,8 @@ const ROUTES: &[Route] = &[
         &[LIST, &["type", "allow_redisplay"]],
         payment_methods::list_of_customer,
     ),
+    post("customers/{}/tax_ids", &[&["type", "value"]], customers::create_tax_id),
+    get("customers/{}/tax_ids", &[LIST], customers::list_tax_ids),
     post("customers/{}/balance_transactions", &[balance::PARAMS], balance::create),
     get("customers/{}/balance_transactions", &[LIST], balance::list),
     get("customers/{}/balance_transactions/{}", &[], balance::retrieve),
@@ -110,6 +112,12 @@ const ROUTES: &[Route] = &[
     get("disputes", &[LIST, &["charge", "payment_intent"]], disputes::list),
     get("disputes/{}", &[], disputes::retrieve),
     post("disputes/{}/close", &[], disputes::close),
+    get(
+        "radar/early_fraud_warnings",
+        &[LIST, &["charge", "payment_intent"]],
+        disputes::list_warnings,
+    ),
+    get("radar/early_fraud_warnings/{}", &[], disputes::retrieve_warning),
     post("products", &[prices::PRODUCT_PARAMS], prices::create_product),
     get("products", &[LIST, &["active", "ids.*"]], prices::list_products),
     get("products/{}", &[], prices::retrieve_product),
@@ -125,6 +133,10 @@ const ROUTES: &[Route] = &[
     get("coupons", &[LIST], coupons::list),
     get("coupons/{}", &[], coupons::retrieve),
     delete("coupons/{}", &[], coupons::delete),
+    post("promotion_codes", &[promotion_codes::PARAMS], promotion_codes::create),
+    get("promotion_codes", &[LIST, &["code", "coupon", "active"]], promotion_codes::list),
+    get("promotion_codes/{}", &[], promotion_codes::retrieve),
+    post("promotion_codes/{}", &[promotion_codes::UPDATE_PARAMS], promotion_codes::update),
     post("checkout/sessions", &[checkout::PARAMS], checkout::create),
     get(
         "checkout/sessions",

@@ -41,6 +41,12 @@ pub(super) fn refunds_pend(store: &ObjectStore) -> bool {
     store.get(RULES).is_some_and(|rules| flag(rules, "refunds_pending"))
 }
 
+/// How many requests a second are carried out; 0: all.
+pub(super) fn requests_per_s(store: &ObjectStore) -> u64 {
+    let set = store.get(RULES).and_then(|rules| at(rules, "requests_per_s").as_u64());
+    set.unwrap_or_default()
+}
+
 /// The coupon of the next checkout session.
 pub(super) fn set_next_coupon(store: &mut ObjectStore, coupon: &str) {
     change(store, |rules| set(rules, "next_coupon", coupon));
@@ -59,7 +65,7 @@ pub(super) fn shown(store: &ObjectStore) -> Value {
     let days: Vec<i64> = retries_s(store).into_iter().map(|after_s| after_s / DAY_S).collect();
     json!({
         "tax_bp": tax_bp(store), "retry_days": days, "refunds_pending": refunds_pend(store),
-        "lines_shown": lines_shown(store),
+        "lines_shown": lines_shown(store), "requests_per_s": requests_per_s(store),
     })
 }
 
@@ -84,9 +90,12 @@ pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), ApiEr
                 let fits = value.as_u64().is_some_and(|lines| (1..=100).contains(&lines));
                 (fits, "must be 1 to 100")
             }
+            "requests_per_s" => {
+                let fits = value.as_u64().is_some_and(|count| count <= 10_000);
+                (fits, "must be 0 to 10000; 0: no limit")
+            }
             _ => {
-                let must =
-                    "is unknown; expected one of tax_bp, retry_days, refunds_pending, lines_shown";
+                let must = "is unknown; expected one of tax_bp, retry_days, refunds_pending, lines_shown, requests_per_s";
                 (false, must)
             }
         };

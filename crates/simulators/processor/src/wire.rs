@@ -229,8 +229,11 @@ fn again(stored: &Value, fingerprint: &str, known: &KnownRequest<'_>) -> ApiAnsw
     ApiAnswer::Given { status, body, headers }
 }
 
-/// Carries out the request, unless a switch applies to it.
+/// Carries out the request, unless there are too many or a switch applies to it.
 async fn faulty(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> ApiAnswer {
+    if processor.is_busy() {
+        return rate_limited(known, None);
+    }
     let asked = SwitchCandidate {
         method: known.request.method.as_str(),
         path: known.request.path,

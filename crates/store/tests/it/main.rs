@@ -19,6 +19,7 @@ mod erasure;
 mod exports;
 mod failures;
 mod idempotency;
+mod invoices;
 mod jobs;
 mod keys;
 mod ledger;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    ExpandableObject, ObjectMetadata, PaymentIntent, PaymentMethod, ProcessorCustomer,
-    ProcessorInvoice, ProcessorSubscription, or_default, words,
+    ExpandableObject, ListPage, ObjectMetadata, PaymentIntent, PaymentMethod, ProcessorCustomer,
+    ProcessorInvoice, ProcessorPrice, ProcessorSubscription, or_default, words,
 };
 
 words! {
@@ -66,6 +66,9 @@ pub struct CheckoutSession {
     /// The first invoice of it.
     #[serde(default)]
     pub invoice: Option<ExpandableObject<ProcessorInvoice>>,
+    /// The lines of what is bought, where they were asked for.
+    #[serde(default)]
+    pub line_items: Option<ListPage<CheckoutLineItem>>,
     /// What is bought, before discounts and tax.
     #[serde(default)]
     pub amount_subtotal: Option<i64>,
@@ -90,6 +93,22 @@ pub struct CheckoutSession {
     /// Whether it is about real money.
     #[serde(default, deserialize_with = "or_default")]
     pub livemode: bool,
+}
+
+/// One line of what is bought on a page.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CheckoutLineItem {
+    /// `li_…`
+    pub id: String,
+    /// How many.
+    #[serde(default)]
+    pub quantity: Option<i64>,
+    /// What they cost together, before discounts and tax.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount_subtotal: i64,
+    /// What one costs.
+    #[serde(default)]
+    pub price: Option<ProcessorPrice>,
 }
 
 /// What makes the difference between what is bought and what is paid.

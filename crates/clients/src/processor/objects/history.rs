@@ -23,6 +23,9 @@ pub struct CardCharge {
     /// Whether it succeeded.
     #[serde(default, deserialize_with = "or_default")]
     pub paid: bool,
+    /// The address of its receipt; works for a limited time without the customer's email address.
+    #[serde(default)]
+    pub receipt_url: Option<String>,
     /// Whether it is or was disputed.
     #[serde(default, deserialize_with = "or_default")]
     pub disputed: bool,

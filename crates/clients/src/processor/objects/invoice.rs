@@ -77,6 +77,9 @@ pub struct ProcessorInvoice {
     /// A page on which the customer can pay it.
     #[serde(default)]
     pub hosted_invoice_url: Option<String>,
+    /// The document.
+    #[serde(default)]
+    pub invoice_pdf: Option<String>,
     /// How often it was tried to be paid.
     #[serde(default, deserialize_with = "or_default")]
     pub attempt_count: i64,
@@ -98,8 +101,10 @@ pub struct ProcessorInvoice {
     period_start: i64,
     #[serde(default, deserialize_with = "or_default")]
     period_end: i64,
+    #[serde(default, deserialize_with = "or_default")]
+    total_discount_amounts: Vec<InvoiceAmount>,
     #[serde(default)]
-    total_taxes: Option<Vec<InvoiceTax>>,
+    total_taxes: Option<Vec<InvoiceAmount>>,
     #[serde(default)]
     total_excluding_tax: Option<i64>,
     #[serde(default)]
@@ -146,7 +151,7 @@ struct StatusTransitions {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct InvoiceTax {
+struct InvoiceAmount {
     #[serde(default, deserialize_with = "or_default")]
     amount: i64,
 }
@@ -216,6 +221,11 @@ impl ProcessorInvoice {
     /// Whether it is paid, also when there was nothing to pay.
     pub fn is_paid(&self) -> bool {
         self.status == InvoiceStatus::Paid || self.paid == Some(true)
+    }
+
+    /// What came off by discounts.
+    pub fn discount(&self) -> i64 {
+        self.total_discount_amounts.iter().map(|off| off.amount).sum()
     }
 
     /// When it was paid, in seconds since 1970; of one that is not paid, when it was made.

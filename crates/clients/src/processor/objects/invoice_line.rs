@@ -50,6 +50,10 @@ pub struct InvoiceLine {
     pub period: LinePeriod,
     #[serde(default, deserialize_with = "or_default")]
     discount_amounts: Vec<DiscountAmount>,
+    #[serde(default, deserialize_with = "or_default")]
+    taxes: Vec<LineTax>,
+    #[serde(default, deserialize_with = "or_default")]
+    tax_amounts: Vec<LineTax>,
     #[serde(default)]
     proration: Option<bool>,
     #[serde(default)]
@@ -126,6 +130,12 @@ struct DiscountAmount {
 }
 
 #[derive(Debug, Clone, Deserialize)]
+struct LineTax {
+    #[serde(default, deserialize_with = "or_default")]
+    amount: i64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
 struct LinePricing {
     #[serde(default)]
     price_details: Option<PriceDetails>,
@@ -189,6 +199,12 @@ impl InvoiceLine {
     /// What came off by discounts; of a line that gives money back it is negative, like its amount.
     pub fn discount(&self) -> i64 {
         sum(&self.discount_amounts)
+    }
+
+    /// The tax on it; in older versions it stands elsewhere.
+    pub fn tax(&self) -> i64 {
+        let taxes = if self.taxes.is_empty() { &self.tax_amounts } else { &self.taxes };
+        taxes.iter().map(|tax| tax.amount).sum()
     }
 
     /// What it costs after discounts, before tax.

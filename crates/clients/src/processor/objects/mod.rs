@@ -22,8 +22,8 @@ use zeroize::Zeroizing;
 pub use balance::BalanceTransaction;
 pub use cards::{InvoiceSettings, PaymentMethod, ProcessorCard, ProcessorCustomer};
 pub use checkout::{
-    CheckoutSession, PaymentStatus, PortalConfiguration, PortalSession, SessionStatus, SetupIntent,
-    TotalDetails,
+    CheckoutLineItem, CheckoutSession, PaymentStatus, PortalConfiguration, PortalSession,
+    SessionStatus, SetupIntent, TotalDetails,
 };
 pub use discount::{AppliedDiscount, DiscountCoupon};
 pub use event::{MalformedEvent, ProcessorEvent};
@@ -104,6 +104,7 @@ identified!(
     PaymentIntent,
     SetupIntent,
     CheckoutSession,
+    CheckoutLineItem,
     CardCharge,
     PaymentRefund,
     PaymentDispute,

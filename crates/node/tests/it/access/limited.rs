@@ -80,6 +80,8 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("get /v1/billing/plans", OwnView),
     ("post /v1/billing/checkout", LIMITED),
     ("get /v1/billing/orders", LIMITED),
+    ("get /v1/billing/invoices", LIMITED),
+    ("get /v1/billing/invoices/{invoice_id}", LIMITED),
     ("get /v1/billing/card", LIMITED),
     ("delete /v1/billing/card", LIMITED),
     ("post /v1/billing/sync-card", LIMITED),

@@ -208,6 +208,8 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing/plans"), Either, nothing, OwnView),
         case(("post", "/v1/billing/checkout"), Either, pack, OwnView),
         case(("get", "/v1/billing/orders"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/invoices"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/invoices/{invoice_id}"), Either, nothing, NotFound("not_found")),
         case(("get", "/v1/billing/card"), Either, nothing, OwnView),
         case(("delete", "/v1/billing/card"), Either, nothing, OwnView),
         case(("post", "/v1/billing/sync-card"), Either, checkout, OwnView),
@@ -242,6 +244,29 @@ fn cases() -> Vec<Case> {
         case(("patch", NATIVE), Key, nothing, NotFound("account_not_found")),
         case(("delete", NATIVE), Key, nothing, NotFound("account_not_found")),
     ]
+}
+
+/// An invoice of the victim, as the processor's events would bring it.
+async fn insert_invoice(app: &TestApp, member: &Member) {
+    let now = app.clock.now();
+    let invoice = store::invoices::StoredInvoice {
+        id: "in_1".to_owned(),
+        customer: member.customer.id.parse().unwrap(),
+        number: "A-1".to_owned(),
+        state: domain::invoice::InvoiceState::Paid,
+        reason: "manual".to_owned(),
+        subscription: None,
+        order: None,
+        currency: "usd".to_owned(),
+        sums: store::invoices::InvoiceSums::default(),
+        hosted_url: None,
+        pdf_url: None,
+        created_at: now,
+        paid_at: Some(now),
+        read_at: now,
+        lines: Vec::new(),
+    };
+    store::invoices::insert(app.store(), &invoice).await.unwrap();
 }
 
 /// The cases that need credentials.
@@ -280,6 +305,7 @@ impl Case {
             .replace("{customer_id}", &victim.member.customer.id)
             .replace("{session_id}", &victim.session_id)
             .replace("{job_id}", &victim.export_id)
+            .replace("{invoice_id}", "in_1")
             .replace("{platform}", "platform_alpha")
             .replace("{native_path}", "users/me")
     }
@@ -316,6 +342,7 @@ async fn victim(app: &TestApp) -> Victim {
     let export_id = made.json()["job_id"].as_str().unwrap().to_owned();
     let reply = app.try_log_in(&member.email, PASSWORD).await;
     let session_id = reply.json()["session_id"].as_str().unwrap().to_owned();
+    insert_invoice(app, &member).await;
     Victim { member, account, session_id, export_id }
 }
 

@@ -9,7 +9,9 @@
 mod authentication;
 mod card_on_file;
 mod cards;
+mod companies;
 mod events;
+mod invoices;
 mod lost;
 mod once;
 mod packs;

@@ -11,6 +11,7 @@
 mod acts;
 mod adversary;
 mod at_processor;
+mod companies;
 mod compare;
 mod look;
 mod play;

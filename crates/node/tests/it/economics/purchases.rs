@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::acts::answer_of;
 use super::at_processor::{BAD_CARD, GOOD_CARD};
+use super::scenario::Selling;
 use super::world::World;
 use crate::support::client::Reply;
 
@@ -44,9 +45,14 @@ impl World {
         let session = page.json()["session_id"].as_str().unwrap().to_owned();
         let card = if self.card_ok { GOOD_CARD } else { BAD_CARD };
         let mut pay = json!({"card": card, "authenticate": true});
-        if off.as_i64().is_some_and(|percent| percent > 0) {
-            pay["percent_off"] = off.clone();
-            pay["duration"] = json!("forever");
+        let percent = off.as_i64().filter(|percent| *percent > 0);
+        match (self.selling, percent) {
+            (Selling::Plain, Some(percent)) => {
+                pay["percent_off"] = json!(percent);
+                pay["duration"] = json!("forever");
+            }
+            (Selling::Plain, None) => {}
+            (Selling::ToCompanies, percent) => self.enter_details(&mut pay, percent).await,
         }
         let paid = self.try_control(&format!("checkout/{session}/pay"), &pay).await;
         match paid.status {

@@ -28,6 +28,10 @@ impl World {
     pub(super) async fn discover(&mut self) {
         let mut found = Vec::new();
         for invoice in self.all_at_processor("invoices", "").await {
+            if invoice["billing_reason"] == "manual" && invoice["parent"].is_null() {
+                // The model knows the pack by its payment.
+                continue;
+            }
             let id = invoice["id"].as_str().unwrap().to_owned();
             let sale = Sale { invoice: Some(id), intent: None, order: None };
             found.push((invoice["created"].as_i64(), false, sale));

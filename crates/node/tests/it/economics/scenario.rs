@@ -20,6 +20,30 @@ pub(super) struct Scenario {
     /// The seconds after which an unpaid invoice is retried.
     pub(super) retries: Vec<i64>,
     pub(super) steps: Vec<Step>,
+    /// How packs and plans are sold.
+    pub(super) selling: Selling,
+}
+
+/// How packs and plans are sold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selling {
+    /// As by default.
+    Plain,
+    /// With automatic tax, tax ids, promotion codes and invoices for packs.
+    ToCompanies,
+}
+
+impl Selling {
+    /// The settings for it.
+    pub(super) const fn configuration(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::ToCompanies => {
+                "[billing]\npromotion_codes = true\npack_invoices = true\n\
+                 [billing.tax]\nautomatic = true\nbilling_address = true\ntax_ids = true\n"
+            }
+        }
+    }
 }
 
 /// One event.
@@ -51,7 +75,8 @@ impl Scenario {
         let own = one["retries"].as_array().or_else(|| catalogue.0["retries"].as_array());
         let retries = own.unwrap().iter().map(|after| after.as_i64().unwrap()).collect();
         let steps = one["steps"].as_array().unwrap().iter().map(Step::read).collect();
-        Self { name: one["name"].as_str().unwrap().to_owned(), retries, steps }
+        let name = one["name"].as_str().unwrap().to_owned();
+        Self { name, retries, steps, selling: Selling::Plain }
     }
 
     /// Only its events, as input for the model.

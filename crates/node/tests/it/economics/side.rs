@@ -67,6 +67,11 @@ fn side(
     Ok(sequences.iter().map(|one| Scenario::read(one, catalogue)).collect())
 }
 
+/// A scenario of the model with other events, and the model's results.
+pub(super) fn replayed(input: &Value, catalogue: &Catalogue) -> Scenario {
+    side(&["scenario".to_owned()], input, catalogue).unwrap().pop().unwrap()
+}
+
 /// Generates `count` sequences of a kind.
 pub(super) fn made(kind: &str, seed: usize, count: usize, catalogue: &Catalogue) -> Vec<Scenario> {
     let arguments = [kind.to_owned(), seed.to_string(), count.to_string()];
@@ -84,7 +89,8 @@ fn without(
     let events: Vec<Value> =
         events.filter(|(index, _)| !dropped(*index)).map(|(_, one)| one).collect();
     let input = json!({"name": scenario.name, "retries": scenario.retries, "events": events});
-    side(&["play".to_owned()], &input, catalogue).ok()?.pop()
+    let shorter = side(&["play".to_owned()], &input, catalogue).ok()?.pop()?;
+    Some(Scenario { selling: scenario.selling, ..shorter })
 }
 
 /// The shortest sequence found that still differs, with the differences.
@@ -109,7 +115,7 @@ async fn shrunk(scenario: &Scenario, told: String, catalogue: &Catalogue) -> Str
 }
 
 /// Runs sequences, two at a time, each on its own database; returns the first one that differs.
-async fn all(
+pub(super) async fn all(
     scenarios: Vec<Scenario>,
     catalogue: &Catalogue,
     on: Database,
@@ -132,7 +138,7 @@ async fn all(
 
 /// The database on which sequences run.
 #[derive(Debug, Clone, Copy)]
-enum Database {
+pub(super) enum Database {
     Sqlite,
     /// Skipped if no server is configured.
     Postgres,

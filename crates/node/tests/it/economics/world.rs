@@ -9,7 +9,7 @@ use settings::Config;
 use store::testing::TestStore;
 
 use super::sales::Sale;
-use super::scenario::{Catalogue, Scenario};
+use super::scenario::{Catalogue, Scenario, Selling};
 use crate::support::app::{Customer, TestApp};
 use crate::support::client::Client;
 
@@ -31,6 +31,7 @@ pub(super) struct World {
     pub(super) card_ok: bool,
     /// The rate of tax, in hundredths of a percent.
     pub(super) tax: i64,
+    pub(super) selling: Selling,
     /// Whether events about payments are held back.
     pub(super) deaf: bool,
     /// Whether automatic top-up was ever turned on.
@@ -71,7 +72,9 @@ impl World {
     ) -> Box<Self> {
         let first = scenario.steps.first().map_or(0, |step| step.at);
         let start = Timestamp::from_unix_micros((first - 3_600) * 1_000_000);
-        let app = TestApp::start_at(start, database, &catalogue.configuration()).await;
+        let configuration =
+            format!("{}{}", catalogue.configuration(), scenario.selling.configuration());
+        let app = TestApp::start_at(start, database, &configuration).await;
         let confirms = scenario.steps.iter().any(|step| step.what() == "confirm_email");
         let (customer, confirmation) = if confirms {
             let member = app.member(EMAIL).await;
@@ -91,6 +94,7 @@ impl World {
             confirmation,
             card_ok: true,
             tax: 0,
+            selling: scenario.selling,
             deaf: false,
             tops_up: false,
             payer: None,
@@ -207,6 +211,7 @@ impl World {
     pub(super) async fn end(mut self: Box<Self>) {
         self.deaf = false;
         self.settle().await;
+        self.check_invoices().await;
         self.app.end().await;
     }
 }

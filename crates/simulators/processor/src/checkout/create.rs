@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::price;
+use super::{company, price};
+use crate::coupons::ChosenDiscount;
 use crate::fields::{set, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::routes::ApiCall;
 use crate::subscriptions::proration_discounts;
-use crate::{coupons, customers, prices, render, rules, setup_intents};
+use crate::{coupons, customers, prices, render, rules, setup_intents, taxes};
 
 /// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
@@ -23,6 +24,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "line_items.*.quantity",
     "line_items.*.price_data.currency",
     "line_items.*.price_data.unit_amount",
+    "line_items.*.price_data.tax_behavior",
     "line_items.*.price_data.product",
     "line_items.*.price_data.product_data.name",
     "line_items.*.price_data.product_data.description",
@@ -56,7 +58,15 @@ pub(crate) const PARAMS: &[&str] = &[
     "subscription_data.billing_mode.flexible.proration_discounts",
     "subscription_data.proration_behavior",
     "invoice_creation.enabled",
+    "invoice_creation.invoice_data.description",
+    "invoice_creation.invoice_data.footer",
+    "invoice_creation.invoice_data.metadata.*?",
+    "automatic_tax.enabled",
+    "tax_id_collection.enabled",
+    "customer_update.address",
+    "customer_update.name",
     "discounts.*.coupon",
+    "discounts.*.promotion_code",
     "saved_payment_method_options.payment_method_save",
 ];
 
@@ -92,12 +102,18 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
             return Err(ApiError::param(below, message));
         }
     }
+    if params.has("invoice_creation") && mode != "payment" {
+        let message = "You can only enable invoice creation when `mode` is set to `payment`.";
+        return Err(ApiError::param("invoice_creation", message));
+    }
+    company::check(call.store, params, customer.as_deref())?;
     let lines = lines(call.store, params, mode)?;
     let expires_at = expires_at(params, call.store.now)?;
-    let coupons = coupons_for(call, mode)?;
+    let discounts = discounts_for(call, mode)?;
     let id = format!("cs_test_{}", call.store.new_id("x").trim_start_matches("x_"));
     let mut session = session(call, &id, (mode, customer), (&lines, expires_at))?;
-    price::give(&mut session, &coupons);
+    company::ask(&mut session, params)?;
+    price::give(&mut session, &discounts);
     price::compute(call.store, &mut session);
     if price::is_too_little(&session) {
         let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
@@ -112,9 +128,9 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("checkout.session", &id, "session").cloned()
 }
 
-/// The coupons of a new session: those in the request, or the one that the control interface has
-/// set for it.
-fn coupons_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<String>, ApiError> {
+/// The discounts of a new session: those in the request, or the coupon that the control interface
+/// has set for it.
+fn discounts_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<ChosenDiscount>, ApiError> {
     let named = coupons::named(call.store, call.params)?;
     if mode == "setup" {
         let refuse =
@@ -127,7 +143,7 @@ fn coupons_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<String>, ApiErr
         return Err(ApiError::invalid(message));
     }
     let set_aside = rules::take_next_coupon(call.store);
-    Ok(named.unwrap_or_else(|| set_aside.into_iter().collect()))
+    Ok(named.unwrap_or_else(|| set_aside.into_iter().map(ChosenDiscount::coupon).collect()))
 }
 
 fn session(
@@ -146,8 +162,7 @@ fn session(
     Ok(json!({
         "id": id, "object": "checkout.session", "adaptive_pricing": null, "after_expiration": null,
         "allow_promotion_codes": params.flag("allow_promotion_codes")?, "amount_subtotal": 0, "amount_total": 0,
-        "automatic_tax": {"enabled": false, "liability": null, "provider": null, "status": null},
-        "billing_address_collection": null, "cancel_url": params.text("cancel_url"),
+        "automatic_tax": taxes::automatic(false, None), "billing_address_collection": null, "cancel_url": params.text("cancel_url"),
         "client_reference_id": params.text("client_reference_id"), "client_secret": null, "consent": null,
         "consent_collection": null, "created": call.store.now, "currency": currency, "currency_conversion": null,
         "custom_fields": [], "custom_text": {}, "customer": customer, "customer_creation": null, "customer_details": null,
@@ -159,7 +174,7 @@ fn session(
         "payment_status": "unpaid", "phone_number_collection": {"enabled": false}, "recovered_from": null,
         "saved_payment_method_options": null, "setup_intent": null, "shipping_address_collection": null,
         "shipping_cost": null, "shipping_options": [], "status": "open", "submit_type": null, "subscription": null,
-        "success_url": params.text("success_url"),
+        "success_url": params.text("success_url"), "tax_id_collection": {"enabled": false, "required": "never"},
         "total_details": {"amount_discount": 0, "amount_shipping": 0, "amount_tax": 0}, "ui_mode": "hosted_page",
         "wallet_options": null,
         "_": {

@@ -1,19 +1,22 @@
 //! Checkout sessions: a page on which a customer pays, subscribes, or saves a card.
 
+mod company;
 mod create;
 mod pay;
 mod price;
 
 use serde_json::{Value, json};
 
+pub(super) use company::{EnteredDetails, enter, use_coupon, wants_country};
 pub(super) use create::{PARAMS, create};
-pub(super) use pay::{CheckoutOutcome, authenticated, pay, success_url, use_coupon};
+pub(super) use pay::{CheckoutOutcome, authenticated, pay, success_url};
 
 use super::fields::{at, list as items, set, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 use super::routes::ApiCall;
-use super::{events, lists, render};
+use super::taxes::TaxTerms;
+use super::{events, invoices, lists, render};
 
 pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
@@ -89,6 +92,7 @@ pub(super) fn settled(store: &mut ObjectStore, id: &str, paid: bool) {
     }
     if paid {
         store.change(id, |session| set(session, "payment_status", "paid"));
+        invoices::of_session(store, id);
     }
     let kind = if paid {
         "checkout.session.async_payment_succeeded"
@@ -96,6 +100,11 @@ pub(super) fn settled(store: &mut ObjectStore, id: &str, paid: bool) {
         "checkout.session.async_payment_failed"
     };
     events::emit(store, kind, id);
+}
+
+/// The tax on what a session sells.
+pub(super) fn tax_of(store: &ObjectStore, session: &Value) -> TaxTerms {
+    price::tax_terms(store, session)
 }
 
 /// The data of the page.

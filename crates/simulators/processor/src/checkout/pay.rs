@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::create::is_recurring;
-use super::price;
+use super::{company, price};
 use crate::cards::{self, CardBehaviour};
 use crate::charges::ChargeMode;
-use crate::fields::{at, list, set, text, whole};
+use crate::fields::{at, flag, list, set, text, whole};
 use crate::intents::{self, ChargeOutcome, IntentDraft};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::{customers, events, payment_methods, setup_intents, subscriptions};
+use crate::{coupons, customers, events, invoices, payment_methods, setup_intents, subscriptions};
 
 /// Where the customer is sent next.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub(crate) fn pay(
     if text(&session, "status") != "open" {
         return Err(ApiError::invalid("This Checkout Session is no longer open."));
     }
+    company::check_entered(store, &session)?;
     // The tax is computed at the time of payment.
     price::compute(store, &mut session);
     store.put(session.clone());
@@ -47,23 +48,19 @@ pub(crate) fn pay(
         "subscription" => subscribe(store, &session, customer, (method, authenticated)),
         "setup" => keep(store, &session, customer, (method, authenticated)),
         _ => {
+            keep_details(store, &session, customer.as_deref())?;
             complete(store, id, "no_payment_required");
             Ok(CheckoutOutcome::Complete)
         }
     }
 }
 
-/// Replaces an open session's coupons by this one, as a customer does by entering a code.
-pub(crate) fn use_coupon(store: &mut ObjectStore, id: &str, coupon: &str) -> Result<(), ApiError> {
-    let mut session = store.find("checkout.session", id, "session")?.clone();
-    price::give(&mut session, &[coupon.to_owned()]);
-    price::compute(store, &mut session);
-    if price::is_too_little(&session) {
-        let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
-        return Err(ApiError::invalid(message).code("amount_too_small"));
-    }
-    store.put(session);
-    Ok(())
+fn keep_details(
+    store: &mut ObjectStore,
+    session: &Value,
+    customer: Option<&str>,
+) -> Result<(), ApiError> {
+    customer.map_or(Ok(()), |customer| company::keep(store, session, customer))
 }
 
 /// The customer has authenticated, or failed to: for a session, or for an intent.
@@ -124,6 +121,7 @@ fn pay_once(
     (method, authenticated): (&str, bool),
 ) -> Result<CheckoutOutcome, ApiError> {
     let id = text(session, "id");
+    keep_details(store, session, customer.as_deref())?;
     let known = text(session, "payment_intent").to_owned();
     let intent = if known.is_empty() { intent_of(store, session, customer) } else { known };
     store.change(&intent, |intent| {
@@ -174,7 +172,9 @@ fn subscribe(
     let id = text(session, "id");
     let customer = customer.unwrap_or_default();
     let mark = store.mark();
-    let done = attach(store, method, &customer, authenticated).and_then(|()| {
+    let kept = company::keep(store, session, &customer);
+    let attached = kept.and_then(|()| attach(store, method, &customer, authenticated));
+    let done = attached.and_then(|()| {
         let (recurring, once): (Vec<&Value>, Vec<&Value>) =
             list(session, "_.line_items").iter().partition(|line| is_recurring(line));
         let start = subscriptions::SubscriptionStart {
@@ -191,7 +191,8 @@ fn subscribe(
             metadata: at(session, "_.subscription.metadata").clone(),
             description: at(session, "_.subscription.description").clone(),
             trial_days: at(session, "_.subscription.trial_period_days").as_i64(),
-            coupons: price::coupons_of(session),
+            discounts: price::discounts_of(session),
+            automatic_tax: flag(session, "automatic_tax.enabled"),
             proration_discounts: text(session, "_.subscription.proration_discounts"),
             how: ChargeMode { off_session: false, authenticated },
             behaviour: "error_if_incomplete",
@@ -250,18 +251,30 @@ fn complete(store: &mut ObjectStore, id: &str, payment_status: &str) {
         .cloned()
         .unwrap_or_default();
     store.change(id, |session| {
-        let email = at(&customer, "email").clone();
-        let email = if email.is_null() { at(session, "customer_email").clone() } else { email };
+        let details = company::details(session, &customer);
         set(session, "status", "complete");
         set(session, "payment_status", payment_status);
         set(session, "_.due", Value::Null);
-        let details = json!({
-            "address": null, "email": email, "name": at(&customer, "name"), "phone": null, "tax_exempt": "none",
-            "tax_ids": [],
-        });
         set(session, "customer_details", details);
+        if flag(session, "automatic_tax.enabled") {
+            set(session, "automatic_tax.status", "complete");
+        }
     });
+    if payment_status != "unpaid" {
+        invoices::of_session(store, id);
+    }
+    redeem(store, id);
     events::emit(store, "checkout.session.completed", id);
+}
+
+/// Counts the discounts of a payment as redeemed; those of a subscription are counted with it.
+fn redeem(store: &mut ObjectStore, id: &str) {
+    let Some(session) = store.get(id).filter(|it| text(it, "mode") == "payment").cloned() else {
+        return;
+    };
+    for chosen in price::discounts_of(&session) {
+        let _discount = coupons::apply(store, &chosen, (text(&session, "customer"), None));
+    }
 }
 
 /// The success URL of a session.

@@ -1,49 +1,71 @@
-//! The total of a session: its lines, less coupons, with tax.
+//! The total of a session: its lines, less discounts, with tax.
 
 use serde_json::{Value, json};
 
-use crate::coupons::{self, DiscountRate, taken_off};
+use crate::coupons::{self, ChosenDiscount, DiscountRate, DiscountSums};
 use crate::fields::{at, list, set, text, whole};
-use crate::invoices::tax_on;
 use crate::object_store::ObjectStore;
+use crate::taxes::TaxTerms;
 
 /// The lowest amount that a page can charge, in cents.
 const PAGE_MIN: i64 = 50;
 
-/// The ids of a session's coupons.
-pub(super) fn coupons_of(session: &Value) -> Vec<String> {
-    let all = list(session, "discounts").iter();
-    all.map(|discount| text(discount, "coupon").to_owned()).collect()
+/// A session's discounts.
+pub(super) fn discounts_of(session: &Value) -> Vec<ChosenDiscount> {
+    let chosen = |discount: &Value| ChosenDiscount {
+        coupon: text(discount, "coupon").to_owned(),
+        code: at(discount, "promotion_code").as_str().map(str::to_owned),
+    };
+    list(session, "discounts").iter().map(chosen).collect()
 }
 
-/// Replaces a session's coupons.
-pub(super) fn give(session: &mut Value, coupons: &[String]) {
-    let all: Vec<Value> =
-        coupons.iter().map(|coupon| json!({"coupon": coupon, "promotion_code": null})).collect();
+/// Replaces a session's discounts.
+pub(super) fn give(session: &mut Value, chosen: &[ChosenDiscount]) {
+    let all: Value = chosen
+        .iter()
+        .map(|one| json!({"coupon": one.coupon, "promotion_code": one.code}))
+        .collect();
     set(session, "discounts", all);
+}
+
+/// The terms of the tax on a session: those of the address that was entered on its page, or of its
+/// customer.
+pub(super) fn tax_terms(store: &ObjectStore, session: &Value) -> TaxTerms {
+    let mut buyer = store.get(text(session, "customer")).cloned().unwrap_or_default();
+    let entered = at(session, "_.entered");
+    if !at(entered, "address").is_null() {
+        set(&mut buyer, "address", at(entered, "address").clone());
+    }
+    if !at(entered, "tax_id").is_null() {
+        set(&mut buyer, "_.tax_ids", json!([at(entered, "tax_id")]));
+    }
+    TaxTerms::of(store, &buyer, at(session, "automatic_tax"))
 }
 
 /// Computes the totals of a session and its lines, with the current tax.
 pub(super) fn compute(store: &ObjectStore, session: &mut Value) {
-    let rate =
-        |coupon: String| DiscountRate { bp: coupons::bp_of(store, &coupon), discount: coupon };
-    let rates: Vec<DiscountRate> = coupons_of(session).into_iter().map(rate).collect();
-    let (mut subtotal, mut net, mut tax) = (0, 0, 0);
     let mut lines = list(session, "_.line_items").to_vec();
-    for line in &mut lines {
-        let amount = whole(line, "amount_subtotal");
-        let off: i64 = taken_off(amount, &rates).into_iter().map(|(_, off)| off).sum();
-        (subtotal, net) = (subtotal + amount, net + amount - off);
-        // The tax is that of the sum; each line gets its share of it.
-        let of_line = tax_on(store, net) - tax;
-        tax += of_line;
-        set(line, "amount_discount", off);
-        set(line, "amount_tax", of_line);
-        set(line, "amount_total", amount - off + of_line);
+    let sold: i64 = lines.iter().map(|line| whole(line, "amount_subtotal")).sum();
+    let chosen = discounts_of(session);
+    let rate = |one: &ChosenDiscount| coupons::rate(store, (&one.coupon, &one.coupon), sold);
+    let rates: Vec<DiscountRate> = chosen.iter().filter_map(rate).collect();
+    let mut sums = DiscountSums::default();
+    let mut off = |line: &Value| -> i64 {
+        sums.taken_off(whole(line, "amount_subtotal"), &rates).into_iter().map(|(_, off)| off).sum()
+    };
+    let offs: Vec<i64> = lines.iter().map(&mut off).collect();
+    let nets: Vec<i64> =
+        lines.iter().zip(&offs).map(|(line, off)| whole(line, "amount_subtotal") - off).collect();
+    let taxes = tax_terms(store, session).on_each(&nets);
+    for (((line, off), net), tax) in lines.iter_mut().zip(&offs).zip(&nets).zip(&taxes) {
+        set(line, "amount_discount", *off);
+        set(line, "amount_tax", *tax);
+        set(line, "amount_total", net + tax);
     }
     set(session, "_.line_items", lines);
+    let (mut subtotal, mut net, mut tax) = (sold, nets.iter().sum(), taxes.iter().sum());
     if !at(session, "_.subscription.trial_period_days").is_null() {
-        (subtotal, net, tax) = (0, 0, 0);
+        (subtotal, net, tax) = (0_i64, 0_i64, 0_i64);
     }
     set(session, "amount_subtotal", subtotal);
     set(session, "amount_total", net + tax);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Outcome, attempt, money};
-use crate::checkout::{self, CheckoutOutcome};
-use crate::coupons;
+use crate::checkout::{self, CheckoutOutcome, EnteredDetails};
+use crate::coupons::{self, CouponTerms, CouponValue};
 use crate::fields::{at, text};
 use crate::problem::ApiError;
 use crate::{ProcessorSimulator, charges, customers, payment_methods, portal};
@@ -16,15 +16,22 @@ fn card(body: &Value) -> &str {
     if text(body, "card").is_empty() { "pm_card_visa" } else { text(body, "card") }
 }
 
-/// Pays a session with a `card`; `percent_off` or `coupon` is a code that the customer enters
-/// first.
+/// Pays a session with a `card`; before, the customer enters a `promotion_code`, a `country`, a
+/// `name` and a `tax_id`. `percent_off`, `amount_off` or `coupon` discounts any session.
 pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
-    if body.get("percent_off").is_some() || body.get("coupon").is_some() {
+    if ["percent_off", "amount_off", "coupon"].iter().any(|name| body.get(name).is_some()) {
         attempt(processor, |store| {
             let coupon = money::coupon(store, body)?;
             checkout::use_coupon(store, id, &coupon)
         })?;
     }
+    let entered = EnteredDetails {
+        country: text(body, "country"),
+        name: text(body, "name"),
+        tax_id: text(body, "tax_id"),
+        code: text(body, "promotion_code"),
+    };
+    attempt(processor, |store| checkout::enter(store, id, &entered))?;
     let proven = at(body, "authenticate").as_bool();
     let paid = processor.with_store(|store| {
         let method = payment_methods::from_number(store, card(body), EXPIRES)?;
@@ -92,16 +99,29 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
     })
 }
 
-/// The coupon of a request: an existing one, or a new one with `percent_off` for a `duration`.
-pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), ApiError> {
-    let percent = at(body, "percent_off").to_string();
-    let bp = coupons::basis_points(&percent).ok_or_else(|| {
-        let message = "percent_off must be above 0 and at most 100, with two places at most";
-        ApiError::param("percent_off", message)
-    })?;
-    match text(body, "duration") {
-        "" | "once" => Ok((bp, "once")),
-        "forever" => Ok((bp, "forever")),
-        _ => Err(ApiError::param("duration", "duration must be once or forever")),
-    }
+/// A new coupon with `percent_off` or `amount_off` for a `duration` (with `duration_in_months`).
+pub(super) fn new_coupon(body: &Value) -> Result<CouponTerms, ApiError> {
+    let off = match at(body, "amount_off").as_i64() {
+        Some(cents) if cents > 0 => CouponValue::Cents(cents),
+        Some(_) => return Err(ApiError::param("amount_off", "amount_off must be above 0")),
+        None => {
+            let percent = at(body, "percent_off").to_string();
+            CouponValue::Percent(coupons::basis_points(&percent).ok_or_else(|| {
+                let message =
+                    "percent_off must be above 0 and at most 100, with two places at most";
+                ApiError::param("percent_off", message)
+            })?)
+        }
+    };
+    let months = at(body, "duration_in_months").as_i64();
+    let duration = match (text(body, "duration"), months) {
+        ("" | "once", None) => "once",
+        ("forever", None) => "forever",
+        ("repeating", Some(1..)) => "repeating",
+        _ => {
+            let message = "duration must be once, forever, or repeating with duration_in_months";
+            return Err(ApiError::param("duration", message));
+        }
+    };
+    Ok(CouponTerms { off, duration, months })
 }

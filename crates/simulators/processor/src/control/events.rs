@@ -42,6 +42,9 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
         if let Some(copies) = at(body, "copies").as_u64() {
             endpoint.copies = usize::try_from(copies).unwrap_or(1).clamp(1, 100);
         }
+        if let Some(parallel) = at(body, "parallel").as_u64() {
+            endpoint.parallel = usize::try_from(parallel).unwrap_or(1).clamp(1, 100);
+        }
         endpoint.delay_ms = at(body, "delay_ms").as_u64().unwrap_or(endpoint.delay_ms);
     });
     Ok(delivery::shown(&processor.outbox.endpoint()))
@@ -118,7 +121,7 @@ pub(super) async fn send(processor: &ProcessorSimulator, id: &str, body: &Value)
     let all =
         (0..copies(body)).map(|_| delivery::send(processor, id, signature.map(str::to_owned)));
     let statuses: Vec<Value> =
-        at_once(all).await.into_iter().map(|tried| json!(tried.status)).collect();
+        delivery::at_once(all).await.into_iter().map(|tried| json!(tried.status)).collect();
     Ok(json!({"statuses": statuses}))
 }
 
@@ -131,23 +134,4 @@ fn check_url(processor: &ProcessorSimulator) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::param("url", "no webhook url is set: POST /control/processor/webhook"))
-}
-
-/// Waits for all of them concurrently.
-async fn at_once<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut pending = false;
-        for (future, done) in &mut running {
-            if done.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(output) => *done = Some(output),
-                    std::task::Poll::Pending => pending = true,
-                }
-            }
-        }
-        if pending { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
-    })
-    .await;
-    running.into_iter().filter_map(|(_, done)| done).collect()
 }

@@ -33,7 +33,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "POST",
         "/control/processor/webhook",
-        "changes where and how events are sent: `url`, `secret`, `api_version`, `enabled_events`, `held`, `copies`, `reversed`, `delay_ms`",
+        "changes where and how events are sent: `url`, `secret`, `api_version`, `enabled_events`, `held`, `copies`, `reversed`, `parallel`, `delay_ms`",
     ),
     (
         "GET",
@@ -66,7 +66,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "POST",
         "/control/processor/checkout/{id}/pay",
-        "acts as the customer on a session's page: `card`, `authenticate`, `percent_off` or `coupon`",
+        "acts as the customer on a session's page: `card`, `authenticate`, `promotion_code`, `country`, `name`, `tax_id`",
     ),
     (
         "POST",
@@ -86,7 +86,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "POST",
         "/control/processor/rules",
-        "sets the rules: `tax_bp`, `retry_days`, `refunds_pending`, `lines_shown`",
+        "sets the rules: `tax_bp`, `retry_days`, `refunds_pending`, `lines_shown`, `requests_per_s`",
     ),
     (
         "POST",
@@ -116,7 +116,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     (
         "POST",
         "/control/processor/disputes",
-        "opens a dispute about a `charge`, a `payment_intent` or an `invoice`",
+        "opens a dispute about a `charge`, a `payment_intent` or an `invoice`, or an `inquiry`",
     ),
     ("POST", "/control/processor/disputes/{id}/close", "closes a dispute: `won`"),
 ];

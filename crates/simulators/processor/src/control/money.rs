@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::customer::new_coupon;
 use super::{Outcome, attempt};
-use crate::fields::{at, text};
+use crate::disputes::DisputeStart;
+use crate::fields::{at, flag, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
@@ -16,7 +17,7 @@ pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, Ap
     if let Some(id) = at(body, "coupon").as_str() {
         return store.find("coupon", id, "coupon").map(|_| id.to_owned());
     }
-    Ok(coupons::make(store, None, new_coupon(body)?))
+    Ok(coupons::make(store, None, &new_coupon(body)?))
 }
 
 /// Sets a coupon for the next checkout session.
@@ -82,12 +83,14 @@ pub(super) fn settle_refund(processor: &ProcessorSimulator, id: &str, body: &Val
     })
 }
 
-/// Opens a bank's dispute about a charge, for a `reason`.
+/// Opens a bank's dispute about a charge, for a `reason`; with `inquiry` no money moves at first.
 pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let reason = if text(body, "reason").is_empty() { "fraudulent" } else { text(body, "reason") };
     attempt(processor, |store| {
         let charge = charge(store, body).ok_or_else(no_charge)?;
-        let id = disputes::open(store, &charge, reason).ok_or_else(no_charge)?;
+        let start =
+            if flag(body, "inquiry") { DisputeStart::Inquiry } else { DisputeStart::Chargeback };
+        let id = disputes::open(store, &charge, (reason, start)).ok_or_else(no_charge)?;
         store.find("dispute", &id, "id").cloned()
     })
 }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::unexpected;
+use crate::cards::CardBehaviour;
 use crate::charges::{self, CardVerdict, ChargeMode};
+use crate::disputes::DisputeStart;
 use crate::fields::{at, set, text, whole};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
@@ -123,11 +125,17 @@ fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: ChargeMode) {
     if let Some(intent) = store.get(id).cloned() {
         invoices::paid_by(store, &intent);
     }
-    if store
-        .get(&method)
-        .is_some_and(|method| cards::behaviour(method) == cards::CardBehaviour::Disputes)
-    {
-        disputes::open(store, charge, "fraudulent");
+    match store.get(&method).map(cards::behaviour) {
+        Some(CardBehaviour::Disputes) => {
+            disputes::open(store, charge, ("fraudulent", DisputeStart::Chargeback));
+        }
+        Some(CardBehaviour::Inquires) => {
+            disputes::open(store, charge, ("fraudulent", DisputeStart::Inquiry));
+        }
+        Some(CardBehaviour::Warns) => {
+            disputes::warn(store, charge);
+        }
+        _ => {}
     }
 }
 
@@ -206,5 +214,5 @@ pub(crate) fn settle(store: &mut ObjectStore, id: &str, paid: bool) -> Result<()
 /// Whether the payment of a processing intent will succeed.
 pub(crate) fn will_pay(store: &ObjectStore, intent: &Value) -> bool {
     let method = store.get(text(intent, "payment_method"));
-    method.is_none_or(|method| cards::behaviour(method) != cards::CardBehaviour::FailsLater)
+    method.is_none_or(|method| cards::behaviour(method) != CardBehaviour::FailsLater)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::coupons::{self, DiscountRate};
+use crate::coupons::{self, DiscountRate, DiscountSums};
 use crate::events;
 use crate::fields::{at, flag, list, set, text, whole};
 use crate::object_store::ObjectStore;
@@ -61,11 +61,12 @@ pub(super) fn discounted(
 ) -> Vec<InvoiceLine> {
     let Some(found) = store.get(subscription).cloned() else { return lines };
     let now = coupons::rates_of(store, &found);
+    let mut sums = DiscountSums::default();
     for line in &mut lines {
         let item = list(&found, "items.data").iter().find(|item| text(item, "id") == line.item);
         let before = item.filter(|_| line.amount < 0).and_then(coupons::remembered);
         let rates = before.as_ref().unwrap_or(&now);
-        line.discounts = coupons::taken_off(line.amount, rates);
+        line.discounts = sums.taken_off(line.amount, rates);
     }
     let charged: Vec<String> =
         lines.iter().filter(|line| line.amount > 0).map(|line| line.item.clone()).collect();

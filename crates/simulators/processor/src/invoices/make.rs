@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::lines::{InvoiceLine, discounted, net, take_pending, written};
 use super::lines_object;
 use crate::balance::{self, BalanceMovement};
-use crate::fields::{at, list, set, text, whole};
+use crate::fields::{at, flag, list, set, text, whole};
 use crate::object_store::ObjectStore;
-use crate::rounding::share;
-use crate::{coupons, events, rules};
+use crate::taxes::{self, TaxTerms};
+use crate::{coupons, events};
 
 /// The parts of a new invoice.
 pub(crate) struct InvoiceDraft<'a> {
@@ -26,14 +26,14 @@ struct InvoiceSums {
     /// After discounts.
     net: i64,
     tax: i64,
+    /// The tax as an invoice shows it.
+    taxes: Value,
     /// The amount of each discount.
     discounts: Vec<Value>,
 }
 
 /// The lowest amount that is charged, in cents; a lower one is carried on the customer's balance.
 const CHARGE_MIN: i64 = 50;
-/// 100 percent, in hundredths of a percent.
-const ALL_BP: i64 = 10_000;
 
 /// Creates an invoice from the lines and all pending items of the subscription, and finalizes it;
 /// returns its id. It is paid if it needs no charge.
@@ -46,7 +46,7 @@ pub(crate) fn make(store: &mut ObjectStore, mut bill: InvoiceDraft<'_>) -> Strin
         let shown = written(store, &line, bill.subscription, &id);
         lines.push(shown);
     }
-    let sums = sums(store, &lines);
+    let sums = sums(store, &bill, &mut lines);
     let invoice = blank(store, &bill, &id, (&lines, &sums));
     store.put(invoice);
     if has_own {
@@ -57,8 +57,16 @@ pub(crate) fn make(store: &mut ObjectStore, mut bill: InvoiceDraft<'_>) -> Strin
     id
 }
 
-fn sums(store: &ObjectStore, lines: &[Value]) -> InvoiceSums {
-    let after_discounts: i64 = lines.iter().map(net).sum();
+/// The sums of an invoice's lines, each of which gets its share of the tax.
+fn sums(store: &ObjectStore, bill: &InvoiceDraft<'_>, lines: &mut [Value]) -> InvoiceSums {
+    let customer = store.get(bill.customer).unwrap_or(&Value::Null);
+    let automatic = store.get(bill.subscription).map_or(&Value::Null, |it| at(it, "automatic_tax"));
+    let terms = TaxTerms::of(store, customer, automatic);
+    let nets: Vec<i64> = lines.iter().map(net).collect();
+    for ((line, net), tax) in lines.iter_mut().zip(&nets).zip(terms.on_each(&nets)) {
+        set(line, "taxes", terms.written(tax, *net));
+    }
+    let after_discounts = nets.iter().sum();
     let mut discounts: Vec<(&str, i64)> = Vec::new();
     for one in lines.iter().flat_map(|line| list(line, "discount_amounts")) {
         let (id, off) = (text(one, "discount"), whole(one, "amount"));
@@ -70,26 +78,13 @@ fn sums(store: &ObjectStore, lines: &[Value]) -> InvoiceSums {
     InvoiceSums {
         subtotal: lines.iter().map(|line| whole(line, "amount")).sum(),
         net: after_discounts,
-        tax: tax_on(store, after_discounts),
+        tax: terms.on(after_discounts),
+        taxes: terms.written(terms.on(after_discounts), after_discounts),
         discounts: discounts
             .into_iter()
             .map(|(id, off)| json!({"amount": off, "discount": id}))
             .collect(),
     }
-}
-
-/// The tax on the amount after discounts; 0 on a credit.
-pub(crate) fn tax_on(store: &ObjectStore, after_discounts: i64) -> i64 {
-    if after_discounts > 0 { share(after_discounts, rules::tax_bp(store), ALL_BP) } else { 0 }
-}
-
-/// The taxes of an invoice: one, if it is not 0.
-fn taxes(sums: &InvoiceSums) -> Value {
-    let one = json!({
-        "amount": sums.tax, "tax_behavior": "exclusive", "tax_rate_details": {"tax_rate": "txr_sandbox"},
-        "taxability_reason": "standard_rated", "taxable_amount": sums.net, "type": "tax_rate_details",
-    });
-    if sums.tax > 0 { json!([one]) } else { json!([]) }
 }
 
 /// The start of the period that an invoice refers to: for a renewal, the previous one.
@@ -118,16 +113,19 @@ fn blank(
             "type": "subscription_details",
         })
     });
+    let is_automatic = flag(&subscription, "automatic_tax.enabled");
+    let automatic = taxes::automatic(is_automatic, is_automatic.then_some("complete"));
     let currency = lines.first().map_or("usd", |line| text(line, "currency"));
     let total = sums.net + sums.tax;
     let discounts: Vec<&Value> = sums.discounts.iter().map(|one| at(one, "discount")).collect();
     json!({
         "id": id, "object": "invoice", "account_country": "US", "account_name": "Sandbox", "amount_due": total,
         "amount_overpaid": 0, "amount_paid": 0, "amount_remaining": total, "amount_shipping": 0, "application": null,
-        "attempt_count": 0, "attempted": false, "auto_advance": true, "automatic_tax": {"enabled": false, "status": null},
+        "attempt_count": 0, "attempted": false, "auto_advance": true, "automatic_tax": automatic,
         "automatically_finalizes_at": null, "billing_reason": bill.reason, "collection_method": "charge_automatically",
         "created": store.now, "currency": currency, "custom_fields": null, "customer": bill.customer,
-        "customer_email": at(&customer, "email"), "customer_name": at(&customer, "name"), "default_payment_method": null,
+        "customer_address": at(&customer, "address"), "customer_email": at(&customer, "email"),
+        "customer_name": at(&customer, "name"), "customer_tax_ids": taxes::short_tax_ids(&customer), "default_payment_method": null,
         "default_source": null, "description": null, "discounts": discounts, "due_date": null, "effective_at": store.now,
         "ending_balance": 0, "footer": null, "from_invoice": null, "hosted_invoice_url": null, "invoice_pdf": null,
         "last_finalization_error": null, "latest_revision": null, "lines": lines_object(id, lines), "livemode": false,
@@ -138,7 +136,7 @@ fn blank(
         "starting_balance": 0, "status": "open",
         "status_transitions": {"finalized_at": store.now, "marked_uncollectible_at": null, "paid_at": null, "voided_at": null},
         "subtotal": sums.subtotal, "subtotal_excluding_tax": sums.subtotal, "total": total,
-        "total_discount_amounts": sums.discounts, "total_excluding_tax": sums.net, "total_taxes": taxes(sums),
+        "total_discount_amounts": sums.discounts, "total_excluding_tax": sums.net, "total_taxes": sums.taxes,
         "webhooks_delivered_at": null,
     })
 }

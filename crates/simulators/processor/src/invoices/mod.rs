@@ -3,13 +3,15 @@
 mod collect;
 mod lines;
 mod make;
+mod of_session;
 mod preview;
 
 use serde_json::{Value, json};
 
 pub(super) use collect::{CollectionOutcome, collect, paid_by, prepare};
 pub(super) use lines::{InvoiceLine, add_pending, lines_of, pending_of};
-pub(super) use make::{InvoiceDraft, make, tax_on};
+pub(super) use make::{InvoiceDraft, make};
+pub(super) use of_session::of_session;
 pub(super) use preview::{PARAMS as PREVIEW_PARAMS, preview};
 
 use super::balance::{self, BalanceMovement};

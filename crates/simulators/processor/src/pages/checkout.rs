@@ -8,8 +8,8 @@ use super::layout::{alert, card_fields, escaped, expiry, message, money, whole a
 use super::{go_to, page};
 use crate::ProcessorSimulator;
 use crate::cards::CARDS;
-use crate::checkout::{self, CheckoutOutcome};
-use crate::fields::{list, text, whole};
+use crate::checkout::{self, CheckoutOutcome, EnteredDetails};
+use crate::fields::{flag, list, text, whole};
 use crate::form::FormParams;
 use crate::payment_methods;
 
@@ -59,12 +59,35 @@ fn content(session: &Value, refusal: Option<&str>) -> String {
     format!(
         "<div class=\"two\"><section class=\"card\"><h1>{title}</h1>{summary}{back}</section>\
          <section class=\"card\"><h2>Card</h2>{alert}<form method=\"post\" class=\"once\">\
-         <p class=\"soft\">{email}</p>{fields}<button class=\"main\" id=\"pay\">{button}</button></form></section></div>",
+         <p class=\"soft\">{email}</p>{more}{fields}<button class=\"main\" id=\"pay\">{button}</button></form></section></div>",
         summary = summary(session, &total),
         alert = alert(refusal),
         email = escaped(text(session, "email")),
+        more = details(session),
         fields = card_fields(&cards),
     )
+}
+
+/// The fields besides the card: the country, a company's name and tax id, and a promotion code.
+fn details(session: &Value) -> String {
+    let field = |name: &str, label: &str, hint: &str| {
+        format!(
+            "<label>{label}<input name=\"{name}\" autocomplete=\"off\" placeholder=\"{hint}\"></label>"
+        )
+    };
+    let mut fields = Vec::new();
+    if checkout::wants_country(session) {
+        fields.push(field("country", "Country", "DE"));
+    }
+    if flag(session, "tax_id_collection.enabled") {
+        fields.push(field("name", "Company (optional)", ""));
+        fields.push(field("tax_id", "VAT number (optional)", "DE123456789"));
+    }
+    if flag(session, "allow_promotion_codes") {
+        fields.push(field("promotion_code", "Promotion code (optional)", ""));
+    }
+    let fields = fields.concat();
+    if fields.is_empty() { fields } else { format!("<div class=\"fields\">{fields}</div>") }
 }
 
 fn summary(session: &Value, total: &str) -> String {
@@ -111,7 +134,14 @@ fn difference(session: &Value, currency: &str) -> String {
 /// Handles the form.
 pub(super) fn pay(processor: &ProcessorSimulator, id: &str, form: &FormParams) -> WireReply {
     let given = |name: &str| form.text(name).unwrap_or_default();
+    let entered = EnteredDetails {
+        country: given("country"),
+        name: given("name"),
+        tax_id: given("tax_id"),
+        code: given("promotion_code"),
+    };
     let paid = processor.with_store(|store| {
+        checkout::enter(store, id, &entered)?;
         let method =
             payment_methods::from_number(store, given("number"), expiry(given("expires")))?;
         checkout::pay(store, id, &method, false)

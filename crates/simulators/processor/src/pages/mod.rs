@@ -1,9 +1,10 @@
-//! The processor's pages: checkout, the bank's page for authentication, the portal, and the script
-//! for the merchant's own pages.
+//! The processor's pages: checkout, the bank's page for authentication, the portal, invoices and
+//! receipts, and the script for the merchant's own pages.
 
 mod authenticate;
 mod checkout;
 mod index;
+mod invoices;
 mod layout;
 mod portal;
 
@@ -44,6 +45,9 @@ pub(crate) fn answer(
         (true, ["checkout", id]) => checkout::pay(processor, id, &form),
         (false, ["authenticate", id]) => authenticate::show(processor, id, &form),
         (true, ["authenticate", id]) => authenticate::answer(processor, id, &form),
+        (false, ["invoices", id]) => invoices::show(processor, id),
+        (false, ["invoices", id, "pdf"]) => invoices::pdf(processor, id),
+        (false, ["receipts", id]) => invoices::receipt(processor, id),
         (false, ["portal", secret]) => portal::show(processor, secret, None),
         (true, ["portal", secret]) => portal::act(processor, secret, &form),
         _ => layout::message(

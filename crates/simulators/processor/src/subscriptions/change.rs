@@ -12,7 +12,7 @@ use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::routes::ApiCall;
-use crate::{coupons, events, prices, render};
+use crate::{coupons, events, prices, render, taxes};
 
 /// The parameters of updating one.
 pub(crate) const PARAMS: &[&str] = &[
@@ -39,8 +39,10 @@ pub(crate) const PARAMS: &[&str] = &[
     "metadata?",
     "metadata.*?",
     "trial_end",
+    "automatic_tax.enabled",
     "discounts?",
     "discounts.*.coupon",
+    "discounts.*.promotion_code",
 ];
 
 const ITEMS_MAX: usize = 20;
@@ -246,6 +248,12 @@ fn set_fields(
                 json!(Some(value).filter(|value| !value.is_empty())),
             );
         }
+    }
+    if let Some(automatic) = params.flag("automatic_tax.enabled")? {
+        if automatic {
+            taxes::check_location(store, text(before, "customer"))?;
+        }
+        set(&mut subscription, "automatic_tax", taxes::automatic(automatic, None));
     }
     if let Some(ends) = params.flag("cancel_at_period_end")? {
         end_with_period(&mut subscription, ends, store.now);

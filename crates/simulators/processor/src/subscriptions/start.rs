@@ -6,13 +6,14 @@ use simulator_kit::calendar;
 
 use super::{interval, item, items_object, set_period};
 use crate::charges::ChargeMode;
+use crate::coupons::ChosenDiscount;
 use crate::fields::{at, set, text, whole};
 use crate::form::{FormParams, name};
 use crate::invoices::{self, CollectionOutcome, InvoiceDraft, InvoiceLine};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::routes::ApiCall;
-use crate::{coupons, customers, events, payment_methods, prices, render};
+use crate::{coupons, customers, events, payment_methods, prices, render, taxes};
 
 /// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
@@ -31,8 +32,10 @@ pub(crate) const PARAMS: &[&str] = &[
     "collection_method",
     "billing_mode.type",
     "billing_mode.flexible.proration_discounts",
+    "automatic_tax.enabled",
     "discounts?",
     "discounts.*.coupon",
+    "discounts.*.promotion_code",
     "off_session",
     "description",
     "metadata?",
@@ -54,8 +57,8 @@ pub(crate) struct SubscriptionStart<'a> {
     pub(crate) metadata: Value,
     pub(crate) description: Value,
     pub(crate) trial_days: Option<i64>,
-    /// The ids of its coupons.
-    pub(crate) coupons: Vec<String>,
+    pub(crate) discounts: Vec<ChosenDiscount>,
+    pub(crate) automatic_tax: bool,
     /// How prorations show their discounts: `included` or `itemized`.
     pub(crate) proration_discounts: &'a str,
     pub(crate) how: ChargeMode,
@@ -93,7 +96,8 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         metadata: render::metadata(params, "metadata", &Value::Null)?,
         description: json!(params.text("description")),
         trial_days: params.integer("trial_period_days")?,
-        coupons: coupons::named(call.store, params)?.unwrap_or_default(),
+        discounts: coupons::named(call.store, params)?.unwrap_or_default(),
+        automatic_tax: params.flag("automatic_tax.enabled")?.unwrap_or(false),
         proration_discounts: proration_discounts(params, "billing_mode")?,
         how: ChargeMode {
             off_session: params.flag("off_session")?.unwrap_or(false),
@@ -140,6 +144,9 @@ pub(crate) fn start(
     start: &SubscriptionStart<'_>,
 ) -> Result<String, ApiError> {
     check_prices(&start.items.iter().map(|(price, _)| price.clone()).collect::<Vec<_>>())?;
+    if start.automatic_tax {
+        taxes::check_location(store, start.customer)?;
+    }
     let method = start.method.clone().or_else(|| default_method(store, start.customer));
     let total: i64 = start.items.iter().map(|(price, count)| prices::amount(price, *count)).sum();
     if method.is_none()
@@ -224,7 +231,7 @@ fn put(store: &mut ObjectStore, start: &SubscriptionStart<'_>) -> String {
     let end = trial_end.unwrap_or_else(|| calendar::after(now, &every, count));
     let mut subscription = json!({
         "id": id, "object": "subscription", "application": null, "application_fee_percent": null,
-        "automatic_tax": {"enabled": false, "liability": null}, "billing_cycle_anchor": anchor,
+        "automatic_tax": taxes::automatic(start.automatic_tax, None), "billing_cycle_anchor": anchor,
         "billing_cycle_anchor_config": null, "billing_mode": {"flexible": {"proration_discounts": start.proration_discounts}, "type": "flexible"},
         "billing_thresholds": null, "cancel_at": null, "cancel_at_period_end": false, "canceled_at": null,
         "cancellation_details": {"comment": null, "feedback": null, "reason": null},
@@ -243,7 +250,7 @@ fn put(store: &mut ObjectStore, start: &SubscriptionStart<'_>) -> String {
     });
     set_period(&mut subscription, (now, end));
     store.put(subscription);
-    coupons::give(store, &id, &start.coupons);
+    coupons::give(store, &id, &start.discounts);
     id
 }
 

@@ -148,8 +148,12 @@ async fn coupons_are_listed_changed_on_a_subscription_and_deleted() {
         ("coupons", "duration=once", "percent_off"),
         ("coupons", "percent_off=0", "percent_off"),
         ("coupons", "percent_off=101", "percent_off"),
-        ("coupons", "percent_off=10&duration=repeating", "duration"),
-        ("coupons", "amount_off=100&currency=usd", "amount_off"),
+        ("coupons", "percent_off=10&duration=repeating", "duration_in_months"),
+        ("coupons", "percent_off=10&duration=once&duration_in_months=2", "duration_in_months"),
+        ("coupons", "amount_off=100", "currency"),
+        ("coupons", "amount_off=0&currency=usd", "amount_off"),
+        ("coupons", "percent_off=10&max_redemptions=0", "max_redemptions"),
+        ("coupons", "percent_off=10&redeem_by=1", "redeem_by"),
     ] {
         assert_eq!(shop.refused(to, form, 400).await["param"], param, "{form}");
     }
@@ -292,8 +296,7 @@ async fn invalid_rules_are_refused_and_change_nothing() {
     }
 
     assert_eq!(shop.raw("GET /control/processor/rules", "", "").await.json(), before);
-    let expected =
-        json!({"tax_bp": 0, "retry_days": [3, 8, 15], "refunds_pending": false, "lines_shown": 10});
+    let expected = json!({"tax_bp": 0, "retry_days": [3, 8, 15], "refunds_pending": false, "lines_shown": 10, "requests_per_s": 0});
     assert_eq!(before, expected);
     shop.close().await;
 }

@@ -173,3 +173,27 @@ async fn the_events_of_one_invoice_can_be_sent_in_any_order() {
     }
     shop.close().await;
 }
+
+#[tokio::test]
+async fn events_are_sent_in_parallel_and_out_of_order_on_demand() {
+    let endpoint = Endpoint::open().await;
+    let shop = open(&endpoint);
+    for _ in 0..12 {
+        shop.done("customers", "").await;
+    }
+    let made = shop.raw("GET /control/processor/events", "", "").await.json();
+    let made: Vec<_> =
+        made["events"].as_array().unwrap().iter().map(|event| event["id"].clone()).collect();
+
+    let shown = shop.control("webhook", &json!({"parallel": 4})).await;
+    let sent = shop.control("deliver", &nothing()).await;
+
+    assert_eq!(shown["parallel"], 4);
+    let told: Vec<_> =
+        sent["sent"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+    assert_eq!((told.len(), endpoint.bodies().len()), (12, 12));
+    assert_ne!(told, made);
+    assert!(made.iter().all(|event| told.contains(event)));
+    assert_eq!(sent["waiting"], 0);
+    shop.close().await;
+}

@@ -9,6 +9,7 @@
 
 mod balance;
 mod checkout;
+mod companies;
 mod discounts;
 mod events;
 mod intents;

@@ -152,3 +152,67 @@ async fn refunds_can_be_pending_at_first() {
     }
     shop.close().await;
 }
+
+#[tokio::test]
+async fn an_inquiry_moves_no_money_until_the_bank_takes_it() {
+    let shop = Shop::open();
+    let intent = id(&paid(&shop, "pm_card_createDisputeInquiry").await);
+    let path = format!("disputes?payment_intent={intent}");
+    let inquiry = shop.read(&path).await["data"][0].clone();
+    assert_eq!(inquiry["status"], "warning_needs_response");
+    assert!(!shop.events().await.contains(&"charge.dispute.funds_withdrawn".to_owned()));
+
+    let taken =
+        shop.control(&format!("disputes/{}/close", id(&inquiry)), &json!({"won": false})).await;
+
+    assert_eq!((&taken["id"], &taken["status"]), (&inquiry["id"], &json!("needs_response")));
+    let events = shop.events().await;
+    for kind in ["charge.dispute.updated", "charge.dispute.funds_withdrawn"] {
+        assert!(events.contains(&kind.to_owned()), "{kind}");
+    }
+    let other = id(&paid(&shop, "pm_card_visa").await);
+    let asked = shop.control("disputes", &json!({"payment_intent": other, "inquiry": true})).await;
+    let closed =
+        shop.control(&format!("disputes/{}/close", id(&asked)), &json!({"won": true})).await;
+    assert_eq!(closed["status"], "warning_closed");
+    shop.done("refunds", &format!("payment_intent={other}")).await;
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn a_warning_of_fraud_moves_no_money() {
+    let shop = Shop::open();
+    let intent = id(&paid(&shop, "pm_card_createIssuerFraudRecord").await);
+
+    let path = format!("radar/early_fraud_warnings?payment_intent={intent}");
+    let warning = shop.read(&path).await["data"][0].clone();
+
+    assert_eq!(
+        (&warning["payment_intent"], &warning["actionable"]),
+        (&json!(intent), &json!(true))
+    );
+    let same = shop.read(&format!("radar/early_fraud_warnings/{}", id(&warning))).await;
+    assert_eq!(same, warning);
+    assert!(shop.events().await.contains(&"radar.early_fraud_warning.created".to_owned()));
+    shop.done("refunds", &format!("payment_intent={intent}")).await;
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn refunds_of_some_cards_are_pending_first_or_fail_later() {
+    let shop = Shop::open();
+    for (card, first, later) in [
+        ("pm_card_pendingRefund", "pending", "succeeded"),
+        ("pm_card_refundFail", "succeeded", "failed"),
+    ] {
+        let intent = id(&paid(&shop, card).await);
+        let refund = shop.done("refunds", &format!("payment_intent={intent}")).await;
+        assert_eq!(refund["status"], first, "{card}");
+
+        shop.control("clock", &json!({"advance_s": 60})).await;
+
+        let settled = shop.read(&format!("refunds/{}", id(&refund))).await;
+        assert_eq!(settled["status"], later, "{card}");
+    }
+    shop.close().await;
+}

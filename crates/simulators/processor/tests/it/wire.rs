@@ -311,3 +311,20 @@ async fn rate_limit_responses_can_have_retry_after() {
     assert_eq!(shop.get("customers").await.status, 200);
     shop.close().await;
 }
+
+#[tokio::test]
+async fn too_many_requests_in_a_second_are_refused_and_not_carried_out() {
+    let shop = Shop::open();
+    shop.control("rules", &json!({"requests_per_s": 3})).await;
+    shop.clock.advance_ms(1_000);
+
+    for _ in 0..3 {
+        assert_eq!(shop.post("customers", "").await.status, 200);
+    }
+    let refused = shop.refused("customers", "", 429).await;
+
+    assert_eq!(refused["code"], "rate_limit");
+    shop.clock.advance_ms(1_000);
+    assert_eq!(shop.read("customers?limit=100").await["data"].as_array().unwrap().len(), 3);
+    shop.close().await;
+}

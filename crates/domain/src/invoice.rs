@@ -1,0 +1,17 @@
+//! Invoices: their states.
+
+use crate::wire::text_enum;
+
+text_enum! {
+    /// The state of an invoice that is no draft any more.
+    InvoiceState, "one of open, paid, uncollectible, void" {
+        /// It is to be paid.
+        Open = "open",
+        /// It is paid, or there was nothing to pay.
+        Paid = "paid",
+        /// The operator does not expect it to be paid.
+        Uncollectible = "uncollectible",
+        /// It was taken back; nothing is to be paid.
+        Void = "void",
+    }
+}

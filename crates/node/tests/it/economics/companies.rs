@@ -1,0 +1,120 @@
+//! The scenarios once more, as companies buy: with automatic tax, promotion codes, and invoices for
+//! packs. The model computes what it expects of each anew.
+
+use serde_json::{Value, json};
+
+use super::scenario::{Catalogue, Scenario, Selling, vectors};
+use super::side::{Database, all, replayed};
+use super::world::World;
+
+/// The tax, in hundredths of a percent, and the percent that promotion codes take off.
+const TAX_BP: i64 = 1_900;
+const OFF: i64 = 20;
+/// The country whose tax the simulated processor is told.
+const COUNTRY: &str = "ZZ";
+
+/// The scenario with tax on everything, and a code on every page. Automatic top-up is charged
+/// without tax, so that scenarios with it have codes only.
+fn as_company(scenario: &Scenario, catalogue: &Catalogue) -> Scenario {
+    let mut events = scenario.events();
+    let has_top_ups = events.iter().any(|event| event["do"] == "auto_topup");
+    for event in &mut events {
+        let is_purchase = event["do"] == "subscribe" || event["do"] == "buy_pack";
+        if is_purchase && event["off"].is_null() {
+            event["off"] = json!(OFF);
+        }
+    }
+    if !has_top_ups {
+        let first = events[0]["t"].clone();
+        events.insert(0, json!({"t": first, "do": "set_tax", "bp": TAX_BP}));
+    }
+    let input = json!({"name": scenario.name, "retries": scenario.retries, "events": events});
+    Scenario { selling: Selling::ToCompanies, ..replayed(&input, catalogue) }
+}
+
+async fn every_scenario(on: Database) {
+    let (catalogue, scenarios) = vectors();
+    let companies: Vec<Scenario> =
+        scenarios.iter().map(|one| as_company(one, &catalogue)).collect();
+    if let Some((_, told)) = all(companies, &catalogue, on).await {
+        panic!("differs from the model, on {on:?}:\n{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_scenario_agrees_with_tax_codes_and_pack_invoices_on_sqlite() {
+    every_scenario(Database::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_scenario_agrees_with_tax_codes_and_pack_invoices_on_postgresql() {
+    every_scenario(Database::Postgres).await;
+}
+
+impl World {
+    /// Enters what a company enters on a page: its country and name, and a promotion code.
+    pub(super) async fn enter_details(&self, pay: &mut Value, percent: Option<i64>) {
+        pay["country"] = json!(COUNTRY);
+        pay["name"] = json!("Ada & Co.");
+        let Some(percent) = percent else { return };
+        let form = format!("percent_off={percent}&duration=forever");
+        let coupon = self.app.at_processor("POST", "coupons", &form).await;
+        let form = format!(
+            "promotion[type]=coupon&promotion[coupon]={}&max_redemptions=1",
+            coupon["id"].as_str().unwrap()
+        );
+        let code = self.app.at_processor("POST", "promotion_codes", &form).await;
+        pay["promotion_code"] = code["code"].clone();
+    }
+
+    /// Asserts that the service shows every invoice of the processor as it is there. It knows them
+    /// from events only, because a listing at the processor counts as just made.
+    pub(super) async fn check_invoices(&self) {
+        let now = self.app.clock.now();
+        let customer = self.customer.id.parse().unwrap();
+        let claimed = store::invoices::claim_listing(self.app.store(), customer, (now, now)).await;
+        assert_eq!(claimed.unwrap(), store::invoices::ListingClaim::First);
+        let mut expected: Vec<Value> = self
+            .all_at_processor("invoices", "")
+            .await
+            .iter()
+            .filter(|invoice| invoice["status"] != "draft")
+            .map(|invoice| {
+                let tax = invoice["total"].as_i64().unwrap()
+                    - invoice["total_excluding_tax"].as_i64().unwrap();
+                json!([
+                    invoice["id"],
+                    invoice["number"],
+                    invoice["status"],
+                    invoice["total"],
+                    tax,
+                    invoice["amount_due"],
+                    invoice["amount_paid"],
+                    invoice["lines"]["total_count"],
+                ])
+            })
+            .collect();
+        let mut shown = Vec::new();
+        let mut path = "/v1/billing/invoices?limit=100".to_owned();
+        loop {
+            let page = self.client.get(&path).await.json();
+            for invoice in page["invoices"].as_array().unwrap() {
+                shown.push(json!([
+                    invoice["invoice_id"],
+                    invoice["number"],
+                    invoice["status"],
+                    invoice["amount_cents"],
+                    invoice["tax_cents"],
+                    invoice["due_cents"],
+                    invoice["paid_cents"],
+                    invoice["lines"].as_array().unwrap().len(),
+                ]));
+            }
+            let Some(next) = page["next_before"].as_str() else { break };
+            path = format!("/v1/billing/invoices?limit=100&before={next}");
+        }
+        expected.sort_by_key(Value::to_string);
+        shown.sort_by_key(Value::to_string);
+        assert_eq!(shown, expected, "the invoices differ from the processor's");
+    }
+}
