@@ -67,9 +67,10 @@ fn side(
     Ok(sequences.iter().map(|one| Scenario::read(one, catalogue)).collect())
 }
 
-/// A scenario of the model with other events, and the model's results.
-pub(super) fn replayed(input: &Value, catalogue: &Catalogue) -> Scenario {
-    side(&["scenario".to_owned()], input, catalogue).unwrap().pop().unwrap()
+/// A scenario of the model with other events, and the model's results; `None` if they do not fit
+/// together.
+pub(super) fn replayed(input: &Value, catalogue: &Catalogue) -> Option<Scenario> {
+    side(&["scenario".to_owned()], input, catalogue).ok()?.pop()
 }
 
 /// Generates `count` sequences of a kind.
