@@ -18,6 +18,7 @@ mod idempotency;
 pub mod in_flight;
 mod inbound;
 pub mod limits;
+mod observe;
 mod owned;
 mod pacing;
 mod prepare;
