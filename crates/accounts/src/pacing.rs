@@ -270,6 +270,13 @@ impl AccountPace {
         state.paid_off_at = state.owed_until(quota, now).saturating_add(quota.unit_micros);
     }
 
+    /// Gives back a slot whose request is not sent after all.
+    pub fn give_back(&self, class: PaceClass) {
+        let unit = self.quota(class).unit_micros;
+        let mut state = self.bucket(class).state.lock();
+        state.paid_off_at = state.paid_off_at.saturating_sub(unit);
+    }
+
     fn slot(self: &Arc<Self>, class: PaceClass, has_waited: bool) -> PaceSlot {
         PaceSlot { pace: Arc::clone(self), class, is_spent: false, has_waited }
     }
@@ -349,9 +356,7 @@ impl PaceSlot {
 impl Drop for PaceSlot {
     fn drop(&mut self) {
         if !self.is_spent {
-            let unit = self.pace.quota(self.class).unit_micros;
-            let mut state = self.pace.bucket(self.class).state.lock();
-            state.paid_off_at = state.paid_off_at.saturating_sub(unit);
+            self.pace.give_back(self.class);
         }
     }
 }

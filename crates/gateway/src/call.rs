@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use clients::platform::{ClientError, PlatformTarget};
+use clients::platform::PlatformTarget;
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::platform::Platform;
@@ -22,7 +22,6 @@ use super::account_entry::AccountEntry;
 use super::admit::{self, CallEntrance, CallPlan, RequestHead, Whole};
 use super::answer::{self, AnswerSender, CallReceipt};
 use super::cache::KeyEntry;
-use super::drift::{self, DriftSign};
 use super::forward::{self, ForwardFailure};
 use super::hold::{self, HeldCall, NotHeld};
 use super::inbound::{InboundRequest, refuse};
@@ -31,7 +30,7 @@ use super::pacing::{self, CallTurn};
 use super::prepare::{self, CallDestination};
 use super::receive::{self, Content, Copy, ReceivedAnswer};
 use super::settle::{self, CallEnding};
-use super::{balance, cache, idempotency, reconnect, refresh, upload};
+use super::{balance, cache, idempotency, observe, refresh, upload};
 use crate::state::GatewayState;
 
 /// Everything that is decided about a call once it is admitted.
@@ -169,7 +168,7 @@ async fn attempt(
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let arrival = &whole.arrival;
-    let now = gateway.clock.now();
+    let mut now = gateway.clock.now();
     let account = match account {
         Some(account) => account,
         None => cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?,
@@ -189,33 +188,32 @@ async fn attempt(
             &fresh
         }
     };
-    let account = &account;
-    let plan = &plan;
-    let mut now = now;
-    let mut slot = None;
-    if let Some(pace) = pacing::of(account, &plan.route, arrival.method) {
+    if account.pace.is_some() {
         // Boxed: most platforms are not paced.
-        match Box::pin(pacing::turn(gateway, pace, answer)).await? {
-            CallTurn::Slot(own) => slot = Some(own),
-            CallTurn::CallerLeft => {
-                inbound.log_abandoned(&arrival.key);
-                return Ok(());
-            }
-        }
-        if slot.as_ref().is_some_and(|slot| slot.has_waited) {
-            now = gateway.clock.now();
-            limits::check_health(account, now)?;
+        match Box::pin(pacing::turn(gateway, &account, (&plan.route, arrival.method), answer))
+            .await?
+        {
+            CallTurn::Now => {}
+            CallTurn::Later(then) => now = then,
+            CallTurn::CallerLeft => return Ok(inbound.log_abandoned(&arrival.key)),
         }
     }
-    let setting = CallContext { gateway, target, whole, account, plan, passed, inbound, now };
-    let mut held = hold::take(&setting).await?;
+    let setting = CallContext {
+        gateway,
+        target,
+        whole,
+        account: &account,
+        plan: &plan,
+        passed,
+        inbound,
+        now,
+    };
+    let mut held = hold::take(&setting).await.inspect_err(|_| pacing::give_back(&setting))?;
     if answer.is_abandoned() {
+        pacing::give_back(&setting);
         let ending = CallEnding::of(Outcome::ClientGoneBeforeDispatch, None);
         settle::settle(&setting, &held, ending).report(&setting, None);
         return Ok(());
-    }
-    if let Some(slot) = slot {
-        slot.spend();
     }
     carry(&setting, &mut held, &destination, answer).await
 }
@@ -283,7 +281,7 @@ async fn fetch(
             let responded =
                 answer::platform_status(platform_answer.status, &platform_answer.headers);
             let outcome = receive::receive(setting, destination, platform_answer).await;
-            judge(setting, &outcome);
+            observe::report_to_breaker(setting, &outcome);
             outcome.map_err(|error| forward::failure(setting, held, &error, Some(responded)))
         }
         Err(failure) => Err(failure),
@@ -302,8 +300,8 @@ async fn conclude(
     let FetchedAnswer { received, upstream_ms, at } = fetched;
     match received {
         Ok(received) => {
-            learn(setting, &received);
-            let ReceivedAnswer { status, headers, content, lacks_envelope: _ } = received;
+            observe::observe_response(setting, &received);
+            let ReceivedAnswer { status, headers, content } = received;
             let first = ResponseHead { status, headers, upstream_ms, at };
             match content {
                 Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
@@ -431,36 +429,6 @@ async fn fail(
     answer.send(response);
     ended.report(setting, Some(code));
     Ok(())
-}
-
-/// Reports to the breaker, once the head of a response has arrived. A streamed response is reported
-/// at its end.
-fn judge(setting: &CallContext<'_>, received: &Result<ReceivedAnswer, ClientError>) {
-    let breaker = &setting.account.health.breaker;
-    match received {
-        Ok(ReceivedAnswer { content: Content::Whole(_), .. }) => breaker.succeeded(),
-        Ok(ReceivedAnswer { content: Content::Stream { .. }, .. }) => {}
-        Err(_) => breaker.failed(setting.gateway.clock.now()),
-    }
-}
-
-/// Acts on what a response says beyond its content: a pause, credentials that work or may be dead,
-/// a route that works.
-fn learn(setting: &CallContext<'_>, received: &ReceivedAnswer) {
-    let CallContext { gateway, account, plan, now, .. } = setting;
-    let seen = DriftSign { status: received.status, lacks_envelope: received.lacks_envelope };
-    drift::note(gateway, account, plan.route.drift(), seen);
-    match received.status.as_u16() {
-        200..=299 => {
-            reconnect::note_success(gateway, account, *now);
-            if plan.route.is_unverified() {
-                gateway.mark_verified(account.platform, &plan.route);
-            }
-        }
-        401 => reconnect::confirm_in_background(gateway, account),
-        429 => limits::note_pause(gateway, account, &received.headers),
-        _ => {}
-    }
 }
 
 fn stored_answer(

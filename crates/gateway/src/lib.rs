@@ -19,6 +19,7 @@ mod idempotency;
 pub mod in_flight;
 mod inbound;
 pub mod limits;
+mod observe;
 mod owned;
 mod pacing;
 mod prepare;

@@ -4,27 +4,31 @@ use std::sync::Arc;
 
 use accounts::pacing::{AccountPace, PaceClass, PaceSlot};
 use domain::method::Method;
+use domain::time::Timestamp;
 use failures::Failure;
 
 use super::account_entry::AccountEntry;
 use super::answer::AnswerSender;
 use super::call::CallContext;
+use super::limits;
 use super::routes::KnownRoute;
 use crate::state::GatewayState;
 
 /// How long a page of an export waits for its turn, in milliseconds.
 const OWN_WAIT_MS: i64 = 60_000;
 
-/// What became of a call that had to wait for its turn.
+/// When a call may be sent.
 pub(super) enum CallTurn {
-    /// It may be sent.
-    Slot(PaceSlot),
-    /// Its caller has disconnected.
+    /// It did not have to wait.
+    Now,
+    /// It has waited until this time.
+    Later(Timestamp),
+    /// It was waiting when its caller disconnected.
     CallerLeft,
 }
 
 /// The pace of a call; `None` if it is not paced.
-pub(super) fn of<'a>(
+fn of<'a>(
     account: &'a AccountEntry,
     route: &KnownRoute,
     method: Method,
@@ -37,17 +41,34 @@ pub(super) fn of<'a>(
 /// its body.
 pub(super) async fn turn(
     gateway: &GatewayState,
-    (pace, class): (&Arc<AccountPace>, PaceClass),
+    account: &AccountEntry,
+    (route, method): (&KnownRoute, Method),
     answer: &mut AnswerSender,
 ) -> Result<CallTurn, Failure> {
+    let Some((pace, class)) = of(account, route, method) else { return Ok(CallTurn::Now) };
     let taking = pace.take(class, pace.rule().max_wait_ms, &gateway.clock);
-    tokio::select! {
+    let slot = tokio::select! {
         biased;
-        taken = taking => match taken {
-            Ok(slot) => Ok(CallTurn::Slot(slot)),
-            Err(refusal) => Err(Failure::AccountPaced { retry_after_ms: refusal.retry_after_ms }),
-        },
-        () = answer.abandoned() => Ok(CallTurn::CallerLeft),
+        taken = taking => taken.map_err(|refusal| Failure::AccountPaced {
+            retry_after_ms: refusal.retry_after_ms,
+        })?,
+        () = answer.abandoned() => return Ok(CallTurn::CallerLeft),
+    };
+    if !slot.has_waited {
+        slot.spend();
+        return Ok(CallTurn::Now);
+    }
+    let now = gateway.clock.now();
+    limits::check_health(account, now)?;
+    slot.spend();
+    Ok(CallTurn::Later(now))
+}
+
+/// Gives the turn of a call back that is not sent.
+pub(super) fn give_back(setting: &CallContext<'_>) {
+    let CallContext { account, plan, whole, .. } = setting;
+    if let Some((pace, class)) = of(account, &plan.route, whole.arrival.method) {
+        pace.give_back(class);
     }
 }
 

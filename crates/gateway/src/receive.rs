@@ -13,7 +13,7 @@ use clients::platform::{
     envelope,
 };
 use domain::charge::Outcome;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use web::middleware::budget::{BudgetRoom, BudgetShare};
@@ -32,9 +32,12 @@ const READ_ON_BYTES_MAX: u64 = 1_048_576;
 /// How long such a response is read, at most.
 const READ_ON_TIME_MAX: Duration = Duration::from_mins(1);
 
+/// Set on responses that are passed on with their envelope; platforms cannot set it.
+const ENVELOPE: HeaderName = HeaderName::from_static("x-envelope");
+
 /// Marks a response that is passed on with its envelope.
 fn mark_kept(headers: &mut HeaderMap) {
-    headers.insert("x-envelope", HeaderValue::from_static("kept"));
+    headers.insert(ENVELOPE, HeaderValue::from_static("kept"));
 }
 
 /// A response whose head is known.
@@ -42,8 +45,6 @@ pub(super) struct ReceivedAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) content: Content,
-    /// Whether a whole response lacks the envelope of its platform that reports success.
-    pub(super) lacks_envelope: bool,
 }
 
 /// The body of a response.
@@ -57,6 +58,14 @@ pub(super) enum Content {
         /// Where the rest comes from.
         rest: AnswerBody,
     },
+}
+
+impl ReceivedAnswer {
+    /// Whether a response that was read whole has no envelope that reports success, on a platform
+    /// that has envelopes.
+    pub(super) fn lacks_envelope(&self) -> bool {
+        matches!(self.content, Content::Whole(_)) && self.headers.contains_key(ENVELOPE)
+    }
 }
 
 impl Content {
@@ -85,10 +94,10 @@ pub(super) fn receive<'a>(
         if is_event_stream(&headers) {
             body.allow_silence(target.stream_idle());
             if target.has_envelope() {
-                headers.insert("x-envelope", HeaderValue::from_static("kept"));
+                mark_kept(&mut headers);
             }
             let content = Content::Stream { first: Bytes::new(), rest: body };
-            return Ok(ReceivedAnswer { status, headers, content, lacks_envelope: false });
+            return Ok(ReceivedAnswer { status, headers, content });
         }
         let has_envelope = target.has_envelope() && is_json(&headers);
         let read = body.read_up_to(reading(gateway, has_envelope)).await;
@@ -96,17 +105,16 @@ pub(super) fn receive<'a>(
             ReadUpTo::Whole(bytes) => Content::Whole(bytes),
             ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
         };
-        let (content, lacks_envelope) = if has_envelope {
+        let content = if has_envelope {
             // Boxed: most platforms have no envelope.
             Box::pin(unwrap(gateway, target, key, &mut headers, content)).await?
         } else {
-            let lacks_envelope = target.has_envelope() && !content.is_empty();
-            if lacks_envelope {
+            if target.has_envelope() && !content.is_empty() {
                 mark_kept(&mut headers);
             }
-            (content, lacks_envelope)
+            content
         };
-        Ok(ReceivedAnswer { status, headers, content, lacks_envelope })
+        Ok(ReceivedAnswer { status, headers, content })
     }
 }
 
@@ -160,21 +168,20 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Removes the envelope, if the response fits the buffers and has one; otherwise marks it as kept.
-/// Also returns whether it fits and has none.
 async fn unwrap(
     gateway: &GatewayState,
     target: &PlatformTarget,
     key: &KeyEntry,
     headers: &mut HeaderMap,
     content: Content,
-) -> Result<(Content, bool), ClientError> {
+) -> Result<Content, ClientError> {
     let (whole, _share) = match content {
         Content::Whole(bytes) => (bytes, None),
         Content::Stream { first, rest } => match buffer(gateway, key, first, rest).await? {
             BufferedBody::Whole(bytes, share) => (bytes, Some(share)),
             BufferedBody::TooLarge(unread) => {
                 mark_kept(headers);
-                return Ok((unread, false));
+                return Ok(unread);
             }
         },
     };
@@ -182,11 +189,11 @@ async fn unwrap(
     match plain.as_deref().map(|plain| target.unwrap(plain)) {
         Some(envelope::EnvelopeContent::Inner(inner)) => {
             headers.remove(http::header::CONTENT_ENCODING);
-            Ok((Content::Whole(inner), false))
+            Ok(Content::Whole(inner))
         }
-        kept => {
+        Some(envelope::EnvelopeContent::Kept) | None => {
             mark_kept(headers);
-            Ok((Content::Whole(whole), kept.is_some()))
+            Ok(Content::Whole(whole))
         }
     }
 }

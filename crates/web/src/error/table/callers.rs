@@ -4,6 +4,14 @@ use http::StatusCode;
 
 use super::FailureRow;
 
+/// `account_paced`
+pub(in crate::error) const ACCOUNT_PACED: FailureRow = FailureRow {
+    code: "account_paced",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Account paced",
+    retryable: true,
+    meaning: "This account sends more requests than the operator lets it send to its platform, and the call would have waited for too long; `Retry-After` says when its turn comes. Nothing was sent.",
+};
 /// `missing_key`
 pub(in crate::error) const MISSING_KEY: FailureRow = FailureRow {
     code: "missing_key",

@@ -188,14 +188,6 @@ pub(in crate::error) const ACCOUNT_PAUSED: FailureRow = FailureRow {
     retryable: true,
     meaning: "The platform asked this account to slow down; calls wait until `Retry-After`. Nothing was sent.",
 };
-/// `account_paced`
-pub(in crate::error) const ACCOUNT_PACED: FailureRow = FailureRow {
-    code: "account_paced",
-    status: StatusCode::TOO_MANY_REQUESTS,
-    title: "Account paced",
-    retryable: true,
-    meaning: "This account sends more requests than the operator lets it send to its platform, and the call would have waited for too long; `Retry-After` says when its turn comes. Nothing was sent.",
-};
 /// `rate_limited`
 pub(in crate::error) const RATE_LIMITED: FailureRow = FailureRow {
     code: "rate_limited",
@@ -413,7 +405,7 @@ pub(in crate::error) const ALL: &[FailureRow] = &[
     PLATFORM_UNAVAILABLE,
     PLATFORM_REFUSING,
     ACCOUNT_PAUSED,
-    ACCOUNT_PACED,
+    callers::ACCOUNT_PACED,
     RATE_LIMITED,
     callers::TOO_MANY_REGISTRATIONS,
     callers::TOO_MANY_LOGINS,
