@@ -60,7 +60,7 @@ async fn an_erasure_empties_the_audit_list_and_nothing_else_can() {
         let by = entry(ada.customer);
         let preview = erasure::erase(&store, &by, ErasureMode::Preview, &no_jobs).await.unwrap();
         let standing = suspensions::find(&store, ada.customer).await.unwrap().unwrap();
-        assert_eq!(standing.state, CustomerState::Active);
+        assert_eq!(standing.state, CustomerState::Unconfirmed);
         let erased = erasure::erase(&store, &by, ErasureMode::Commit, &no_jobs).await.unwrap();
         let again = erasure::erase(&store, &by, ErasureMode::Commit, &no_jobs).await.unwrap();
 
