@@ -146,10 +146,9 @@ impl JarState {
                 let is_little = later_s.is_some_and(|later| (1..EXPIRY_STEP_S).contains(&later));
                 is_worth_storing = !is_little || !known.is_live(at.plus_seconds(LONG_S));
             }
-            Some(_) => {}
             // There is nothing to be removed.
             None if cookie.is_removed => return false,
-            None => {}
+            Some(_) | None => {}
         }
         self.all.put(cookie.clone());
         self.changes.put(cookie);
@@ -234,7 +233,9 @@ mod tests {
     fn a_change_is_told_once_until_the_changes_are_asked_for() {
         static TOLD: AtomicUsize = AtomicUsize::new(0);
         let told = || TOLD.load(Ordering::Relaxed);
-        let jar = CookieJar::telling(|| drop(TOLD.fetch_add(1, Ordering::Relaxed)));
+        let jar = CookieJar::telling(|| {
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        });
         receive(&jar, &["a=1; Max-Age=1000"], NOW);
         receive(&jar, &["b=1"], NOW);
         assert_eq!(told(), 1);
