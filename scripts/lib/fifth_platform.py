@@ -190,11 +190,11 @@ def calls(caller):
 
 def export(caller):
     """Exports the declared dataset; returns what it cost."""
-    status, _, content = caller.send("POST", "/v1/ada/exports", {"dataset": "following", "format": "csv"})
+    status, _, content = caller.send("POST", "/v1/ada/exports", {"dataset": "following", "fmt": "csv"})
     check(status == 201, f"the export was refused: {status} {content[:300]}")
     job = json.loads(content)
     begun = time.monotonic()
-    while job["status"] in ("queued", "running"):
+    while job["status"] in ("pending", "running"):
         check(time.monotonic() - begun < EXPORT_TIMEOUT_S, f"the export did not end: {job}")
         time.sleep(0.1)
         job = fetch(f"{caller.service.base_url}/v1/exports/{job['job_id']}", caller.key)

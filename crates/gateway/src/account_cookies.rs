@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 
 use accounts::sealed_credentials;
-use clients::platform::{CookieJar, CookieSet};
+use clients::platform::{CookieJar, CookieSet, PlatformTarget};
 use domain::account::CreatorId;
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
@@ -106,7 +106,8 @@ pub(crate) async fn open(
     gateway: &GatewayState,
     account: &Account,
 ) -> Result<Option<Arc<AccountCookies>>, Failure> {
-    let keeps = gateway.accounts().target(account.platform).is_ok_and(|it| it.keeps_cookies());
+    let keeps =
+        gateway.accounts().target(account.platform).is_ok_and(PlatformTarget::keeps_cookies);
     if !keeps {
         return Ok(None);
     }

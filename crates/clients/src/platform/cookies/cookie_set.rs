@@ -189,7 +189,7 @@ mod tests {
         }
         large.trim(NOW);
         assert_eq!(large.iter().count(), 4);
-        assert!(large.iter().all(|cookie| cookie.name >= "l6".to_owned()));
+        assert!(large.iter().all(|cookie| cookie.name.as_str() >= "l6"));
     }
 
     #[test]

@@ -148,10 +148,9 @@ impl JarState {
                 let is_little = later_s.is_some_and(|later| (1..EXPIRY_STEP_S).contains(&later));
                 is_worth_storing = !is_little || !known.is_live(at.plus_seconds(LONG_S));
             }
-            Some(_) => {}
             // There is nothing to be removed.
             None if cookie.is_removed => return false,
-            None => {}
+            Some(_) | None => {}
         }
         self.all.put(cookie.clone());
         self.changes.put(cookie);

@@ -23,8 +23,11 @@ const KEEPING: &str = "
 
 /// A response that sets these cookies.
 fn setting(body: &str, cookies: &[&str]) -> Vec<u8> {
-    let lines: String = cookies.iter().map(|cookie| format!("set-cookie: {cookie}\r\n")).collect();
-    answer(200, &format!("content-type: application/json\r\n{lines}"), body)
+    let mut lines = String::from("content-type: application/json\r\n");
+    for cookie in cookies {
+        lines += &format!("set-cookie: {cookie}\r\n");
+    }
+    answer(200, &lines, body)
 }
 
 /// Sets a cookie for each device that it confirms, and for calls the cookies that their bodies
