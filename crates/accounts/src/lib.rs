@@ -22,7 +22,7 @@ use store::Store;
 use crate::platform_health::PlatformHealth;
 
 /// The platforms that are offered, and how each is reached.
-pub type Targets = PerPlatform<PlatformTarget>;
+pub type PlatformTargets = PerPlatform<PlatformTarget>;
 
 /// What connecting accounts uses, as one core sees it.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct AccountsState {
     /// The credentials that each platform's accounts need.
     pub catalog: Arc<Catalog>,
     /// How platforms are reached.
-    pub targets: Arc<Targets>,
+    pub targets: Arc<PlatformTargets>,
     /// Seals credentials.
     pub vault: Arc<Vault>,
     /// The accounts that customers and plans include, besides paid slots.

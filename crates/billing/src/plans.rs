@@ -105,8 +105,8 @@ async fn find_or_make_price(
     }
 }
 
-/// The accounts of a plan in one word: a number for each built-in platform, then other platforms that have any.
-/// Declaring a platform changes no price that exists.
+/// The accounts of a plan in one word: a number for each built-in platform, then other platforms
+/// that have any. Declaring a platform changes no price that exists.
 fn account_word(plan: &Plan) -> String {
     let built_in = Platform::BUILT_IN.map(|on| plan.platforms.of(on).to_string());
     let others = Platform::all().into_iter().filter(|on| !Platform::BUILT_IN.contains(on));

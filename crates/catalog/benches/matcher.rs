@@ -7,7 +7,8 @@ use criterion::Criterion;
 use domain::method::Method;
 use domain::platform::Platform;
 
-/// A path of literals, one with parameters, one that is nearly listed, and one that is not listed at all.
+/// A path of literals, one with parameters, one that is nearly listed, and one that is not listed
+/// at all.
 const PATHS: [(&str, &str); 4] = [
     ("literals", "users/me"),
     ("parameters", "users/12345678/restrict"),

@@ -1,4 +1,5 @@
-//! What a creator's account is connected with: the fields of `auth` for each platform, and their check.
+//! What a creator's account is connected with: the fields of `auth` for each platform, and their
+//! check.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::FieldProblem;
 
-/// Checked credentials as texts by field name: a member of an object is `field.member`, a list its entries
-/// with spaces between, a time its whole seconds since 1970. Holds secrets: never log it.
+/// Checked credentials as texts by field name: a member of an object is `field.member`, a list its
+/// entries with spaces between, a time its whole seconds since 1970. Holds secrets: never log it.
 pub type AuthValues = BTreeMap<String, String>;
 
 /// One field of `auth`.

@@ -1,14 +1,15 @@
 //! Local checks of a JSON body, made before a call costs anything.
 //!
-//! The rules are data of the catalogue; this file says what each kind means. A rule only refuses what the
-//! platform is known to refuse: what it cannot judge is left to the platform.
+//! The rules are data of the catalogue; this file says what each kind means. A rule only refuses
+//! what the platform is known to refuse: what it cannot judge is left to the platform.
 
 use domain::field_error::FieldErrorKind;
 use serde_json::Value;
 
 use crate::FieldProblem;
 
-/// A rule for the body of a route. In a catalogue file its `kind` is the variant's name in snake case.
+/// A rule for the body of a route. In a catalogue file its `kind` is the variant's name in snake
+/// case.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum BodyRule {
@@ -17,7 +18,8 @@ pub enum BodyRule {
         /// Its name.
         field: String,
     },
-    /// A number at the top of the body must not be below the minimum. Other types and a missing field pass.
+    /// A number at the top of the body must not be below the minimum. Other types and a missing
+    /// field pass.
     AtLeast {
         /// The field's name.
         field: String,
@@ -26,8 +28,8 @@ pub enum BodyRule {
         /// The unit of the value, for the message.
         unit: String,
     },
-    /// A number at the top of the body must be a whole number: zero, or at least the minimum. A missing
-    /// field passes.
+    /// A number at the top of the body must be a whole number: zero, or at least the minimum. A
+    /// missing field passes.
     ZeroOrAtLeast {
         /// The field's name.
         field: String,
@@ -36,8 +38,8 @@ pub enum BodyRule {
         /// The unit of the value, for the message.
         unit: String,
     },
-    /// An element of a list whose bitmask has the flag must carry another field, not empty. What lies in something else
-    /// than an object, such as a text, is the platform's to judge.
+    /// An element of a list whose bitmask has the flag must carry another field, not empty. What
+    /// lies in something else than an object, such as a text, is the platform's to judge.
     FlagRequires {
         /// The list's name, at the top of the body.
         list: String,
@@ -83,8 +85,8 @@ enum MemberName<'a> {
     Index(usize),
 }
 
-/// Walks the body without recursion and writes the way to a place only when it is needed, so that neither
-/// depth nor breadth makes a small body expensive.
+/// Walks the body without recursion and writes the way to a place only when it is needed, so that
+/// neither depth nor breadth makes a small body expensive.
 fn absent_anywhere(field: &str, body: &Value) -> Result<(), FieldProblem> {
     let mut places = vec![BodyNode { value: body, parent: None }];
     let mut next = 0;
@@ -202,7 +204,8 @@ fn whole(value: f64) -> Option<u64> {
     fits.then_some(value as u64)
 }
 
-/// Whether an element has something at a dotted path, or may have: a text may be the object in another form.
+/// Whether an element has something at a dotted path, or may have: a text may be the object in
+/// another form.
 fn carries(element: &Value, path: &str) -> bool {
     let mut value = Some(element);
     for name in path.split('.') {

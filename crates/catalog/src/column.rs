@@ -1,10 +1,11 @@
-//! Columns: what the rows of a dataset hold, with types and units, in the order in which files show them.
+//! Columns: what the rows of a dataset hold, with types and units, in the order in which files show
+//! them.
 
 /// A column of a dataset: one field of its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetColumn {
-    /// Its name: the names of the members that lead to the field, with a dot between them. A dot or a backslash inside a
-    /// member's name has a backslash before it.
+    /// Its name: the names of the members that lead to the field, with a dot between them. A dot or
+    /// a backslash inside a member's name has a backslash before it.
     pub name: String,
     /// What its cells hold. Each of them may be empty as well.
     pub kind: ColumnType,

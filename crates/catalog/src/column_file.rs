@@ -18,7 +18,8 @@ pub(crate) struct ColumnText {
     unit: Option<String>,
 }
 
-/// Reads the columns of a dataset, whose rows have their id and their time there. A dataset may declare none.
+/// Reads the columns of a dataset, whose rows have their id and their time there. A dataset may
+/// declare none.
 pub(crate) fn read(
     texts: Vec<ColumnText>,
     id: &JsonPointer,

@@ -1,7 +1,8 @@
-//! Datasets: which lists of a platform can be exported, and how each is read from its first row to its last.
+//! Datasets: which lists of a platform can be exported, and how each is read from its first row to
+//! its last.
 //!
-//! Nothing here sends a request. A dataset says where the requests go, which parameters turn the pages, and where
-//! rows, cursors, ids and times stand in an answer.
+//! Nothing here sends a request. A dataset says where the requests go, which parameters turn the
+//! pages, and where rows, cursors, ids and times stand in an answer.
 
 use domain::dataset::DatasetName;
 
@@ -15,10 +16,11 @@ pub struct Dataset {
     pub name: DatasetName,
     /// What a row is, in one line.
     pub description: String,
-    /// The template of the GET route that gives its pages: a native one, a shorthand or an internal one.
+    /// The template of the GET route that gives its pages: a native one, a shorthand or an internal
+    /// one.
     pub route: String,
-    /// What stands for the parameters of the route's path: name, and text in which `{id}` is the creator's own id
-    /// and `{chat}` the conversation's.
+    /// What stands for the parameters of the route's path: name, and text in which `{id}` is the
+    /// creator's own id and `{chat}` the conversation's.
     pub path: Vec<(String, String)>,
     /// Query parameters of every page, in the same form; not encoded.
     pub query: Vec<(String, String)>,
@@ -34,8 +36,9 @@ pub struct Dataset {
     pub days: Option<DayFilter>,
     /// Present on a dataset that is of one conversation: how that is named and found.
     pub chat: Option<ChatParameter>,
-    /// The columns that its files have, with and without rows, in their order: the id, the time, then the rest. Rows may
-    /// have other fields besides. Empty where an operator's file declares none.
+    /// The columns that its files have, with and without rows, in their order: the id, the time,
+    /// then the rest. Rows may have other fields besides. Empty where an operator's file declares
+    /// none.
     pub columns: Vec<DatasetColumn>,
     /// OAuth scopes that its routes need; empty where a platform has none.
     pub scopes: Vec<String>,
@@ -56,8 +59,8 @@ pub struct PagingRules {
     pub size_parameter: String,
     /// How many rows are asked for, at most what the platform gives.
     pub size: u32,
-    /// Where a page says whether there is more. Without it, and without a cursor, a page with fewer rows than
-    /// were asked for is the last.
+    /// Where a page says whether there is more. Without it, and without a cursor, a page with fewer
+    /// rows than were asked for is the last.
     pub more: Option<JsonPointer>,
     /// Where a page tells the next cursor; null or an empty text after the last page.
     pub next: Option<JsonPointer>,
@@ -95,8 +98,9 @@ pub struct TimeField {
     pub unit: TimeUnit,
     /// Whether rows without a time are right; none of them lies in any window.
     pub optional: bool,
-    /// Whether the rows come newest first, so that a read may end where they are older than what is wanted. Each page is
-    /// held against it; the read of a list that is in another order goes on to the end.
+    /// Whether the rows come newest first, so that a read may end where they are older than what is
+    /// wanted. Each page is held against it; the read of a list that is in another order goes on to
+    /// the end.
     pub newest_first: bool,
 }
 
@@ -120,7 +124,8 @@ pub struct DayFilter {
     pub to: String,
 }
 
-/// How a caller names a conversation by the fan's account id, and how the platform's own id of it is found.
+/// How a caller names a conversation by the fan's account id, and how the platform's own id of it
+/// is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatParameter {
     /// How the fan's account id is written.
@@ -173,8 +178,8 @@ pub struct DatasetLocation {
 pub const ID_BYTES_MAX: usize = 64;
 
 impl Dataset {
-    /// Where its pages are, for a creator with this id on the platform and, if it is of one, this conversation.
-    /// Nothing when an id is needed that is unknown or cannot stand in a path.
+    /// Where its pages are, for a creator with this id on the platform and, if it is of one, this
+    /// conversation. Nothing when an id is needed that is unknown or cannot stand in a path.
     pub fn place(&self, own_id: &str, chat: &str) -> Option<DatasetLocation> {
         let filled = |text: &str| -> Option<String> {
             let needs = |mark: &str, id: &str| text.contains(mark) && !is_usable(id);

@@ -131,7 +131,8 @@ impl MediaArchiveText {
 }
 
 impl DatasetText {
-    /// Checks the entry by itself; what it needs of the catalogue's routes is put in by [`resolve`].
+    /// Checks the entry by itself; what it needs of the catalogue's routes is put in by
+    /// [`resolve`].
     pub(crate) fn check(self) -> Result<Dataset, String> {
         let name = self.name;
         let read = self.read();
@@ -235,8 +236,8 @@ impl UnitText {
     }
 }
 
-/// Ties datasets to the routes of their catalogue: where their pages are, and the scopes these need. A dataset of a
-/// conversation needs the scopes of the list it is looked for in, too.
+/// Ties datasets to the routes of their catalogue: where their pages are, and the scopes these
+/// need. A dataset of a conversation needs the scopes of the list it is looked for in, too.
 pub(crate) fn resolve(datasets: &mut [Dataset], routes: &[&Route]) -> Result<(), String> {
     for index in 0..datasets.len() {
         let (before, rest) = datasets.split_at(index);

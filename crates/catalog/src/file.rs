@@ -1,7 +1,8 @@
 //! Catalogue files: their shape in TOML, read and written.
 //!
-//! A file has `[[routes]]`, `[[auth_fields]]` and `[[datasets]]`. Keys that are not known are refused, so that a misspelt one
-//! does not silently do nothing. Customers never send these files: operators do.
+//! A file has `[[routes]]`, `[[auth_fields]]` and `[[datasets]]`. Keys that are not known are
+//! refused, so that a misspelt one does not silently do nothing. Customers never send these files:
+//! operators do.
 
 use std::fmt::Write as _;
 
@@ -94,7 +95,8 @@ struct FileText {
 struct RouteText {
     /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
     method: Method,
-    /// The path after `/native/`, such as `chats/{chat_id}/messages`; `{name*}` spans several segments.
+    /// The path after `/native/`, such as `chats/{chat_id}/messages`; `{name*}` spans several
+    /// segments.
     template: String,
     /// `upload` or `internal`; neither: a native route.
     kind: Option<KindText>,
@@ -138,7 +140,8 @@ struct RouteText {
     /// Query parameters added when the caller does not give them.
     #[serde(default)]
     default_query: Vec<PairText>,
-    /// Parameters of the template that are names which creators choose: slashes may stand in them, as `%2F`.
+    /// Parameters of the template that are names which creators choose: slashes may stand in them,
+    /// as `%2F`.
     #[serde(default)]
     free_text: Vec<String>,
     /// Checks of the body before the call costs anything.

@@ -1,8 +1,8 @@
 //! Which native routes exist on each platform, what they cost and what they need.
 //!
-//! Pure: the routes are data, built in from `data/platform_*.toml`, and an operator may add files of the same
-//! shape. This crate reads no file and opens no connection; it answers questions about methods, paths, queries,
-//! bodies and credentials.
+//! Pure: the routes are data, built in from `data/platform_*.toml`, and an operator may add files
+//! of the same shape. This crate reads no file and opens no connection; it answers questions about
+//! methods, paths, queries, bodies and credentials.
 
 mod auth_fields;
 mod body_rules;
@@ -11,6 +11,7 @@ pub mod column;
 mod column_file;
 pub mod dataset;
 mod dataset_file;
+mod field_problem;
 mod file;
 mod matcher;
 pub mod openapi_import;
@@ -23,13 +24,13 @@ mod schema_summary;
 pub mod shorthand;
 mod template;
 
-use domain::field_error::FieldErrorKind;
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
+pub use field_problem::FieldProblem;
 pub use platform::{MatchedRoute, PlatformCatalog};
 pub use route::{Route, RouteKind};
 pub use route_docs::{
@@ -65,19 +66,9 @@ pub enum CatalogError {
     Existing(String),
 }
 
-/// Why a field that a caller sent is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldProblem {
-    /// Where it is: `body`, `query` or `path`, then names and indexes inwards.
-    pub location: Vec<String>,
-    /// What is wrong with it, for people. Never holds the value.
-    pub message: String,
-    /// What kind of mistake it is.
-    pub kind: FieldErrorKind,
-}
-
 impl Catalog {
-    /// The built-in catalogue. It was checked when it was built: a test proves that this does not fail.
+    /// The built-in catalogue. It was checked when it was built: a test proves that this does not
+    /// fail.
     pub fn built_in() -> Result<Self, CatalogError> {
         Platform::BUILT_IN.iter().try_fold(Self::empty(), |all, platform| {
             all.with_built_in(*platform, platform.stored_name())
@@ -90,7 +81,8 @@ impl Catalog {
         Self { platforms, empty: PlatformCatalog::empty() }
     }
 
-    /// Gives a platform the routes, fields and datasets of a built-in one, named as in the specification.
+    /// Gives a platform the routes, fields and datasets of a built-in one, named as in the
+    /// specification.
     ///
     /// Fails when there is no built-in platform of that name.
     pub fn with_built_in(mut self, platform: Platform, name: &str) -> Result<Self, CatalogError> {
@@ -103,8 +95,9 @@ impl Catalog {
         Ok(self)
     }
 
-    /// Adds an operator's catalogue file. An entry for the same method and paths (whatever its parameters are
-    /// called) replaces the one before; an auth field of the same name does too; others come after.
+    /// Adds an operator's catalogue file. An entry for the same method and paths (whatever its
+    /// parameters are called) replaces the one before; an auth field of the same name does too;
+    /// others come after.
     pub fn with_extra(mut self, platform: Platform, toml: &str) -> Result<Self, CatalogError> {
         let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
         let all = match self.platforms.get(platform) {

@@ -38,7 +38,8 @@ pub struct MatchedRoute<'a> {
 }
 
 impl MatchedRoute<'_> {
-    /// The values of parameters that are text of the creator's own: slashes may stand in them, percent-encoded.
+    /// The values of parameters that are text of the creator's own: slashes may stand in them,
+    /// percent-encoded.
     pub fn free_text(&self) -> impl Iterator<Item = &str> {
         let names = &self.route.free_text;
         let free = self.parameters.iter().filter(|(name, _)| names.iter().any(|own| own == name));
@@ -72,7 +73,8 @@ impl PlatformCatalog {
         }
     }
 
-    /// Adds a further file: entries for the same method and paths, and fields of the same name, are replaced.
+    /// Adds a further file: entries for the same method and paths, and fields of the same name, are
+    /// replaced.
     pub(crate) fn with(self, platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
         file.check().map_err(|problem| CatalogError::File { platform, problem })?;
         let mut all = CatalogFile {
@@ -127,8 +129,9 @@ impl PlatformCatalog {
         &self.routes
     }
 
-    /// The route of a native call: a path after `/native/`, percent-encoded as the caller sent it and without
-    /// its query. Nothing when no entry is for it; the upload and internal entries are never found.
+    /// The route of a native call: a path after `/native/`, percent-encoded as the caller sent it
+    /// and without its query. Nothing when no entry is for it; the upload and internal entries are
+    /// never found.
     pub fn find<'a>(&'a self, method: Method, raw_path: &'a str) -> Option<MatchedRoute<'a>> {
         let route = self.routes.get(self.matcher.find(method, raw_path)?)?;
         Some(MatchedRoute { route, parameters: matcher::parameters(route, raw_path) })
@@ -139,8 +142,8 @@ impl PlatformCatalog {
         self.routes.iter().find(|route| route.kind == RouteKind::Upload)
     }
 
-    /// Whether a native call is the platform's upload: a path after `/native/`, as the caller sent it. A slash at its end
-    /// changes nothing, since platforms differ in what they make of it.
+    /// Whether a native call is the platform's upload: a path after `/native/`, as the caller sent
+    /// it. A slash at its end changes nothing, since platforms differ in what they make of it.
     pub fn is_upload(&self, method: Method, raw_path: &str) -> bool {
         let path = raw_path.strip_suffix('/').unwrap_or(raw_path);
         self.upload()
@@ -172,8 +175,8 @@ impl PlatformCatalog {
         self.media_archive.unwrap_or(MediaArchive::NotOffered)
     }
 
-    /// Checks an `auth` object: unknown, missing, mistyped, too long, empty or with control characters. Every
-    /// problem is reported at once.
+    /// Checks an `auth` object: unknown, missing, mistyped, too long, empty or with control
+    /// characters. Every problem is reported at once.
     pub fn check_auth(&self, auth: &Map<String, Value>) -> Result<AuthValues, Vec<FieldProblem>> {
         auth_fields::check(&self.auth_fields, auth)
     }
@@ -185,7 +188,8 @@ impl PlatformCatalog {
     }
 }
 
-/// Whether a percent-encoded path is this plain one, in whatever letters: a platform may read it so.
+/// Whether a percent-encoded path is this plain one, in whatever letters: a platform may read it
+/// so.
 fn is_same_path(plain: &str, raw_path: &str) -> bool {
     let decoded = shorthand::decode(raw_path);
     decoded.eq_ignore_ascii_case(plain.as_bytes())

@@ -31,16 +31,18 @@ pub struct Route {
     pub description: String,
     /// Whether the file says that it was probed and answered 200.
     pub verified: bool,
-    /// Whether bodies or answers carry bank, tax or login details, which nothing should keep or show.
+    /// Whether bodies or answers carry bank, tax or login details, which nothing should keep or
+    /// show.
     pub sensitive: bool,
     /// What becomes of a call to it.
     pub kind: RouteKind,
-    /// Query parameters that are added when the caller does not give them: name and value, not encoded.
+    /// Query parameters that are added when the caller does not give them: name and value, not
+    /// encoded.
     pub default_query: Vec<(String, String)>,
     /// The query parameters that are documented; others pass as well.
     pub query_parameters: Vec<RouteParameter>,
-    /// The parameters of its path that are text of the creator's own, such as a folder's name: they may hold slashes,
-    /// which are percent-encoded in a path.
+    /// The parameters of its path that are text of the creator's own, such as a folder's name: they
+    /// may hold slashes, which are percent-encoded in a path.
     pub free_text: Vec<String>,
     /// What is checked of a body before the call costs anything.
     pub body_rules: Vec<BodyRule>,

@@ -1,7 +1,8 @@
-//! Shorthands: short GET paths that stand for a platform's longer ones, and query parameters put in for the
-//! caller.
+//! Shorthands: short GET paths that stand for a platform's longer ones, and query parameters put in
+//! for the caller.
 //!
-//! What the caller wrote stays as it is, byte for byte and in its order; inserted parameters come after it.
+//! What the caller wrote stays as it is, byte for byte and in its order; inserted parameters come
+//! after it.
 
 use domain::field_error::FieldErrorKind;
 
@@ -21,9 +22,9 @@ const ID: &str = "{id}";
 
 /// The upstream path and query of a call to a shorthand. The query is empty when there is none.
 ///
-/// The creator's id becomes one percent-encoded segment. An id that cannot be one is a problem, and so is a parameter
-/// that the caller gives twice where we would fill in the creator's id: platforms differ in which of the two they read,
-/// and so in whose things they show.
+/// The creator's id becomes one percent-encoded segment. An id that cannot be one is a problem, and
+/// so is a parameter that the caller gives twice where we would fill in the creator's id: platforms
+/// differ in which of the two they read, and so in whose things they show.
 pub fn rewrite(
     shorthand: &Shorthand,
     creator_platform_id: &str,
@@ -46,8 +47,8 @@ pub fn rewrite(
     Ok((path, with_defaults(raw_query, &fills)))
 }
 
-/// Adds the parameters that the raw query does not have. Explicit ones win, also when they are empty, given several
-/// times, or their name is percent-encoded.
+/// Adds the parameters that the raw query does not have. Explicit ones win, also when they are
+/// empty, given several times, or their name is percent-encoded.
 pub fn with_defaults(raw_query: &str, inserted: &[(String, String)]) -> String {
     let mut query = raw_query.to_owned();
     for (name, value) in inserted {

@@ -98,7 +98,8 @@ impl PathTemplate {
         })
     }
 
-    /// The template without the names of its parameters: two templates of one shape match the same paths.
+    /// The template without the names of its parameters: two templates of one shape match the same
+    /// paths.
     pub(crate) fn shape(&self) -> String {
         let words: Vec<Cow<'_, str>> = self
             .segments

@@ -31,7 +31,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs everything on this machine: the gateway and four simulated platforms, with a demo customer.
+    /// Runs everything on this machine: the gateway and four simulated platforms, with a demo
+    /// customer.
     Sandbox(commands::sandbox::Options),
     /// Runs the service.
     Serve(ConfigFile),

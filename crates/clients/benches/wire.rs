@@ -1,5 +1,5 @@
-//! What every call pays before and after its way to a platform: the check of path and query, building a request and
-//! signing it, and taking off the envelope. `cargo bench -p clients`.
+//! What every call pays before and after its way to a platform: the check of path and query,
+//! building a request and signing it, and taking off the envelope. `cargo bench -p clients`.
 
 use std::hint::black_box;
 

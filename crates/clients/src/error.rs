@@ -13,13 +13,13 @@ pub struct ClientError {
     pub fault: CallFault,
     /// What happened.
     pub kind: CallErrorKind,
-    /// Whether the other side may have carried the request out. `false` is certain: no byte of it was
-    /// written to a connection, or the other side said by the rules of HTTP/2 that it did not look at
-    /// it. `true` is not certain.
+    /// Whether the other side may have carried the request out. `false` is certain: no byte of it
+    /// was written to a connection, or the other side said by the rules of HTTP/2 that it did not
+    /// look at it. `true` is not certain.
     pub sent: bool,
-    /// Whether a request without effects may be sent again at once: no byte of an answer came, and the
-    /// connection was refused, or was an old one that the other side had given up. Never set for a
-    /// request that may have been seen on a fresh connection.
+    /// Whether a request without effects may be sent again at once: no byte of an answer came, and
+    /// the connection was refused, or was an old one that the other side had given up. Never set
+    /// for a request that may have been seen on a fresh connection.
     pub retryable: bool,
     /// The error below, for logs.
     #[source]

@@ -1,8 +1,8 @@
 //! Mail: one message at a time, handed over to a mail server or written into a folder.
 //!
-//! What is handed over once may be handed over again after a crash; a message keeps its `Message-ID`, by which
-//! mail servers know it again. A message is made of checked parts only: no part can end a header and begin
-//! another one.
+//! What is handed over once may be handed over again after a crash; a message keeps its
+//! `Message-ID`, by which mail servers know it again. A message is made of checked parts only: no
+//! part can end a header and begin another one.
 
 use std::error::Error as StdError;
 use std::io::Write as _;
@@ -88,7 +88,8 @@ pub struct OutgoingMail {
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct MailError {
-    /// Whether trying again is useless: the mail server refused this message or this address for good.
+    /// Whether trying again is useless: the mail server refused this message or this address for
+    /// good.
     pub is_permanent: bool,
     what: &'static str,
     /// The error below, for those who look after the service; it may name the address.
@@ -115,7 +116,8 @@ enum MailTransport {
     Folder(PathBuf),
 }
 
-/// Whether a text can be the sender of mail: an address, or a name and an address in angle brackets.
+/// Whether a text can be the sender of mail: an address, or a name and an address in angle
+/// brackets.
 pub fn is_sender(text: &str) -> bool {
     text.parse::<Mailbox>().is_ok() && !text.contains(char::is_control)
 }
@@ -139,13 +141,14 @@ impl Mailer {
         Ok(Self { way, from, timeout: settings.timeout })
     }
 
-    /// Hands one message over. When this returns without an error, the mail server has taken it over or the
-    /// file is on disk; after an error, and when this is dropped, that may still be so.
+    /// Hands one message over. When this returns without an error, the mail server has taken it
+    /// over or the file is on disk; after an error, and when this is dropped, that may still be so.
     pub async fn send(&self, mail: &OutgoingMail) -> Result<(), MailError> {
         let message = self.message(mail)?;
         match &self.way {
             MailTransport::Smtp(smtp) => {
-                // The library limits single steps; a server that answers each of them late must not hold us.
+                // The library limits single steps; a server that answers each of them late must not
+                // hold us.
                 match tokio::time::timeout(self.timeout, smtp.send(message)).await {
                     Ok(Ok(_)) => Ok(()),
                     Ok(Err(error)) => Err(refusal(error)),
@@ -251,8 +254,8 @@ fn tls_parameters(server: &SmtpServer) -> Result<TlsParameters, InvalidMailSetti
     builder.build_rustls().map_err(invalid)
 }
 
-/// What a mail server refuses for good, it refuses again; but a refused login or a missing right to send is the
-/// operator's to mend, and the message waits for that.
+/// What a mail server refuses for good, it refuses again; but a refused login or a missing right to
+/// send is the operator's to mend, and the message waits for that.
 fn refusal(error: lettre::transport::smtp::Error) -> MailError {
     const ABOUT_THE_SENDER: [u16; 6] = [502, 503, 530, 534, 535, 538];
     let code = error.status().map(u16::from);

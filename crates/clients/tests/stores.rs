@@ -1,5 +1,6 @@
-//! Storage in buckets of stores that others made. `scripts/storage-test` starts the stores, says where they are, and runs
-//! these tests; the feature `stores` keeps them from those that need nothing.
+//! Storage in buckets of stores that others made. `scripts/storage-test` starts the stores, says
+//! where they are, and runs these tests; the feature `stores` keeps them from those that need
+//! nothing.
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect must fail")]
 
 use std::collections::BTreeMap;

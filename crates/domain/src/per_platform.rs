@@ -5,9 +5,10 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::platform::Platform;
 
-/// One value for each platform that has one, in the order in which they were added.
+/// One value for each platform that has one, in the order in which platforms are declared.
 ///
-/// There are a handful of platforms, and finding one compares addresses: no hashing on the path of a call.
+/// There are a handful of platforms, and finding one compares addresses: no hashing on the path of
+/// a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PerPlatform<T>(Vec<(Platform, T)>);
 
@@ -33,7 +34,10 @@ impl<T> PerPlatform<T> {
         match self.get_mut(platform) {
             Some(before) => Some(std::mem::replace(before, value)),
             None => {
-                self.0.push((platform, value));
+                let all = Platform::all();
+                let rank = |of: Platform| all.iter().position(|it| *it == of).unwrap_or(usize::MAX);
+                let place = self.0.partition_point(|(known, _)| rank(*known) <= rank(platform));
+                self.0.insert(place, (platform, value));
                 None
             }
         }

@@ -28,8 +28,9 @@ impl PlanVersion {
             && self.accounts == other.accounts
     }
 
-    /// Whether a change from this version to `other` is an upgrade: neither the price nor the credits are lower. An
-    /// upgrade is paid immediately; every other change takes effect at the period's end.
+    /// Whether a change from this version to `other` is an upgrade: neither the price nor the
+    /// credits are lower. An upgrade is paid immediately; every other change takes effect at the
+    /// period's end.
     pub const fn is_raised_by(&self, other: &Self) -> bool {
         other.price_cents >= self.price_cents && other.monthly_credits >= self.monthly_credits
     }

@@ -1,8 +1,8 @@
 //! Which platforms there are: the four built-in ones, or those that the configuration declares.
 //!
-//! A platform has a name, which is the wire value in bodies, paths, commands and logs, and a stored name, which is
-//! what the database holds. They differ where the configuration gives a built-in platform another name; the
-//! stored name stays accepted wherever a name is read.
+//! A platform has a name, which is the wire value in bodies, paths, commands and logs, and a stored
+//! name, which is what the database holds. They differ where the configuration gives a built-in
+//! platform another name; the stored name stays accepted wherever a name is read.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -76,10 +76,11 @@ impl Platform {
         read(|registry| registry.declared.clone())
     }
 
-    /// Declares the platforms of this process, in place of those declared before. Values that exist keep their
-    /// names. The configuration calls it once, before anything else is read.
+    /// Declares the platforms of this process, in place of those declared before. Values that exist
+    /// keep their names. The configuration calls it once, before anything else is read.
     ///
-    /// Fails with the first name that is malformed or declared twice, as its name or as its stored name.
+    /// Fails with the first name that is malformed or declared twice, as its name or as its stored
+    /// name.
     pub fn declare(declarations: &[PlatformDeclaration]) -> Result<(), PlatformNameProblem> {
         check(declarations)?;
         let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
@@ -116,8 +117,8 @@ impl Platform {
         self.0.sells_slots
     }
 
-    /// The platform of a stored name. One that is not declared (any more) is a platform too: it is offered nowhere,
-    /// and its rows can still be listed.
+    /// The platform of a stored name. One that is not declared (any more) is a platform too: it is
+    /// offered nowhere, and its rows can still be listed.
     ///
     /// Only for text that this service wrote: each new name stays in memory.
     pub fn from_stored(text: &str) -> Result<Self, UnknownWord> {

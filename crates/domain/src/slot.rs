@@ -128,7 +128,8 @@ impl PartialEq for AccountCounts {
 impl Eq for AccountCounts {}
 
 impl fmt::Display for AccountCounts {
-    /// As the database holds it, every platform with its number: `platform_alpha=2,platform_beta=0,…`.
+    /// As the database holds it, every platform with its number:
+    /// `platform_alpha=2,platform_beta=0,…`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (platform, number)) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { "," };

@@ -27,12 +27,12 @@ use tabular::{
 
 use super::columns;
 use super::failpoints::{self, Failpoint};
+use super::job_progress::{JobProgress, WorkEnding};
 use super::page_processor::{FileDraft, PageProcessor};
 use super::pages::{
     BROKEN_RESUME_POINT, PageFault, PageReader, PageRemedy, ReadLimits, WantedList,
 };
 use super::place;
-use super::worker::{JobProgress, WorkEnding};
 use crate::ExportsState;
 
 /// Why an attempt ends without a file.

@@ -16,7 +16,7 @@ use domain::charge::Outcome;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use web::middleware::budget::{BudgetRoom, Share};
+use web::middleware::budget::{BudgetRoom, BudgetShare};
 
 use super::answer::{CutBody, RelayedBody};
 use super::cache::KeyEntry;
@@ -197,7 +197,7 @@ fn decoded(gateway: &GatewayState, bytes: &Bytes) -> Result<Option<Bytes>, Clien
 }
 
 enum BufferedBody {
-    Whole(Bytes, Share),
+    Whole(Bytes, BudgetShare),
     TooLarge(Content),
 }
 

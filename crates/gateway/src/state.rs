@@ -15,7 +15,7 @@ use domain::platform::Platform;
 use foldhash::fast::RandomState;
 use http::HeaderValue;
 use runtime::clock::{Clock, Random};
-use runtime::tasks::{Calls, Tasks};
+use runtime::tasks::{CallTracker, Tasks};
 use runtime::vault::Vault;
 use settings::Config;
 use store::Store;
@@ -47,7 +47,7 @@ struct GatewayCore {
     shared: Arc<SharedGateway>,
     accounts: AccountsState,
     meter: Meter,
-    calls: Calls,
+    calls: CallTracker,
     /// Recently used keys and accounts.
     remembered: Arc<EntryCache>,
     routes: RouteTable,
@@ -267,7 +267,7 @@ impl GatewayState {
     }
 
     /// The calls running on this core.
-    pub(crate) fn calls(&self) -> &Calls {
+    pub(crate) fn calls(&self) -> &CallTracker {
         &self.0.calls
     }
 }

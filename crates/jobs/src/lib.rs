@@ -16,7 +16,7 @@ use runtime::clock::{Clock, Random};
 use store::jobs::{Job, NewJob};
 use tokio::sync::Notify;
 
-pub use runner::{Dispatch, Runner, RunningJob};
+pub use runner::{JobDispatch, JobRunner, RunningJob};
 
 /// Creates jobs and wakes the workers.
 #[derive(Clone)]

@@ -28,11 +28,11 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 /// A running attempt of a job.
 pub type RunningJob = Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
 /// Runs a job, by its kind.
-pub type Dispatch = Arc<dyn Fn(Job) -> RunningJob + Send + Sync>;
+pub type JobDispatch = Arc<dyn Fn(Job) -> RunningJob + Send + Sync>;
 
 /// What a node needs to run jobs.
 #[derive(Clone)]
-pub struct Runner {
+pub struct JobRunner {
     /// Stores jobs.
     pub store: Store,
     /// Tells what is due.
@@ -48,10 +48,10 @@ pub struct Runner {
     /// How often workers look for jobs without being woken.
     pub poll: Duration,
     /// Runs a job by its kind.
-    pub dispatch: Dispatch,
+    pub dispatch: JobDispatch,
 }
 
-impl Runner {
+impl JobRunner {
     /// Starts this many workers. They end when `stop` is cancelled.
     pub fn start(&self, workers: usize, stop: &CancellationToken) {
         for _ in 0..workers {

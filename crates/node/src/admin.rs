@@ -18,7 +18,7 @@ use axum::routing::{get, post};
 use domain::id::RequestId;
 use identity::staff::{self, StaffCommand, StaffError, StaffTools};
 use metrics_exporter_prometheus::PrometheusHandle;
-use runtime::metrics::Sample;
+use runtime::metrics::MetricSample;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use transport::ConnectionCounts;
@@ -239,9 +239,9 @@ fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
 }
 
 /// The current values for the metrics.
-fn sample(state: &NodeState, connections: ConnectionCounts) -> Sample {
+fn sample(state: &NodeState, connections: ConnectionCounts) -> MetricSample {
     let metered = state.meter.stats();
-    Sample {
+    MetricSample {
         queued_operations: metered.holds_waiting + metered.resolutions_waiting,
         late_resolutions: metered.late_resolution_total,
         calls_in_flight: state.gateway.in_flight.running(),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use billing::jobs::{adjust_credit, process_event, update_email, use_card};
 use domain::job::JobKind;
 use emails::EmailRequest;
-use jobs::{Dispatch, JobError, chain, payload};
+use jobs::{JobDispatch, JobError, chain, payload};
 use runtime::metrics;
 use store::jobs::Job;
 
 use crate::state::NodeState;
 
 /// The function that runs this service's jobs.
-pub(crate) fn dispatch(state: &NodeState) -> Dispatch {
+pub(crate) fn dispatch(state: &NodeState) -> JobDispatch {
     let state = state.clone();
     Arc::new(move |job| {
         let state = state.clone();

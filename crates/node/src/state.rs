@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use accounts::platform_health::PlatformHealth;
-use accounts::{AccountsState, Targets};
+use accounts::{AccountsState, PlatformTargets};
 use api::{ApiParts, ApiState};
 use billing::low_balances::LowBalances;
 use billing::{BillingParts, BillingState, plans};
@@ -20,7 +20,7 @@ use console::ConsoleState;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use emails::EmailsState;
-use exports::worker::AtWork;
+use exports::at_work::AtWork;
 use exports::{ExportsParts, ExportsState};
 use gateway::cache::EntryCaches;
 use gateway::state::{GatewayParts, GatewayState, SharedGateway};
@@ -131,7 +131,7 @@ pub(crate) struct OpenedParts {
     pub(crate) random: Random,
     pub(crate) vault: Vault,
     pub(crate) key_file: Option<PathBuf>,
-    pub(crate) targets: Targets,
+    pub(crate) targets: PlatformTargets,
     pub(crate) processor: Option<ProcessorClient>,
     pub(crate) low_balances: Arc<LowBalances>,
     pub(crate) mailer: Mailer,
@@ -213,7 +213,7 @@ impl Foundation {
         })
     }
 
-    fn accounts(&self, targets: Targets) -> AccountsState {
+    fn accounts(&self, targets: PlatformTargets) -> AccountsState {
         AccountsState {
             store: self.store.clone(),
             clock: self.clock.clone(),

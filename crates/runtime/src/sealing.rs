@@ -35,7 +35,7 @@ pub struct DataKey(Zeroizing<[u8; 32]>);
 
 /// Why sealed bytes cannot be opened: another key, another row, or changed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsealable {
+pub enum SealProblem {
     /// The blob is shorter than any seal, or of an unknown version.
     #[error("the sealed bytes have no known format")]
     Malformed,
@@ -167,11 +167,12 @@ impl Keyring {
         wrapped: &[u8],
         master: &str,
         customer: &str,
-    ) -> Result<DataKey, Unsealable> {
-        let key = self.0.iter().find(|key| key.id == master).ok_or(Unsealable::UnknownMasterKey)?;
+    ) -> Result<DataKey, SealProblem> {
+        let key =
+            self.0.iter().find(|key| key.id == master).ok_or(SealProblem::UnknownMasterKey)?;
         let place = format!("v1|data_key|{customer}");
         let opened = open_with(&key.key, wrapped, place.as_bytes())?;
-        let bytes: [u8; 32] = opened.as_slice().try_into().map_err(|_| Unsealable::Malformed)?;
+        let bytes: [u8; 32] = opened.as_slice().try_into().map_err(|_| SealProblem::Malformed)?;
         Ok(DataKey(Zeroizing::new(bytes)))
     }
 }
@@ -183,7 +184,7 @@ impl DataKey {
     }
 
     /// Opens what was sealed for that place.
-    pub fn open(&self, sealed: &[u8], place: &str) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
+    pub fn open(&self, sealed: &[u8], place: &str) -> Result<Zeroizing<Vec<u8>>, SealProblem> {
         open_with(&self.0, sealed, place.as_bytes())
     }
 
@@ -219,16 +220,16 @@ fn seal_with(key: &[u8; 32], plain: &[u8], place: &[u8], random: &Random) -> Opt
     Some(blob)
 }
 
-fn open_with(key: &[u8; 32], blob: &[u8], place: &[u8]) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
-    let (version, rest) = blob.split_first().ok_or(Unsealable::Malformed)?;
-    let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealable::Malformed)?;
+fn open_with(key: &[u8; 32], blob: &[u8], place: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealProblem> {
+    let (version, rest) = blob.split_first().ok_or(SealProblem::Malformed)?;
+    let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(SealProblem::Malformed)?;
     if *version != VERSION {
-        return Err(Unsealable::Malformed);
+        return Err(SealProblem::Malformed);
     }
     XChaCha20Poly1305::new(key.into())
         .decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: place })
         .map(Zeroizing::new)
-        .map_err(|_| Unsealable::Refused)
+        .map_err(|_| SealProblem::Refused)
 }
 
 #[cfg(test)]
@@ -247,7 +248,7 @@ mod tests {
         let sealed = key.seal(b"secret", "v1|cus_a|ada", &random).unwrap();
 
         assert_eq!(key.open(&sealed, "v1|cus_a|ada").unwrap().as_slice(), b"secret");
-        assert_eq!(key.open(&sealed, "v1|cus_a|bob"), Err(Unsealable::Refused));
+        assert_eq!(key.open(&sealed, "v1|cus_a|bob"), Err(SealProblem::Refused));
     }
 
     #[test]
@@ -301,10 +302,10 @@ mod tests {
         assert_eq!(rewrapped.master_key, "2");
         assert!(matches!(
             before.unwrap(&rewrapped.bytes, &rewrapped.master_key, "cus_a"),
-            Err(Unsealable::UnknownMasterKey)
+            Err(SealProblem::UnknownMasterKey)
         ));
         let of_other = after.unwrap(&rewrapped.bytes, &rewrapped.master_key, "cus_b");
-        assert!(matches!(of_other, Err(Unsealable::Refused)));
+        assert!(matches!(of_other, Err(SealProblem::Refused)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Every task of the service, tracked so that shutdown waits for it.
 //!
-//! *Control* tasks run on the runtime that owns the store; *calls* run on the core that accepted them.
+//! *Control* tasks run on the runtime that owns the store; *calls* run on the core that accepted
+//! them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,7 +25,7 @@ pub struct Tasks {
 
 /// The calls of one core. Each core has its own counter, so that cores do not contend for one.
 #[derive(Debug)]
-pub struct Calls(TaskTracker);
+pub struct CallTracker(TaskTracker);
 
 /// A task that ended without a result: it panicked, or its runtime ended.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +88,10 @@ impl Tasks {
     }
 
     /// Creates the counter for the calls of one more core.
-    pub fn calls_of_a_core(&self) -> Calls {
+    pub fn calls_of_a_core(&self) -> CallTracker {
         let calls = TaskTracker::new();
         self.calls.lock().push(calls.clone());
-        Calls(calls)
+        CallTracker(calls)
     }
 
     /// Waits until no call is running.
@@ -109,7 +110,7 @@ impl Tasks {
     }
 }
 
-impl Calls {
+impl CallTracker {
     /// Tracks a call that runs inline or on the current runtime.
     #[inline]
     pub fn place(&self) -> CallPlace {

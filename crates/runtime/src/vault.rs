@@ -6,7 +6,7 @@ use store::Store;
 use store::data_keys;
 
 use crate::clock::{Clock, Random};
-use crate::sealing::{DataKey, Keyring, Unsealable, WrappedKey};
+use crate::sealing::{DataKey, Keyring, SealProblem, WrappedKey};
 
 const KEYS_MAX: usize = 100_000;
 /// The text that each master key seals once, to recognize the key at the next start.
@@ -149,7 +149,7 @@ impl Vault {
         Ok(key)
     }
 
-    fn unwrap(&self, record: &data_keys::DataKey) -> Result<DataKey, Unsealable> {
+    fn unwrap(&self, record: &data_keys::DataKey) -> Result<DataKey, SealProblem> {
         let customer = record.customer.to_string();
         self.keyring.read().unwrap(&record.wrapped, &record.master_key, &customer)
     }

@@ -2,7 +2,7 @@
 
 use store::sessions::SessionLifetime;
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 const DAY_S: i64 = 86_400;
 

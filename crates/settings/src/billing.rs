@@ -12,7 +12,8 @@ use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::{AccountNumbers, ConfigProblem};
+use super::problem::ConfigProblem;
+use super::sections::AccountNumbers;
 use crate::hosts::is_loopback_host;
 
 /// The currency of all prices.
@@ -96,8 +97,8 @@ pub struct Plan {
     pub monthly_credits: i64,
     /// Accounts on top of those that everybody has.
     pub platforms: AccountNumbers,
-    /// A price that exists at the processor; empty: it is written out. Another price, other credits or other accounts
-    /// need another one.
+    /// A price that exists at the processor; empty: it is written out. Another price, other credits
+    /// or other accounts need another one.
     #[serde(default)]
     pub price_id: String,
     /// Whether it is no longer sold. Its subscribers keep it.

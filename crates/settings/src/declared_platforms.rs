@@ -1,9 +1,10 @@
-//! Which platforms the configuration declares: found before anything else is read, because other sections name them.
+//! Which platforms the configuration declares: found before anything else is read, because other
+//! sections name them.
 
 use config::{Map, Value, ValueKind};
 use domain::platform::{Platform, PlatformDeclaration, PlatformNameProblem};
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// What a platform that extends none starts from, over the settings of platform_alpha.
 const BLANK: &str = r#"
@@ -11,10 +12,12 @@ const BLANK: &str = r#"
     verify_route = { path = "", id_pointer = "", equals_field = "", accepted_statuses = [] }
 "#;
 
-/// Declares the platforms of `tree`. A platform that extends a built-in one gets its default settings below
-/// its own, and if it is the only one, and the built-in one is not set up itself, it takes that one's place.
+/// Declares the platforms of `tree`. A platform that extends a built-in one gets its default
+/// settings below its own, and if it is the only one, and the built-in one is not set up itself, it
+/// takes that one's place.
 ///
-/// `tree` and `defaults` become complete: each declared platform has every key. Returns what is wrong.
+/// `tree` and `defaults` become complete: each declared platform has every key. Returns what is
+/// wrong.
 pub(super) fn declare(tree: &mut Value, defaults: &mut Value) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let mut declarations = Vec::new();
@@ -71,7 +74,7 @@ fn declaration(
     }
     if !extends.is_empty() && !is_built_in(&extends) {
         let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
-        return Err(problem(name, "extends", &super::reading::unknown(&extends, built_in)));
+        return Err(problem(name, "extends", &super::problem::unknown(&extends, built_in)));
     }
     if extends.is_empty() && text(tree, name, "catalog").is_empty() {
         return Err(undeclared(name));
@@ -91,10 +94,11 @@ fn declaration(
     Ok(plain(name))
 }
 
-/// A table of a name that is not built in, and that says neither what it extends nor which routes it has.
+/// A table of a name that is not built in, and that says neither what it extends nor which routes
+/// it has.
 fn undeclared(name: &str) -> ConfigProblem {
     let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
-    let unknown = super::reading::unknown(name, built_in);
+    let unknown = super::problem::unknown(name, built_in);
     let message = format!("{unknown} A platform of your own needs `extends` or `catalog`");
     ConfigProblem::new(format!("platforms.{name}"), message)
 }
@@ -141,7 +145,7 @@ fn base(defaults: &Value, extends: &str) -> Value {
         return of(extends).unwrap_or_else(empty);
     }
     let mut base = of(Platform::ALPHA.as_str()).unwrap_or_else(empty);
-    if let Ok(blank) = super::layer(BLANK).build() {
+    if let Ok(blank) = super::layers::layer(BLANK).build() {
         lay_over(&mut base, blank.cache);
     }
     base
@@ -221,12 +225,14 @@ fn problem(name: &str, key: &str, message: &str) -> ConfigProblem {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Unreadable};
+    use super::super::{Config, UnreadableConfig};
     use super::*;
 
     fn problems(toml: &str) -> Vec<String> {
         match Config::from_toml(toml) {
-            Err(Unreadable::Values(problems)) => problems.iter().map(ToString::to_string).collect(),
+            Err(UnreadableConfig::Values(problems)) => {
+                problems.iter().map(ToString::to_string).collect()
+            }
             other => panic!("{toml}: {other:?}"),
         }
     }

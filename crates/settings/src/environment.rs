@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use config::ConfigError;
 
-use super::{ConfigProblem, DEFAULT_TOML, ENVIRONMENT_PREFIX};
+use super::layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
+use super::problem::ConfigProblem;
 
 /// A key of the default file.
 struct KnownKey {
@@ -28,7 +29,7 @@ pub(super) fn overrides(
             continue;
         }
         let Some(key) = known.get(&variable) else {
-            let message = super::reading::unknown(&variable, known.keys().map(String::as_str));
+            let message = super::problem::unknown(&variable, known.keys().map(String::as_str));
             problems.push(ConfigProblem::new(variable, message));
             continue;
         };

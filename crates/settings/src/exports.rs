@@ -2,7 +2,7 @@
 
 use tabular::{OUTPUT_BYTES_MAX, ROWS_MAX};
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// The longest lease in seconds.
 const LEASE_S_MAX: i64 = 3_600;

@@ -1,6 +1,6 @@
 //! `[platform_refusals]`: when the gateway blames the platform for refused credentials.
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// `[platform_refusals]`: when refused credentials are blamed on the platform and not on the
 /// accounts.

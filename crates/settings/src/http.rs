@@ -6,7 +6,7 @@ use std::time::Duration;
 use transport::IpNetwork;
 use transport::TlsFiles;
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// The largest accepted event of the payment processor, in bytes.
 pub const EVENT_BYTES_MAX: usize = 256 * 1_024;

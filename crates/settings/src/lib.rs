@@ -13,8 +13,10 @@ mod exports;
 mod gateway;
 pub mod hosts;
 pub mod http;
+mod layers;
 pub mod mail;
 pub mod platforms;
+mod problem;
 mod rate_limits;
 mod reading;
 pub mod secrets;
@@ -27,6 +29,8 @@ mod writing;
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
 pub use gateway::PlatformRefusalsSection;
+pub use layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
+pub use problem::{ConfigProblem, UnreadableConfig, listed};
 pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
@@ -36,10 +40,7 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret as _;
 
-/// The reference: every key, its default and its meaning.
-pub const DEFAULT_TOML: &str = include_str!("../../../config/default.toml");
-/// The prefix of environment variables such as `CREATOR_GATEWAY__HTTP__LISTEN`.
-pub const ENVIRONMENT_PREFIX: &str = "CREATOR_GATEWAY";
+use layers::{Layers, layer};
 
 /// The whole configuration in force.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -91,53 +92,9 @@ pub struct Config {
     pub platforms: platforms::PlatformsSection,
 }
 
-/// A configuration that cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
-    /// The file cannot be read.
-    #[error("the configuration cannot be read: {0}")]
-    File(String),
-    /// The file is not TOML.
-    #[error("the configuration cannot be read: {0}")]
-    Syntax(#[from] toml::de::Error),
-    /// The built-in defaults and the layers over them cannot be merged.
-    #[error("the configuration cannot be read: {0}")]
-    Layers(#[from] config::ConfigError),
-    /// Unknown names, values that cannot be read, and everything else that is wrong.
-    #[error("the configuration has problems:\n{}", listed(.0))]
-    Values(Vec<ConfigProblem>),
-}
-
-/// The problems, one per line.
-pub fn listed(problems: &[ConfigProblem]) -> String {
-    problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n")
-}
-
-/// One problem of a configuration that could be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigProblem {
-    /// The dotted name of the key, such as `http.public_base_url`.
-    pub key: String,
-    /// What is wrong, and what to do about it.
-    pub message: String,
-}
-
-impl std::fmt::Display for ConfigProblem {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}: {}", self.key, self.message)
-    }
-}
-
-impl ConfigProblem {
-    /// A problem with the key of this dotted name.
-    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.into() }
-    }
-}
-
 impl Config {
     /// Reads the defaults, then the file if one is named, then the environment.
-    pub fn load(file: Option<&Path>) -> Result<Self, Unreadable> {
+    pub fn load(file: Option<&Path>) -> Result<Self, UnreadableConfig> {
         Self::load_with(file, environment::variables())
     }
 
@@ -145,7 +102,7 @@ impl Config {
     pub fn load_with(
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, UnreadableConfig> {
         let (overrides, problems) = environment::overrides(variables)?;
         let mut layers = layer(DEFAULT_TOML);
         if let Some(path) = file {
@@ -157,13 +114,13 @@ impl Config {
     }
 
     /// Reads the defaults overridden by `overrides`, a TOML text. Ignores the environment.
-    pub fn from_toml(overrides: &str) -> Result<Self, Unreadable> {
+    pub fn from_toml(overrides: &str) -> Result<Self, UnreadableConfig> {
         let text = config::File::from_str(overrides, config::FileFormat::Toml);
         Self::read(layer(DEFAULT_TOML).add_source(text), Vec::new())
     }
 
     /// Reads the layers. If something cannot be read, the other problems are collected as well.
-    fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, Unreadable> {
+    fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, UnreadableConfig> {
         let (mut tree, mut defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
         problems.extend(declared_platforms::declare(&mut tree, &mut defaults));
         let (read, found) = reading::read(tree, &defaults);
@@ -178,9 +135,9 @@ impl Config {
                     |other: &ConfigProblem| problems.iter().all(|known| known.key != other.key);
                 let others: Vec<ConfigProblem> = others.filter(is_news).collect();
                 problems.extend(others);
-                Err(Unreadable::Values(problems))
+                Err(UnreadableConfig::Values(problems))
             }
-            None => Err(Unreadable::Values(problems)),
+            None => Err(UnreadableConfig::Values(problems)),
         }
     }
 
@@ -244,6 +201,12 @@ impl Config {
         problems
     }
 
+    /// The whole configuration as TOML, secrets hidden.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        // Through a table, so that plain values come before sections.
+        toml::Table::try_from(self).and_then(|table| toml::to_string(&table))
+    }
+
     /// The file of the embedded database, if that is the configured database.
     pub fn embedded_database(&self) -> Option<PathBuf> {
         self.database.url.expose_secret().strip_prefix("sqlite:").map(PathBuf::from)
@@ -251,9 +214,9 @@ impl Config {
 }
 
 /// Reads a file as text.
-fn text_of(path: &Path) -> Result<String, Unreadable> {
+fn text_of(path: &Path) -> Result<String, UnreadableConfig> {
     let unreadable = |error: std::io::Error| {
-        Unreadable::File(match error.kind() {
+        UnreadableConfig::File(match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
             std::io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
@@ -285,13 +248,6 @@ impl Config {
             before.push((key, address));
         }
     }
-}
-
-/// The layers, each over the one before.
-type Layers = config::ConfigBuilder<config::builder::DefaultState>;
-
-fn layer(text: &str) -> Layers {
-    config::Config::builder().add_source(config::File::from_str(text, config::FileFormat::Toml))
 }
 
 #[cfg(test)]

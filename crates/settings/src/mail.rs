@@ -7,7 +7,8 @@ use clients::mail::{self, MailDestination, MailSecurity, MailSettings, Mailer, S
 use http::uri::Authority;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Config, ConfigProblem};
+use super::Config;
+use super::problem::ConfigProblem;
 
 /// The longest allowed timeout of one email, in milliseconds: shorter than a job may run.
 const TIMEOUT_MS_MAX: u64 = 50_000;

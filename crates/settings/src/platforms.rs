@@ -6,8 +6,8 @@ use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::SecretString;
 
-use super::ConfigProblem;
 use super::envelope::EnvelopeSection;
+use super::problem::ConfigProblem;
 use super::signing::SigningSection;
 
 /// The declared platforms.
@@ -30,7 +30,8 @@ pub struct PlatformSection {
     pub headers: Vec<NamedValue>,
     /// The version header. Empty name: none.
     pub version_header: NamedValue,
-    /// How requests are signed. Boxed like other large parts: a configuration is moved about as a whole.
+    /// How requests are signed. Boxed like other large parts: a configuration is moved about as a
+    /// whole.
     pub signing: Box<SigningSection>,
     /// The envelope that answers come in.
     pub envelope: EnvelopeSection,

@@ -1,6 +1,6 @@
 //! `[rate_limits]`: how often a key, a customer, a network or an address may make requests.
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// `[rate_limits]`: how often a key, a customer, a network or an address may make requests. Each
 /// node counts by itself.

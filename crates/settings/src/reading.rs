@@ -6,7 +6,8 @@
 use config::{ConfigError, Value, ValueKind};
 use serde_path_to_error::Segment;
 
-use super::{Config, ConfigProblem};
+use super::Config;
+use super::problem::{ConfigProblem, unknown};
 
 /// The most mistakes that are reported for one configuration.
 const MISTAKES_MAX: usize = 100;
@@ -37,7 +38,7 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Co
         let problem = ConfigProblem::new(dotted(&place), message);
         let mended = match mistake {
             ReadMistake::Unknown { .. } => remove(&mut tree, &place),
-            ReadMistake::Missing(_) | ReadMistake::OtherType | ReadMistake::Unreadable(_) => {
+            ReadMistake::Missing(_) | ReadMistake::OtherType | ReadMistake::UnreadableConfig(_) => {
                 default_of(defaults, &place)
                     .is_some_and(|default| put(&mut tree, &place, default.clone()))
             }
@@ -61,7 +62,7 @@ enum ReadMistake {
     /// The value has the wrong type.
     OtherType,
     /// The value has the right type but is not accepted.
-    Unreadable(String),
+    UnreadableConfig(String),
 }
 
 impl ReadMistake {
@@ -78,7 +79,7 @@ impl ReadMistake {
                 let text = other.to_string();
                 if let Some((_, word)) = text.split_once(" does not have variant constructor ") {
                     let what = "which is not one of the words listed in config/default.toml";
-                    return Self::Unreadable(format!("is \"{word}\", {what}"));
+                    return Self::UnreadableConfig(format!("is \"{word}\", {what}"));
                 }
                 let Some(rest) = text.strip_prefix("unknown field ") else {
                     return Self::of_text(text);
@@ -94,15 +95,15 @@ impl ReadMistake {
     /// Translates the message of a library. Our own fields say what they require.
     fn of_text(text: String) -> Self {
         if text.starts_with("must ") {
-            return Self::Unreadable(text);
+            return Self::UnreadableConfig(text);
         }
         // Words of our own that are none of those expected.
         if let Some(expected) = text.strip_prefix("expected ") {
-            return Self::Unreadable(format!("must be {expected}"));
+            return Self::UnreadableConfig(format!("must be {expected}"));
         }
         if text.contains("socket address") {
             let message = "must be an address with a port, such as 127.0.0.1:8080";
-            return Self::Unreadable(message.to_owned());
+            return Self::UnreadableConfig(message.to_owned());
         }
         Self::OtherType
     }
@@ -113,7 +114,7 @@ impl ReadMistake {
             Self::Unknown { name, known } => unknown(name, known.iter().map(String::as_str)),
             Self::Missing(_) => "must be given".to_owned(),
             Self::OtherType => wanted(default.map(|value| &value.kind), given),
-            Self::Unreadable(what) => what.clone(),
+            Self::UnreadableConfig(what) => what.clone(),
         }
     }
 }
@@ -168,23 +169,6 @@ pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
         text.replace_range(span, &quoted);
     }
     text.parse()
-}
-
-/// The message for an unknown name, with the known name that it resembles.
-pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let distance = |candidate: &str| {
-        let (name, candidate) = (name.to_ascii_lowercase(), candidate.to_ascii_lowercase());
-        strsim::damerau_levenshtein(&name, &candidate)
-    };
-    let nearest = known.clone().min_by_key(|candidate| distance(candidate));
-    match nearest.filter(|candidate| distance(candidate) <= usize::max(2, name.len() / 3)) {
-        Some(nearest) => format!("is unknown; did you mean `{nearest}`?"),
-        None if known.clone().count() <= 24 => {
-            let known: Vec<String> = known.map(|one| format!("`{one}`")).collect();
-            format!("is unknown; expected one of {}", known.join(", "))
-        }
-        None => "is unknown".to_owned(),
-    }
 }
 
 fn steps(path: &serde_path_to_error::Path) -> Vec<PathStep> {
@@ -264,12 +248,14 @@ fn put(tree: &mut Value, place: &[PathStep], value: Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Unreadable;
+    use super::super::UnreadableConfig;
     use super::*;
 
     fn problems(toml: &str) -> Vec<String> {
         match Config::from_toml(toml) {
-            Err(Unreadable::Values(problems)) => problems.iter().map(ToString::to_string).collect(),
+            Err(UnreadableConfig::Values(problems)) => {
+                problems.iter().map(ToString::to_string).collect()
+            }
             other => panic!("{toml}: {other:?}"),
         }
     }
@@ -377,7 +363,7 @@ mod tests {
         let path = folder.path().join("gateway.toml");
         std::fs::write(&path, text).unwrap();
 
-        let Err(Unreadable::Values(found)) = Config::load_with(Some(&path), []) else {
+        let Err(UnreadableConfig::Values(found)) = Config::load_with(Some(&path), []) else {
             panic!("expected to be refused with problems");
         };
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{ConfigProblem, DatabaseSection};
+use super::problem::ConfigProblem;
+use super::sections::DatabaseSection;
 
 /// Master keys, and the key file of the embedded default.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]

@@ -9,8 +9,8 @@ use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use secrecy::SecretString;
 
-use super::ConfigProblem;
 use super::billing::SlotPrices;
+use super::problem::ConfigProblem;
 
 /// `[admin]`: the private listeners.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]

@@ -9,8 +9,8 @@ use clients::platform::{
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
-use crate::ConfigProblem;
 use crate::platforms::NamedValue;
+use crate::problem::ConfigProblem;
 
 /// How requests are signed.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]

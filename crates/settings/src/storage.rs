@@ -6,7 +6,7 @@ use std::time::Duration;
 use clients::storage::{BucketSettings, StorageLocation, StorageSettings};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::ConfigProblem;
+use super::problem::ConfigProblem;
 
 /// The longest allowed request to a store, in milliseconds: a worker must be able to renew its
 /// lease.

@@ -13,9 +13,10 @@ use domain::platform::Platform;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
+use crate::Config;
 use crate::envelope::EnvelopeSection;
 use crate::platforms::{CatalogMode, HostSection, NamedValue, PlatformSection, PlatformsSection};
-use crate::{Config, ConfigProblem};
+use crate::problem::ConfigProblem;
 
 /// Returns the offered platforms, or the problems of their sections. The catalogue says which
 /// credentials their accounts have; without a catalogue, names of credentials are not checked.
@@ -151,4 +152,36 @@ fn with_platform(
         CatalogMode::Replace => catalog.with_replacement(platform, &text),
     };
     changed.map_err(|error| unusable(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalogue_file_is_merged_or_replaces_the_built_in_routes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("routes.toml");
+        std::fs::write(&file, "[[routes]]\nmethod = \"GET\"\ntemplate = \"brand/new\"\n").unwrap();
+        let routes = |mode: &str| {
+            let text =
+                format!("[platforms.platform_alpha]\ncatalog = {file:?}\ncatalog_mode = {mode:?}");
+            let catalog = catalogue(&Config::from_toml(&text).unwrap()).unwrap();
+            let alpha = catalog.platform(Platform::ALPHA);
+            assert!(alpha.find(domain::method::Method::Get, "brand/new").is_some(), "{mode}");
+            alpha.routes().len()
+        };
+
+        assert_eq!(routes("replace"), 1);
+        assert!(routes("merge") > 50);
+    }
+
+    #[test]
+    fn a_catalogue_file_that_cannot_be_read_is_named_by_its_key() {
+        let text = "[platforms.platform_beta]\ncatalog = \"/nowhere/routes.toml\"";
+
+        let problems = catalogue(&Config::from_toml(text).unwrap()).unwrap_err();
+
+        assert_eq!(problems[0].key, "platforms.platform_beta.catalog");
+    }
 }

@@ -1,22 +1,12 @@
-//! Writes the configuration in force as TOML that can be used again. Secrets are hidden: a field
+//! How fields are written when the configuration in force is printed. Secrets are hidden: a field
 //! that holds one must say how it is written, or the configuration does not compile.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serializer;
 use serde::ser::SerializeSeq as _;
 
-use super::Config;
-
 /// The text that replaces a secret.
 const HIDDEN: &str = "<hidden>";
-
-impl Config {
-    /// The whole configuration as TOML, secrets hidden.
-    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
-        // Through a table, so that plain values come before sections.
-        toml::Table::try_from(self).and_then(|table| toml::to_string(&table))
-    }
-}
 
 /// Writes whether there is a secret.
 pub(super) fn secret<S: Serializer>(secret: &SecretString, to: S) -> Result<S::Ok, S::Error> {
@@ -58,7 +48,7 @@ fn shown(secret: &SecretString) -> &'static str {
 mod tests {
     use std::fmt::Write as _;
 
-    use super::*;
+    use crate::Config;
 
     #[test]
     fn written_configuration_reads_back_the_same() {

@@ -4,8 +4,8 @@
 mod running;
 mod settings;
 
-pub use running::{Running, StartError, demo_accounts, start};
-pub use settings::Settings;
+pub use running::{RunningSimulators, StartError, demo_accounts, start};
+pub use settings::SimulatorSettings;
 pub use simulator_kit::SimulatorClock;
 pub use simulator_platforms::{DemoAccount, PlatformSettings};
 pub use simulator_processor::ProcessorSettings;

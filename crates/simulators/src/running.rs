@@ -9,7 +9,7 @@ use simulator_kit::{RunningService, SimulatorService};
 use simulator_platforms::{DemoAccount, PlatformsSimulator};
 use simulator_processor::ProcessorSimulator;
 
-use crate::settings::Settings;
+use crate::settings::SimulatorSettings;
 
 /// Why the simulators did not start.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum StartError {
 
 /// Simulators that serve requests until they are stopped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningSimulators {
     service: RunningService,
     processor: Arc<ProcessorSimulator>,
     mail_address: SocketAddr,
@@ -43,8 +43,8 @@ struct Simulators {
 }
 
 /// Starts all simulators on one common port, each platform and the payment processor also on a port
-/// of its own, and the mail server. They serve until [`Running::stop`].
-pub async fn start(settings: Settings) -> Result<Running, StartError> {
+/// of its own, and the mail server. They serve until [`RunningSimulators::stop`].
+pub async fn start(settings: SimulatorSettings) -> Result<RunningSimulators, StartError> {
     let simulators = Simulators::open(&settings).map_err(StartError::Data)?;
     let refused = |address| move |source| StartError::Listen { address, source };
     let mail_port = MailPort::open(settings.mail_listen).await;
@@ -55,17 +55,17 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     processor.run(&service);
     let mail_address = mail_port.address();
     mail_port.serve(&mail, &service);
-    Ok(Running { service, processor, mail_address })
+    Ok(RunningSimulators { service, processor, mail_address })
 }
 
 /// The accounts that the simulators accept, with their credentials; the first of each platform is
 /// the sandbox's demo account, the last has no fans and no content.
-pub fn demo_accounts(settings: &Settings) -> Vec<DemoAccount> {
+pub fn demo_accounts(settings: &SimulatorSettings) -> Vec<DemoAccount> {
     simulator_platforms::demo_accounts(&settings.platforms)
 }
 
 impl Simulators {
-    fn open(settings: &Settings) -> io::Result<Self> {
+    fn open(settings: &SimulatorSettings) -> io::Result<Self> {
         let environment = settings.environment();
         if let Some(folder) = &environment.data {
             std::fs::create_dir_all(folder)?;
@@ -77,7 +77,7 @@ impl Simulators {
         })
     }
 
-    fn service(&self, settings: &Settings) -> SimulatorService {
+    fn service(&self, settings: &SimulatorSettings) -> SimulatorService {
         let Self { platforms, processor, mail } = self;
         let (platforms, processor) = (Arc::clone(platforms), Arc::clone(processor));
         SimulatorService::new(
@@ -87,7 +87,7 @@ impl Simulators {
     }
 }
 
-impl Running {
+impl RunningSimulators {
     /// The common address of all simulators and the control interface.
     pub fn address(&self) -> SocketAddr {
         self.service.address()

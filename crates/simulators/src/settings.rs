@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use simulator_kit::{Environment, SimulatorClock};
+use simulator_kit::{SimulatorClock, SimulatorEnvironment};
 use simulator_platforms::PlatformSettings;
 use simulator_processor::ProcessorSettings;
 
 /// All settings of the simulators.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SimulatorSettings {
     /// The address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
     /// The address on which the mail server listens for SMTP; port 0 takes a free one.
@@ -27,15 +27,15 @@ pub struct Settings {
     pub processor: ProcessorSettings,
 }
 
-impl Settings {
-    pub(crate) fn environment(&self) -> Environment {
-        Environment { data: self.data.clone(), seed: self.seed, clock: self.clock.clone() }
+impl SimulatorSettings {
+    pub(crate) fn environment(&self) -> SimulatorEnvironment {
+        SimulatorEnvironment { data: self.data.clone(), seed: self.seed, clock: self.clock.clone() }
     }
 }
 
-impl Default for Settings {
+impl Default for SimulatorSettings {
     fn default() -> Self {
-        let Environment { data, seed, clock } = Environment::default();
+        let SimulatorEnvironment { data, seed, clock } = SimulatorEnvironment::default();
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             mail_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),

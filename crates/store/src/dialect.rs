@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::options::DatabaseKind;
 use crate::sql::SqlKind;
-use crate::store::DatabaseKind;
 
 /// The clause after a `select` whose rows are about to be changed.
 pub(crate) const fn for_update(database: DatabaseKind) -> &'static str {

@@ -5,10 +5,20 @@
 use domain::id::{CallId, CustomerId};
 use domain::time::Timestamp;
 
-use crate::metering::IdempotencyClaim;
 use crate::sql::{SqlRow, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
+
+/// An `Idempotency-Key` and the request it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencyClaim {
+    /// SHA-256 of the key as sent.
+    pub key_hash: [u8; 32],
+    /// SHA-256 of everything that identifies the request.
+    pub fingerprint: [u8; 32],
+    /// Until when its response is kept.
+    pub expires_at: Timestamp,
+}
 
 /// A response kept for repetitions.
 #[derive(Clone, PartialEq, Eq)]

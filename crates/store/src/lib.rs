@@ -41,6 +41,7 @@ pub mod metering;
 mod migrations;
 pub mod nodes;
 pub mod notices;
+mod options;
 pub mod orders;
 pub mod own_requests;
 pub mod password_resets;
@@ -80,4 +81,5 @@ pub mod usage;
 pub mod verify;
 
 pub use error::StoreError;
-pub use store::{DatabaseKind, OpenOptions, SchemaSteps, Store, StoreAccess, check_url};
+pub use options::{DatabaseKind, OpenOptions, StoreAccess};
+pub use store::{SchemaSteps, Store, check_url};

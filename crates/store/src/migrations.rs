@@ -4,7 +4,7 @@
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-use crate::store::DatabaseKind;
+use crate::options::DatabaseKind;
 
 /// The migrations for one of the databases. Some have the same text for both; others have a part or
 /// all of their text for one database only, and a few exist for one database alone.

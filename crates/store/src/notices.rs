@@ -12,7 +12,7 @@ use domain::id::CustomerId;
 use sqlx::Executor as _;
 use sqlx::postgres::PgListener;
 
-use crate::store::DatabaseKind;
+use crate::options::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 

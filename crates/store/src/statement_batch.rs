@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::dialect;
+use crate::options::DatabaseKind;
 use crate::sql::{BatchColumn, SqlKind, SqlValue};
-use crate::store::DatabaseKind;
 use crate::tx::RowTable;
 
 /// One statement over rows, and the columns it returns.

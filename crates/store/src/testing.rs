@@ -20,7 +20,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use tempfile::TempDir;
 
-use crate::store::DatabaseKind;
+use crate::options::DatabaseKind;
 use crate::{OpenOptions, Store, StoreError, migrations};
 
 /// The environment variable with the URL of a PostgreSQL server.

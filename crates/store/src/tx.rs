@@ -13,10 +13,10 @@ use crate::balance_cache::{BalanceCache, CommitChanges};
 use crate::dialect;
 use crate::direct::DirectTransaction;
 use crate::disk::DiskSpace;
+use crate::options::DatabaseKind;
 use crate::postgres::{self, PgTransaction};
 use crate::sql::{SqlKind, SqlRow, SqlValue};
 use crate::statement_batch::{self, BatchedStatement, RowSource, StatementBatch};
-use crate::store::DatabaseKind;
 
 /// How many rows one statement on the metering's SQLite connection takes, if there are that many.
 const ROWS_AT_ONCE: usize = 8;

@@ -3,9 +3,9 @@
 
 use domain::time::Timestamp;
 
+use crate::options::DatabaseKind;
 use crate::payment_rules::{LOTS, PAYMENTS};
 use crate::sql::{SqlRow, SqlValue};
-use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 

@@ -1,7 +1,8 @@
 //! Workbooks: one sheet whose first row names the columns, written in one pass. That row is bold,
 //! frozen, and has buttons that filter the rows.
 //!
-//! * A text that is exactly a time (RFC 3339, with its zone) is a date of the sheet, in UTC: see [`crate::dates`].
+//! * A text that is exactly a time (RFC 3339, with its zone) is a date of the sheet, in UTC: see
+//!   [`crate::dates`].
 //! * Any other text is a string of the sheet (`t="inlineStr"`), however it starts. There are no
 //!   formulas and no links.
 //! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole
@@ -21,8 +22,7 @@ use crate::archive::{self, ArchiveWriter};
 use crate::columns::{CellValue, FileColumns, RowFlattener};
 use crate::{SpooledPages, TabularError, dates, safety};
 
-/// The longest text of a cell, in UTF-16 units.
-pub const CELL_LENGTH_MAX: usize = 32_767;
+pub use crate::limits::CELL_LENGTH_MAX;
 
 const SHEET_NAME: &str = "xl/worksheets/sheet1.xml";
 const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";

@@ -38,10 +38,10 @@ pub struct ControlLimits {
     networks: NetworkLimiter,
     credentials: RateLimiter<Credential>,
     imports: RateLimiter<CustomerId>,
-    key_changes: RateLimiter<Share>,
+    key_changes: RateLimiter<QuotaShare>,
     payments: RateLimiter<CustomerId>,
     previews: RateLimiter<CustomerId>,
-    keyed: RateLimiter<Share>,
+    keyed: RateLimiter<QuotaShare>,
     trusted_proxies: Vec<IpNetwork>,
 }
 
@@ -67,7 +67,7 @@ enum LimitedWork {
 /// Whose quota a request counts against. Sessions and keys without limits share the customer's. A
 /// limited key has its own, so that it cannot use up the customer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Share {
+pub struct QuotaShare {
     /// Who pays.
     pub customer: CustomerId,
     /// The key, if it is limited.
@@ -146,7 +146,12 @@ impl ControlLimits {
 
     /// Counts the work that a request is about to do, if that is limited. Payment requests of
     /// limited keys are refused later and are not counted.
-    pub fn admit_work(&self, parts: &Parts, share: Share, now: Timestamp) -> Result<(), ApiError> {
+    pub fn admit_work(
+        &self,
+        parts: &Parts,
+        share: QuotaShare,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
         let customer = share.customer;
         match LimitedWork::of(&parts.method, parts.uri.path()) {
             None => Ok(()),
@@ -163,7 +168,12 @@ impl ControlLimits {
     }
 
     /// Counts a request with an `Idempotency-Key`, whose response is kept for a day.
-    pub fn admit_keyed(&self, parts: &Parts, share: Share, now: Timestamp) -> Result<(), ApiError> {
+    pub fn admit_keyed(
+        &self,
+        parts: &Parts,
+        share: QuotaShare,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
         count(parts, &self.keyed, share, ("idempotency-keys", now))
     }
 

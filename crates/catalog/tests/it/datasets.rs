@@ -1,4 +1,5 @@
-//! What can be exported: which datasets each platform has, and that each says all that reading it takes.
+//! What can be exported: which datasets each platform has, and that each says all that reading it
+//! takes.
 
 use catalog::column::{ColumnType, ColumnUnit, DatasetColumn};
 use catalog::dataset::{IdForm, MediaArchive, PagingStyle};

@@ -1,4 +1,5 @@
-//! What the specification says of single routes: groups, scopes, shorthands, defaults, rules, credentials.
+//! What the specification says of single routes: groups, scopes, shorthands, defaults, rules,
+//! credentials.
 
 use catalog::{AuthKind, Catalog, Route, shorthand};
 use domain::method::Method;

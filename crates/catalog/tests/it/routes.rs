@@ -79,8 +79,8 @@ fn every_listed_path_finds_its_own_entry() {
     }
 }
 
-/// A parameter whose value looks like a literal of a neighbour: the neighbour goes before where it exists for
-/// this method, and otherwise the parameter still takes it.
+/// A parameter whose value looks like a literal of a neighbour: the neighbour goes before where it
+/// exists for this method, and otherwise the parameter still takes it.
 #[test]
 fn a_value_that_looks_like_a_literal_finds_the_most_literal_entry() {
     let catalog = catalog();

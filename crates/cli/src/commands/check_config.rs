@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use settings::Unreadable;
+use settings::UnreadableConfig;
 
 use crate::output::{complain, say};
 use crate::{ConfigFile, logs};
@@ -23,7 +23,7 @@ pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
         }
         Err(error) => match error.downcast_ref() {
             // If a value cannot be read, the configuration in force is unknown.
-            Some(Unreadable::Values(problems)) => problems.clone(),
+            Some(UnreadableConfig::Values(problems)) => problems.clone(),
             _ => return Err(error),
         },
     };

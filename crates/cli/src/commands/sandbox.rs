@@ -153,8 +153,8 @@ fn is_free(listen: SocketAddr) -> anyhow::Result<()> {
 fn config(
     options: &Options,
     folder: &Path,
-    settings: &simulators::Settings,
-    world: &simulators::Running,
+    settings: &simulators::SimulatorSettings,
+    world: &simulators::RunningSimulators,
 ) -> anyhow::Result<Config> {
     let text = |value: &str| super::simulators::toml_value(&value.into());
     let mut toml = format!(
@@ -274,7 +274,7 @@ fn remember(folder: &Path, remembered: &Remembered) -> anyhow::Result<()> {
 
 fn description<'a>(
     gateway: &node::start::RunningService,
-    world: &simulators::Running,
+    world: &simulators::RunningSimulators,
     folder: &Path,
     remembered: &'a Remembered,
 ) -> Description<'a> {

@@ -93,8 +93,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
 /// The settings that `serve` needs to reach each simulated platform: the members of
 /// `[platforms.NAME]`.
 pub(crate) fn platform_settings(
-    settings: &simulators::Settings,
-    world: &simulators::Running,
+    settings: &simulators::SimulatorSettings,
+    world: &simulators::RunningSimulators,
 ) -> Map<String, Value> {
     let setting = |platform: Platform| {
         let url = world.platform_url(platform.as_str());
@@ -134,8 +134,9 @@ pub(crate) fn settings(
     listen: SocketAddr,
     data: Option<PathBuf>,
     subscribers: Option<u64>,
-) -> simulators::Settings {
-    let mut settings = simulators::Settings { listen, data, ..simulators::Settings::default() };
+) -> simulators::SimulatorSettings {
+    let mut settings =
+        simulators::SimulatorSettings { listen, data, ..simulators::SimulatorSettings::default() };
     settings.platforms.subscribers = subscribers.unwrap_or(settings.platforms.subscribers);
     settings
 }

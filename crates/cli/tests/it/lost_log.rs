@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use simulators::{DemoAccount, Settings};
+use simulators::{DemoAccount, SimulatorSettings};
 
 use crate::process::{Running, command, get, ok, request};
 
@@ -134,7 +134,10 @@ fn calls_continue_while_the_log_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let settings = Settings { listen: "127.0.0.1:0".parse().unwrap(), ..Settings::default() };
+    let settings = SimulatorSettings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        ..SimulatorSettings::default()
+    };
     let account = simulators::demo_accounts(&settings)
         .into_iter()
         .find(|account| account.platform == "platform_alpha")

@@ -15,6 +15,7 @@ mod code;
 mod dependencies;
 mod documents;
 mod tree;
+mod words;
 
 /// Fails with every finding, one per line.
 fn assert_tidy(findings: &[String]) {

@@ -13,8 +13,9 @@ use super::signing::values::KeptValues;
 use super::template::TextTemplate;
 use crate::error::ClientError;
 
-/// What the requests for one account carry beside what their callers may say: the platform's own headers, with the
-/// account's credentials in their places. Made by [`PlatformTarget::headers_of`](super::PlatformTarget::headers_of).
+/// What the requests for one account carry beside what their callers may say: the platform's own
+/// headers, with the account's credentials in their places. Made by
+/// [`PlatformTarget::headers_of`](super::PlatformTarget::headers_of).
 #[derive(Clone)]
 pub struct AccountHeaders {
     same: HeaderMap,
@@ -28,10 +29,11 @@ pub struct AccountHeaders {
 }
 
 impl AccountHeaders {
-    /// Puts the templates beside what is the same for all accounts, and in place of what has the same name. One whose
-    /// credential the account does not have is left out.
+    /// Puts the templates beside what is the same for all accounts, and in place of what has the
+    /// same name. One whose credential the account does not have is left out.
     ///
-    /// Fails with [`Build`](crate::error::CallErrorKind::Build) when a credential cannot stand in a header.
+    /// Fails with [`Build`](crate::error::CallErrorKind::Build) when a credential cannot stand in a
+    /// header.
     pub(super) fn new(
         mut same: HeaderMap,
         templates: &[(HeaderName, TextTemplate)],
@@ -50,7 +52,8 @@ impl AccountHeaders {
         Ok(Self { same, of_each_call, signing, query: AccountQuery::default(), proxy: None })
     }
 
-    /// The same for an account whose requests go through a proxy, if there is one, and whose queries end so.
+    /// The same for an account whose requests go through a proxy, if there is one, and whose
+    /// queries end so.
     pub(super) fn with(self, query: AccountQuery, proxy: Option<Arc<ProxyAddress>>) -> Self {
         Self { query, proxy, ..self }
     }

@@ -45,8 +45,8 @@ pub struct AnswerBody {
 pub struct ReadLimits {
     /// A longer body is not read whole.
     pub bytes_max: usize,
-    /// A body of unknown length that brings nothing for this long, or is not whole after twenty times this, is not read
-    /// whole. Nothing: it is waited for.
+    /// A body of unknown length that brings nothing for this long, or is not whole after twenty
+    /// times this, is not read whole. Nothing: it is waited for.
     pub silence_max: Option<Duration>,
 }
 
@@ -90,7 +90,8 @@ impl GatheredBody {
 
     fn add(&mut self, part: &Bytes, announced: Option<u64>) {
         if self.joined.is_empty() {
-            // The length that was announced, and is not above the limit: it need not grow on the way.
+            // The length that was announced, and is not above the limit: it need not grow on the
+            // way.
             let announced = announced.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
             self.joined.reserve(announced.max(self.first.len() + part.len()));
             self.joined.extend_from_slice(&self.first);
@@ -138,9 +139,10 @@ impl AnswerBody {
 
     /// The next part of the body, never empty, or `None` after its end.
     ///
-    /// Fails when the platform is silent for too long while this waits, and when the body ends before the
-    /// length or the chunks that were announced; that is never a clean end. The pause between two calls of
-    /// this is not counted. Nothing is lost when it is dropped before it is done.
+    /// Fails when the platform is silent for too long while this waits, and when the body ends
+    /// before the length or the chunks that were announced; that is never a clean end. The pause
+    /// between two calls of this is not counted. Nothing is lost when it is dropped before it is
+    /// done.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         let wait = self.between_bytes;
         self.next_within(wait).await.unwrap_or_else(|| Err(silent()))
@@ -285,7 +287,8 @@ mod tests {
     const SILENCE: Duration = Duration::from_millis(50);
     const LIMITS: ReadLimits = ReadLimits { bytes_max: 1_000, silence_max: Some(SILENCE) };
 
-    /// The body of a response of which each part comes after so many milliseconds; what follows the last never comes.
+    /// The body of a response of which each part comes after so many milliseconds; what follows the
+    /// last never comes.
     #[expect(
         clippy::disallowed_methods,
         reason = "the test's runtime ends these tasks with itself"

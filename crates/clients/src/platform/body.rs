@@ -15,7 +15,8 @@ use super::signing::BodyContentView;
 /// Why a body could not be read to its end, for logs.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a request to a platform: bytes in memory, or spooled ones that are read as they leave.
+/// The body of a request to a platform: bytes in memory, or spooled ones that are read as they
+/// leave.
 #[derive(Debug)]
 pub struct RequestBody(BodyContent);
 
@@ -50,8 +51,8 @@ impl RequestBody {
         Self(BodyContent::Whole(bytes))
     }
 
-    /// A body that is read while it is sent, such as a spooled upload. Its size hint should be exact, so
-    /// that it goes out with a `Content-Length`; otherwise it is chunked.
+    /// A body that is read while it is sent, such as a spooled upload. Its size hint should be
+    /// exact, so that it goes out with a `Content-Length`; otherwise it is chunked.
     pub fn spooled<B>(body: B) -> Self
     where
         B: Body<Data = Bytes, Error: Into<BodyError>> + Send + Sync + 'static,

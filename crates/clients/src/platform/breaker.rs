@@ -20,8 +20,8 @@ const CALLS_PER_RETRY: u32 = 10;
 const RESERVE_AT_START: u32 = 100;
 const RESERVE_MAX: u32 = 1_000;
 
-/// Stops calls after [`FAILURES_MAX`] failures in a row, for one second at first, and lets one call through
-/// as a probe when the time is over. Shared by all cores.
+/// Stops calls after [`FAILURES_MAX`] failures in a row, for one second at first, and lets one call
+/// through as a probe when the time is over. Shared by all cores.
 #[derive(Debug, Default)]
 pub struct Breaker(Mutex<BreakerState>);
 
@@ -31,15 +31,16 @@ enum BreakerState {
     Open { until: Timestamp, open_ms: i64, is_probing: bool },
 }
 
-/// Allows second tries for at most a tenth of all calls, beside a small reserve. Shared by all cores.
+/// Allows second tries for at most a tenth of all calls, beside a small reserve. Shared by all
+/// cores.
 #[derive(Debug)]
 pub struct RetryBudget(AtomicU32);
 
 impl Breaker {
     /// How many milliseconds to wait before a next call, at least one; `None` lets the call go.
     ///
-    /// When the time is over, one call goes as a probe. The next one may follow only after the same time
-    /// again, so a probe that is never heard of does not keep the breaker open for ever.
+    /// When the time is over, one call goes as a probe. The next one may follow only after the same
+    /// time again, so a probe that is never heard of does not keep the breaker open for ever.
     pub fn refuses(&self, now: Timestamp) -> Option<i64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (next, answer) = state.asked(now);
@@ -219,8 +220,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens in whatever order: it is never shut for longer than a minute, lets no two
-        /// calls go within the time it is open for, and an answer always sets it back.
+        /// Whatever happens in whatever order: it is never shut for longer than a minute, lets no
+        /// two calls go within the time it is open for, and an answer always sets it back.
         #[test]
         fn no_history_keeps_it_shut_or_lets_a_crowd_through(
             history in proptest::collection::vec((0..70_000_i64, 0..4_u8), 0..80)

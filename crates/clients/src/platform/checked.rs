@@ -164,8 +164,8 @@ fn is_usable(uri: &Uri) -> bool {
     is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
 }
 
-/// What is the same for every request. `Host` is among it so that it has its place, the first one (RFC 9110, section
-/// 7.2); the connection that carries a request has the last word on it.
+/// What is the same for every request. `Host` is among it so that it has its place, the first one
+/// (RFC 9110, section 7.2); the connection that carries a request has the last word on it.
 fn fixed_headers(
     settings: &TargetSettings,
     authority: Option<&Authority>,

@@ -27,8 +27,9 @@ pub(super) const HEADERS_MAX: usize = 100;
 
 /// The connections of one core to all platforms. Cheap to clone; clones share their connections.
 ///
-/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2, directly and through the proxies of accounts.
-/// Redirects are never followed, and proxy variables of the environment are not read.
+/// It serves one [`PlatformTarget`] of each platform, HTTP/1.1 and HTTP/2, directly and through the
+/// proxies of accounts. Redirects are never followed, and proxy variables of the environment are
+/// not read.
 #[derive(Debug, Clone)]
 pub struct PlatformClient(Arc<PlatformPools>);
 
@@ -39,7 +40,8 @@ struct PlatformPools {
     signers: Mutex<HashMap<SignerAddress, SignerConnections>>,
 }
 
-/// What makes connections equal, beside where they lead: accounts behind two proxies never share one.
+/// What makes connections equal, beside where they lead: accounts behind two proxies never share
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PoolKey {
     platform: Platform,
@@ -86,9 +88,9 @@ impl PlatformClient {
     /// Sends a request that `target` built, and waits for the head of its answer.
     ///
     /// The phases are limited by the target's timeouts. Whatever must not be passed on is an error:
-    /// statuses below 200 or above 599, both or strange framing headers, a head of more than 65,536 bytes
-    /// or 100 headers, on HTTP/1.1 more than eight informational answers. A connection with such
-    /// an answer is not used again. Dropping the future ends the request.
+    /// statuses below 200 or above 599, both or strange framing headers, a head of more than 65,536
+    /// bytes or 100 headers, on HTTP/1.1 more than eight informational answers. A connection with
+    /// such an answer is not used again. Dropping the future ends the request.
     pub fn send(
         &self,
         target: &PlatformTarget,
@@ -132,7 +134,8 @@ impl PlatformClient {
             if key.proxy.is_some() {
                 known.used_at = Instant::now();
             }
-            // Connections made with other trusted authorities must not carry this target's credentials.
+            // Connections made with other trusted authorities must not carry this target's
+            // credentials.
             return if known.pool.settings().is_same(settings) {
                 Ok(known.pool.clone())
             } else {
@@ -146,8 +149,8 @@ impl PlatformClient {
     }
 }
 
-/// Forgets proxies that were not used for as long as connections are kept, and of too many the one that was used longest
-/// ago. Calls that are under way keep their connections.
+/// Forgets proxies that were not used for as long as connections are kept, and of too many the one
+/// that was used longest ago. Calls that are under way keep their connections.
 fn make_room(pools: &mut HashMap<PoolKey, PoolEntry>, idle: Duration) {
     pools.retain(|key, entry| key.proxy.is_none() || entry.used_at.elapsed() <= idle);
     let proxies = || pools.iter().filter(|(key, _)| key.proxy.is_some());

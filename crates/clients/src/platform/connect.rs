@@ -1,7 +1,7 @@
 //! New connections to a platform: TCP, then TLS, each within its time.
 //!
-//! Connections are watched, so that a failed request can say whether its connection was an old one and
-//! whether any part of an answer had come.
+//! Connections are watched, so that a failed request can say whether its connection was an old one
+//! and whether any part of an answer had come.
 
 use std::error::Error;
 use std::io;
@@ -99,7 +99,8 @@ impl PlatformConnector {
         // The TLS layer above decides by the scheme; this one only connects.
         http.enforce_http(false);
         http.set_nodelay(true);
-        // A host with several addresses: each gets its share of the time, so that a dead one is passed over.
+        // A host with several addresses: each gets its share of the time, so that a dead one is
+        // passed over.
         http.set_connect_timeout(Some(settings.timeouts.connect));
         Self { http, settings, proxy }
     }
@@ -199,8 +200,8 @@ impl ConnectionWatch {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it is certain that no byte of the request that was begun last has left. Requests share an
-    /// HTTP/2 connection, so nothing of the kind is known about one of them.
+    /// Whether it is certain that no byte of the request that was begun last has left. Requests
+    /// share an HTTP/2 connection, so nothing of the kind is known about one of them.
     pub(super) fn is_unwritten(&self) -> bool {
         !self.is_h2 && !self.written.load(Ordering::Relaxed)
     }
@@ -219,8 +220,9 @@ impl ConnectionWatch {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the other side gave up an old connection before it answered anything to what was written
-    /// last. Requests share an HTTP/2 connection, so nothing of the kind is known about one of them.
+    /// Whether the other side gave up an old connection before it answered anything to what was
+    /// written last. Requests share an HTTP/2 connection, so nothing of the kind is known about one
+    /// of them.
     pub(super) fn was_given_up(&self) -> bool {
         !self.is_h2 && self.answered.load(Ordering::Relaxed) && !self.heard.load(Ordering::Relaxed)
     }

@@ -102,8 +102,9 @@ impl ConnectionPool {
 
     /// Sends a request to where its address says, and waits for the head of the answer.
     ///
-    /// It is sent once. Only where a kept connection turns out to be closed before any of the request was written does
-    /// it leave on another one, which is as safe for a write as for a read.
+    /// It is sent once. Only where a kept connection turns out to be closed before any of the
+    /// request was written does it leave on another one, which is as safe for a write as for a
+    /// read.
     // Not an async function: that would keep the request in two places.
     pub(crate) fn send(
         &self,
@@ -117,7 +118,8 @@ impl ConnectionPool {
             loop {
                 let (mut outgoing, is_old) = match origin.kept().await {
                     Some(outgoing) => (outgoing, true),
-                    // Boxed, so that a call on a kept connection does not carry the room of making one.
+                    // Boxed, so that a call on a kept connection does not carry the room of making
+                    // one.
                     None => (Box::pin(pool.connect(&origin)).await?, false),
                 };
                 origin.address(&mut request, &outgoing)?;
@@ -205,8 +207,8 @@ impl ConnectionOrigin {
             .map(OutgoingConnection::Own)
     }
 
-    /// The one that was used last and is as good as it was: looked at only now, it may turn out to be closed, or to
-    /// have brought what nobody asked for.
+    /// The one that was used last and is as good as it was: looked at only now, it may turn out to
+    /// be closed, or to have brought what nobody asked for.
     fn idle_connection(&self, context: &mut Context<'_>) -> Option<Box<Http1Connection>> {
         loop {
             let IdleConnection { mut connection, since } = locked(&self.idle).pop_back()?;
@@ -323,8 +325,8 @@ async fn sweep(origin: Weak<ConnectionOrigin>, idle: Duration) {
     }
 }
 
-/// Sends the request, leaving an empty one in its place, and waits for the head of the answer; the time starts anew while
-/// parts of a spooled body leave.
+/// Sends the request, leaving an empty one in its place, and waits for the head of the answer; the
+/// time starts anew while parts of a spooled body leave.
 async fn head(
     outgoing: &mut OutgoingConnection,
     request: &mut Request<RequestBody>,

@@ -22,8 +22,8 @@ pub struct AccountCredentials {
 pub struct MalformedCredentials;
 
 impl AccountCredentials {
-    /// Reads a JSON object. Strings stay as they are, `null` is left out, and any other value is kept as
-    /// its JSON text.
+    /// Reads a JSON object. Strings stay as they are, `null` is left out, and any other value is
+    /// kept as its JSON text.
     pub fn from_json(json: &[u8]) -> Result<Self, MalformedCredentials> {
         let fields: BTreeMap<String, Value> =
             serde_json::from_slice(json).map_err(|_| MalformedCredentials)?;
@@ -35,8 +35,8 @@ impl AccountCredentials {
         Ok(Self { fields: kept.collect(), account: String::new() })
     }
 
-    /// The same as those of this account. The label tells it from every other one, and never changes; it is not sealed
-    /// with them, and no platform is told it.
+    /// The same as those of this account. The label tells it from every other one, and never
+    /// changes; it is not sealed with them, and no platform is told it.
     #[must_use]
     pub fn of_account(self, label: impl Into<String>) -> Self {
         Self { account: label.into(), ..self }
@@ -77,8 +77,9 @@ impl AccountCredentials {
         self.fields.keys().map(String::as_str)
     }
 
-    /// The fields whose values cannot stand in a header: empty ones, and those that hold something else
-    /// than visible ASCII and inner spaces. Such credentials are refused before they are stored.
+    /// The fields whose values cannot stand in a header: empty ones, and those that hold something
+    /// else than visible ASCII and inner spaces. Such credentials are refused before they are
+    /// stored.
     pub fn unsendable(&self) -> impl Iterator<Item = &str> {
         let is_unsendable = |value: &str| {
             value.is_empty()

@@ -1,7 +1,7 @@
 //! The envelope of `platform_beta`: `{"success": true, "response": …}`.
 //!
-//! Only the outermost object is looked at. The inner value is passed on as the exact bytes it came in;
-//! numbers, order, spaces and duplicate names inside it stay as they are.
+//! Only the outermost object is looked at. The inner value is passed on as the exact bytes it came
+//! in; numbers, order, spaces and duplicate names inside it stay as they are.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -49,7 +49,8 @@ pub fn unwrap(body: &[u8]) -> EnvelopeContent {
 
 /// Decodes a gzip body of which at most `bytes_max` decoded bytes are wanted.
 ///
-/// A body that is cut or broken is a bad answer of the platform. No body at all has nothing to decode.
+/// A body that is cut or broken is a bad answer of the platform. No body at all has nothing to
+/// decode.
 pub fn decode_gzip(body: &[u8], bytes_max: usize) -> Result<DecodedBody, ClientError> {
     if body.is_empty() {
         return Ok(DecodedBody::Decoded(Bytes::new()));

@@ -1,6 +1,7 @@
 //! Envelopes that the configuration describes: where their data is, and what says success or error.
 //!
-//! The data is passed on as the exact bytes it came in. Only what the pointers (RFC 6901) lead through is looked at.
+//! The data is passed on as the exact bytes it came in. Only what the pointers (RFC 6901) lead
+//! through is looked at.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -52,8 +53,8 @@ impl EnvelopePointers {
         Some(Self { data: data?, error: error?, success: success? })
     }
 
-    /// Takes the envelope off a JSON answer. One that says an error, or no success, and one that cannot be read without
-    /// doubt, is kept whole.
+    /// Takes the envelope off a JSON answer. One that says an error, or no success, and one that
+    /// cannot be read without doubt, is kept whole.
     pub(super) fn unwrap(&self, body: &[u8]) -> EnvelopeContent {
         match self.data_of(body) {
             Some(data) => EnvelopeContent::Inner(Bytes::copy_from_slice(data.as_bytes())),
@@ -92,8 +93,8 @@ impl JsonPointer {
         steps.filter(|steps| steps.len() <= STEPS_MAX).map(Self)
     }
 
-    /// The value that it leads to, as it is written. Fails where a name on the way is given twice, because readers differ
-    /// in which of the two they believe.
+    /// The value that it leads to, as it is written. Fails where a name on the way is given twice,
+    /// because readers differ in which of the two they believe.
     fn find<'b>(&self, json: &'b str) -> Result<Option<&'b str>, serde_json::Error> {
         let mut at = json;
         for step in &self.0 {

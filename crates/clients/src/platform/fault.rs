@@ -20,7 +20,8 @@ pub(super) fn connect(failure: ConnectFailure) -> ClientError {
     }
 }
 
-/// A request that found no response on its connection. `is_unsent`: hyper gave it back, so none of it was written.
+/// A request that found no response on its connection. `is_unsent`: hyper gave it back, so none of
+/// it was written.
 pub(super) fn of(error: hyper::Error, is_unsent: bool, watch: &ConnectionWatch) -> ClientError {
     let sent = !(is_unsent || watch.is_unwritten() || is_refused(&error));
     if watch.were_too_many() {
@@ -34,7 +35,8 @@ pub(super) fn of(error: hyper::Error, is_unsent: bool, watch: &ConnectionWatch) 
     ClientError { fault, kind, sent, retryable, source: Some(error.into()) }
 }
 
-/// No head came in time. Where nothing was written before, nothing will be: the connection is closed.
+/// No head came in time. Where nothing was written before, nothing will be: the connection is
+/// closed.
 pub(super) fn late(watch: &ConnectionWatch) -> ClientError {
     ClientError {
         fault: CallFault::Theirs,
@@ -58,13 +60,14 @@ fn judge(error: &hyper::Error) -> (CallFault, CallErrorKind) {
     (if error.is_user() { CallFault::Ours } else { CallFault::Network }, CallErrorKind::Closed)
 }
 
-/// Whether the other side says that it did not look at the request (RFC 9113, section 8.7): it reset the
-/// stream as refused, or it said goodbye and named an earlier stream as the last that it looked at.
+/// Whether the other side says that it did not look at the request (RFC 9113, section 8.7): it
+/// reset the stream as refused, or it said goodbye and named an earlier stream as the last that it
+/// looked at.
 ///
 /// A goodbye ends only the streams behind the one that it names, and those that have not begun. All
-/// others go on, and when the connection ends before their response they fail as broken off. hyper looks for a goodbye also
-/// right after it has handed a request to the connection; calls and their connections run on one thread, so that nothing of
-/// the request is written in between.
+/// others go on, and when the connection ends before their response they fail as broken off. hyper
+/// looks for a goodbye also right after it has handed a request to the connection; calls and their
+/// connections run on one thread, so that nothing of the request is written in between.
 fn is_refused(error: &hyper::Error) -> bool {
     http2_error(error).is_some_and(|http2| {
         http2.is_remote()

@@ -5,8 +5,9 @@ use http::header::{
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
 };
 
-/// What a caller may say to a platform. Conditions are all among it: a range without its `If-Range` mixes two versions of
-/// a file, and a write without its `If-Match` overwrites what somebody else changed.
+/// What a caller may say to a platform. Conditions are all among it: a range without its `If-Range`
+/// mixes two versions of a file, and a write without its `If-Match` overwrites what somebody else
+/// changed.
 pub const FROM_CALLER: [HeaderName; 9] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -19,10 +20,11 @@ pub const FROM_CALLER: [HeaderName; 9] = [
     RANGE,
 ];
 
-/// Copies what a caller may say into the request for the platform, beside what is there: that stays as it is.
+/// Copies what a caller may say into the request for the platform, beside what is there: that stays
+/// as it is.
 ///
-/// A header that the caller's own `Connection` names is left out: it was meant for this hop only. That
-/// never reaches the headers that this service adds.
+/// A header that the caller's own `Connection` names is left out: it was meant for this hop only.
+/// That never reaches the headers that this service adds.
 pub(super) fn copy_from_caller(caller: &HeaderMap, request: &mut HeaderMap) {
     let names_some = caller.contains_key(CONNECTION);
     for name in caller.keys().filter(|name| FROM_CALLER.contains(name)) {

@@ -1,6 +1,6 @@
-//! One HTTP/1.1 connection, moved on by whoever uses it: a call and its connection are one task, so that nothing has to
-//! be woken or handed over between them. While it is idle nobody looks at it; what happened meanwhile is seen before
-//! its next use.
+//! One HTTP/1.1 connection, moved on by whoever uses it: a call and its connection are one task, so
+//! that nothing has to be woken or handed over between them. While it is idle nobody looks at it;
+//! what happened meanwhile is seen before its next use.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ impl Http1Connection {
         Ok(Self { sender, connection, inline_waker: InlineWaker::new(), watch })
     }
 
-    /// Polls what this connection brings, and while that is not there lets it read and write what it can.
+    /// Polls what this connection brings, and while that is not there lets it read and write what
+    /// it can.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,

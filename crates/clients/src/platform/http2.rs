@@ -1,4 +1,5 @@
-//! One HTTP/2 connection, which carries many requests at a time and is moved on by a task of its own.
+//! One HTTP/2 connection, which carries many requests at a time and is moved on by a task of its
+//! own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use super::connect::{ConnectionWatch, WatchedStream};
 use super::http1::UnansweredRequest;
 
 const STREAM_WINDOW_BYTES: u32 = 262_144;
-/// Room for 64 answers whose callers do not read on; more of them on one connection hold the others up.
+/// Room for 64 answers whose callers do not read on; more of them on one connection hold the others
+/// up.
 const CONNECTION_WINDOW_BYTES: u32 = 64 * STREAM_WINDOW_BYTES;
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_WAIT: Duration = Duration::from_secs(10);
@@ -52,8 +54,8 @@ impl Http2Connection {
         self.sender.is_closed()
     }
 
-    /// Sends a request and waits for the head of its answer. What only informs is passed over; hyper does not tell of
-    /// it here, so the time for the head is what ends it.
+    /// Sends a request and waits for the head of its answer. What only informs is passed over;
+    /// hyper does not tell of it here, so the time for the head is what ends it.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,

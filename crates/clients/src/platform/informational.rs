@@ -1,5 +1,5 @@
-//! Counts the informational answers (1xx) that come before a real one on HTTP/1.1, in the bytes as they arrive: hyper
-//! swallows them without an end.
+//! Counts the informational answers (1xx) that come before a real one on HTTP/1.1, in the bytes as
+//! they arrive: hyper swallows them without an end.
 
 /// The most informational answers before the real one.
 const INFORMATIONAL_MAX: u8 = 8;
@@ -7,7 +7,8 @@ const INFORMATIONAL_MAX: u8 = 8;
 /// What a status line begins with, up to the first digit of its status: `HTTP/1.1 1`.
 const BEGINNING_BYTES: usize = 10;
 
-/// Follows the answers to one request up to the head of the real one, of which it looks at ten bytes.
+/// Follows the answers to one request up to the head of the real one, of which it looks at ten
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InformationalResponses {
     count: u8,

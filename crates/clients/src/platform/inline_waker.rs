@@ -1,8 +1,9 @@
 //! The waker of a connection that is moved on by the task which uses it.
 //!
-//! hyper's connection and those who wait for its answers wake each other through channels, as if they ran apart. Here they
-//! are one task, which such a wake would only run again from its beginning. So while the task is at it, a wake is
-//! noted and followed at once, where it is; at other times it wakes the task.
+//! hyper's connection and those who wait for its answers wake each other through channels, as if
+//! they ran apart. Here they are one task, which such a wake would only run again from its
+//! beginning. So while the task is at it, a wake is noted and followed at once, where it is; at
+//! other times it wakes the task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,7 +16,8 @@ const AT_IT: u8 = 1;
 /// Woken while at it.
 const CALLED: u8 = 2;
 
-/// So many times in a row is a wake followed at once. After that the task is run again, so that others have their turn.
+/// So many times in a row is a wake followed at once. After that the task is run again, so that
+/// others have their turn.
 const ROUNDS_MAX: usize = 4;
 
 /// Polls what wakes itself.
@@ -162,7 +164,8 @@ mod tests {
         assert_eq!((count(&first), count(&last)), (0, 1));
     }
 
-    /// A wake that comes while the task is at it, from another thread, is never lost: the task is polled again or woken.
+    /// A wake that comes while the task is at it, from another thread, is never lost: the task is
+    /// polled again or woken.
     #[test]
     fn no_wake_from_another_thread_is_lost() {
         let (woken, waker) = task();

@@ -1,8 +1,8 @@
 //! Calls to the platforms: build, sign, send, stream.
 //!
-//! A [`PlatformTarget`] is one platform as configured, a [`NativeCall`] is turned into a request by it, and an
-//! [`PlatformClient`] sends that over the connections of one core. The native path and query go out byte for
-//! byte as they came in; nothing on this way decodes or normalises them.
+//! A [`PlatformTarget`] is one platform as configured, a [`NativeCall`] is turned into a request by
+//! it, and an [`PlatformClient`] sends that over the connections of one core. The native path and
+//! query go out byte for byte as they came in; nothing on this way decodes or normalises them.
 
 pub mod breaker;
 pub mod envelope;

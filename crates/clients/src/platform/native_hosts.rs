@@ -1,4 +1,5 @@
-//! The hosts of a platform beside its first one: each serves the native paths that begin with its own.
+//! The hosts of a platform beside its first one: each serves the native paths that begin with its
+//! own.
 
 use std::sync::Arc;
 

@@ -45,8 +45,8 @@ pub enum RefreshFailure {
         /// The error code of the answer, such as `invalid_grant`.
         code: String,
     },
-    /// The endpoint refuses this service as its client (`invalid_client` and the like), or refuses without an error
-    /// code; the refresh token may still be good.
+    /// The endpoint refuses this service as its client (`invalid_client` and the like), or refuses
+    /// without an error code; the refresh token may still be good.
     #[error("the token endpoint refused this service: {}", .code.unwrap_or("it gave no error code"))]
     Service {
         /// The error code of the answer, if it had one.
@@ -73,8 +73,8 @@ enum ClientProof {
     Form(Zeroizing<String>),
 }
 
-/// Exchanges a refresh token for a fresh access token. It is sent once: endpoints that rotate refresh
-/// tokens may take a second use for theft.
+/// Exchanges a refresh token for a fresh access token. It is sent once: endpoints that rotate
+/// refresh tokens may take a second use for theft.
 pub async fn refresh(
     upstream: &PlatformClient,
     target: &PlatformTarget,
@@ -211,8 +211,9 @@ fn whole_seconds(value: &Value) -> Option<i64> {
     (seconds >= 0).then(|| seconds.min(EXPIRES_IN_S_MAX))
 }
 
-/// Tells a dead refresh token from a mistake in this service's own registration and from an endpoint that refuses
-/// everybody, neither of which must make customers connect their accounts again.
+/// Tells a dead refresh token from a mistake in this service's own registration and from an
+/// endpoint that refuses everybody, neither of which must make customers connect their accounts
+/// again.
 fn refusal(body: &[u8]) -> RefreshFailure {
     const OF_SERVICE: [&str; 3] =
         ["invalid_client", "unauthorized_client", "unsupported_grant_type"];
@@ -232,7 +233,8 @@ fn refusal(body: &[u8]) -> RefreshFailure {
 }
 
 impl RefreshFailure {
-    /// Whether the refresh token itself is refused, which no later try changes (RFC 6749, section 5.2).
+    /// Whether the refresh token itself is refused, which no later try changes (RFC 6749, section
+    /// 5.2).
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { code } if code == "invalid_grant")
     }

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-/// Looks names up and, where it must, passes over addresses of this machine and of private networks.
+/// Looks names up and, where it must, passes over addresses of this machine and of private
+/// networks.
 #[derive(Debug, Clone)]
 pub(super) struct OutboundResolver {
     may_be_private: bool,
@@ -47,7 +48,8 @@ impl Service<Name> for OutboundResolver {
     }
 }
 
-/// Whether a host may be on a public address, as far as it can be seen: names are looked at again when they are looked up.
+/// Whether a host may be on a public address, as far as it can be seen: names are looked at again
+/// when they are looked up.
 pub(super) fn is_public_host(host: &str) -> bool {
     let bare = host.trim_matches(['[', ']']);
     match bare.parse::<IpAddr>() {

@@ -1,8 +1,9 @@
 //! Hygiene of a native path and query: what may go to a platform, by a positive rule.
 //!
-//! Nothing is decoded or normalised on the way: what passes is sent exactly as it came. A path that passes
-//! cannot climb out of the platform's prefix, reach another host or hold a control byte, however often
-//! the platform decodes it: it is decoded here as a careless platform would, and each reading is checked.
+//! Nothing is decoded or normalised on the way: what passes is sent exactly as it came. A path that
+//! passes cannot climb out of the platform's prefix, reach another host or hold a control byte,
+//! however often the platform decodes it: it is decoded here as a careless platform would, and each
+//! reading is checked.
 
 /// The longest native path, in bytes.
 pub const PATH_BYTES_MAX: usize = 2_048;
@@ -14,8 +15,8 @@ pub const QUERY_BYTES_MAX: usize = 8_192;
 /// How often a segment may change when it is decoded again after the first time.
 const DECODINGS_MAX: usize = 3;
 
-/// Small, full-width and leader forms of `.`, `..`, `/`, `\` and `%`. The ellipsis is not among them: three dots are a name
-/// like any other.
+/// Small, full-width and leader forms of `.`, `..`, `/`, `\` and `%`. The ellipsis is not among
+/// them: three dots are a name like any other.
 const TAKEN_FOR_OTHERS: [char; 10] = [
     '\u{2024}', '\u{2025}', '\u{fe30}', '\u{fe52}', '\u{fe68}', '\u{fe6a}', '\u{ff05}', '\u{ff0e}',
     '\u{ff0f}', '\u{ff3c}',
@@ -60,8 +61,8 @@ pub enum PathProblem {
         "the native path holds a `%25` that becomes a dot, slash, backslash or control byte when it is decoded again"
     )]
     DoubleEncoding,
-    /// Encoded bytes that are not UTF-8, or a character that some readers take for a dot, a slash, a
-    /// backslash or a percent sign.
+    /// Encoded bytes that are not UTF-8, or a character that some readers take for a dot, a slash,
+    /// a backslash or a percent sign.
     #[error("the native path holds encoded bytes that are not plain UTF-8 text")]
     ForbiddenText,
     /// More than [`QUERY_BYTES_MAX`] bytes.
@@ -77,10 +78,11 @@ pub enum PathProblem {
 
 /// Checks a raw native path: relative, without its leading slash, a trailing slash allowed.
 ///
-/// Segments are made of `[A-Za-z0-9._~!$&'()*+,=:@-]` and `%XX`, where XX is none of 2e, 5c, 00–1f and 7f, and what
-/// lies above 7f is UTF-8 without likenesses of `.`, `/`, `\` and `%`. No segment, and no part between the encoded
-/// slashes of one, is empty, `.` or `..`. Where `%25` stands, none of that may appear when the segment is decoded again
-/// and again. At most [`PATH_BYTES_MAX`] bytes, [`SEGMENTS_MAX`] segments.
+/// Segments are made of `[A-Za-z0-9._~!$&'()*+,=:@-]` and `%XX`, where XX is none of 2e, 5c, 00–1f
+/// and 7f, and what lies above 7f is UTF-8 without likenesses of `.`, `/`, `\` and `%`. No segment,
+/// and no part between the encoded slashes of one, is empty, `.` or `..`. Where `%25` stands, none
+/// of that may appear when the segment is decoded again and again. At most [`PATH_BYTES_MAX`]
+/// bytes, [`SEGMENTS_MAX`] segments.
 ///
 /// Whether encoded slashes may stand where they do depends on the route: see [`encoded_slashes`].
 pub fn check_path(raw: &str) -> Result<(), PathProblem> {
@@ -109,8 +111,8 @@ pub fn encoded_slashes(raw: &str) -> usize {
 /// Checks a raw query, without its question mark; empty is fine.
 ///
 /// Visible ASCII except `" # < >`, every `%` followed by two hexadecimal digits, at most
-/// [`QUERY_BYTES_MAX`] bytes. Values may hold any encoded byte but NUL: a query is data, and the line breaks of a text
-/// belong to it.
+/// [`QUERY_BYTES_MAX`] bytes. Values may hold any encoded byte but NUL: a query is data, and the
+/// line breaks of a text belong to it.
 pub fn check_query(raw: &str) -> Result<(), PathProblem> {
     if raw.len() > QUERY_BYTES_MAX {
         return Err(PathProblem::QueryTooLong);
@@ -155,7 +157,8 @@ fn check_segment(segment: &str) -> Result<(), PathProblem> {
     if is_simple { Ok(()) } else { check_readings(segment) }
 }
 
-/// Checks what a segment is read as once it is decoded, and what a careless platform reads that decodes it again.
+/// Checks what a segment is read as once it is decoded, and what a careless platform reads that
+/// decodes it again.
 fn check_readings(segment: &str) -> Result<(), PathProblem> {
     let mut text = DecodedBytes::of(segment.as_bytes()).bytes;
     let first = str::from_utf8(&text).map_err(|_| PathProblem::ForbiddenText)?;
@@ -177,8 +180,8 @@ fn check_readings(segment: &str) -> Result<(), PathProblem> {
     Err(PathProblem::DoubleEncoding)
 }
 
-/// Checks what stands between the slashes of a decoded segment. Some readers cut a part at its semicolon, and some take
-/// the spaces around it away.
+/// Checks what stands between the slashes of a decoded segment. Some readers cut a part at its
+/// semicolon, and some take the spaces around it away.
 fn check_parts(decoded: &[u8]) -> Result<(), PathProblem> {
     for part in decoded.split(|byte| *byte == b'/') {
         let named = part.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -191,8 +194,9 @@ fn check_parts(decoded: &[u8]) -> Result<(), PathProblem> {
     Ok(())
 }
 
-/// Whether bytes that appeared by decoding again hold a likeness, or an overlong form of UTF-8: both become dots and
-/// slashes for careless readers. Bytes of which no text can be made are harmless otherwise.
+/// Whether bytes that appeared by decoding again hold a likeness, or an overlong form of UTF-8:
+/// both become dots and slashes for careless readers. Bytes of which no text can be made are
+/// harmless otherwise.
 fn has_likeness(bytes: &[u8]) -> bool {
     bytes.utf8_chunks().any(|chunk| {
         let is_continued = chunk.invalid().iter().any(|byte| (0x80..0xc0).contains(byte));
@@ -401,8 +405,8 @@ mod tests {
         }
     }
 
-    /// Decodes once, like the most careless of platforms: escapes, overlong forms, likenesses, and what stands behind a
-    /// semicolon in a segment.
+    /// Decodes once, like the most careless of platforms: escapes, overlong forms, likenesses, and
+    /// what stands behind a semicolon in a segment.
     fn carelessly_decoded(bytes: &[u8]) -> Vec<u8> {
         let mut decoded = Vec::new();
         let mut rest = DecodedBytes::of(bytes).bytes;
@@ -433,8 +437,9 @@ mod tests {
     }
 
     proptest! {
-        /// However often it is decoded, a path that passes keeps its segments (but for the encoded slashes that it had
-        /// to begin with), none of them a dot segment or empty, and holds neither control bytes nor backslashes.
+        /// However often it is decoded, a path that passes keeps its segments (but for the encoded
+        /// slashes that it had to begin with), none of them a dot segment or empty, and holds
+        /// neither control bytes nor backslashes.
         #[test]
         fn a_path_that_passes_means_the_same_however_often_it_is_decoded(
             path in "([a-c./%25ef; ]|%2[eEfF5]|%25|%(25){1,3}|%5[cC]|%c0|%ae|%af|%3[bB]|%20|%[0-9a-fA-F]{2}|\\.\\.|%u002e|%e2%80%a6){0,12}"
@@ -458,7 +463,8 @@ mod tests {
             }
         }
 
-        /// Any name without control bytes, dots alone and likenesses can stand in a path, encoded once.
+        /// Any name without control bytes, dots alone and likenesses can stand in a path, encoded
+        /// once.
         #[test]
         fn a_name_can_be_encoded_into_a_path(name in "[a-z0-9 %&+#?\"<>|\u{e9}\u{2026}\u{1f600}.]{1,20}") {
             let encoded: String = name

@@ -1,8 +1,9 @@
 //! Outbound proxies: where they are, and a connection through one.
 //!
-//! An HTTP proxy is asked for a tunnel with CONNECT (RFC 9110, section 9.3.6), a SOCKS5 proxy by RFC 1928 and RFC 1929.
-//! Either looks the platform's name up itself, and TLS goes through it from end to end. What an account's credentials
-//! name may be anything, so a proxy of theirs is on a public address unless the configuration says otherwise.
+//! An HTTP proxy is asked for a tunnel with CONNECT (RFC 9110, section 9.3.6), a SOCKS5 proxy by
+//! RFC 1928 and RFC 1929. Either looks the platform's name up itself, and TLS goes through it from
+//! end to end. What an account's credentials name may be anything, so a proxy of theirs is on a
+//! public address unless the configuration says otherwise.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! Parameters that a platform wants in the query of each call, such as a key: static text or credentials.
+//! Parameters that a platform wants in the query of each call, such as a key: static text or
+//! credentials.
 //!
-//! They stand behind the query of the caller, who cannot give them too; nothing but the request shows them.
+//! They stand behind the query of the caller, who cannot give them too; nothing but the request
+//! shows them.
 
 use std::fmt;
 

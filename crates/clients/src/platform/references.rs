@@ -1,8 +1,8 @@
-//! References in a platform's response (`Location`, `Link`, `Content-Location`), turned into references to this service
-//! where they lead to what a native call can reach.
+//! References in a platform's response (`Location`, `Link`, `Content-Location`), turned into
+//! references to this service where they lead to what a native call can reach.
 //!
-//! A reference is read as RFC 3986, section 5 says, against the address of the request. What cannot be read that way
-//! stays as it is: nothing is repaired.
+//! A reference is read as RFC 3986, section 5 says, against the address of the request. What cannot
+//! be read that way stays as it is: nothing is repaired.
 
 use http::uri::{Authority, Scheme};
 
@@ -207,7 +207,8 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Removes dot segments (RFC 3986, section 5.2.4). The path begins with a slash, also where nothing was there.
+/// Removes dot segments (RFC 3986, section 5.2.4). The path begins with a slash, also where nothing
+/// was there.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let segments = path.strip_prefix('/').unwrap_or(path);
@@ -309,7 +310,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a platform writes, a rewritten reference names a native path of the account, and one that passes.
+        /// Whatever a platform writes, a rewritten reference names a native path of the account,
+        /// and one that passes.
         #[test]
         fn a_rewritten_reference_never_leaves_the_account(
             reference in "(https://p\\.example|//p\\.example|http:|//|)(/api/v1|/|)(\\.\\./|\\./|%2[eEfF5]|[a-z/?#;:@\\\\%. ]){0,12}"

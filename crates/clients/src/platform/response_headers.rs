@@ -1,4 +1,5 @@
-//! Which headers of a platform's response reach the caller, and under which names: a list for each platform.
+//! Which headers of a platform's response reach the caller, and under which names: a list for each
+//! platform.
 
 use http::header::{
     ACCEPT_RANGES, ALT_SVC, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_ENCODING,
@@ -26,7 +27,8 @@ pub(super) const ALWAYS: [HeaderName; 9] = [
     ACCEPT_RANGES,
 ];
 
-/// Headers of one connection, of the framing, or of whoever speaks to the caller's browser or proxy: never a platform.
+/// Headers of one connection, of the framing, or of whoever speaks to the caller's browser or
+/// proxy: never a platform.
 const NEVER: [HeaderName; 45] = [
     ALT_SVC,
     CONNECTION,
@@ -156,9 +158,11 @@ impl ResponseHeaders {
         Self { passing, space }
     }
 
-    /// Of the headers of a response what the caller gets, with room for what the caller is told besides.
+    /// Of the headers of a response what the caller gets, with room for what the caller is told
+    /// besides.
     ///
-    /// `x-ratelimit-…` becomes `x-platform-ratelimit-…`, so that it is not taken for a limit of this service.
+    /// `x-ratelimit-…` becomes `x-platform-ratelimit-…`, so that it is not taken for a limit of
+    /// this service.
     pub(super) fn for_caller(&self, response: &HeaderMap, called: CalledWith<'_>) -> HeaderMap {
         let mut kept = HeaderMap::with_capacity(HEADERS);
         for (name, value) in response {
@@ -180,8 +184,8 @@ impl ResponseHeaders {
         kept
     }
 
-    /// Nothing is followed, neither here nor by clients that follow redirections with their key: what is not ours comes
-    /// under another name.
+    /// Nothing is followed, neither here nor by clients that follow redirections with their key:
+    /// what is not ours comes under another name.
     fn location(&self, value: &HeaderValue, called: CalledWith<'_>) -> (HeaderName, HeaderValue) {
         let (name, text) = match value.to_str().map(|text| self.read(text, called)) {
             Ok(PlatformReference::Native(text)) => (LOCATION, text),
@@ -199,7 +203,8 @@ impl ResponseHeaders {
         written.and_then(|text| text.try_into().ok()).unwrap_or_else(|| value.clone())
     }
 
-    /// Rewrites the targets of links (RFC 8288): what stands between angle brackets, outside of quoted parameters.
+    /// Rewrites the targets of links (RFC 8288): what stands between angle brackets, outside of
+    /// quoted parameters.
     fn links(&self, value: &HeaderValue, called: CalledWith<'_>) -> HeaderValue {
         let Ok(mut rest) = value.to_str() else { return value.clone() };
         let mut written = String::with_capacity(rest.len());
@@ -391,7 +396,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a platform sends, no name comes out that is not on the list, and no place but ours under `Location`.
+        /// Whatever a platform sends, no name comes out that is not on the list, and no place but
+        /// ours under `Location`.
         #[test]
         fn no_header_gets_past_the_list(
             pairs in proptest::collection::vec(

@@ -14,15 +14,15 @@ use super::signing::settings::SigningSettings;
 pub struct TargetSettings {
     /// Which platform it is.
     pub platform: Platform,
-    /// The credentials that its accounts may have, which templates may name. Empty: they are not known, and no name is
-    /// checked.
+    /// The credentials that its accounts may have, which templates may name. Empty: they are not
+    /// known, and no name is checked.
     pub credential_fields: Vec<CredentialField>,
     /// Scheme (`http` or `https`), host, port where it is not the usual one, and optionally a path.
     pub base_url: String,
     /// Path that stands before every native path; slashes at its ends are not needed.
     pub path_prefix: String,
-    /// Names of headers and templates of their values. `{field}` stands for a credential of the account,
-    /// `{call_id}` for the call; a header one of whose fields is absent is left out.
+    /// Names of headers and templates of their values. `{field}` stands for a credential of the
+    /// account, `{call_id}` for the call; a header one of whose fields is absent is left out.
     pub headers: Vec<(String, String)>,
     /// A fixed header that names the version of the platform's interface: name and value.
     pub version_header: Option<(String, String)>,
@@ -96,7 +96,8 @@ pub struct VerifySettings {
     pub method: String,
     /// The body, which is JSON; empty: none.
     pub body: String,
-    /// JSON pointer (RFC 6901) to the platform's account id in the answer, below the envelope if there is one.
+    /// JSON pointer (RFC 6901) to the platform's account id in the answer, below the envelope if
+    /// there is one.
     pub id_pointer: Option<String>,
     /// The credential that the id must equal.
     pub equals_field: Option<String>,

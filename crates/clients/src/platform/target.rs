@@ -80,7 +80,8 @@ impl PlatformTarget {
         self.0.envelope.unwrap(body)
     }
 
-    /// The parameter of a caller's query that this service adds itself, so that no caller may give it.
+    /// The parameter of a caller's query that this service adds itself, so that no caller may give
+    /// it.
     pub fn reserved_parameter(&self, query: &str) -> Option<&str> {
         self.0.query.given_in(query)
     }
@@ -90,8 +91,9 @@ impl PlatformTarget {
         self.0.oauth.is_some()
     }
 
-    /// Of the headers of a response what the caller gets: those that this platform's list lets pass. References to the
-    /// platform become references to this service where a native call reaches what they name.
+    /// Of the headers of a response what the caller gets: those that this platform's list lets
+    /// pass. References to the platform become references to this service where a native call
+    /// reaches what they name.
     pub fn headers_for_caller(&self, response: &HeaderMap, called: CalledWith<'_>) -> HeaderMap {
         self.0.query.hidden_in(self.0.response_headers.for_caller(response, called))
     }
@@ -103,7 +105,8 @@ impl PlatformTarget {
 
     /// The headers that all requests with these credentials have.
     ///
-    /// Fails with [`Build`](crate::error::CallErrorKind::Build) when a credential cannot stand in a header.
+    /// Fails with [`Build`](crate::error::CallErrorKind::Build) when a credential cannot stand in a
+    /// header.
     pub fn headers_of(
         &self,
         credentials: &AccountCredentials,
@@ -120,9 +123,9 @@ impl PlatformTarget {
 
     /// Builds the request of a call whose body is in memory.
     ///
-    /// The request target is the platform's prefix, the path and the query, byte for byte. Fails with
-    /// [`Build`](crate::error::CallErrorKind::Build) when the path or query breaks the rules of [`path`];
-    /// nothing was sent then.
+    /// The request target is the platform's prefix, the path and the query, byte for byte. Fails
+    /// with [`Build`](crate::error::CallErrorKind::Build) when the path or query breaks the rules
+    /// of [`path`]; nothing was sent then.
     pub fn request(&self, call: &NativeCall<'_>) -> Result<Request<RequestBody>, ClientError> {
         self.request_with(call, RequestBody::whole(call.body.clone()))
     }
@@ -200,8 +203,8 @@ impl PlatformTarget {
         &self.0.connection
     }
 
-    /// Scheme and authority are the configured ones whatever the path holds: it is only ever parsed as
-    /// a path and query, and what was parsed must be what was given.
+    /// Scheme and authority are the configured ones whatever the path holds: it is only ever parsed
+    /// as a path and query, and what was parsed must be what was given.
     fn uri(&self, path: &str, query: &str, own: &AccountQuery) -> Result<Uri, ClientError> {
         path::check_path(path).map_err(ClientError::build)?;
         path::check_query(query).map_err(ClientError::build)?;
@@ -393,8 +396,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever path and query pass the checks arrive as the same bytes behind the configured place;
-        /// the others build no request.
+        /// Whatever path and query pass the checks arrive as the same bytes behind the configured
+        /// place; the others build no request.
         #[test]
         fn a_request_never_leaves_its_place_and_keeps_every_byte(
             path in "([a-zA-Z0-9._~!$&'()*+,=:@/%;\\\\?#-]|%2[eEfF]|\\.\\./|//|http://){0,16}",

@@ -24,8 +24,9 @@ enum TemplatePiece {
 }
 
 impl TextTemplate {
-    /// Reads a template. Names in braces are made of lower-case letters, digits and `_`; a member of an object follows
-    /// the object's name behind a dot, as in `{extra.device-id}`. A brace cannot stand for itself.
+    /// Reads a template. Names in braces are made of lower-case letters, digits and `_`; a member
+    /// of an object follows the object's name behind a dot, as in `{extra.device-id}`. A brace
+    /// cannot stand for itself.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         const BRACES: &str = "has a brace without its pair; write {field}";
         let mut pieces = Vec::new();
@@ -101,8 +102,8 @@ impl TextTemplate {
         filled.collect::<Option<_>>().map(Self)
     }
 
-    /// Fills the places of a header's value in, or nothing when a credential is absent. Fails when what comes out
-    /// cannot stand in a header.
+    /// Fills the places of a header's value in, or nothing when a credential is absent. Fails when
+    /// what comes out cannot stand in a header.
     pub(super) fn fill_header(
         &self,
         credentials: &AccountCredentials,
@@ -122,7 +123,8 @@ impl TextTemplate {
         for piece in &self.0 {
             bytes += piece.value(credentials, call_id, values)?.len();
         }
-        // One piece of memory that the value keeps, and that is wiped with it: nothing is left behind of what it holds.
+        // One piece of memory that the value keeps, and that is wiped with it: nothing is left
+        // behind of what it holds.
         let mut written = Zeroizing::new(Vec::with_capacity(bytes));
         for piece in &self.0 {
             written.extend_from_slice(piece.value(credentials, call_id, values)?.as_bytes());
@@ -145,7 +147,8 @@ impl TextTemplate {
         for piece in &self.0 {
             bytes += 3 * piece.value(credentials, call_id, None)?.len();
         }
-        // Sized for the longest form, because a buffer that grows leaves copies of secrets behind it.
+        // Sized for the longest form, because a buffer that grows leaves copies of secrets behind
+        // it.
         let mut written = Zeroizing::new(String::with_capacity(bytes));
         for piece in &self.0 {
             let value = piece.value(credentials, call_id, None)?;
@@ -162,7 +165,8 @@ impl TextTemplate {
         Some(written)
     }
 
-    /// All of it percent-encoded, for the value of a parameter; nothing when a credential is absent.
+    /// All of it percent-encoded, for the value of a parameter; nothing when a credential is
+    /// absent.
     pub(super) fn fill_encoded(
         &self,
         credentials: &AccountCredentials,

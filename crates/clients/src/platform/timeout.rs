@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::task::coop::{Unconstrained, unconstrained};
 use tokio::time::{Sleep, sleep};
 
-/// Waits for `work`, nothing if it is not done so long after it first had to wait. Most of what is asked for with it is
-/// there already, and then no clock is read and no timer is set.
+/// Waits for `work`, nothing if it is not done so long after it first had to wait. Most of what is
+/// asked for with it is there already, and then no clock is read and no timer is set.
 pub(super) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let mut timer = pin!(None::<Unconstrained<Sleep>>);
@@ -18,7 +18,8 @@ pub(super) async fn within<T>(limit: Duration, work: impl Future<Output = T>) ->
             return Poll::Ready(Some(done));
         }
         if timer.is_none() {
-            // Work that uses up what a task may do at once must not keep its timer from being looked at.
+            // Work that uses up what a task may do at once must not keep its timer from being
+            // looked at.
             timer.set(Some(unconstrained(sleep(limit))));
         }
         let started = timer.as_mut().as_pin_mut();

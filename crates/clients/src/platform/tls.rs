@@ -1,4 +1,5 @@
-//! TLS to the platforms: rustls with ring, the public authorities, and those that are configured besides.
+//! TLS to the platforms: rustls with ring, the public authorities, and those that are configured
+//! besides.
 //!
 //! Verification cannot be switched off; a test or a private platform brings its own authority.
 

@@ -1,4 +1,5 @@
-//! Proof of an account's credentials: one request that the platform answers with the account's identity.
+//! Proof of an account's credentials: one request that the platform answers with the account's
+//! identity.
 
 use bytes::Bytes;
 use domain::method::Method;
@@ -52,8 +53,8 @@ pub(super) struct IdentityCheck {
 /// Proves credentials with the platform's identity check.
 ///
 /// Refusals and other accounts are answers. Fails when the platform cannot be reached or answers
-/// unusably, and with [`Build`](crate::error::CallErrorKind::Build) when the credentials lack a field that the check
-/// needs or hold one that cannot be sent.
+/// unusably, and with [`Build`](crate::error::CallErrorKind::Build) when the credentials lack a
+/// field that the check needs or hold one that cannot be sent.
 pub async fn verify(
     upstream: &PlatformClient,
     target: &PlatformTarget,

@@ -11,8 +11,8 @@ use super::transport::{IdempotencyKey, ProcessorClient};
 pub struct NewBalanceTransaction<'a> {
     /// The processor's customer.
     pub customer: &'a str,
-    /// In the currency's smallest unit, not 0. Above zero the customer owes it on the next invoice; below zero it
-    /// is credit that pays for later invoices.
+    /// In the currency's smallest unit, not 0. Above zero the customer owes it on the next invoice;
+    /// below zero it is credit that pays for later invoices.
     pub amount_cents: i64,
     /// Such as `usd`; the currency of the customer's invoices.
     pub currency: &'a str,
@@ -23,8 +23,9 @@ pub struct NewBalanceTransaction<'a> {
 }
 
 impl ProcessorClient {
-    /// Moves a customer's balance. [`super::objects::ProcessorCustomer::balance`] is the balance after it, unless
-    /// another movement came between. A customer that does not exist is [`ProcessorError::Missing`].
+    /// Moves a customer's balance. [`super::objects::ProcessorCustomer::balance`] is the balance
+    /// after it, unless another movement came between. A customer that does not exist is
+    /// [`ProcessorError::Missing`].
     pub async fn create_balance_transaction(
         &self,
         new: &NewBalanceTransaction<'_>,
@@ -38,8 +39,8 @@ impl ProcessorClient {
         self.post(&["customers", new.customer, "balance_transactions"], form, key).await
     }
 
-    /// Lists the movements of a customer's balance, newest first, 100 a page; `after` is the id of the last one of
-    /// the page before.
+    /// Lists the movements of a customer's balance, newest first, 100 a page; `after` is the id of
+    /// the last one of the page before.
     pub async fn list_balance_transactions(
         &self,
         customer: &str,

@@ -70,7 +70,8 @@ impl ProcessorClient {
         self.get(&["payment_methods", id], FormParameters::new()).await
     }
 
-    /// Takes a card from its customer, for good. One that has no customer any more is refused with status 400.
+    /// Takes a card from its customer, for good. One that has no customer any more is refused with
+    /// status 400.
     pub async fn detach_payment_method(
         &self,
         id: &str,

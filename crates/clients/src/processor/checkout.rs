@@ -1,4 +1,5 @@
-//! Pages of the processor's: where a pack or a plan is paid, and where a customer looks after cards and invoices.
+//! Pages of the processor's: where a pack or a plan is paid, and where a customer looks after cards
+//! and invoices.
 
 use super::error::ProcessorError;
 use super::form::FormParameters;
@@ -6,7 +7,8 @@ use super::listing::ListFilter;
 use super::objects::{CheckoutSession, ListPage, PortalConfiguration, PortalSession};
 use super::transport::{IdempotencyKey, ProcessorClient};
 
-/// What our configurations of the portal say of themselves; one that offers something else has another value.
+/// What our configurations of the portal say of themselves; one that offers something else has
+/// another value.
 const OWN_CONFIGURATION: (&str, &str) = ("made_by", "creator-gateway 1");
 
 /// A page on which something is bought.
@@ -180,7 +182,8 @@ impl ProcessorClient {
         self.post(&["billing_portal", "sessions"], form, key).await
     }
 
-    /// The newest configuration of the portal that `create_portal_configuration` made and that is in use.
+    /// The newest configuration of the portal that `create_portal_configuration` made and that is
+    /// in use.
     pub async fn find_portal_configuration(
         &self,
     ) -> Result<Option<PortalConfiguration>, ProcessorError> {
@@ -194,8 +197,8 @@ impl ProcessorClient {
         Ok(page.data.into_iter().find(is_own))
     }
 
-    /// Makes a configuration of the portal in which cards and invoices are looked after and a subscription ends
-    /// with its period, but in which neither quantities nor plans change.
+    /// Makes a configuration of the portal in which cards and invoices are looked after and a
+    /// subscription ends with its period, but in which neither quantities nor plans change.
     pub async fn create_portal_configuration(
         &self,
         key: &IdempotencyKey,

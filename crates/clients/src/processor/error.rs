@@ -1,4 +1,5 @@
-//! What becomes of a request to the processor that brings no object: declined, refused, or not known.
+//! What becomes of a request to the processor that brings no object: declined, refused, or not
+//! known.
 
 use std::fmt;
 
@@ -14,23 +15,27 @@ pub enum ProcessorError {
     /// The payment was not made. Certain.
     #[error("the payment was declined: {0}")]
     Declined(Box<PaymentDecline>),
-    /// The request was understood and not carried out. Certain; the same request would be refused again.
+    /// The request was understood and not carried out. Certain; the same request would be refused
+    /// again.
     #[error("the payment processor refused the request: {0}")]
     Refused(Box<RequestRefusal>),
     /// The object that the path names does not exist. Certain.
     #[error("the payment processor knows no such object")]
     Missing,
-    /// Another request works on the same object; nothing was done. The same request may succeed in a moment.
+    /// Another request works on the same object; nothing was done. The same request may succeed in
+    /// a moment.
     #[error("another request works on the same object at the payment processor")]
     LockTimeout,
-    /// The processor limits how many requests it takes. Nothing was done; the same request may succeed after a pause.
+    /// The processor limits how many requests it takes. Nothing was done; the same request may
+    /// succeed after a pause.
     #[error("the payment processor limits requests; nothing was done")]
     RateLimited(RateLimit),
-    /// The processor was not reached, or a request without effect brought nothing. Nothing was done there.
+    /// The processor was not reached, or a request without effect brought nothing. Nothing was done
+    /// there.
     #[error("the payment processor cannot be reached; nothing was done")]
     Unreachable(#[source] TransportTrouble),
-    /// The request may or may not have taken effect. The same request with the same key tells, and so does
-    /// looking the object up; a request with another key may do the same a second time.
+    /// The request may or may not have taken effect. The same request with the same key tells, and
+    /// so does looking the object up; a request with another key may do the same a second time.
     #[error("the payment processor did not say whether the request took effect")]
     Unknown(#[source] TransportTrouble),
 }
@@ -92,7 +97,8 @@ pub struct TransportTrouble {
 }
 
 impl PaymentDecline {
-    /// Whether the bank wants the customer to authenticate. The processor says so in either of two fields.
+    /// Whether the bank wants the customer to authenticate. The processor says so in either of two
+    /// fields.
     pub fn wants_authentication(&self) -> bool {
         let codes = [self.code.as_deref(), self.decline_code.as_deref()];
         codes.into_iter().flatten().any(|code| {

@@ -1,4 +1,5 @@
-//! Requests as the processor reads them: `application/x-www-form-urlencoded`, nested keys in brackets.
+//! Requests as the processor reads them: `application/x-www-form-urlencoded`, nested keys in
+//! brackets.
 
 use std::fmt::Display;
 

@@ -25,11 +25,12 @@ pub struct NewIntent<'a> {
     pub metadata: &'a [(&'a str, &'a str)],
 }
 
-/// Whether the customer is at the browser. The two fail differently: with the customer there, a bank that wants
-/// authentication gives an intent that waits for it; otherwise it declines.
+/// Whether the customer is at the browser. The two fail differently: with the customer there, a
+/// bank that wants authentication gives an intent that waits for it; otherwise it declines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CustomerPresence<'a> {
-    /// The customer is there, and comes back to this address after authenticating on a page of the bank's.
+    /// The customer is there, and comes back to this address after authenticating on a page of the
+    /// bank's.
     OnSession {
         /// Where the customer comes back to, where there is such a page.
         return_url: Option<&'a str>,
@@ -76,8 +77,8 @@ impl ProcessorClient {
         self.get(&["payment_intents", id], form).await
     }
 
-    /// Confirms an intent again with the customer there: one that was declined for want of authentication then
-    /// waits for it.
+    /// Confirms an intent again with the customer there: one that was declined for want of
+    /// authentication then waits for it.
     pub async fn confirm_intent(
         &self,
         id: &str,
@@ -108,8 +109,8 @@ impl ProcessorClient {
         self.get(&["payment_intents"], listing.form()).await
     }
 
-    /// Searches for intents with `metadata[name] = value`. The search may not know what was made in the last
-    /// minute: a list does.
+    /// Searches for intents with `metadata[name] = value`. The search may not know what was made in
+    /// the last minute: a list does.
     pub async fn search_intents(
         &self,
         name: &str,

@@ -26,7 +26,8 @@ impl ProcessorClient {
         self.get(&["invoices", id], FormParameters::new().expanding(&["payments"])).await
     }
 
-    /// Lists the lines of an invoice that come after this one: an invoice carries only its first ones.
+    /// Lists the lines of an invoice that come after this one: an invoice carries only its first
+    /// ones.
     pub async fn list_invoice_lines(
         &self,
         id: &str,
@@ -36,8 +37,8 @@ impl ProcessorClient {
         self.get(&["invoices", id, "lines"], listing.form()).await
     }
 
-    /// Lists invoices, newest first; filters: customer, subscription, status (`draft`, `open`, `paid`, `void`,
-    /// `uncollectible`), created. Each carries the first page of its lines.
+    /// Lists invoices, newest first; filters: customer, subscription, status (`draft`, `open`,
+    /// `paid`, `void`, `uncollectible`), created. Each carries the first page of its lines.
     pub async fn list_invoices(
         &self,
         listing: &ListFilter<'_>,
@@ -59,9 +60,10 @@ impl ProcessorClient {
         self.ask(&["invoices", "create_preview"], form).await
     }
 
-    /// Pays an open invoice with this card, or with the one it would be paid with. `off_session`: the customer is
-    /// not there to authenticate. A payment that fails is [`ProcessorError::Declined`], and the invoice stays open;
-    /// one that is paid or void already is [`ProcessorError::Refused`].
+    /// Pays an open invoice with this card, or with the one it would be paid with. `off_session`:
+    /// the customer is not there to authenticate. A payment that fails is
+    /// [`ProcessorError::Declined`], and the invoice stays open; one that is paid or void already
+    /// is [`ProcessorError::Refused`].
     pub async fn pay_invoice(
         &self,
         id: &str,
@@ -76,9 +78,9 @@ impl ProcessorClient {
         self.post(&["invoices", id, "pay"], form, key).await
     }
 
-    /// Voids an open invoice, permanently: it is not collected any more. What the customer's balance had paid of it
-    /// goes back to the balance; credit lines among its lines do not. One that is paid or void already is
-    /// [`ProcessorError::Refused`].
+    /// Voids an open invoice, permanently: it is not collected any more. What the customer's
+    /// balance had paid of it goes back to the balance; credit lines among its lines do not. One
+    /// that is paid or void already is [`ProcessorError::Refused`].
     pub async fn void_invoice(
         &self,
         id: &str,
@@ -87,8 +89,8 @@ impl ProcessorClient {
         self.post(&["invoices", id, "void"], FormParameters::new(), key).await
     }
 
-    /// Lists the items of a customer that wait for the next invoice, newest first, 100 a page; `after` is the id of
-    /// the last one of the page before.
+    /// Lists the items of a customer that wait for the next invoice, newest first, 100 a page;
+    /// `after` is the id of the last one of the page before.
     pub async fn list_pending_items(
         &self,
         customer: &str,
@@ -102,7 +104,8 @@ impl ProcessorClient {
         self.get(&["invoiceitems"], form).await
     }
 
-    /// Lists the invoices that this intent paid, as their payments: intents do not name their invoices.
+    /// Lists the invoices that this intent paid, as their payments: intents do not name their
+    /// invoices.
     pub async fn list_invoice_payments(
         &self,
         payment_intent: &str,

@@ -5,7 +5,8 @@ use super::form::FormParameters;
 /// The most objects of one page.
 const PAGE: u8 = 100;
 
-/// What a list is limited to. Filters that the kind of object does not have are refused by the processor.
+/// What a list is limited to. Filters that the kind of object does not have are refused by the
+/// processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ListFilter<'a> {
     /// Only those of this customer of the processor.

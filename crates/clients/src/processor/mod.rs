@@ -1,9 +1,11 @@
-//! The payment processor, spoken to over its HTTP interface: form-encoded requests, JSON answers, signed events.
+//! The payment processor, spoken to over its HTTP interface: form-encoded requests, JSON answers,
+//! signed events.
 //!
-//! A [`ProcessorClient`] sends one request at a time, with the retry rule of its documentation; every request with an
-//! effect carries an [`IdempotencyKey`] that its caller derived from a row that is already committed. What cannot
-//! be known after a failure is an error of its own, [`ProcessorError::Unknown`]. Nothing here decides what a
-//! payment is worth, and nothing is granted here.
+//! A [`ProcessorClient`] sends one request at a time, with the retry rule of its documentation;
+//! every request with an effect carries an [`IdempotencyKey`] that its caller derived from a row
+//! that is already committed. What cannot be known after a failure is an error of its own,
+//! [`ProcessorError::Unknown`]. Nothing here decides what a payment is worth, and nothing is
+//! granted here.
 
 pub mod objects;
 pub mod webhook;

@@ -73,8 +73,8 @@ impl ProcessorClient {
         self.get(&["prices", id], FormParameters::new()).await
     }
 
-    /// Searches for prices in use with `metadata[name] = value`. The search may not know what was made in the last
-    /// minute.
+    /// Searches for prices in use with `metadata[name] = value`. The search may not know what was
+    /// made in the last minute.
     pub async fn search_prices(
         &self,
         name: &str,

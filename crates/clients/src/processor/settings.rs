@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-/// The version of the processor's interface that every request asks for. Objects are read tolerantly, since
-/// events come in the version that their endpoint was made with.
+/// The version of the processor's interface that every request asks for. Objects are read
+/// tolerantly, since events come in the version that their endpoint was made with.
 pub const API_VERSION: &str = "2026-03-25.dahlia";
 
 /// The processor as configured.

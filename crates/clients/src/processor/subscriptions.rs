@@ -75,8 +75,8 @@ impl ProcessorClient {
         self.get(&["subscriptions", id], form).await
     }
 
-    /// Lists subscriptions, newest first; filters: customer, status, created. Ended ones only with the status
-    /// `all`, `canceled` or `ended`.
+    /// Lists subscriptions, newest first; filters: customer, status, created. Ended ones only with
+    /// the status `all`, `canceled` or `ended`.
     pub async fn list_subscriptions(
         &self,
         listing: &ListFilter<'_>,
@@ -84,8 +84,8 @@ impl ProcessorClient {
         self.get(&["subscriptions"], listing.form()).await
     }
 
-    /// Changes a subscription. The billing date stays. With [`ProrationBehavior::PayNow`] a payment that fails changes
-    /// nothing and is [`ProcessorError::Declined`].
+    /// Changes a subscription. The billing date stays. With [`ProrationBehavior::PayNow`] a payment
+    /// that fails changes nothing and is [`ProcessorError::Declined`].
     pub async fn update_subscription(
         &self,
         id: &str,

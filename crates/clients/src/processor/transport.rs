@@ -49,8 +49,8 @@ struct ProcessorInner {
 
 /// What makes a request with an effect the same request when it is sent again.
 ///
-/// It is derived from the id of a row that was committed before: `pi:ord_…`. The processor remembers it for at
-/// least 24 hours.
+/// It is derived from the id of a row that was committed before: `pi:ord_…`. The processor
+/// remembers it for at least 24 hours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(HeaderValue);
 
@@ -65,7 +65,8 @@ struct PreparedRequest<'a> {
     path: String,
     form: FormParameters,
     key: Option<&'a IdempotencyKey>,
-    /// Whether it may be sent again without a thought, and an end without an answer has done nothing.
+    /// Whether it may be sent again without a thought, and an end without an answer has done
+    /// nothing.
     is_harmless: bool,
 }
 
@@ -90,7 +91,8 @@ impl IdempotencyKey {
 }
 
 impl ProcessorClient {
-    /// Checks the settings; nothing is connected yet. Problems are named by their keys below `processor`.
+    /// Checks the settings; nothing is connected yet. Problems are named by their keys below
+    /// `processor`.
     pub fn new(settings: &ProcessorSettings) -> Result<Self, Vec<SettingsProblem>> {
         let mut problems = Vec::new();
         let uri = base(&settings.base_url, &mut problems);
@@ -309,8 +311,8 @@ impl ReceivedResponse {
     }
 }
 
-/// The processor's own rule: what it says in the answer first, then connections that fail, conflicts, and its
-/// own mistakes.
+/// The processor's own rule: what it says in the answer first, then connections that fail,
+/// conflicts, and its own mistakes.
 fn wants_retry(outcome: &Result<ReceivedResponse, ClientError>) -> bool {
     match outcome {
         Err(error) => error.kind != CallErrorKind::Build,
@@ -320,7 +322,8 @@ fn wants_retry(outcome: &Result<ReceivedResponse, ClientError>) -> bool {
     }
 }
 
-/// Names the end of a request after its last attempt. `may_be_done`: one of its attempts may have had its effect.
+/// Names the end of a request after its last attempt. `may_be_done`: one of its attempts may have
+/// had its effect.
 fn conclude<T: DeserializeOwned>(
     outcome: Result<ReceivedResponse, ClientError>,
     may_be_done: bool,

@@ -1,7 +1,7 @@
 //! Signatures of events: proof that the processor sent a body, and when.
 //!
-//! `t=<seconds>,v1=<hex>[,v1=…]`: HMAC-SHA-256 with the whole secret as its key over the time as written, a dot,
-//! and the body's bytes as they came. Other schemes count for nothing.
+//! `t=<seconds>,v1=<hex>[,v1=…]`: HMAC-SHA-256 with the whole secret as its key over the time as
+//! written, a dot, and the body's bytes as they came. Other schemes count for nothing.
 
 use domain::time::Timestamp;
 use hmac::{Hmac, KeyInit as _, Mac as _};

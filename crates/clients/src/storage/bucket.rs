@@ -1,5 +1,5 @@
-//! A bucket of an S3-compatible store, through the library's client: what is repeated, how long anything may take, and
-//! what the answers mean here.
+//! A bucket of an S3-compatible store, through the library's client: what is repeated, how long
+//! anything may take, and what the answers mean here.
 
 use std::future::Future;
 use std::io::Read as _;
@@ -22,7 +22,8 @@ use object_store::{
     BackoffConfig, Certificate, ClientOptions, Error, GetOptions, GetRange, ObjectMeta,
     ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload, RetryConfig,
 };
-// The library's client; named here because its TLS is chosen by this crate: rustls with ring, as everywhere.
+// The library's client; named here because its TLS is chosen by this crate: rustls with ring, as
+// everywhere.
 use reqwest as _;
 
 use super::complete::{self, MultipartUpload};
@@ -30,8 +31,8 @@ use super::{
     BucketSettings, InvalidStorage, LIST_MAX, ObjectName, PutOutcome, StorageError, StoredObject,
 };
 
-/// How much of a file is one part of an upload, and the most that is put in one request. Stores want at least 5 MiB,
-/// and at most 10,000 parts.
+/// How much of a file is one part of an upload, and the most that is put in one request. Stores
+/// want at least 5 MiB, and at most 10,000 parts.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 /// How often a request is repeated that failed in a way that may pass.
 const REPEATS_MAX: usize = 4;
@@ -82,7 +83,8 @@ impl BucketStorage {
         Ok(Self { store, http, request_timeout: settings.request_timeout })
     }
 
-    /// A file goes up in parts, of which two are kept in memory; only the last request makes it an object.
+    /// A file goes up in parts, of which two are kept in memory; only the last request makes it an
+    /// object.
     pub(super) async fn put_file(
         &self,
         name: &ObjectName,

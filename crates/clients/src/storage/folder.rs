@@ -1,5 +1,5 @@
-//! A folder as storage. Everything in it is reached part by part from the open folder, and no part may be a symbolic
-//! link: what others put into it leads nowhere.
+//! A folder as storage. Everything in it is reached part by part from the open folder, and no part
+//! may be a symbolic link: what others put into it leads nowhere.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -21,7 +21,8 @@ use super::{LIST_MAX, ObjectName, PutOutcome, StorageError, StoredObject, WorkFi
 const FOLDER_MODE: u32 = 0o700;
 /// How much of a file is read at once.
 const PART_BYTES: u64 = 256 * 1024;
-/// How often a folder is made again that was removed, being empty, before something was put into it.
+/// How often a folder is made again that was removed, being empty, before something was put into
+/// it.
 const ATTEMPTS_MAX: usize = 16;
 
 /// An open folder.
@@ -48,7 +49,8 @@ impl FolderStorage {
         Ok(Self { root: Arc::new(root.into()) })
     }
 
-    /// The file gets its name only when its content is on the disk, and the name is on the disk when this returns.
+    /// The file gets its name only when its content is on the disk, and the name is on the disk
+    /// when this returns.
     pub(super) async fn put(
         &self,
         name: &ObjectName,

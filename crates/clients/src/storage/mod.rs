@@ -1,7 +1,9 @@
-//! Storage of finished exports and of their spools: a folder, or a bucket of an S3-compatible store.
+//! Storage of finished exports and of their spools: a folder, or a bucket of an S3-compatible
+//! store.
 //!
-//! What is stored is complete and stays as it is: nothing is written over, and a name is either not there or names
-//! whole content. Names are ours and checked ([`ObjectName`]); none leads out of the storage.
+//! What is stored is complete and stays as it is: nothing is written over, and a name is either not
+//! there or names whole content. Names are ours and checked ([`ObjectName`]); none leads out of the
+//! storage.
 
 mod bucket;
 mod complete;
@@ -35,14 +37,16 @@ pub const LIST_MAX: usize = 1_000;
 pub struct StorageSettings {
     /// The folder or the bucket.
     pub place: StorageLocation,
-    /// For a bucket, a folder of this machine for files on their way; a folder has its own below it.
+    /// For a bucket, a folder of this machine for files on their way; a folder has its own below
+    /// it.
     pub work_folder: PathBuf,
 }
 
 /// A folder or a bucket.
 #[derive(Debug, Clone)]
 pub enum StorageLocation {
-    /// A folder, made when it is missing; its owner alone may read it. Nodes that share jobs share the folder.
+    /// A folder, made when it is missing; its owner alone may read it. Nodes that share jobs share
+    /// the folder.
     Folder(PathBuf),
     /// A bucket of an S3-compatible store.
     Bucket(BucketSettings),
@@ -67,7 +71,8 @@ pub struct BucketSettings {
     pub authorities: Option<Vec<u8>>,
     /// The longest that connecting may take.
     pub connect_timeout: Duration,
-    /// The longest that one request may take, its repetitions included; a download: each of its parts.
+    /// The longest that one request may take, its repetitions included; a download: each of its
+    /// parts.
     pub request_timeout: Duration,
 }
 
@@ -160,20 +165,21 @@ impl Storage {
         Ok(Self { way, work_folder })
     }
 
-    /// Makes an empty file for work, of this name below the folder for work; one that was left is replaced. It is
-    /// removed when it is dropped. The label is checked like a part of an [`ObjectName`].
+    /// Makes an empty file for work, of this name below the folder for work; one that was left is
+    /// replaced. It is removed when it is dropped. The label is checked like a part of an
+    /// [`ObjectName`].
     pub fn work_file(&self, label: &str) -> Result<WorkFile, StorageError> {
         WorkFile::create(&self.work_folder, label)
     }
 
-    /// Removes files for work that nobody has written to since `before`: those of processes that were killed. Returns
-    /// how many.
+    /// Removes files for work that nobody has written to since `before`: those of processes that
+    /// were killed. Returns how many.
     pub fn remove_left_work(&self, before: Timestamp) -> Result<usize, StorageError> {
         work::remove_left(&self.work_folder, before)
     }
 
-    /// Lets the disk begin to take a file that is still written to, where [`Storage::put_file`] will wait for the disk.
-    /// Nothing depends on it; what it gives ends with it.
+    /// Lets the disk begin to take a file that is still written to, where [`Storage::put_file`]
+    /// will wait for the disk. Nothing depends on it; what it gives ends with it.
     pub fn flush_early(&self, file: &WorkFile) -> Option<JoinHandle<()>> {
         match &self.way {
             StorageBackend::Folder(_) => Some(file.flush()),
@@ -181,7 +187,8 @@ impl Storage {
         }
     }
 
-    /// Stores a file under a name that must be free, durably and at once: until it is whole, nothing is there.
+    /// Stores a file under a name that must be free, durably and at once: until it is whole,
+    /// nothing is there.
     pub async fn put_file(
         &self,
         name: &ObjectName,
@@ -218,8 +225,8 @@ impl Storage {
         Ok(parts.map(|parts| ObjectDownload { parts }))
     }
 
-    /// An address by which anybody can download something for a time, as a file of that name (letters, digits, `_`,
-    /// `-` and `.`). `None`: a folder has none.
+    /// An address by which anybody can download something for a time, as a file of that name
+    /// (letters, digits, `_`, `-` and `.`). `None`: a folder has none.
     pub async fn presign_get(
         &self,
         name: &ObjectName,
@@ -243,8 +250,8 @@ impl Storage {
         }
     }
 
-    /// What stands below a prefix, in the order of the names, behind the name `after` (empty: from the first), at most
-    /// [`LIST_MAX`].
+    /// What stands below a prefix, in the order of the names, behind the name `after` (empty: from
+    /// the first), at most [`LIST_MAX`].
     pub async fn list(
         &self,
         prefix: &ObjectName,
@@ -288,7 +295,8 @@ impl Storage {
         }
     }
 
-    /// A segment that was begun, by whichever node, to read it from its beginning. `None`: there is none.
+    /// A segment that was begun, by whichever node, to read it from its beginning. `None`: there is
+    /// none.
     pub async fn segment(&self, name: &ObjectName) -> Result<Option<OpenSegment>, StorageError> {
         match &self.way {
             StorageBackend::Folder(folder) => {

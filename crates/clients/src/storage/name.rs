@@ -7,8 +7,8 @@ const NAME_BYTES_MAX: usize = 512;
 /// The longest part of a name, in bytes.
 const PART_BYTES_MAX: usize = 128;
 
-/// A name such as `exports/exp_1/2/data.csv`: parts of letters, digits, `_`, `-` and `.` that do not begin with a
-/// dot. So no part leads upwards, is empty, or hides a file.
+/// A name such as `exports/exp_1/2/data.csv`: parts of letters, digits, `_`, `-` and `.` that do
+/// not begin with a dot. So no part leads upwards, is empty, or hides a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName(String);
 

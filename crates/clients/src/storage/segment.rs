@@ -1,4 +1,5 @@
-//! A segment of a spool: a file in the storage's folder, or an object for each frame with a copy of them on this machine.
+//! A segment of a spool: a file in the storage's folder, or an object for each frame with a copy of
+//! them on this machine.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -54,9 +55,9 @@ impl OpenSegment {
         Self { place: SegmentBackend::Bucket { bucket, name, copy } }
     }
 
-    /// Appends the frame of a page, to one's own segment only; blocks. When it has left, where it is to leave, it
-    /// outlives this process, and on a bucket this machine; a frame that is torn by a power cut is known by its
-    /// checksum.
+    /// Appends the frame of a page, to one's own segment only; blocks. When it has left, where it
+    /// is to leave, it outlives this process, and on a bucket this machine; a frame that is torn by
+    /// a power cut is known by its checksum.
     pub fn append(&self, page: u64, frame: &[u8]) -> Result<Option<UnsentFrame>, StorageError> {
         let (mut file, unsent) = match &self.place {
             SegmentBackend::File(file) => (file, None),
@@ -70,8 +71,8 @@ impl OpenSegment {
         Ok(unsent)
     }
 
-    /// The segment's bytes on this machine, as they are now, from their beginning. Readers and `append` do not disturb
-    /// each other.
+    /// The segment's bytes on this machine, as they are now, from their beginning. Readers and
+    /// `append` do not disturb each other.
     pub fn reader(&self) -> Result<SegmentReader, StorageError> {
         let file = match &self.place {
             SegmentBackend::File(file) => file,

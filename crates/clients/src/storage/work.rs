@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 use super::StorageError;
 use super::name::is_part;
 
-/// The folder for work below a storage that is a folder. No name of anything stored begins with a dot.
+/// The folder for work below a storage that is a folder. No name of anything stored begins with a
+/// dot.
 pub(super) const FOLDER_NAME: &str = ".work";
 /// A label is what two names of things stored can have in length.
 const LABEL_BYTES_MAX: usize = 200;
@@ -55,8 +56,8 @@ impl WorkFile {
         (&self.file).rewind()
     }
 
-    /// Lets the disk take what was written so far. It opens the file anew, so that an error of the disk is also told to
-    /// whoever flushes it at the end.
+    /// Lets the disk take what was written so far. It opens the file anew, so that an error of the
+    /// disk is also told to whoever flushes it at the end.
     pub(super) fn flush(&self) -> JoinHandle<()> {
         let path = self.path.clone();
         tokio::task::spawn_blocking(move || {

@@ -1,5 +1,5 @@
-//! What platforms want besides: parameters behind the query, headers that change, other ways to verify, and envelopes of
-//! their own.
+//! What platforms want besides: parameters behind the query, headers that change, other ways to
+//! verify, and envelopes of their own.
 
 use bytes::Bytes;
 use clients::platform::envelope::EnvelopeContent;

@@ -1,5 +1,5 @@
-//! Storage in a bucket, where a listener plays what a store does wrong. What stores do right is asked of those that others
-//! made: `tests/stores.rs`.
+//! Storage in a bucket, where a listener plays what a store does wrong. What stores do right is
+//! asked of those that others made: `tests/stores.rs`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

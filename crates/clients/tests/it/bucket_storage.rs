@@ -1,4 +1,5 @@
-//! A storage in a bucket, for tests against a store that a listener plays and against those that others made.
+//! A storage in a bucket, for tests against a store that a listener plays and against those that
+//! others made.
 
 use std::io::Write as _;
 use std::path::PathBuf;

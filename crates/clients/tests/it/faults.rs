@@ -78,7 +78,8 @@ async fn a_fresh_connection_that_closes_before_the_request_is_an_error_of_the_ne
 
     let error = get(&upstream(), &target(&wire.url())).await.unwrap_err();
 
-    // Whether the request had left by then is a matter of chance, but it is never claimed without need.
+    // Whether the request had left by then is a matter of chance, but it is never claimed without
+    // need.
     assert_eq!((error.fault, error.kind), (CallFault::Network, CallErrorKind::Closed));
     assert!(!(error.sent && error.retryable), "{error:?}");
 }
@@ -120,7 +121,8 @@ async fn an_idle_connection_that_was_closed_harms_no_call_that_may_be_tried_agai
     let wire = ScriptedPlatform::start([PlatformStep::Read, PlatformStep::Write(ok("fine"))]);
     let (upstream, target) = (upstream(), target(&wire.url()));
 
-    // The platform closes after each answer; the next call may find that out before or after it leaves.
+    // The platform closes after each answer; the next call may find that out before or after it
+    // leaves.
     for _ in 0..50 {
         match get(&upstream, &target).await {
             Ok(mut answer) => {

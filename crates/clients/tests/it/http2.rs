@@ -24,7 +24,8 @@ use crate::tls::TestAuthority;
 /// An answer, or why its stream is reset instead.
 type StreamAnswer = Result<Response<&'static str>, Reason>;
 
-/// A platform over HTTP/2 on a port of its own, that notes requests by connection and answers all alike.
+/// A platform over HTTP/2 on a port of its own, that notes requests by connection and answers all
+/// alike.
 struct Http2Platform {
     target: PlatformTarget,
     seen: Arc<Mutex<Vec<(usize, String)>>>,
@@ -202,8 +203,8 @@ async fn only_a_refused_stream_lets_a_call_be_tried_again() {
     assert_eq!(broken, (CallFault::Network, CallErrorKind::Closed, true, false));
 }
 
-/// Reads requests until the first one's head is there, says goodbye and names `last` as the last stream that it looked at,
-/// and closes.
+/// Reads requests until the first one's head is there, says goodbye and names `last` as the last
+/// stream that it looked at, and closes.
 fn say_goodbye(listener: &TcpListener, tls: &TlsAcceptor, last: u32) {
     const HEADERS: u8 = 1;
     const GOAWAY: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];

@@ -194,7 +194,8 @@ async fn without_tls_mail_goes_to_this_machine_only() {
     assert!(Mailer::new(&settings).is_err());
 }
 
-/// What the server refuses for good is not tried again; what it may take later, and what the operator must mend, is.
+/// What the server refuses for good is not tried again; what it may take later, and what the
+/// operator must mend, is.
 #[tokio::test]
 async fn a_refusal_for_good_is_told_from_one_for_now() {
     let cases: [(MailScript, bool); 6] = [

@@ -1,4 +1,5 @@
-//! Requests to the payment processor: what leaves, when it is sent again, and what its end is called.
+//! Requests to the payment processor: what leaves, when it is sent again, and what its end is
+//! called.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ fn impatient(base_url: &str) -> ProcessorClient {
     ProcessorClient::new(&settings).unwrap()
 }
 
-/// An answer after which the connection is closed, so that every attempt comes on a connection of its own.
+/// An answer after which the connection is closed, so that every attempt comes on a connection of
+/// its own.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(

@@ -1,4 +1,5 @@
-//! Requests about invoices and balances at the payment processor: what leaves, and how their objects are read.
+//! Requests about invoices and balances at the payment processor: what leaves, and how their
+//! objects are read.
 
 use clients::processor::objects::{
     CheckoutSession, ExpandableObject, InvoiceItem, LineParentKind, ProcessorInvoice,

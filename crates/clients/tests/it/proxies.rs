@@ -1,4 +1,5 @@
-//! Connections through proxies, which are written by hand here; several hosts; and certificates that are shown.
+//! Connections through proxies, which are written by hand here; several hosts; and certificates
+//! that are shown.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! Signatures as they leave: recipes of the configuration, values that change, and processes that sign.
+//! Signatures as they leave: recipes of the configuration, values that change, and processes that
+//! sign.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Storage in a folder: what is stored is whole, stays as it is, and lies where only its owner reaches it.
+//! Storage in a folder: what is stored is whole, stays as it is, and lies where only its owner
+//! reaches it.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -1,4 +1,5 @@
-//! A platform made of a script: it reads requests, writes the bytes it was told, and remembers what came.
+//! A platform made of a script: it reads requests, writes the bytes it was told, and remembers what
+//! came.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,7 +25,8 @@ pub(crate) const TOKEN: &str = "canary-7f3a";
 /// The longest that anything here waits for what should come at once.
 const GENEROUS: Duration = Duration::from_secs(20);
 
-/// What a scripted platform does next on a connection; it closes the connection after the last step.
+/// What a scripted platform does next on a connection; it closes the connection after the last
+/// step.
 #[derive(Debug, Clone)]
 pub(crate) enum PlatformStep {
     /// Reads one request to its end.
@@ -283,7 +285,8 @@ pub(crate) fn facts(error: &ClientError) -> (CallFault, CallErrorKind, bool, boo
     (error.fault, error.kind, error.sent, error.retryable)
 }
 
-/// Asserts an answer that must not be passed on: the platform's fault, sent, and not to be repeated.
+/// Asserts an answer that must not be passed on: the platform's fault, sent, and not to be
+/// repeated.
 #[track_caller]
 pub(crate) fn assert_bad_response(error: &ClientError) {
     assert!(matches!(error.kind, CallErrorKind::BadResponse(_)), "{error:?}");

@@ -22,7 +22,8 @@ text_enum! {
     }
 }
 
-/// Credits that were granted together. `granted = left + spent + expired + taken`, and none is negative.
+/// Credits that were granted together. `granted = left + spent + expired + taken`, and none is
+/// negative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lot {
     /// Its id.

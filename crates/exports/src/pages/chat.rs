@@ -10,7 +10,7 @@ use domain::window::DateWindow;
 
 use super::fault::PageFault;
 use super::fetch::PageRequest;
-use super::resume_state::Next;
+use super::resume_state::NextPage;
 use super::taken::TakenPage;
 use super::walk::{ListPaging, ListWalk};
 use super::{WantedList, paged, scan};
@@ -57,7 +57,7 @@ impl SearchedList<'_> {
                 }
             }
             walk.take(&page.sheet(), (number, false))?;
-            if walk.stand.next == Next::Last || walk.is_at_end() {
+            if walk.stand.next == NextPage::Last || walk.is_at_end() {
                 break;
             }
         }

@@ -16,7 +16,7 @@ use http::StatusCode;
 
 use super::WantedList;
 use super::fault::PageFault;
-use super::resume_state::Next;
+use super::resume_state::NextPage;
 use super::taken::{self, TakenPage};
 use crate::ExportsState;
 
@@ -41,7 +41,7 @@ pub(super) struct PageRequest<'a> {
     pub(super) platform: Platform,
     pub(super) place: &'a DatasetLocation,
     pub(super) paging: &'a PagingRules,
-    pub(super) next: &'a Next,
+    pub(super) next: &'a NextPage,
     pub(super) number: u64,
     /// The fan, if a 404 on the first page means that there is no conversation with this fan.
     pub(super) fan: Option<&'a str>,
@@ -148,19 +148,19 @@ impl PageRequest<'_> {
     fn query(&self) -> String {
         let paging = self.paging;
         let size = match self.next {
-            Next::Page { size, .. } => *size,
+            NextPage::Page { size, .. } => *size,
             _ => u64::from(paging.size),
         };
         let mut query = self.place.query.clone();
         dataset::add(&mut query, &paging.size_parameter, &size.to_string());
         let turn = match self.next {
-            Next::First | Next::Last => match paging.style {
+            NextPage::First | NextPage::Last => match paging.style {
                 PagingStyle::Offset => Some("0".to_owned()),
                 PagingStyle::Page => Some("1".to_owned()),
                 PagingStyle::Cursor | PagingStyle::BeforeId => None,
             },
-            Next::Offset(number) | Next::Page { number, .. } => Some(number.to_string()),
-            Next::Cursor(cursor) | Next::Before(cursor) => Some(cursor.clone()),
+            NextPage::Offset(number) | NextPage::Page { number, .. } => Some(number.to_string()),
+            NextPage::Cursor(cursor) | NextPage::Before(cursor) => Some(cursor.clone()),
         };
         if let Some(turn) = turn {
             dataset::add(&mut query, &paging.parameter, &turn);
@@ -177,7 +177,7 @@ impl PageRequest<'_> {
             }
             StatusCode::NO_CONTENT => Ok(PageVerdict::Page(Bytes::new())),
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::GONE
-                if matches!(self.next, Next::Cursor(_) | Next::Before(_)) =>
+                if matches!(self.next, NextPage::Cursor(_) | NextPage::Before(_)) =>
             {
                 Ok(PageVerdict::Lost)
             }

@@ -17,81 +17,30 @@ mod scan;
 mod seen;
 mod taken;
 mod walk;
+mod wanted_list;
 
 use std::sync::Arc;
 
 use catalog::Dataset;
-use catalog::dataset::{self, DatasetLocation, PagingRules};
-use domain::account::CreatorId;
+use catalog::dataset::{self, DatasetLocation};
 use domain::dataset::DatasetName;
-use domain::id::CustomerId;
 use domain::platform::Platform;
-use domain::time::Timestamp;
-use domain::window::DateWindow;
 
 pub use self::fault::is_retryable;
 pub use self::fault::{CODES, PageFault, PageRemedy};
-pub use self::resume_state::Next;
+pub use self::resume_state::NextPage;
 pub use self::rows::PageRows;
+pub use self::wanted_list::{PageWaits, ReadLimits, WantedList};
 
 use self::chat::SearchedList;
 use self::fetch::PageRequest;
 use self::resume_state::ResumePoint;
 use self::seen::SeenPages;
 use self::taken::TakenPage;
-use self::walk::{ListPaging, ListWalk};
+use self::walk::ListWalk;
+use self::wanted_list::paged;
 use crate::ExportsState;
 use gateway::read;
-
-/// What to read.
-#[derive(Debug, Clone)]
-pub struct WantedList {
-    /// The customer who owns the account.
-    pub customer: CustomerId,
-    /// The account.
-    pub account: CreatorId,
-    /// The list.
-    pub dataset: DatasetName,
-    /// The fan's account id, for a list of one conversation.
-    pub chat_id: Option<String>,
-    /// Rows outside this window are skipped.
-    pub window: DateWindow,
-    /// Reading ends after this number of rows.
-    pub max_rows: Option<u64>,
-    /// What may not be exceeded.
-    pub limits: ReadLimits,
-    /// Used in place of a call id in requests to the platform.
-    pub label: String,
-    /// Where the read reports until when it waits.
-    pub waits: PageWaits,
-}
-
-/// Until when a read sends nothing to the platform.
-#[derive(Debug, Clone, Default)]
-pub struct PageWaits(Arc<parking_lot::Mutex<Option<Timestamp>>>);
-
-impl PageWaits {
-    /// Until when it waits; `None` while it does not.
-    pub fn until(&self) -> Option<Timestamp> {
-        *self.0.lock()
-    }
-
-    fn set(&self, until: Option<Timestamp>) {
-        *self.0.lock() = until;
-    }
-}
-
-/// The limits of a read, over all its attempts.
-#[derive(Debug, Clone, Copy)]
-pub struct ReadLimits {
-    /// More rows are a fault.
-    pub rows_max: u64,
-    /// More pages of a conversation are a fault. Other lists may have the pages that the allowed
-    /// rows fill, if that is more.
-    pub pages_max: u64,
-    /// After this time no page is requested or accepted.
-    pub ends_at: Option<Timestamp>,
-}
 
 /// One page, checked.
 #[derive(Debug)]
@@ -103,13 +52,13 @@ pub struct Page {
     /// What [`PageReader::restore`] needs of this page besides its rows.
     pub point: Vec<u8>,
     /// What comes after it.
-    pub next: Next,
+    pub next: NextPage,
 }
 
 impl Page {
     /// Whether this is the last page.
     pub fn is_last(&self) -> bool {
-        self.next == Next::Last
+        self.next == NextPage::Last
     }
 }
 
@@ -202,7 +151,7 @@ impl PageReader {
     /// second and after five more. Dropping the future or its result loses nothing: the same page
     /// can be fetched again.
     pub async fn fetch(&mut self) -> Result<Option<FetchedPage>, PageFault> {
-        while self.walk.stand.next != Next::Last {
+        while self.walk.stand.next != NextPage::Last {
             let number = self.pages.saturating_add(1);
             self.check_pages(number)?;
             if self.chat.is_none() {
@@ -337,7 +286,7 @@ impl PageReader {
     }
 
     fn check_cursor(&self, number: u64) -> Result<(), PageFault> {
-        let Next::Cursor(cursor) = &self.walk.stand.next else { return Ok(()) };
+        let NextPage::Cursor(cursor) = &self.walk.stand.next else { return Ok(()) };
         let Some(earlier) = self.seen.earlier_cursor(cursor) else { return Ok(()) };
         let message = format!("page {number} returns the cursor that page {earlier} returned");
         Err(PageFault::last("repeated_cursor", message))
@@ -369,18 +318,12 @@ impl PageReader {
         if let Some(page) = point.page {
             self.seen.add_page(page, point.pages);
         }
-        if let Next::Cursor(cursor) = &point.stand.next {
+        if let NextPage::Cursor(cursor) = &point.stand.next {
             self.seen.add_cursor(cursor, point.pages);
         }
         (self.pages, self.rows) = (point.pages, point.rows);
         self.chat.clone_from(&point.chat);
     }
-}
-
-/// The paging of a dataset's list.
-fn paged(dataset: &Dataset) -> ListPaging {
-    let PagingRules { style, size, .. } = dataset.paging;
-    ListPaging::whole(style, u64::from(size))
 }
 
 fn dataset_of(

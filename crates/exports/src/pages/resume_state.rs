@@ -8,7 +8,7 @@ use super::walk::WalkState;
 /// What follows a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Next {
+pub enum NextPage {
     /// The top of the list.
     First,
     /// The page after this number of rows.
@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn resume_points_survive_serialization() {
         for next in [
-            Next::First,
-            Next::Offset(3),
-            Next::Page { number: 5, size: 47 },
-            Next::Cursor("a\"\u{e9}".to_owned()),
-            Next::Before("6".to_owned()),
-            Next::Last,
+            NextPage::First,
+            NextPage::Offset(3),
+            NextPage::Page { number: 5, size: 47 },
+            NextPage::Cursor("a\"\u{e9}".to_owned()),
+            NextPage::Before("6".to_owned()),
+            NextPage::Last,
         ] {
             let mut stand = ListWalk::new(ListPaging::whole(PagingStyle::Offset, 100)).stand;
             (stand.next, stand.total) = (next, Some(u64::MAX));

@@ -15,7 +15,7 @@ use runtime::clock::Random;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 use transport::LoadMap;
 use web::middleware::body::BodyProblem;
-use web::middleware::budget::{BudgetRoom, MemoryBudget, Share};
+use web::middleware::budget::{BudgetRoom, BudgetShare, MemoryBudget};
 
 /// Bytes collected in memory before they are written.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -33,7 +33,7 @@ pub struct UploadSpool {
 /// A file that is being written.
 pub(super) struct SpoolWriter {
     file: BufWriter<tokio::fs::File>,
-    share: Share,
+    share: BudgetShare,
     bytes: u64,
     bytes_max: u64,
 }
@@ -43,7 +43,7 @@ pub(super) struct SpoolWriter {
 pub(super) struct SpooledFile {
     file: Arc<UnnamedFile>,
     bytes: u64,
-    _share: Share,
+    _share: BudgetShare,
 }
 
 /// A file without a name, whose space is freed when it is closed. Closing a large one takes a

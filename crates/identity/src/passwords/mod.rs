@@ -16,7 +16,7 @@ use domain::field_error::FieldErrorKind;
 use failures::Failure;
 use store::customers::PasswordHash;
 
-pub use queue::{HashRequester, Turn};
+pub use queue::{HashRequester, HashTurn};
 
 use crate::IdentityState;
 use failures::FieldProblem;
@@ -50,7 +50,7 @@ impl PasswordHashing {
     }
 
     /// Takes every free turn until the result is dropped; for tests of a full queue.
-    pub fn occupy(&self) -> Vec<Turn> {
+    pub fn occupy(&self) -> Vec<HashTurn> {
         self.queue.occupy()
     }
 
@@ -68,7 +68,7 @@ impl PasswordHashing {
         let turn = self.queue.turn(requester).await?;
         self.computed.fetch_add(1, Ordering::SeqCst);
         let task = tokio::task::spawn_blocking(move || {
-            let _until_done: Turn = turn;
+            let _until_done: HashTurn = turn;
             work()
         });
         task.await.map_err(|error| Failure::Internal(error.to_string()))?.map_err(Failure::Internal)

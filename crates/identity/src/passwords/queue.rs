@@ -51,7 +51,7 @@ struct RequesterLane {
 #[derive(Debug)]
 struct Waiting {
     share: Share,
-    turn: oneshot::Sender<Turn>,
+    turn: oneshot::Sender<HashTurn>,
 }
 
 /// The parties by which places are counted: first the site (an IPv4 address or IPv6 /48), then the
@@ -70,7 +70,7 @@ enum HashParty {
 
 /// A turn to hash one password. Dropping it passes it on.
 #[derive(Debug)]
-pub struct Turn(Option<HashQueue>);
+pub struct HashTurn(Option<HashQueue>);
 
 impl HashRequester {
     fn share(self) -> Share {
@@ -103,7 +103,7 @@ impl HashQueue {
 
     /// Waits for a turn. Refused if the lane is full and no party in it has more waiting requests
     /// than this one.
-    pub(super) async fn turn(&self, requester: HashRequester) -> Result<Turn, Failure> {
+    pub(super) async fn turn(&self, requester: HashRequester) -> Result<HashTurn, Failure> {
         let turn = match self.enter(requester)? {
             QueueEntry::Turn(turn) => return Ok(turn),
             QueueEntry::Waits(turn) => turn,
@@ -116,7 +116,7 @@ impl HashQueue {
         let mut queue = self.0.lock();
         if queue.turns_taken < queue.turns_max {
             queue.turns_taken += 1;
-            return Ok(QueueEntry::Turn(Turn(Some(self.clone()))));
+            return Ok(QueueEntry::Turn(HashTurn(Some(self.clone()))));
         }
         let lane = match requester {
             HashRequester::Known(..) => &mut queue.known,
@@ -126,11 +126,11 @@ impl HashQueue {
     }
 
     /// Takes every free turn, so that the next request must wait; for tests.
-    pub(super) fn occupy(&self) -> Vec<Turn> {
+    pub(super) fn occupy(&self) -> Vec<HashTurn> {
         let mut queue = self.0.lock();
         let free = queue.turns_max.saturating_sub(queue.turns_taken);
         queue.turns_taken += free;
-        std::iter::repeat_with(|| Turn(Some(self.clone()))).take(free).collect()
+        std::iter::repeat_with(|| HashTurn(Some(self.clone()))).take(free).collect()
     }
 
     /// The number of waiting requests; for tests.
@@ -141,13 +141,13 @@ impl HashQueue {
 }
 
 enum QueueEntry {
-    Turn(Turn),
-    Waits(oneshot::Receiver<Turn>),
+    Turn(HashTurn),
+    Waits(oneshot::Receiver<HashTurn>),
 }
 
 impl RequesterLane {
     /// Adds a place at the end; if the lane is full, takes one from a party that has more.
-    fn enter(&mut self, share: Share) -> Option<oneshot::Receiver<Turn>> {
+    fn enter(&mut self, share: Share) -> Option<oneshot::Receiver<HashTurn>> {
         if self.waiting.len() >= self.waiting_max {
             // Requesters that have left give up their places first.
             self.waiting.retain(|waiting| !waiting.turn.is_closed());
@@ -215,7 +215,7 @@ impl WaitingRequesters {
     }
 }
 
-impl Drop for Turn {
+impl Drop for HashTurn {
     fn drop(&mut self) {
         let Some(shared) = self.0.take() else { return };
         let mut queue = shared.0.lock();
@@ -250,8 +250,8 @@ mod tests {
     /// A queue whose only turn is taken, and the requests that wait for it.
     struct Waiters {
         queue: HashQueue,
-        taken: Vec<Turn>,
-        waiting: Vec<(HashRequester, oneshot::Receiver<Turn>)>,
+        taken: Vec<HashTurn>,
+        waiting: Vec<(HashRequester, oneshot::Receiver<HashTurn>)>,
     }
 
     impl Waiters {

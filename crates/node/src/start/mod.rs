@@ -34,7 +34,7 @@ use crate::state::{CoreState, NodeState};
 pub use billing::reconcile::{HOURS, HOURS_MAX, ReconciliationReport};
 use exports::pages;
 use identity::staff::{self, StaffTools};
-use jobs::Runner;
+use jobs::JobRunner;
 use runtime::metrics;
 use settings::{Config, ConfigProblem};
 /// Why the service did not start.
@@ -463,8 +463,8 @@ impl RunningService {
 }
 
 /// The runner of this node's jobs.
-fn runner(state: &NodeState, node: NodeId) -> Runner {
-    Runner {
+fn runner(state: &NodeState, node: NodeId) -> JobRunner {
+    JobRunner {
         store: state.store.clone(),
         clock: state.clock.clone(),
         random: state.random.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use accounts::Targets;
+use accounts::PlatformTargets;
 use clients::platform::PlatformTarget;
 use domain::platform::Platform;
 use runtime::metrics;
@@ -14,7 +14,7 @@ use super::StartError;
 const FIRST_READ_MAX: Duration = Duration::from_secs(30);
 
 /// Reads the values of every platform; a service without them would refuse each call.
-pub(super) async fn read_all(targets: &Targets) -> Result<(), StartError> {
+pub(super) async fn read_all(targets: &PlatformTargets) -> Result<(), StartError> {
     let mut problems = Vec::new();
     for (platform, target) in targets.iter() {
         let problem = match tokio::time::timeout(FIRST_READ_MAX, target.read_values()).await {
@@ -37,7 +37,7 @@ pub(super) async fn read(platform: Platform, target: &PlatformTarget) {
 }
 
 /// Shows how old the values in use are.
-pub(super) fn show_ages(targets: &Targets) {
+pub(super) fn show_ages(targets: &PlatformTargets) {
     for (platform, target) in targets.iter() {
         if let Some(age) = target.values_age() {
             metrics::signing_values_age(platform, age);

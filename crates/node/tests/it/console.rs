@@ -76,8 +76,8 @@ async fn the_emailed_page_confirms_the_address_when_its_button_is_pressed() {
         assert_page(&done, 200, "500 credits of your free trial");
         assert_eq!(balance().await, 500);
         let again = submit(&app, "/console/confirm", &[("token", &token)]).await;
-        assert_page(&again, 409, "was used before");
-        assert_page(&confirm_page(&app, &token).await, 409, "was used before");
+        assert_page(&again, 409, "has already been used");
+        assert_page(&confirm_page(&app, &token).await, 409, "has already been used");
         assert_eq!(balance().await, 500);
         app
     })
@@ -132,8 +132,8 @@ async fn an_unusable_link_says_why_and_offers_a_new_one() {
         assert_page(&confirm_page(&app, &reset).await, 404, "This link is not known");
         assert_page(&reset_page(&app, &late).await, 404, "This link is not known");
         app.advance_seconds(86_400);
-        assert_page(&confirm_page(&app, &late).await, 410, "over: it worked for 24 hours");
-        assert_page(&reset_page(&app, &reset).await, 410, "over: it worked for one hour");
+        assert_page(&confirm_page(&app, &late).await, 410, "Links work for 24 hours.");
+        assert_page(&reset_page(&app, &reset).await, 410, "Links work for one hour.");
         let wrong = submit(&app, "/console/confirm/again", &[("email", "ada")]).await;
         assert_page(&wrong, 422, "must be an address such as");
         let asked = submit(&app, "/console/confirm/again", &[("email", ADA)]).await;
@@ -185,7 +185,7 @@ async fn the_emailed_page_sets_a_password() {
 
         assert_eq!(browser.get("/v1/auth/me").await.status, 401);
         assert_eq!(app.try_log_in(ADA, NEW).await.status, 200);
-        assert_page(&set(NEW, NEW).await, 409, "was used before");
+        assert_page(&set(NEW, NEW).await, 409, "has already been used");
         app
     })
     .await;

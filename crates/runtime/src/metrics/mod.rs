@@ -192,7 +192,7 @@ pub fn usage_set_aside(rows: i64) {
 
 /// Values that can be read at any time.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct MetricSample {
     /// Operations waiting for a commit.
     pub queued_operations: usize,
     /// Settlements of calls that had already ended, since the start.
@@ -220,7 +220,7 @@ pub struct Sample {
 }
 
 /// Records the values that can be read at any time; called when the metrics are read.
-pub fn sample(seen: &Sample) {
+pub fn sample(seen: &MetricSample) {
     gauge!(QUEUE_DEPTH).set(float(seen.queued_operations));
     counter!(LATE_RESOLUTIONS).absolute(seen.late_resolutions);
     gauge!(CALLS_IN_FLIGHT).set(float(seen.calls_in_flight));

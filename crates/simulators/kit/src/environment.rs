@@ -6,7 +6,7 @@ use crate::clock::SimulatorClock;
 
 /// The folder, the seed and the clock that simulators share.
 #[derive(Clone, Debug)]
-pub struct Environment {
+pub struct SimulatorEnvironment {
     /// The folder of the request logs and journals; it must exist. `None` keeps both in memory, and
     /// everything written is gone when the process ends.
     pub data: Option<PathBuf>,
@@ -16,7 +16,7 @@ pub struct Environment {
     pub clock: SimulatorClock,
 }
 
-impl Default for Environment {
+impl Default for SimulatorEnvironment {
     fn default() -> Self {
         Self { data: None, seed: 1, clock: SimulatorClock::system() }
     }

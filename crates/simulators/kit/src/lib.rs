@@ -11,6 +11,7 @@ pub mod json_lines;
 mod listener;
 pub mod mail;
 pub mod pairs;
+mod port_set;
 pub mod running;
 pub mod script;
 pub mod seeded_random;
@@ -18,7 +19,7 @@ pub mod service;
 pub mod simulator;
 
 pub use clock::SimulatorClock;
-pub use environment::Environment;
+pub use environment::SimulatorEnvironment;
 pub use running::RunningService;
 pub use service::SimulatorService;
 pub use simulator::Simulator;

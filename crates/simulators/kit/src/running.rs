@@ -1,13 +1,26 @@
 //! A listening service, and how it is stopped.
 
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::listener;
 use crate::service::SimulatorService;
+
+impl SimulatorService {
+    /// Listens on `address` for everything, and on a free port for each port name of the
+    /// simulators, until [`RunningService::stop`].
+    pub fn listen(self, address: SocketAddr) -> io::Result<RunningService> {
+        let service = Arc::new(self);
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let common = listener::listen(&service, address, &stop, &tasks)?;
+        Ok(RunningService { service, address: common, stop, tasks })
+    }
+}
 
 /// Simulators that serve requests until they are stopped.
 pub struct RunningService {
@@ -18,15 +31,6 @@ pub struct RunningService {
 }
 
 impl RunningService {
-    pub(crate) fn new(
-        service: Arc<SimulatorService>,
-        address: SocketAddr,
-        stop: CancellationToken,
-        tasks: TaskTracker,
-    ) -> Self {
-        Self { service, address, stop, tasks }
-    }
-
     /// The common address of all simulators and the control interface.
     pub fn address(&self) -> SocketAddr {
         self.address

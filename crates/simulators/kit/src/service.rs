@@ -2,20 +2,16 @@
 //! hand instead of by a router, because paths must reach the platforms byte by byte.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::clock::SimulatorClock;
 use crate::control;
 use crate::faults::FaultRules;
-use crate::listener::{self, PortSet};
-use crate::running::RunningService;
+use crate::port_set::PortSet;
 use crate::script::{SocketReply, WireReply};
 use crate::simulator::{Simulator, SimulatorRequest};
 
@@ -44,15 +40,6 @@ impl SimulatorService {
                 json_response(StatusCode::NOT_IMPLEMENTED, &problem)
             }
         }
-    }
-
-    /// Listens on `address` for everything, and on a free port for each port name of the
-    /// simulators, until [`RunningService::stop`].
-    pub fn listen(self, address: SocketAddr) -> io::Result<RunningService> {
-        let service = Arc::new(self);
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let common = listener::listen(&service, address, &stop, &tasks)?;
-        Ok(RunningService::new(service, common, stop, tasks))
     }
 
     /// Responds to any request.

@@ -14,7 +14,7 @@ use simulator_kit::json_lines::JsonLines;
 use simulator_kit::pairs::parse_pairs;
 use simulator_kit::script::{ConnectionEnd, SocketReply, SocketScript, WireReply};
 use simulator_kit::simulator::SimulatorRequest;
-use simulator_kit::{Environment, SimulatorClock};
+use simulator_kit::{SimulatorClock, SimulatorEnvironment};
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
@@ -61,7 +61,7 @@ impl PlatformHost {
     /// world ends.
     pub(crate) fn open(
         platform: Box<dyn Platform>,
-        environment: &Environment,
+        environment: &SimulatorEnvironment,
         settings: &PlatformSettings,
         present_ms: i64,
     ) -> io::Result<Self> {

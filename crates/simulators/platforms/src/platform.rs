@@ -8,10 +8,8 @@ use serde_json::Value;
 use crate::answer::{Answer, Refusal};
 use crate::overlay::Overlay;
 use crate::routes::{Route, Routes};
-use crate::settings::PlatformSettings;
 use crate::world::World;
 use crate::world::series::Series;
-use crate::{alpha, beta, delta, gamma};
 
 /// The number of creators of each platform.
 pub(crate) const CREATORS: usize = 4;
@@ -113,14 +111,4 @@ pub(crate) trait Platform: Send + Sync {
 
     /// The refusal in the platform's error format.
     fn refuse(&self, refusal: &Refusal) -> Answer;
-}
-
-/// All platforms.
-pub(crate) fn all(settings: &PlatformSettings) -> Vec<Box<dyn Platform>> {
-    vec![
-        Box::new(alpha::Alpha),
-        Box::new(beta::Beta::new(settings)),
-        Box::new(gamma::Gamma),
-        Box::new(delta::Delta::new(settings)),
-    ]
 }

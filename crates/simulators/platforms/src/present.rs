@@ -6,7 +6,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
-use simulator_kit::Environment;
+use simulator_kit::SimulatorEnvironment;
 use simulator_kit::json_lines::JsonLines;
 
 use crate::world::DAY_MS;
@@ -19,7 +19,7 @@ struct WorldEnd {
 }
 
 /// The start of the UTC day of the first start, in milliseconds; stored at the first start.
-pub(crate) fn of(environment: &Environment) -> io::Result<i64> {
+pub(crate) fn of(environment: &SimulatorEnvironment) -> io::Result<i64> {
     let file = environment.data.as_ref().map(|folder| folder.join("world.jsonl"));
     let mut lines = JsonLines::open(file.as_deref())?;
     let mut known = None;

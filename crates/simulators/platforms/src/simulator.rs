@@ -8,12 +8,12 @@ use simulator_kit::faults::{FaultRules, FaultTarget};
 use simulator_kit::script::{SocketReply, WireReply};
 use simulator_kit::service::storage_response;
 use simulator_kit::simulator::{BoxFuture, SimulatorRequest};
-use simulator_kit::{Environment, Simulator};
+use simulator_kit::{Simulator, SimulatorEnvironment};
 
 use crate::host::PlatformHost;
-use crate::platform::{self, DemoAccount};
+use crate::platform::{DemoAccount, Platform};
 use crate::settings::PlatformSettings;
-use crate::{control, present};
+use crate::{alpha, beta, control, delta, gamma, present};
 
 /// The simulated platforms, with all their state.
 pub struct PlatformsSimulator {
@@ -22,10 +22,13 @@ pub struct PlatformsSimulator {
 
 impl PlatformsSimulator {
     /// Opens the logs and the journals of all platforms in the data folder.
-    pub fn open(environment: &Environment, settings: &PlatformSettings) -> io::Result<Self> {
+    pub fn open(
+        environment: &SimulatorEnvironment,
+        settings: &PlatformSettings,
+    ) -> io::Result<Self> {
         let present_ms = present::of(environment)?;
         let open = |platform| PlatformHost::open(platform, environment, settings, present_ms);
-        let hosts = platform::all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
+        let hosts = all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { hosts })
     }
 
@@ -38,7 +41,7 @@ impl PlatformsSimulator {
 /// The accounts that the platforms accept, with their credentials; the first of each platform is
 /// the sandbox's demo account, the last has no fans and no content.
 pub fn demo_accounts(settings: &PlatformSettings) -> Vec<DemoAccount> {
-    platform::all(settings).iter().flat_map(|platform| platform.accounts()).collect()
+    all(settings).iter().flat_map(|platform| platform.accounts()).collect()
 }
 
 impl Simulator for PlatformsSimulator {
@@ -86,4 +89,14 @@ impl std::fmt::Debug for PlatformsSimulator {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("PlatformsSimulator").finish_non_exhaustive()
     }
+}
+
+/// All platforms.
+fn all(settings: &PlatformSettings) -> Vec<Box<dyn Platform>> {
+    vec![
+        Box::new(alpha::Alpha),
+        Box::new(beta::Beta::new(settings)),
+        Box::new(gamma::Gamma),
+        Box::new(delta::Delta::new(settings)),
+    ]
 }

@@ -55,7 +55,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use serde_json::{Value, json};
 use simulator_kit::json_lines::JsonLines;
 use simulator_kit::seeded_random::mix;
-use simulator_kit::{Environment, SimulatorClock};
+use simulator_kit::{SimulatorClock, SimulatorEnvironment};
 
 use self::delivery::EventOutbox;
 use self::fields::{flag, set, text};
@@ -88,7 +88,10 @@ pub struct ProcessorSimulator {
 
 impl ProcessorSimulator {
     /// Opens the journal and restores the state.
-    pub fn open(environment: &Environment, settings: &ProcessorSettings) -> io::Result<Self> {
+    pub fn open(
+        environment: &SimulatorEnvironment,
+        settings: &ProcessorSettings,
+    ) -> io::Result<Self> {
         let file = environment.data.as_ref().map(|folder| folder.join("journal-processor.jsonl"));
         let mut journal = JsonLines::open(file.as_deref())?;
         let (mut changes, mut count) = (Vec::new(), 0_u64);

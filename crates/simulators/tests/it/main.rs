@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use simulators::{Settings, SimulatorClock};
+use simulators::{SimulatorClock, SimulatorSettings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -25,8 +25,10 @@ async fn ask(address: SocketAddr, request: &str, body: &str) -> (u16, Value) {
 
 #[tokio::test]
 async fn one_port_serves_every_simulator_and_lists_all_control_requests() {
-    let settings =
-        Settings { clock: SimulatorClock::manual(1_769_904_000_000), ..Settings::default() };
+    let settings = SimulatorSettings {
+        clock: SimulatorClock::manual(1_769_904_000_000),
+        ..SimulatorSettings::default()
+    };
     let running = simulators::start(settings).await.unwrap();
     let address = running.address();
 
@@ -58,7 +60,7 @@ async fn one_port_serves_every_simulator_and_lists_all_control_requests() {
 #[tokio::test]
 async fn platforms_and_processor_share_the_clock() {
     let clock = SimulatorClock::manual(1_769_904_000_000);
-    let settings = Settings { clock: clock.clone(), ..Settings::default() };
+    let settings = SimulatorSettings { clock: clock.clone(), ..SimulatorSettings::default() };
     let running = simulators::start(settings).await.unwrap();
 
     let (_, moved) = ask(running.address(), "POST /control/clock", r#"{"advance_s": 60}"#).await;

@@ -19,12 +19,13 @@ use super::end::{self, CallEnd, SettledCall};
 use super::queue::{HoldRequest, RequestBatch};
 use super::writer_cache::WriterCache;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
+use crate::StoreError;
 use crate::balance::{self, LockedBalances};
 use crate::idempotency::{self, ExistingRequest};
+use crate::options::DatabaseKind;
 use crate::sql::{SqlKind, SqlValue, hex};
 use crate::statement_batch::BatchedStatement;
 use crate::tx::{RowTable, Tx};
-use crate::{StoreError, store::DatabaseKind};
 
 type CustomerSet = HashSet<CustomerId, RandomState>;
 

@@ -91,7 +91,9 @@ impl Drop for OpenQueue {
     }
 }
 
-pub(crate) fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter) {
+/// Starts the metering of this node. The caller spawns the writer, a future that completes when
+/// every `Meter` has been dropped and all requests are written.
+pub fn start(store: &Store, options: MeterOptions) -> (Meter, MeterWriter) {
     let options = Arc::new(options);
     let shared = Arc::new(SharedQueue::default());
     let writer = MeterWriter::new(store.clone(), Arc::clone(&options), Arc::clone(&shared));

@@ -8,8 +8,8 @@ use domain::time::Timestamp;
 use super::end::{self, CallEnd};
 use super::usage_deltas;
 use crate::balance;
+use crate::options::DatabaseKind;
 use crate::sql::SqlRow;
-use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, nodes};
 

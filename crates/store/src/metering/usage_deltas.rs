@@ -175,7 +175,7 @@ pub(crate) async fn check_in(tx: &mut Tx) -> Result<i64, StoreError> {
 /// The number of usage rows set aside because they could not be read. 0 on PostgreSQL, which adds
 /// to the usage tables immediately.
 pub async fn count_set_aside(store: &Store) -> Result<i64, StoreError> {
-    if store.database() == crate::store::DatabaseKind::Postgres {
+    if store.database() == crate::options::DatabaseKind::Postgres {
         return Ok(0);
     }
     count_in(&mut store.read().await?).await

@@ -15,7 +15,7 @@ use super::queue::{HoldRequest, RequestBatch};
 use super::writer_cache::WriterCache;
 use super::{BatchReport, HoldOutcome, MeterOptions};
 use crate::disk::DiskSpace;
-use crate::store::DatabaseKind;
+use crate::options::DatabaseKind;
 use crate::{Store, StoreError};
 
 /// How long the writer waits after a failure before it retries.

@@ -15,8 +15,7 @@ pub use frame::SpoolFrame;
 pub use reader::{SpoolPosition, SpoolReader};
 pub use writer::SpoolWriter;
 
-/// The most text of the rows of one page together, in bytes.
-pub const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub use crate::limits::PAGE_BYTES_MAX;
 /// The longest resume point, in bytes.
 pub const RESUME_POINT_BYTES_MAX: usize = 64 * 1024;
 

@@ -29,7 +29,7 @@ use store::sessions::Session;
 pub use presented::carries_key;
 pub use presented::{PresentedCredential, presented_key};
 
-use crate::control_limits::Share;
+use crate::control_limits::QuotaShare;
 use crate::error::ApiError;
 use crate::extract;
 use crate::middleware::real_ip::ClientAddress;
@@ -152,7 +152,7 @@ impl Caller {
     }
 
     /// Whose quota its requests count against.
-    pub fn share(&self) -> Share {
+    pub fn share(&self) -> QuotaShare {
         share_of(self.customer, self.key())
     }
 
@@ -351,14 +351,14 @@ where
 
 /// Counts the request against its customer's limits, and lets its body use the customer's share of
 /// memory.
-fn admit(web: &WebState, parts: &mut Parts, share: Share) -> Result<(), ApiError> {
+fn admit(web: &WebState, parts: &mut Parts, share: QuotaShare) -> Result<(), ApiError> {
     web.control_limits.admit_work(parts, share, web.clock.now())?;
     parts.extensions.insert(BodyOf(share.customer));
     Ok(())
 }
 
-fn share_of(customer: CustomerId, key: Option<&UsedKey>) -> Share {
-    Share { customer, limited_key: key.filter(|key| key.is_limited).map(|key| key.id) }
+fn share_of(customer: CustomerId, key: Option<&UsedKey>) -> QuotaShare {
+    QuotaShare { customer, limited_key: key.filter(|key| key.is_limited).map(|key| key.id) }
 }
 
 /// Refuses a request whose cookie belongs to a customer other than its key's. A cookie that is no

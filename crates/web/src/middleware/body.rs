@@ -7,7 +7,7 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use super::budget::{BudgetRoom, Share};
+use super::budget::{BudgetRoom, BudgetShare};
 
 /// Minimum rates at which a body must arrive after the grace period: (up to this many bytes, bytes
 /// per second). The more memory a body holds, the faster it must arrive.
@@ -72,7 +72,7 @@ pub struct BufferedRequestBody {
     /// The bytes.
     pub bytes: Bytes,
     /// Its share of the budget; none for an empty body.
-    _share: Option<Share>,
+    _share: Option<BudgetShare>,
 }
 
 /// Reads a body part by part within its limits, for bodies that are not kept in memory.
@@ -181,7 +181,7 @@ where
 /// The next part, or an error if other bodies need the memory before it arrives.
 async fn next_part<B>(
     reader: &mut BodyReader<B>,
-    share: &Share,
+    share: &BudgetShare,
 ) -> Result<Option<Bytes>, BodyProblem>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -201,7 +201,7 @@ struct GrowingBody {
 }
 
 impl GrowingBody {
-    fn add(&mut self, part: &Bytes, share: &mut Share) -> Result<(), BodyProblem> {
+    fn add(&mut self, part: &Bytes, share: &mut BudgetShare) -> Result<(), BodyProblem> {
         let needed = self.bytes.len() + part.len();
         if needed > self.bytes.capacity() {
             let more = match self.bytes.capacity() {

@@ -3,7 +3,7 @@
 //!
 //! When the budget runs short, bodies that are still being received are given up, the slowest
 //! first, so that a few slow senders do not keep others out. The reader of a given-up body is
-//! notified by [`Share::given_up`]; its memory is free immediately.
+//! notified by [`BudgetShare::given_up`]; its memory is free immediately.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub struct BudgetRoom<'a> {
 
 /// A part of a [`MemoryBudget`]; dropping it returns the part.
 #[derive(Debug)]
-pub struct Share {
+pub struct BudgetShare {
     budget: MemoryBudget,
     holder: Arc<LoadCounter>,
     reading: Option<Arc<Reading>>,
@@ -148,13 +148,13 @@ impl Reading {
 
 impl BudgetRoom<'_> {
     /// An empty share, which grows.
-    pub fn share(&self) -> Share {
+    pub fn share(&self) -> BudgetShare {
         let (budget, holder) = (self.budget.clone(), Arc::clone(self.holder));
-        Share { budget, holder, reading: None, bytes: 0 }
+        BudgetShare { budget, holder, reading: None, bytes: 0 }
     }
 }
 
-impl Share {
+impl BudgetShare {
     /// Takes `bytes` more, if the holder and the budget allow.
     pub fn grow(&mut self, bytes: usize) -> Result<(), BodyProblem> {
         if !self.holder.take(bytes, self.budget.0.holder_bytes_max) {
@@ -238,7 +238,7 @@ impl Reading {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.holder.give_back(self.bytes);
         if let Some(reading) = &self.reading {
@@ -262,7 +262,7 @@ mod tests {
         Arc::default()
     }
 
-    fn receiving(budget: &MemoryBudget, bytes: usize) -> Share {
+    fn receiving(budget: &MemoryBudget, bytes: usize) -> BudgetShare {
         let mut share = BudgetRoom { budget, holder: &holder() }.share();
         share.begin_receiving().unwrap();
         share.hold(bytes).unwrap();

@@ -1,4 +1,5 @@
-//! What a signature needs of an account, read once: credentials, and the id of the device that it seems to be used on.
+//! What a signature needs of an account, read once: credentials, and the id of the device that it
+//! seems to be used on.
 
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
@@ -62,7 +63,8 @@ fn device_id(key: &str, credentials: &AccountCredentials) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// What an account is called to others: always the same, and nothing about its customer can be told from it.
+/// What an account is called to others: always the same, and nothing about its customer can be told
+/// from it.
 pub(super) fn opaque_id(credentials: &AccountCredentials) -> String {
     let digest = Sha256::new().chain_update(b"account\n").chain_update(credentials.account());
     hex::encode(digest.finalize().get(..ID_BYTES).unwrap_or_default())

@@ -1,8 +1,8 @@
 //! The schemes that are built in, as recipes.
 //!
-//! `hmac-sha256-v1`: HMAC-SHA256 with the signing key over timestamp, nonce, method and request target,
-//! one a line, in lower-case hexadecimal; five `X-Client-…` headers carry what the platform needs to
-//! check it.
+//! `hmac-sha256-v1`: HMAC-SHA256 with the signing key over timestamp, nonce, method and request
+//! target, one a line, in lower-case hexadecimal; five `X-Client-…` headers carry what the platform
+//! needs to check it.
 
 use http::HeaderValue;
 
@@ -22,7 +22,8 @@ const HEADERS: [(&str, &str); 5] = [
     ("X-Client-Signature", "{signature}"),
 ];
 
-/// The recipe of the scheme that the settings name; problems are added with the names of their keys.
+/// The recipe of the scheme that the settings name; problems are added with the names of their
+/// keys.
 pub(super) fn recipe(
     settings: &SigningSettings,
     problems: &mut Vec<SettingsProblem>,

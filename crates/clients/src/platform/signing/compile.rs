@@ -1,4 +1,5 @@
-//! From a recipe's settings to a recipe that can be carried out. All problems are found, each named by its key.
+//! From a recipe's settings to a recipe that can be carried out. All problems are found, each named
+//! by its key.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +43,8 @@ struct PartTraits {
     is_raw: bool,
 }
 
-/// Compiles the recipe; problems are added with their keys. The names of signing values that it needs are added to
-/// `value_names`.
+/// Compiles the recipe; problems are added with their keys. The names of signing values that it
+/// needs are added to `value_names`.
 pub(super) fn compile(
     settings: &SigningSettings,
     value_names: &mut Vec<String>,

@@ -117,7 +117,8 @@ fn finished<'a, D: Update + FixedOutput>(
 mod tests {
     use super::*;
 
-    /// The digests of RFC 3174 and FIPS 180-2 for `abc`, and of RFC 2202 and RFC 4231 for a keyed text.
+    /// The digests of RFC 3174 and FIPS 180-2 for `abc`, and of RFC 2202 and RFC 4231 for a keyed
+    /// text.
     #[test]
     fn digests_are_those_of_their_standards() {
         let plain = |name: &str| {

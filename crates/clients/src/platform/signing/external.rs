@@ -1,7 +1,8 @@
-//! Signatures of a process on this machine: it is told of each request and responds with the headers to put on it.
+//! Signatures of a process on this machine: it is told of each request and responds with the
+//! headers to put on it.
 //!
-//! A request that it does not sign is not sent. It is told of an account no more than an opaque id and the credentials
-//! that the configuration chooses.
+//! A request that it does not sign is not sent. It is told of an account no more than an opaque id
+//! and the credentials that the configuration chooses.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

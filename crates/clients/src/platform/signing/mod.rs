@@ -1,7 +1,8 @@
 //! Signatures of requests, behind the name of a scheme.
 //!
-//! A signature is made by a recipe, which the configuration writes down (`recipe`) or which is built in
-//! (`hmac-sha256-v1`), or by a process on this machine (`external`), which is asked when the request is sent.
+//! A signature is made by a recipe, which the configuration writes down (`recipe`) or which is
+//! built in (`hmac-sha256-v1`), or by a process on this machine (`external`), which is asked when
+//! the request is sent.
 
 mod account;
 mod built_in;
@@ -63,8 +64,8 @@ enum SigningMethod {
 pub(super) struct AccountParts(Vec<Zeroizing<String>>);
 
 impl RequestSigner {
-    /// Checks the settings; problems are added with the names of their keys. `value_names`: the signing values that are
-    /// named elsewhere, which keep their places.
+    /// Checks the settings; problems are added with the names of their keys. `value_names`: the
+    /// signing values that are named elsewhere, which keep their places.
     pub(super) fn new(
         settings: &SigningSettings,
         platform: &str,
@@ -104,7 +105,8 @@ impl RequestSigner {
         }
     }
 
-    /// Signs a request, whose target is as it is sent, or leaves with it what a process is asked before it is sent.
+    /// Signs a request, whose target is as it is sent, or leaves with it what a process is asked
+    /// before it is sent.
     pub(super) fn sign(
         &self,
         request: &mut Request<RequestBody>,
@@ -226,8 +228,8 @@ mod tests {
         std::mem::take(request.headers_mut())
     }
 
-    /// The signature was computed with Python: `hmac.new(key, text, hashlib.sha256).hexdigest()` over the
-    /// four lines.
+    /// The signature was computed with Python: `hmac.new(key, text, hashlib.sha256).hexdigest()`
+    /// over the four lines.
     #[test]
     fn a_signature_equals_one_made_by_another_implementation() {
         let headers = signed("/api/v1/message/send?a=1&b=%20x", 0);

@@ -1,6 +1,7 @@
 //! A compiled recipe: what each part is made of, and the headers that a signed request carries.
 //!
-//! Signing writes all text that is made for one request into one piece of memory, of which the headers are slices.
+//! Signing writes all text that is made for one request into one piece of memory, of which the
+//! headers are slices.
 
 use std::io::Write as _;
 
@@ -196,8 +197,8 @@ impl SigningRecipe {
         Ok(None)
     }
 
-    /// Random bytes. Where there are several parts, or a long one, all of them are derived from the request's own random
-    /// bytes, so that none tells another.
+    /// Random bytes. Where there are several parts, or a long one, all of them are derived from the
+    /// request's own random bytes, so that none tells another.
     fn write_random(
         &self,
         index: usize,

@@ -27,7 +27,8 @@ pub(in crate::platform) struct SignerConnections(Arc<Mutex<Vec<SignerConnection>
 type SignerConnection = SendRequest<Full<Bytes>>;
 
 impl SignerConnections {
-    /// Puts the headers on a request that its process signs it with. Fails where there is no signature in time.
+    /// Puts the headers on a request that its process signs it with. Fails where there is no
+    /// signature in time.
     pub(in crate::platform) async fn sign(
         &self,
         signer: &ExternalSigner,

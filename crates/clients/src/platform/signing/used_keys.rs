@@ -1,4 +1,5 @@
-//! Which keys of a recipe's part its source has a use for: one that is written elsewhere is a mistake.
+//! Which keys of a recipe's part its source has a use for: one that is written elsewhere is a
+//! mistake.
 
 use super::settings::PartSettings;
 use crate::platform::settings::SettingsProblem;

@@ -1,4 +1,5 @@
-//! Signing values: texts that recipes name and that change while the service runs, read from a file or an address.
+//! Signing values: texts that recipes name and that change while the service runs, read from a file
+//! or an address.
 //!
 //! They are taken whole or not at all: where a new reading is not good, the last good one stays.
 
@@ -75,7 +76,8 @@ pub(in crate::platform) struct KeptValues {
 }
 
 impl SigningValues {
-    /// Checks the settings, and reads a file. An address is asked when [`read`](Self::read) is called first.
+    /// Checks the settings, and reads a file. An address is asked when [`read`](Self::read) is
+    /// called first.
     pub(super) fn new(
         settings: &ValuesSettings,
         names: Vec<String>,

@@ -18,8 +18,8 @@ pub struct BalanceTransaction {
     /// Such as `usd`.
     #[serde(default, deserialize_with = "or_default")]
     pub currency: String,
-    /// Why: `adjustment` (by a request), `applied_to_invoice`, `unapplied_from_invoice` (its invoice was voided),
-    /// `invoice_too_small` and others.
+    /// Why: `adjustment` (by a request), `applied_to_invoice`, `unapplied_from_invoice` (its
+    /// invoice was voided), `invoice_too_small` and others.
     #[serde(rename = "type", default, deserialize_with = "or_default")]
     pub kind: String,
     /// Whose it is.

@@ -21,8 +21,9 @@ pub struct ProcessorCustomer {
     /// What we know it by: `customer_id`.
     #[serde(default, deserialize_with = "or_default")]
     pub metadata: ObjectMetadata,
-    /// What is settled with its next invoice, in the currency's smallest unit: below zero it is the customer's
-    /// credit, above zero the customer owes it. Items that wait for the next invoice are not in it.
+    /// What is settled with its next invoice, in the currency's smallest unit: below zero it is the
+    /// customer's credit, above zero the customer owes it. Items that wait for the next invoice are
+    /// not in it.
     #[serde(default, deserialize_with = "or_default")]
     pub balance: i64,
     /// When it was made.

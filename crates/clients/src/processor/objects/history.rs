@@ -61,8 +61,8 @@ pub struct PaymentRefund {
     /// Such as `usd`.
     #[serde(default, deserialize_with = "or_default")]
     pub currency: String,
-    /// `pending`, `requires_action`, `succeeded`, `failed` or `canceled`. One that succeeded can still fail later:
-    /// then the money is with us again.
+    /// `pending`, `requires_action`, `succeeded`, `failed` or `canceled`. One that succeeded can
+    /// still fail later: then the money is with us again.
     #[serde(default)]
     pub status: Option<String>,
     /// Why it failed, such as `lost_or_stolen_card`.

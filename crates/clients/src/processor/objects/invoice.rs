@@ -38,27 +38,31 @@ pub struct ProcessorInvoice {
     /// Where it stands.
     #[serde(default, deserialize_with = "or_default")]
     pub status: InvoiceStatus,
-    /// Why it was made: `subscription_create`, `subscription_cycle`, `subscription_update` and others.
+    /// Why it was made: `subscription_create`, `subscription_cycle`, `subscription_update` and
+    /// others.
     #[serde(default)]
     pub billing_reason: Option<String>,
-    /// What the card is to pay: the total and what the customer owed before, less the customer's credit. 0 where that
-    /// is below the processor's minimum, and is carried on the customer's balance.
+    /// What the card is to pay: the total and what the customer owed before, less the customer's
+    /// credit. 0 where that is below the processor's minimum, and is carried on the customer's
+    /// balance.
     #[serde(default, deserialize_with = "or_default")]
     pub amount_due: i64,
     /// What of it was paid.
     #[serde(default, deserialize_with = "or_default")]
     pub amount_paid: i64,
-    /// The sum of the lines before discounts and tax; negative when more is given back than is sold.
+    /// The sum of the lines before discounts and tax; negative when more is given back than is
+    /// sold.
     #[serde(default, deserialize_with = "or_default")]
     pub subtotal: i64,
-    /// The sum of the lines less discounts, with tax; negative when more is given back than is sold.
+    /// The sum of the lines less discounts, with tax; negative when more is given back than is
+    /// sold.
     #[serde(default, deserialize_with = "or_default")]
     pub total: i64,
     /// The customer's balance before the invoice: below zero it was the customer's credit.
     #[serde(default, deserialize_with = "or_default")]
     pub starting_balance: i64,
-    /// The customer's balance after it; none while the invoice is a draft or a preview. `starting_balance` less this is what
-    /// the balance paid of it, with a minus sign.
+    /// The customer's balance after it; none while the invoice is a draft or a preview.
+    /// `starting_balance` less this is what the balance paid of it, with a minus sign.
     #[serde(default)]
     pub ending_balance: Option<i64>,
     /// Such as `usd`.
@@ -184,8 +188,8 @@ impl ProcessorInvoice {
         self.details().map(|details| &details.metadata)
     }
 
-    /// The id of the payment that paid it or is to pay it; none when nothing was to be paid, or where payments
-    /// were not asked for.
+    /// The id of the payment that paid it or is to pay it; none when nothing was to be paid, or
+    /// where payments were not asked for.
     pub fn payment_intent_id(&self) -> Option<&str> {
         let intents = || self.payments.data.iter().map(|of| (of, of.payment_intent_id()));
         let paid = intents().find(|(of, id)| of.status == "paid" && id.is_some());
@@ -194,8 +198,8 @@ impl ProcessorInvoice {
         of_payments.or_else(|| self.payment_intent.as_ref().map(ExpandableObject::id))
     }
 
-    /// The tax in it: the sum of its taxes, or what the total has above the total without tax; in older versions a
-    /// field of its own.
+    /// The tax in it: the sum of its taxes, or what the total has above the total without tax; in
+    /// older versions a field of its own.
     pub fn tax(&self) -> i64 {
         let listed =
             self.total_taxes.as_ref().map(|taxes| taxes.iter().map(|tax| tax.amount).sum());
@@ -203,8 +207,8 @@ impl ProcessorInvoice {
         listed.or_else(computed).or(self.tax).unwrap_or_default()
     }
 
-    /// The time in which its items were collected. For a renewal this is the period *before* the one that is paid:
-    /// what is paid for stands on the lines.
+    /// The time in which its items were collected. For a renewal this is the period *before* the
+    /// one that is paid: what is paid for stands on the lines.
     pub const fn period(&self) -> LinePeriod {
         LinePeriod { start: self.period_start, end: self.period_end }
     }

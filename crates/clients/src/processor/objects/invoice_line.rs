@@ -34,9 +34,9 @@ pub struct InvoiceLine {
     /// `il_…`
     #[serde(default, deserialize_with = "or_default")]
     pub id: String,
-    /// What it costs before discounts and tax; negative for what is given back. [`Self::net_amount`] is what it costs
-    /// after discounts. A proration of a subscription whose discounts are `included` is after discounts already,
-    /// and has discounts of 0.
+    /// What it costs before discounts and tax; negative for what is given back.
+    /// [`Self::net_amount`] is what it costs after discounts. A proration of a subscription whose
+    /// discounts are `included` is after discounts already, and has discounts of 0.
     #[serde(default, deserialize_with = "or_default")]
     pub amount: i64,
     /// For people.
@@ -76,8 +76,8 @@ pub struct CreditedItems {
 pub struct InvoiceItem {
     /// `ii_…`
     pub id: String,
-    /// What it costs before discounts and tax; negative for what is given back. [`Self::net_amount`] is what it costs
-    /// after discounts.
+    /// What it costs before discounts and tax; negative for what is given back.
+    /// [`Self::net_amount`] is what it costs after discounts.
     #[serde(default, deserialize_with = "or_default")]
     pub amount: i64,
     /// Such as `usd`.
@@ -95,7 +95,8 @@ pub struct InvoiceItem {
     /// Whether it is for a part of a period.
     #[serde(default, deserialize_with = "or_default")]
     pub proration: bool,
-    /// When it was made: the time that a proration was counted from, unless a `proration_date` was given.
+    /// When it was made: the time that a proration was counted from, unless a `proration_date` was
+    /// given.
     #[serde(default, deserialize_with = "or_default")]
     pub date: i64,
     /// Whose it is.

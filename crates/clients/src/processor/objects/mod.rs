@@ -1,6 +1,6 @@
-//! The processor's objects, read tolerantly: fields may be new, missing or null, and some stand elsewhere in other
-//! versions of the interface. Methods hide where; amounts are in the currency's smallest unit, times in seconds
-//! since 1970.
+//! The processor's objects, read tolerantly: fields may be new, missing or null, and some stand
+//! elsewhere in other versions of the interface. Methods hide where; amounts are in the currency's
+//! smallest unit, times in seconds since 1970.
 
 mod balance;
 mod cards;
@@ -76,8 +76,8 @@ pub enum ExpandableObject<T> {
     Object(Box<T>),
 }
 
-/// What the customer's browser proves itself with. It is given to that customer alone, and neither logged nor
-/// kept.
+/// What the customer's browser proves itself with. It is given to that customer alone, and neither
+/// logged nor kept.
 #[derive(Clone, Deserialize)]
 #[serde(from = "String")]
 pub struct ClientSecret(Zeroizing<String>);

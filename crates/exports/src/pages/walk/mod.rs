@@ -20,7 +20,7 @@ use self::paged::window;
 use self::stand::WalkPhase;
 use super::fault::PageFault;
 use super::order::RowOrder;
-use super::resume_state::Next;
+use super::resume_state::NextPage;
 use super::seen::{self, FingerprintSet};
 
 /// The number of last rows that are looked for in the next page.
@@ -91,14 +91,14 @@ impl ListWalk {
     /// The number of rows to request next.
     pub(super) const fn asked_rows(&self) -> u64 {
         match self.stand.next {
-            Next::Page { size, .. } => size,
+            NextPage::Page { size, .. } => size,
             _ => self.paged.size,
         }
     }
 
     /// Ends the walk.
     pub(super) fn finish(&mut self) {
-        self.stand.next = Next::Last;
+        self.stand.next = NextPage::Last;
     }
 
     /// Takes a page and returns, for each of its rows, whether it is new. The number is for
@@ -223,7 +223,10 @@ impl ListWalk {
 
     /// Whether the requested page begins with the first row.
     const fn is_top(&self) -> bool {
-        matches!(self.stand.next, Next::First | Next::Offset(0) | Next::Page { number: 1, .. })
+        matches!(
+            self.stand.next,
+            NextPage::First | NextPage::Offset(0) | NextPage::Page { number: 1, .. }
+        )
     }
 
     fn add(&mut self, sheet: &PageSheet<'_>) -> Result<Vec<bool>, PageFault> {
@@ -242,8 +245,8 @@ impl ListWalk {
         }
         let fresh: Vec<bool> = sheet.ids.iter().map(|id| self.restore_row(*id)).collect();
         let start = match self.stand.next {
-            Next::Offset(offset) => offset,
-            Next::Page { number, size } => number.saturating_sub(1).saturating_mul(size),
+            NextPage::Offset(offset) => offset,
+            NextPage::Page { number, size } => number.saturating_sub(1).saturating_mul(size),
             _ if self.is_top() => 0,
             _ => self.stand.place,
         };
@@ -276,23 +279,23 @@ impl ListWalk {
         let ListPaging { style, overlap, .. } = self.paged;
         let place = self.stand.place;
         self.stand.next = match style {
-            PagingStyle::Offset => Next::Offset(place.saturating_sub(overlap)),
+            PagingStyle::Offset => NextPage::Offset(place.saturating_sub(overlap)),
             PagingStyle::Page => window(place, self.paged),
             PagingStyle::Cursor => {
-                let asked = std::mem::replace(&mut self.stand.next, Next::First);
+                let asked = std::mem::replace(&mut self.stand.next, NextPage::First);
                 self.stand.anchors = match asked {
-                    Next::Cursor(cursor) => vec![cursor],
+                    NextPage::Cursor(cursor) => vec![cursor],
                     _ => Vec::new(),
                 };
                 let cursor = sheet.cursor.map(str::to_owned);
-                cursor.map_or(Next::Last, Next::Cursor)
+                cursor.map_or(NextPage::Last, NextPage::Cursor)
             }
             PagingStyle::BeforeId => {
                 if !sheet.anchors.is_empty() {
                     self.stand.anchors.clone_from(&sheet.anchors);
                 }
                 match self.stand.anchors.get(self.first_anchor()) {
-                    Some(anchor) => Next::Before(anchor.clone()),
+                    Some(anchor) => NextPage::Before(anchor.clone()),
                     None => return self.reread(),
                 }
             }
@@ -317,14 +320,14 @@ impl ListWalk {
                 let number = start / size + 1;
                 match style {
                     PagingStyle::Page if number == 1 => None,
-                    PagingStyle::Page => Some(Next::Page { number, size }),
-                    _ => Some(Next::Offset(start)),
+                    PagingStyle::Page => Some(NextPage::Page { number, size }),
+                    _ => Some(NextPage::Offset(start)),
                 }
             }),
-            PagingStyle::Cursor => self.stand.anchors.get(back).cloned().map(Next::Cursor),
+            PagingStyle::Cursor => self.stand.anchors.get(back).cloned().map(NextPage::Cursor),
             PagingStyle::BeforeId => {
                 let anchor = self.first_anchor().saturating_add(back).saturating_add(1);
-                self.stand.anchors.get(anchor).cloned().map(Next::Before)
+                self.stand.anchors.get(anchor).cloned().map(NextPage::Before)
             }
         };
         match next {
@@ -421,7 +424,7 @@ impl ListWalk {
 
     fn begin_at_top(&mut self) {
         let stand = &mut self.stand;
-        (stand.next, stand.place, stand.back, stand.pages) = (Next::First, 0, 0, 0);
+        (stand.next, stand.place, stand.back, stand.pages) = (NextPage::First, 0, 0, 0);
         (stand.is_confirming, stand.is_disturbed, stand.is_fruitful) = (false, false, false);
         stand.idle = 0;
         stand.tail.clear();

@@ -2,7 +2,7 @@
 
 use catalog::dataset::PagingStyle;
 
-use super::super::resume_state::Next;
+use super::super::resume_state::NextPage;
 use super::TAIL_ROWS;
 
 /// The number of rows that each page overlaps.
@@ -56,10 +56,10 @@ pub(in super::super) fn anchors(
 }
 
 /// The page that begins within the overlap before this position and reaches furthest beyond it.
-pub(super) fn window(place: u64, ListPaging { size, overlap, .. }: ListPaging) -> Next {
+pub(super) fn window(place: u64, ListPaging { size, overlap, .. }: ListPaging) -> NextPage {
     let from = place.saturating_sub(overlap);
     let pages = (size / 2 + 1..=size).map(|rows| (from / rows + 1, rows));
     let furthest = pages.max_by_key(|(number, rows)| number.saturating_mul(*rows));
     let (number, rows) = furthest.unwrap_or((1, size));
-    Next::Page { number, size: rows }
+    NextPage::Page { number, size: rows }
 }

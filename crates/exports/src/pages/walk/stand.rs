@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::resume_state::Next;
+use super::super::resume_state::NextPage;
 
 /// The phase of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub(in super::super) enum WalkPhase {
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate observation")]
 pub(in super::super) struct WalkState {
     pub(in super::super) phase: WalkPhase,
-    pub(in super::super) next: Next,
+    pub(in super::super) next: NextPage,
     /// The number of rows up to the end of the last page, if known.
     pub(super) place: u64,
     /// How often in a row the last rows were not found.
@@ -62,7 +62,7 @@ impl WalkState {
     pub(super) const fn at_top() -> Self {
         Self {
             phase: WalkPhase::Down,
-            next: Next::First,
+            next: NextPage::First,
             place: 0,
             back: 0,
             is_confirming: false,

@@ -94,12 +94,12 @@ impl List {
     }
 
     /// The requested page; `None` if the row after which it begins was removed.
-    fn page(&self, next: &Next, size: u64) -> Option<(Vec<u64>, bool)> {
+    fn page(&self, next: &NextPage, size: u64) -> Option<(Vec<u64>, bool)> {
         let start = match next {
-            Next::First | Next::Last => 0,
-            Next::Offset(rows) => usize::try_from(*rows).unwrap(),
-            Next::Page { number, size: each } => usize::try_from((number - 1) * each).unwrap(),
-            Next::Cursor(id) | Next::Before(id) => {
+            NextPage::First | NextPage::Last => 0,
+            NextPage::Offset(rows) => usize::try_from(*rows).unwrap(),
+            NextPage::Page { number, size: each } => usize::try_from((number - 1) * each).unwrap(),
+            NextPage::Cursor(id) | NextPage::Before(id) => {
                 let id: u64 = id.parse().unwrap();
                 self.rows.iter().position(|row| *row == id)? + 1
             }
@@ -123,7 +123,7 @@ fn read(
     let list_kind = ListPaging::whole(style, size);
     let mut walk = ListWalk::new(list_kind);
     let (mut rows, mut pages, mut seen) = (Vec::new(), 0, HashMap::new());
-    while walk.stand.next != Next::Last {
+    while walk.stand.next != NextPage::Last {
         pages += 1;
         match list.page(&walk.stand.next, walk.asked_rows()) {
             None => walk.is_lost()?,
@@ -253,7 +253,9 @@ fn page_windows_overlap_and_make_progress() {
     for size in [50, 100] {
         for place in size..5_000 {
             let paged = ListPaging::whole(PagingStyle::Page, size);
-            let Next::Page { number, size: rows } = window(place, paged) else { unreachable!() };
+            let NextPage::Page { number, size: rows } = window(place, paged) else {
+                unreachable!()
+            };
 
             let (start, end) = ((number - 1) * rows, number * rows);
             assert!(start + paged.overlap <= place, "{place} of {size}");

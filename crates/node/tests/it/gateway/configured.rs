@@ -1,4 +1,5 @@
-//! Platforms as an operator configures them: signed by a process, asked with parameters, wrapped in envelopes of their own.
+//! Platforms as an operator configures them: signed by a process, asked with parameters, wrapped in
+//! envelopes of their own.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! Platforms that the configuration declares: a built-in one under another name, and one of the operator's own.
+//! Platforms that the configuration declares: a built-in one under another name, and one of the
+//! operator's own.
 
 use domain::platform::Platform;
 use serde_json::{Value, json};

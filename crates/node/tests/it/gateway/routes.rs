@@ -324,7 +324,34 @@ async fn unlisted_paths_are_counted_by_shape_up_to_a_limit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_route_is_refused_if_the_operator_wants_it() {
-    let overrides = "[http]\nunlisted_routes = \"refuse\"";
+    refuses_unlisted_routes("[http]\nunlisted_routes = \"refuse\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_platform_can_refuse_unlisted_routes() {
+    let overrides = "[platforms.platform_alpha]\nunlisted_routes = \"refuse\"";
+    refuses_unlisted_routes(overrides).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_platform_can_forward_unlisted_routes_that_others_refuse() {
+    let overrides = "[http]\nunlisted_routes = \"refuse\"\n[platforms.platform_alpha]\n\
+                     unlisted_routes = \"forward\"";
+    on_stage(
+        "platform_alpha",
+        overrides,
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            let unlisted = stage.post("brand/new", &json!({})).await;
+
+            assert_eq!((unlisted.status, stage.platform.calls().len()), (200, 1));
+            stage
+        },
+    )
+    .await;
+}
+
+async fn refuses_unlisted_routes(overrides: &str) {
     on_stage(
         "platform_alpha",
         overrides,

@@ -10,7 +10,7 @@ use domain::time::Timestamp;
 use node::start::RunningService;
 use runtime::clock::{Clock, Random};
 use settings::Config;
-use simulators::{ProcessorSettings, Settings};
+use simulators::{ProcessorSettings, SimulatorSettings};
 use store::testing::TestStore;
 
 use super::client::Client;
@@ -21,10 +21,10 @@ pub(crate) const NOON: &str = "2026-11-21T12:00:00Z";
 /// The service with simulated platforms.
 pub(crate) struct TestApp {
     running: Option<RunningService>,
-    pub(crate) world: simulators::Running,
+    pub(crate) world: simulators::RunningSimulators,
     pub(crate) clock: Clock,
     pub(crate) world_clock: simulators::SimulatorClock,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SimulatorSettings,
     database: TestStore,
     config: Config,
     customers: AtomicU64,
@@ -68,13 +68,13 @@ impl TestApp {
         overrides: &str,
     ) -> Self {
         let world_clock = simulators::SimulatorClock::manual(start.unix_micros() / 1_000);
-        let settings = Settings {
+        let settings = SimulatorSettings {
             listen: "127.0.0.1:0".parse().unwrap(),
             data: None,
             clock: world_clock.clone(),
             // The processor's events are delivered when a test asks for it.
             processor: ProcessorSettings { events_held: true, ..ProcessorSettings::default() },
-            ..Settings::default()
+            ..SimulatorSettings::default()
         };
         let world = simulators::start(settings.clone()).await.unwrap();
         database.shut().await;
@@ -378,15 +378,15 @@ impl TestApp {
 }
 
 /// Makes the simulated processor deliver its events to this service.
-fn receive_events(world: &simulators::Running, running: &RunningService) {
+fn receive_events(world: &simulators::RunningSimulators, running: &RunningService) {
     world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", running.address()));
 }
 
 /// The default configuration with the simulated platforms, changed by `overrides`.
 fn config(
     url: &str,
-    settings: &Settings,
-    world: &simulators::Running,
+    settings: &SimulatorSettings,
+    world: &simulators::RunningSimulators,
     overrides: &[&str],
 ) -> Config {
     let mut toml = toml::Table::new();

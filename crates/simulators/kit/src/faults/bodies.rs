@@ -8,8 +8,8 @@ use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, HeaderValue};
 use serde_json::Value;
 
-use super::catalogue::{Fault, FaultKind};
 use super::input::FaultField;
+use super::kind::{FaultEffect, FaultKind};
 use crate::script::{SocketReply, WireReply};
 
 const CUT_BYTES: FaultField =
@@ -32,31 +32,31 @@ pub(super) const KINDS: [FaultKind; 6] = [
     FaultKind::plain(
         "gzip",
         "the body is compressed although the request did not ask for it",
-        |_| Ok(Fault::Body(BodyFault::Gzip)),
+        |_| Ok(Box::new(BodyFault::Gzip)),
     ),
     FaultKind::plain("gzip_cut", "the body is compressed and its end is missing", |fields| {
-        Ok(Fault::Body(BodyFault::GzipCut { bytes: fields.size(&CUT_BYTES)? }))
+        Ok(Box::new(BodyFault::GzipCut { bytes: fields.size(&CUT_BYTES)? }))
     })
     .with(&[CUT_BYTES]),
     FaultKind::plain("invalid_json", "the last byte of the JSON is missing", |_| {
-        Ok(Fault::Body(BodyFault::InvalidJson))
+        Ok(Box::new(BodyFault::InvalidJson))
     }),
     FaultKind::plain("deep_json", "the JSON is nested in very many arrays", |fields| {
-        Ok(Fault::Body(BodyFault::DeepJson { depth: fields.size(&DEPTH)? }))
+        Ok(Box::new(BodyFault::DeepJson { depth: fields.size(&DEPTH)? }))
     })
     .with(&[DEPTH]),
     FaultKind::plain("duplicate_key", "the first name of the JSON appears twice", |_| {
-        Ok(Fault::Body(BodyFault::DuplicateKey))
+        Ok(Box::new(BodyFault::DuplicateKey))
     }),
     FaultKind::plain("no_envelope", "the inner object alone", |_| {
-        Ok(Fault::Body(BodyFault::NoEnvelope))
+        Ok(Box::new(BodyFault::NoEnvelope))
     })
     .only_on("platform_beta"),
 ];
 
-impl BodyFault {
-    pub(super) fn spoil(self, reply: WireReply) -> SocketReply {
-        SocketReply::Whole(match self {
+impl FaultEffect for BodyFault {
+    fn spoil(&self, reply: WireReply, _path: &str) -> SocketReply {
+        SocketReply::Whole(match *self {
             Self::Gzip => compressed(reply, 0),
             Self::GzipCut { bytes } => compressed(reply, bytes),
             Self::InvalidJson => {

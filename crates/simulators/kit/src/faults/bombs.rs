@@ -5,9 +5,9 @@ use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 use http::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::catalogue::{Fault, FaultKind};
 use super::input::FaultField;
-use crate::script::{ConnectionEnd, ScriptStep, SocketScript, WireReply};
+use super::kind::{FaultEffect, FaultKind};
+use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
@@ -29,17 +29,23 @@ pub(super) const KINDS: [FaultKind; 2] = [
     FaultKind::plain(
         "gzip_bomb",
         "a small compressed body that is huge once decompressed",
-        |fields| Ok(Fault::Bomb(SizeFault::Gzip { mebibytes: fields.number(&PLAIN)? })),
+        |fields| Ok(Box::new(SizeFault::Gzip { mebibytes: fields.number(&PLAIN)? })),
     )
     .with(&[PLAIN]),
     FaultKind::plain("long_body", "a body padded with spaces", |fields| {
-        Ok(Fault::Bomb(SizeFault::Long { mebibytes: fields.number(&LONG)? }))
+        Ok(Box::new(SizeFault::Long { mebibytes: fields.number(&LONG)? }))
     })
     .with(&[LONG]),
 ];
 
+impl FaultEffect for SizeFault {
+    fn spoil(&self, reply: WireReply, _path: &str) -> SocketReply {
+        SocketReply::Script(self.script(&reply))
+    }
+}
+
 impl SizeFault {
-    pub(super) fn script(self, reply: &WireReply) -> SocketScript {
+    fn script(self, reply: &WireReply) -> SocketScript {
         match self {
             Self::Long { mebibytes } => {
                 let times = mebibytes * 16;

@@ -1,7 +1,7 @@
 //! Connections that end without a response.
 
-use super::catalogue::{Fault, FaultKind};
-use crate::script::{ConnectionEnd, SocketScript};
+use super::kind::{FaultEffect, FaultKind};
+use crate::script::{ConnectionEnd, SocketReply, SocketScript, WireReply};
 
 /// What happens to the connection before a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +17,29 @@ pub(super) const KINDS: [FaultKind; 3] = [
         "refused",
         "the platform's own port refuses connections and cuts open ones until the fault is \
          removed; on the common port its requests are closed on, and are not on the log",
-        |_| Ok(Fault::Connection(ConnectionFault::Refused)),
+        |_| Ok(Box::new(ConnectionFault::Refused)),
     )
     .not_carried_out(),
     FaultKind::plain("closed", "the connection is closed instead of a response", |_| {
-        Ok(Fault::Connection(ConnectionFault::Closed))
+        Ok(Box::new(ConnectionFault::Closed))
     }),
     FaultKind::plain("reset", "the connection is reset instead of a response", |_| {
-        Ok(Fault::Connection(ConnectionFault::Reset))
+        Ok(Box::new(ConnectionFault::Reset))
     }),
 ];
 
+impl FaultEffect for ConnectionFault {
+    fn spoil(&self, _reply: WireReply, _path: &str) -> SocketReply {
+        SocketReply::Script(self.script())
+    }
+
+    fn refuses_connections(&self) -> bool {
+        *self == Self::Refused
+    }
+}
+
 impl ConnectionFault {
-    pub(super) fn script(self) -> SocketScript {
+    fn script(self) -> SocketScript {
         SocketScript::nothing(match self {
             Self::Refused | Self::Closed => ConnectionEnd::Close,
             Self::Reset => ConnectionEnd::Reset,

@@ -2,9 +2,9 @@
 
 use http::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 
-use super::catalogue::{Fault, FaultKind};
 use super::input::FaultField;
-use crate::script::{ConnectionEnd, SocketScript, WireReply};
+use super::kind::{FaultEffect, FaultKind};
+use crate::script::{ConnectionEnd, SocketReply, SocketScript, WireReply};
 
 const AFTER_BYTES: FaultField =
     FaultField::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
@@ -31,44 +31,50 @@ const STRAY: &[u8] =
 pub(super) const KINDS: [FaultKind; 10] = [
     FaultKind::plain("cut_length", "the connection ends before the announced length", |fields| {
         let after_bytes = fields.size(&AFTER_BYTES)?;
-        Ok(Fault::Framing(FramingFault::CutLength { after_bytes }))
+        Ok(Box::new(FramingFault::CutLength { after_bytes }))
     })
     .with(&[AFTER_BYTES]),
     FaultKind::plain("cut_chunks", "the connection ends within the chunks of a body", |fields| {
         let after_bytes = fields.size(&AFTER_BYTES)?;
-        Ok(Fault::Framing(FramingFault::CutChunks { after_bytes }))
+        Ok(Box::new(FramingFault::CutChunks { after_bytes }))
     })
     .with(&[AFTER_BYTES]),
     FaultKind::plain("extra_bytes", "an unsolicited second response follows the first", |_| {
-        Ok(Fault::Framing(FramingFault::ExtraBytes))
+        Ok(Box::new(FramingFault::ExtraBytes))
     }),
     FaultKind::plain(
         "short_length",
         "the announced length is half of the body; the rest follows",
-        |_| Ok(Fault::Framing(FramingFault::ShortLength)),
+        |_| Ok(Box::new(FramingFault::ShortLength)),
     ),
     FaultKind::plain("two_lengths", "two lengths that differ", |_| {
-        Ok(Fault::Framing(FramingFault::TwoLengths))
+        Ok(Box::new(FramingFault::TwoLengths))
     }),
     FaultKind::plain("length_and_chunks", "a length together with chunks", |_| {
-        Ok(Fault::Framing(FramingFault::LengthAndChunks))
+        Ok(Box::new(FramingFault::LengthAndChunks))
     }),
     FaultKind::plain("negative_length", "a length of -1", |_| {
-        Ok(Fault::Framing(FramingFault::NegativeLength))
+        Ok(Box::new(FramingFault::NegativeLength))
     }),
     FaultKind::plain("control_byte", "a header with a control byte in its value", |_| {
-        Ok(Fault::Framing(FramingFault::ControlByte))
+        Ok(Box::new(FramingFault::ControlByte))
     }),
     FaultKind::plain("no_head", "only the body, as before HTTP/1.0", |_| {
-        Ok(Fault::Framing(FramingFault::NoHead))
+        Ok(Box::new(FramingFault::NoHead))
     }),
     FaultKind::plain("body_without_content", "status 204, but with a body", |_| {
-        Ok(Fault::Framing(FramingFault::BodyWithoutContent))
+        Ok(Box::new(FramingFault::BodyWithoutContent))
     }),
 ];
 
+impl FaultEffect for FramingFault {
+    fn spoil(&self, reply: WireReply, _path: &str) -> SocketReply {
+        SocketReply::Script(self.script(&reply))
+    }
+}
+
 impl FramingFault {
-    pub(super) fn script(self, reply: &WireReply) -> SocketScript {
+    fn script(self, reply: &WireReply) -> SocketScript {
         let length = reply.body.len();
         let with =
             |headers: &[(HeaderName, String)]| [&reply.head(headers)[..], &reply.body].concat();

@@ -6,8 +6,8 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use serde_json::Value;
 
-use super::catalogue::{Fault, FaultKind};
 use super::input::{FaultField, FieldMistake, SentFields};
+use super::kind::{FaultEffect, FaultKind};
 use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
 
 const STATUS: FaultField = FaultField::number("status", "the status", 500, (200, 999));
@@ -51,7 +51,7 @@ pub(super) const KINDS: [FaultKind; 7] = [
         "another status, such as 500, 429 with Retry-After, or 999",
         |fields| {
             let (status, headers) = (status(fields, &STATUS)?, fields.headers(&HEADERS)?);
-            Ok(Fault::Head(HeadFault::Status { status, headers, body: fields.json(&BODY) }))
+            Ok(Box::new(HeadFault::Status { status, headers, body: fields.json(&BODY) }))
         },
     )
     .with(&[STATUS, HEADERS, BODY])
@@ -59,33 +59,31 @@ pub(super) const KINDS: [FaultKind; 7] = [
     FaultKind::plain("redirect", "the caller is redirected", |fields| {
         let status = status(fields, &REDIRECT_STATUS)?;
         let location = fields.header_value(&LOCATION_FIELD)?;
-        Ok(Fault::Head(HeadFault::Redirect { status, location }))
+        Ok(Box::new(HeadFault::Redirect { status, location }))
     })
     .with(&[REDIRECT_STATUS, LOCATION_FIELD])
     .not_carried_out(),
     FaultKind::plain("content_type", "the body is labelled as something else", |fields| {
-        Ok(Fault::Head(HeadFault::ContentType { value: fields.header_value(&VALUE)? }))
+        Ok(Box::new(HeadFault::ContentType { value: fields.header_value(&VALUE)? }))
     })
     .with(&[VALUE]),
     FaultKind::plain("long_header", "one header that is far too long", |fields| {
-        Ok(Fault::Head(HeadFault::LongHeader { bytes: fields.size(&BYTES)? }))
+        Ok(Box::new(HeadFault::LongHeader { bytes: fields.size(&BYTES)? }))
     })
     .with(&[BYTES]),
     FaultKind::plain("many_headers", "far too many headers", |fields| {
-        Ok(Fault::Head(HeadFault::ManyHeaders { count: fields.size(&HEADERS_COUNT)? }))
+        Ok(Box::new(HeadFault::ManyHeaders { count: fields.size(&HEADERS_COUNT)? }))
     })
     .with(&[HEADERS_COUNT]),
     FaultKind::plain("informational", "responses of status 103 before the final one", |fields| {
-        Ok(Fault::Head(HeadFault::Informational { count: fields.number(&HINTS_COUNT)? }))
+        Ok(Box::new(HeadFault::Informational { count: fields.number(&HINTS_COUNT)? }))
     })
     .with(&[HINTS_COUNT]),
     FaultKind::plain(
         "switch_protocols",
         "status 101, as if an upgrade had been requested",
         |fields| {
-            Ok(Fault::Head(HeadFault::SwitchProtocols {
-                protocol: fields.header_value(&PROTOCOL)?,
-            }))
+            Ok(Box::new(HeadFault::SwitchProtocols { protocol: fields.header_value(&PROTOCOL)? }))
         },
     )
     .with(&[PROTOCOL])
@@ -97,9 +95,8 @@ fn status(fields: &mut SentFields, field: &FaultField) -> Result<StatusCode, Fie
     StatusCode::from_u16(number).map_err(|_| FieldMistake::new(field.name, "must be a status"))
 }
 
-impl HeadFault {
-    /// The status of the platform's own refusal.
-    pub(super) fn refusal_status(&self) -> StatusCode {
+impl FaultEffect for HeadFault {
+    fn refusal_status(&self) -> StatusCode {
         match self {
             Self::Status { status, .. } | Self::Redirect { status, .. } => *status,
             Self::ContentType { .. }
@@ -110,7 +107,7 @@ impl HeadFault {
         }
     }
 
-    pub(super) fn spoil(&self, mut reply: WireReply) -> SocketReply {
+    fn spoil(&self, mut reply: WireReply, _path: &str) -> SocketReply {
         match self {
             Self::Status { status, headers, body } => {
                 reply.status = *status;

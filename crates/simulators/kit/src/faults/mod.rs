@@ -15,6 +15,7 @@ mod connection;
 mod framing;
 mod heads;
 mod input;
+mod kind;
 mod pages;
 mod rule;
 mod timing;

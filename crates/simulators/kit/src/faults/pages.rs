@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::catalogue::{Fault, FaultKind};
 use super::input::FaultField;
+use super::kind::{FaultEffect, FaultKind};
+use crate::script::{SocketReply, WireReply};
 
 const PAGES: FaultField = FaultField::number(
     "pages",
@@ -45,7 +46,7 @@ pub(crate) enum PageFault {
     RepeatCursor,
 }
 
-/// Earlier pages, by path. It belongs to a rule and is dropped with it.
+/// Earlier pages, by path.
 #[derive(Debug, Default)]
 pub(crate) struct PageMemory(Mutex<HashMap<String, SeenPages>>);
 
@@ -58,17 +59,19 @@ struct SeenPages {
 
 pub(super) const KINDS: [FaultKind; 9] = [
     FaultKind::plain("repeat_pages", "the first pages are returned again and again", |fields| {
-        Ok(Fault::Pages(PageFault::Repeat { pages: fields.size(&PAGES)? }))
+        Ok(Box::new(ListFault::new(PageFault::Repeat { pages: fields.size(&PAGES)? })))
     })
     .with(&[PAGES]),
     FaultKind::plain("missing_field", "a field is missing, such as `hasMore`", |fields| {
-        Ok(Fault::Pages(PageFault::MissingField { field: fields.words(&FIELD)? }))
+        Ok(Box::new(ListFault::new(PageFault::MissingField { field: fields.words(&FIELD)? })))
     })
     .with(&[FIELD]),
     FaultKind::plain(
         "shrinking_total",
         "each page has a smaller `total` than the one before",
-        |fields| Ok(Fault::Pages(PageFault::ShrinkingTotal { by: fields.number(&BY)? })),
+        |fields| {
+            Ok(Box::new(ListFault::new(PageFault::ShrinkingTotal { by: fields.number(&BY)? })))
+        },
     )
     .with(&[BY]),
     FaultKind::plain(
@@ -76,34 +79,54 @@ pub(super) const KINDS: [FaultKind; 9] = [
         "a page says that the list has more rows than it has",
         |fields| {
             let (field, by) = (fields.words(&TOTAL)?, fields.number(&MORE)?);
-            Ok(Fault::Pages(PageFault::LongTotal { field, by }))
+            Ok(Box::new(ListFault::new(PageFault::LongTotal { field, by })))
         },
     )
     .with(&[TOTAL, MORE]),
     FaultKind::plain("duplicate_rows", "a page begins with the last row of the one before", |_| {
-        Ok(Fault::Pages(PageFault::DuplicateRows))
+        Ok(Box::new(ListFault::new(PageFault::DuplicateRows)))
     }),
     FaultKind::plain("wrong_type", "a field is a text, whatever it should be", |fields| {
-        Ok(Fault::Pages(PageFault::WrongType { field: fields.words(&EMPTIED)? }))
+        Ok(Box::new(ListFault::new(PageFault::WrongType { field: fields.words(&EMPTIED)? })))
     })
     .with(&[EMPTIED]),
     FaultKind::plain(
         "short_page",
         "the last rows of a page are missing, and the next page begins after them",
-        |fields| Ok(Fault::Pages(PageFault::ShortPage { rows: fields.size(&ROWS)? })),
+        |fields| Ok(Box::new(ListFault::new(PageFault::ShortPage { rows: fields.size(&ROWS)? }))),
     )
     .with(&[ROWS]),
     FaultKind::plain("empty_page", "a page has no rows, but is otherwise unchanged", |_| {
-        Ok(Fault::Pages(PageFault::EmptyPage))
+        Ok(Box::new(ListFault::new(PageFault::EmptyPage)))
     }),
     FaultKind::plain("repeat_cursor", "each page returns the first page's cursor", |_| {
-        Ok(Fault::Pages(PageFault::RepeatCursor))
+        Ok(Box::new(ListFault::new(PageFault::RepeatCursor)))
     }),
 ];
 
+/// A fault of pages, and the pages that it has seen.
+#[derive(Debug)]
+struct ListFault {
+    fault: PageFault,
+    memory: PageMemory,
+}
+
+impl ListFault {
+    fn new(fault: PageFault) -> Self {
+        Self { fault, memory: PageMemory::default() }
+    }
+}
+
+impl FaultEffect for ListFault {
+    fn spoil(&self, reply: WireReply, path: &str) -> SocketReply {
+        let body = self.fault.spoil(&reply.body, path, &self.memory).map(Bytes::from);
+        SocketReply::Whole(WireReply { body: body.unwrap_or(reply.body), ..reply })
+    }
+}
+
 impl PageFault {
     /// The page that replaces `body`; `None` leaves it unchanged.
-    pub(super) fn spoil(&self, body: &Bytes, path: &str, memory: &PageMemory) -> Option<Vec<u8>> {
+    fn spoil(&self, body: &Bytes, path: &str, memory: &PageMemory) -> Option<Vec<u8>> {
         let mut page: Value = serde_json::from_slice(body).ok()?;
         let mut paths = memory.0.lock().unwrap_or_else(PoisonError::into_inner);
         if paths.len() >= PATHS_MAX && !paths.contains_key(path) {

@@ -6,9 +6,9 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::FaultTarget;
-use super::catalogue::{self, Fault, FaultKind};
+use super::catalogue;
 use super::input::{FieldMistake, SentFields};
-use super::pages::PageMemory;
+use super::kind::{BoxedFault, FaultKind};
 use crate::script::{SocketReply, WireReply};
 use crate::seeded_random::SeededRandom;
 
@@ -41,14 +41,13 @@ pub struct ChosenFault {
     pub kind: &'static str,
     /// Whether the request is carried out before it fails.
     pub carried_out: bool,
-    fault: Fault,
-    memory: PageMemory,
+    fault: BoxedFault,
 }
 
 impl ChosenFault {
     /// Applies the fault to the original response to a request at `path`.
     pub fn spoil(&self, reply: WireReply, path: &str) -> SocketReply {
-        self.fault.spoil(reply, path, &self.memory)
+        self.fault.spoil(reply, path)
     }
 
     /// The status of the refusal that replaces the response if the request is not carried out.
@@ -109,7 +108,6 @@ impl FaultRule {
                 return Err(FieldMistake::new(name, problem));
             }
         }
-        let memory = PageMemory::default();
         Ok(Self {
             id,
             wanted,
@@ -119,7 +117,7 @@ impl FaultRule {
             random: SeededRandom::of(seed, 0, 0),
             fitted: 0,
             met: 0,
-            chosen: Arc::new(ChosenFault { kind: kind.name, fault, carried_out, memory }),
+            chosen: Arc::new(ChosenFault { kind: kind.name, fault, carried_out }),
             asked_for,
         })
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::catalogue::{Fault, FaultKind};
 use super::input::FaultField;
-use crate::script::{ConnectionEnd, ScriptStep, SocketScript, WireReply};
+use super::kind::{FaultEffect, FaultKind};
+use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
 
 const MS: FaultField =
     FaultField::number("ms", "milliseconds before the head", 1_000, (0, 3_600_000));
@@ -27,27 +27,33 @@ pub(crate) enum TimingFault {
 
 pub(super) const KINDS: [FaultKind; 4] = [
     FaultKind::plain("delay", "the response arrives late", |fields| {
-        Ok(Fault::Timing(TimingFault::Delay { ms: fields.number(&MS)? }))
+        Ok(Box::new(TimingFault::Delay { ms: fields.number(&MS)? }))
     })
     .with(&[MS]),
     FaultKind::plain(
         "silence",
         "no byte of a response ever arrives; the connection stays open",
-        |_| Ok(Fault::Timing(TimingFault::Silence)),
+        |_| Ok(Box::new(TimingFault::Silence)),
     ),
     FaultKind::plain("stall", "silence in the middle of the body", |fields| {
-        Ok(Fault::Timing(TimingFault::Stall { after_bytes: fields.size(&AFTER_BYTES)? }))
+        Ok(Box::new(TimingFault::Stall { after_bytes: fields.size(&AFTER_BYTES)? }))
     })
     .with(&[AFTER_BYTES]),
     FaultKind::plain("drip", "the body arrives a few bytes at a time", |fields| {
         let (size, pause_ms) = (fields.size(&SIZE)?, fields.number(&PAUSE_MS)?);
-        Ok(Fault::Timing(TimingFault::Drip { size, pause_ms }))
+        Ok(Box::new(TimingFault::Drip { size, pause_ms }))
     })
     .with(&[SIZE, PAUSE_MS]),
 ];
 
+impl FaultEffect for TimingFault {
+    fn spoil(&self, reply: WireReply, _path: &str) -> SocketReply {
+        SocketReply::Script(self.script(&reply))
+    }
+}
+
 impl TimingFault {
-    pub(super) fn script(self, reply: &WireReply) -> SocketScript {
+    fn script(self, reply: &WireReply) -> SocketScript {
         match self {
             Self::Delay { ms } => {
                 let mut script = reply.script(reply.framed(), ConnectionEnd::Keep);

@@ -2,7 +2,7 @@
 //! that only connections to that simulator are refused.
 
 mod connection;
-pub(crate) mod port;
+mod port;
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,28 +11,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::port::{Port, PortHandle};
-use crate::faults::FaultRules;
+use self::port::Port;
+use crate::port_set::PortSet;
 use crate::service::SimulatorService;
-
-/// The simulators' own ports, by name.
-#[derive(Debug)]
-pub(crate) struct PortSet(Vec<(&'static str, PortHandle)>);
-
-impl PortSet {
-    /// Where the port with this name listens.
-    pub(crate) fn address(&self, name: &str) -> Option<SocketAddr> {
-        let found = self.0.iter().find(|(of_port, _)| *of_port == name);
-        found.map(|(_, handle)| handle.address)
-    }
-
-    /// Closes and opens the ports as the faults require; complete when this returns.
-    pub(crate) async fn follow(&self, faults: &FaultRules) {
-        for (name, handle) in &self.0 {
-            handle.set_shut(faults.refuses(name)).await;
-        }
-    }
-}
 
 /// Listens on `address` for everything, and on a free port for each port name of the simulators,
 /// until `stop` is cancelled. Returns the common address.
@@ -52,6 +33,6 @@ pub(crate) fn listen(
         tasks.spawn(port.serve(Arc::clone(service), stop.clone()));
     }
     // A service listens only once.
-    drop(service.ports.set(PortSet(ports)));
+    drop(service.ports.set(PortSet::new(ports)));
     Ok(found)
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection;
+use crate::port_set::PortHandle;
 use crate::service::SimulatorService;
 
 /// Connections that wait to be accepted.
@@ -27,23 +28,6 @@ pub(crate) struct Port {
     is_shut: watch::Sender<bool>,
 }
 
-/// Closes and opens a port from another task.
-#[derive(Debug)]
-pub(crate) struct PortHandle {
-    pub(crate) address: SocketAddr,
-    want: watch::Sender<bool>,
-    is_shut: watch::Receiver<bool>,
-}
-
-impl PortHandle {
-    /// Closes or opens the port, and waits until it has happened.
-    pub(crate) async fn set_shut(&self, shut: bool) {
-        self.want.send_replace(shut);
-        // Fails if the port is gone, which is as good as closed.
-        drop(self.is_shut.clone().wait_for(|is_shut| *is_shut == shut).await);
-    }
-}
-
 impl Port {
     /// Listens on this address; port 0 takes a free one.
     pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
@@ -56,7 +40,7 @@ impl Port {
 
     pub(super) fn handle(&self) -> PortHandle {
         let (address, want) = (self.address, self.want.clone());
-        PortHandle { address, want, is_shut: self.is_shut.subscribe() }
+        PortHandle::new(address, want, self.is_shut.subscribe())
     }
 
     /// Serves until `stop` is cancelled; returns once the connections have ended.

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use self::message::MailMessage;
 use crate::clock::SimulatorClock;
-use crate::environment::Environment;
+use crate::environment::SimulatorEnvironment;
 use crate::json_lines::JsonLines;
 use crate::running::RunningService;
 
@@ -66,7 +66,7 @@ struct MailRefusal {
 
 impl MailSink {
     /// Opens the journal in the data folder, or keeps emails in memory only.
-    pub fn open(environment: &Environment) -> io::Result<Self> {
+    pub fn open(environment: &SimulatorEnvironment) -> io::Result<Self> {
         let path = environment.data.as_ref().map(|folder| folder.join("mail.jsonl"));
         let clock = environment.clock.clone();
         let mut journal = JsonLines::open(path.as_deref())?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use simulator_kit::mail::{MailPort, MailSink};
-use simulator_kit::{Environment, RunningService, SimulatorClock, SimulatorService};
+use simulator_kit::{RunningService, SimulatorClock, SimulatorEnvironment, SimulatorService};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
@@ -22,7 +22,8 @@ struct Sink {
 impl Sink {
     async fn start(folder: Option<&Path>) -> Self {
         let (data, clock) = (folder.map(Into::into), SimulatorClock::manual(1_800_000_000_000));
-        let environment = Environment { data, clock: clock.clone(), ..Environment::default() };
+        let environment =
+            SimulatorEnvironment { data, clock: clock.clone(), ..SimulatorEnvironment::default() };
         let sink = Arc::new(MailSink::open(&environment).unwrap());
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let port = MailPort::open(any_port).await.unwrap();

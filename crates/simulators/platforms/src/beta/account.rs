@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shapes::{AccountRef, account, id, query_ids, text_fields, who};
+use super::people::account;
+use super::shapes::{AccountRef, id, query_ids, text_fields, who};
 use super::{posts, search, tiers, two_factor, walls};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::people::account;
 use super::shapes::{
-    AccountRef, Collection, account, account_id, body_id, id, list_of, mills, query_id, text_fields,
+    AccountRef, Collection, account_id, body_id, id, list_of, mills, query_id, text_fields,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{AccountRef, Collection, account, account_id, body_id, list_of, somebody};
+use super::people::account;
+use super::shapes::{AccountRef, Collection, account_id, body_id, list_of, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;

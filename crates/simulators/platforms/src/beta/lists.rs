@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::people::account;
 use super::shapes::{
-    AccountRef, Collection, NOTHING, account, body_id, body_ids, id, query_id, text_fields, who,
+    AccountRef, Collection, NOTHING, body_id, body_ids, id, query_id, text_fields, who,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};

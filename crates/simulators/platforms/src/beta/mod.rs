@@ -12,6 +12,7 @@ mod lists;
 mod media;
 mod messages;
 mod offers;
+mod people;
 mod permissions;
 mod posts;
 mod search;

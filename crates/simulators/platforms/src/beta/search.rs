@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{AccountRef, account, limit, list_of};
+use super::people::account;
+use super::shapes::{AccountRef, limit, list_of};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::account_media;
 use super::follows;
+use super::people::account;
 use super::shapes::{
-    AccountRef, Collection, NOTHING, account, account_id, body_id, body_ids, id, index_of, query_id,
+    AccountRef, Collection, NOTHING, account_id, body_id, body_ids, id, index_of, query_id,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{AccountRef, Collection, account, account_id, body_id, id, mills, somebody};
+use super::people::account;
+use super::shapes::{AccountRef, Collection, account_id, body_id, id, mills, somebody};
 use super::tiers;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};

@@ -40,7 +40,7 @@ fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = timeline(call, overlay)?;
     let author =
         call.query("accountId").map_or(Ok(AccountRef::Creator), |id| somebody(call, id))?;
-    let accounts = json!([super::shapes::account(call, overlay, author)]);
+    let accounts = json!([super::people::account(call, overlay, author)]);
     answer.add("aggregationData", json!({"accounts": accounts}));
     Ok(answer)
 }

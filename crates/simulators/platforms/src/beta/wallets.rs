@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::shapes::{AccountRef, account, account_id, list_of, mills, net_mills};
+use super::people::account;
+use super::shapes::{AccountRef, account_id, list_of, mills, net_mills};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::Call;
 use crate::overlay::Overlay;

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use simulator_kit::script::WireReply;
-use simulator_kit::{Environment, RunningService, SimulatorClock, SimulatorService};
+use simulator_kit::{RunningService, SimulatorClock, SimulatorEnvironment, SimulatorService};
 use simulator_platforms::{DemoAccount, PlatformSettings, PlatformsSimulator, demo_accounts};
 
 /// The time at which tests start: 2026-02-01T00:00:00Z.
@@ -53,7 +53,7 @@ impl Kit {
         Self::open(&environment(now_ms, folder), &PlatformSettings::default())
     }
 
-    fn open(environment: &Environment, settings: &PlatformSettings) -> Self {
+    fn open(environment: &SimulatorEnvironment, settings: &PlatformSettings) -> Self {
         let service = service(environment, settings);
         Self { clock: environment.clock.clone(), service, accounts: demo_accounts(settings) }
     }
@@ -258,12 +258,16 @@ pub(crate) fn listening() -> RunningService {
 }
 
 /// A clock stopped at this time, and the folder.
-fn environment(now_ms: i64, folder: Option<&Path>) -> Environment {
+fn environment(now_ms: i64, folder: Option<&Path>) -> SimulatorEnvironment {
     let data = folder.map(Into::into);
-    Environment { data, clock: SimulatorClock::manual(now_ms), ..Environment::default() }
+    SimulatorEnvironment {
+        data,
+        clock: SimulatorClock::manual(now_ms),
+        ..SimulatorEnvironment::default()
+    }
 }
 
-fn service(environment: &Environment, settings: &PlatformSettings) -> SimulatorService {
+fn service(environment: &SimulatorEnvironment, settings: &PlatformSettings) -> SimulatorService {
     let platforms = PlatformsSimulator::open(environment, settings).unwrap();
     SimulatorService::new(vec![Arc::new(platforms)], environment.clock.clone())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use simulator_kit::{Environment, RunningService, SimulatorClock, SimulatorService};
+use simulator_kit::{RunningService, SimulatorClock, SimulatorEnvironment, SimulatorService};
 use simulator_processor::{ProcessorSettings, ProcessorSimulator};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,7 +55,8 @@ impl Shop {
 
     fn on(folder: Option<&Path>, clock: SimulatorClock, settings: ProcessorSettings) -> Self {
         let data = folder.map(Into::into);
-        let environment = Environment { data, clock: clock.clone(), ..Environment::default() };
+        let environment =
+            SimulatorEnvironment { data, clock: clock.clone(), ..SimulatorEnvironment::default() };
         let processor = Arc::new(ProcessorSimulator::open(&environment, &settings).unwrap());
         let service = SimulatorService::new(vec![Arc::clone(&processor) as Arc<_>], clock.clone());
         let running = service.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
