@@ -400,11 +400,10 @@ pub(crate) async fn count_in(
         where customer_id = $1 and platform = $2 group by state";
     let mut count = AccountCount { in_use: 0, inactive: 0 };
     for row in tx.rows(SQL, &[customer.into(), platform.stored_name().into()]).await? {
+        let accounts = row.int("accounts")?;
         match row.parse::<AccountState>("state", "accounts")? {
-            AccountState::Active | AccountState::ReconnectNeeded => {
-                count.in_use += row.int("accounts")?
-            }
-            AccountState::Inactive => count.inactive += row.int("accounts")?,
+            AccountState::Active | AccountState::ReconnectNeeded => count.in_use += accounts,
+            AccountState::Inactive => count.inactive += accounts,
         }
     }
     Ok(count)
