@@ -1,8 +1,8 @@
 //! Pacing: the requests of one account to its platform are spread over time.
 //!
 //! Each class of requests has a bucket (generic cell rate algorithm). A request that finds it empty
-//! waits for its turn, in the order of arrival, if the wait is short enough; otherwise it is refused
-//! with the time after which it would not wait. Each node paces its own requests.
+//! waits for its turn, in the order of arrival, if the wait is short enough; otherwise it is
+//! refused with the time after which it would not wait. Each node paces its own requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;

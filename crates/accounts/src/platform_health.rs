@@ -131,8 +131,8 @@ pub fn note_success(accounts: &AccountsState, platform: Platform, at: Timestamp)
     }
 }
 
-/// Counts a response. If the platform has just begun to refuse the credentials of several customers,
-/// the accounts that were marked for it in the last `within_s` seconds are unmarked.
+/// Counts a response. If the platform has just begun to refuse the credentials of several
+/// customers, the accounts that were marked for it in the last `within_s` seconds are unmarked.
 pub fn note_response(accounts: &AccountsState, response: &DriftResponse<'_>, within_s: i64) {
     if accounts.platform_health.drift.note(response) {
         let since = response.at.plus_seconds(-within_s);

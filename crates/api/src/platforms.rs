@@ -31,9 +31,9 @@ struct PlatformOut {
     /// Whether accounts can be connected in this deployment.
     offered: bool,
     /// `ok`, `refusing_credentials` or `degraded`. `refusing_credentials`: the platform currently
-    /// refuses the credentials of all accounts. `degraded`: far more calls of several customers fail
-    /// than usual, as `degradations` says; the platform may have changed. In both states no account
-    /// needs to be connected again, and calls that get a 401 cost nothing.
+    /// refuses the credentials of all accounts. `degraded`: far more calls of several customers
+    /// fail than usual, as `degradations` says; the platform may have changed. In both states no
+    /// account needs to be connected again, and calls that get a 401 cost nothing.
     #[schema(value_type = String, example = "ok")]
     state: PlatformState,
     /// Since when the platform is in this state; `null` while it is `ok`.

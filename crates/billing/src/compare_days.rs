@@ -1,12 +1,12 @@
-//! The other direction of the reconciliation: every payment that the ledger recorded on a day must be
-//! at the processor with the same amount.
+//! The other direction of the reconciliation: every payment that the ledger recorded on a day must
+//! be at the processor with the same amount.
 
 use clients::processor::objects::IntentStatus;
 use clients::processor::{ProcessorClient, ProcessorError};
 use domain::payment::{Mismatch, PaymentSource};
 use domain::time::UtcDay;
 use failures::Failure;
-use store::payments::{self, RecordedPayment};
+use store::recorded_payments::{self, RecordedPayment};
 
 use super::fulfil;
 use crate::BillingState;
@@ -19,7 +19,7 @@ const PAGE_PREFIX: &str = "cs_";
 pub async fn compare(billing: &BillingState, day: UtcDay) -> Result<u64, Failure> {
     let processor = billing.processor()?;
     let mut differing = 0;
-    for booked in payments::list_booked(&billing.store, day).await? {
+    for booked in recorded_payments::list(&billing.store, day).await? {
         let difference = match booked.source {
             PaymentSource::Intent => of_intent(&booked, processor).await,
             PaymentSource::Invoice => of_invoice(&booked, processor).await,

@@ -68,14 +68,13 @@ pub async fn take_intent(
 ) -> Result<FulfilmentOutcome, Failure> {
     let named = match marks::order_in(billing, &intent.metadata).await? {
         OrderMark::Order(order) => order,
-        // Intents that pay for a subscription, or for something of another program, name none.
-        OrderMark::None => return Ok(FulfilmentOutcome::NotOurs),
         OrderMark::Malformed if intent.status == IntentStatus::Succeeded => {
             let details = "its order_id is not a valid order id";
             note_unmatched(billing, &intent.id, Mismatch::UnknownOrder, details).await?;
             return Ok(FulfilmentOutcome::Unmatched);
         }
-        OrderMark::Malformed => return Ok(FulfilmentOutcome::NotOurs),
+        // Intents that pay for a subscription, or for something of another program, name none.
+        OrderMark::None | OrderMark::Malformed => return Ok(FulfilmentOutcome::NotOurs),
     };
     match intent.status {
         IntentStatus::Succeeded => grant(billing, named, intent).await,

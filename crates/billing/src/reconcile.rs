@@ -16,7 +16,6 @@ use domain::payment::OrderState;
 use domain::time::UtcDay;
 use failures::Failure;
 use runtime::metrics;
-use store::payments;
 use tokio_util::sync::CancellationToken;
 
 use super::fulfil::{self, FulfilmentOutcome};
@@ -285,7 +284,7 @@ impl Reconciliation<'_> {
 
     /// Handles a paid invoice whose credits have not been granted.
     async fn take_invoice(&self, id: &str) -> Result<Option<FulfilmentOutcome>, Failure> {
-        if payments::is_granted(&self.billing.store, id).await? {
+        if store::recorded_payments::is_granted(&self.billing.store, id).await? {
             return Ok(None);
         }
         invoices::fulfil_invoice(self.billing, id).await.map(Some)

@@ -195,7 +195,10 @@ async fn attempt(
         {
             CallTurn::Now => {}
             CallTurn::Later(then) => now = then,
-            CallTurn::CallerLeft => return Ok(inbound.log_abandoned(&arrival.key)),
+            CallTurn::CallerLeft => {
+                inbound.log_abandoned(&arrival.key);
+                return Ok(());
+            }
         }
     }
     let setting = CallContext {

@@ -55,6 +55,7 @@ impl AdminCaller {
     }
 
     /// Refuses staff without one of these permissions; `None` needs the admin token.
+    #[expect(clippy::result_large_err, reason = "the refusal is sent as it is, once")]
     pub(crate) fn check(&self, needs: Option<&'static [Permission]>) -> Result<(), Response> {
         let Self::Staff { permissions, is_read_only, .. } = self else { return Ok(()) };
         let Some(needs) = needs else { return Err(unauthorized()) };
@@ -100,9 +101,8 @@ async fn staff(
     let token = sent.and_then(|text| text.strip_prefix("Bearer "));
     let Some(secret) = token.and_then(|text| KeySecret::parse(text).ok()) else { return Ok(None) };
     let found = store::keys::find_by_hash(&state.store, &secret.hash()).await?;
-    let usable =
-        found.filter(|found| found.is_usable(state.clock.now()) && !found.key.is_limited());
-    let Some(key) = usable.map(|found| found.key) else { return Ok(None) };
+    let usable = found.filter(|it| it.is_usable(state.clock.now()) && !it.key.is_limited());
+    let Some(key) = usable.map(|it| it.key) else { return Ok(None) };
     let permissions = store::customer_notices::permissions(&state.store, key.customer).await?;
     let is_operating = permissions.iter().any(|permission| OPERATING.contains(permission));
     Ok(is_operating.then_some(AdminCaller::Staff {

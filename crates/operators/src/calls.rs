@@ -31,7 +31,7 @@ pub(crate) async fn show(
     customer: Option<&CustomerRef>,
 ) -> Result<OperatorOutcome, Failure> {
     let customer = match customer {
-        Some(named) => Some(operators.find(named).await?.id),
+        Some(owner) => Some(operators.find(owner).await?.id),
         None => None,
     };
     let (search, text) = match (named, customer) {
@@ -45,10 +45,10 @@ pub(crate) async fn show(
     if found.is_empty() {
         return Err(unknown("call of the request", text));
     }
-    let owners: BTreeSet<CustomerId> = found.iter().map(|found| found.call.customer).collect();
+    let owners: BTreeSet<CustomerId> = found.iter().map(|details| details.call.customer).collect();
     for owner in owners {
-        let ids = found.iter().filter(|found| found.call.customer == owner);
-        let ids: Vec<String> = ids.map(|found| found.call.id.to_string()).collect();
+        let ids = found.iter().filter(|details| details.call.customer == owner);
+        let ids: Vec<String> = ids.map(|details| details.call.id.to_string()).collect();
         let about = (owner, audit::OPERATOR_VIEWED_CALL);
         operators.record(who, about, json!({"call_ids": ids})).await?;
     }

@@ -123,7 +123,7 @@ async fn preview(
     };
     let after =
         change.map_or((balance.available, balance.debt), |change| (change.balance, change.debt));
-    let (balance, debt) = with_kept((after.0.whole(), after.1.whole()), kept);
+    let (available, owed) = with_kept((after.0.whole(), after.1.whole()), kept);
     Ok(Some(OrderRefund {
         order_id: order.id,
         customer_id: order.customer,
@@ -133,8 +133,8 @@ async fn preview(
         currency: order.currency.clone(),
         credits_taken,
         credits_kept: kept,
-        balance,
-        debt,
+        balance: available,
+        debt: owed,
         dry_run: false,
     }))
 }

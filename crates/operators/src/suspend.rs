@@ -124,8 +124,8 @@ async fn live_subscription(
     customer: CustomerId,
 ) -> Result<Option<String>, Failure> {
     let stored = store::subscriptions::find(&operators.store, customer).await?;
-    let live = stored.filter(|stored| stored.view.status.is_live());
-    Ok(live.and_then(|stored| stored.view.subscription_id))
+    let live = stored.filter(|it| it.view.status.is_live());
+    Ok(live.and_then(|it| it.view.subscription_id))
 }
 
 /// Ends the subscription at the processor and reads its state again.

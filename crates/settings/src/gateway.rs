@@ -1,5 +1,5 @@
-//! `[platform_refusals]` and `[platform_drift]`: when the gateway blames the platform for calls that
-//! fail.
+//! `[platform_refusals]` and `[platform_drift]`: when the gateway blames the platform for calls
+//! that fail.
 
 use super::problem::ConfigProblem;
 

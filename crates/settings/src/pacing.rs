@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn platforms_are_not_paced_by_default() {
-        let config = Config::from_toml("").unwrap();
-        for (platform, section) in config.platforms.iter() {
+        let default = Config::from_toml("").unwrap();
+        for (platform, section) in default.platforms.iter() {
             assert_eq!(section.pacing.reads.unit_micros(), None, "{platform}");
         }
         let text = "[platforms.platform_beta.pacing]\nreads = { per_second = 4, burst = 2 }";

@@ -51,7 +51,8 @@ impl BillingSection {
 }
 
 impl TaxSection {
-    /// Whether customers enter what identifies them for tax, so that they must be able to change it.
+    /// Whether customers enter what identifies them for tax, so that they must be able to change
+    /// it.
     pub const fn asks_companies(self) -> bool {
         self.automatic || self.billing_address || self.tax_ids
     }

@@ -144,7 +144,7 @@ fn table(line: &str) -> String {
     let mut toml = String::from("[platforms.own]\n");
     for (key, value) in [("extends", "platform_alpha"), ("base_url", "https://own.example")] {
         if !given(key) {
-            toml += &format!("{key} = \"{value}\"\n");
+            toml += &[key, " = \"", value, "\"\n"].concat();
         }
     }
     toml + line

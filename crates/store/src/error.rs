@@ -56,7 +56,8 @@ pub enum StoreError {
         /// The row's id, or the unreadable value.
         id: String,
     },
-    /// A statement did not return a column, or a column holds a value that this version cannot read.
+    /// A statement did not return a column, or a column holds a value that this version cannot
+    /// read.
     #[error("the column {column} cannot be read: {problem}")]
     Column {
         /// The column's name; with its table, if a text of it is not understood.

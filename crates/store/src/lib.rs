@@ -63,6 +63,7 @@ mod postgres;
 mod private_files;
 pub mod processor_customers;
 pub mod processor_events;
+pub mod recorded_payments;
 pub mod refresh_claims;
 pub mod registration;
 pub mod reversals;

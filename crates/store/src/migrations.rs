@@ -72,8 +72,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let pending = include_str!("../migrations/0024_usage_pending.sqlite.sql");
         steps.push(step(24, "usage pending", pending));
     }
-    let mark = include_str!("../migrations/0025_csv_bom.sql");
-    steps.push(step(25, "byte order marks of csv files", mark));
+    steps.push(byte_order_marks());
     steps.push(step(26, "export removals", export_removals(database)));
     steps.push(unpaid_invoices());
     steps.push(step(28, "columns of exports", export_columns(database)));
@@ -83,6 +82,10 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(32, "operators", operators(database)));
     steps.push(step(33, "invoices", invoices(database)));
     Migrator::with_migrations(steps)
+}
+
+fn byte_order_marks() -> Migration {
+    step(25, "byte order marks of csv files", include_str!("../migrations/0025_csv_bom.sql"))
 }
 
 fn unpaid_invoices() -> Migration {

@@ -104,9 +104,9 @@ mod tests {
 
         let mut archive = zip::ZipArchive::new(Cursor::new(whole)).unwrap();
         let mut read = |name: &str| {
-            let mut text = String::new();
-            archive.by_name(name).unwrap().read_to_string(&mut text).unwrap();
-            text
+            let mut content = String::new();
+            archive.by_name(name).unwrap().read_to_string(&mut content).unwrap();
+            content
         };
         assert_eq!(read("one.json"), "[1]\n");
         assert_eq!(read("two.csv"), "a,b\r\n'=1+1,\r\n");

@@ -129,8 +129,8 @@ impl DriftLine {
         }
     }
 
-    /// Decides anew whether a kind is degraded, and returns what has changed. Until enough calls have
-    /// left the window, it is unknown what is usual, and nothing is degraded.
+    /// Decides anew whether a kind is degraded, and returns what has changed. Until enough calls
+    /// have left the window, it is unknown what is usual, and nothing is degraded.
     pub(super) fn judge(
         &self,
         kind: DriftKind,

@@ -1,3 +1,5 @@
+//! What counts as drift.
+
 use super::*;
 
 const ALPHA: Platform = Platform::ALPHA;
@@ -41,11 +43,11 @@ impl Trial {
     fn call(&mut self, customer: u8, account: &str, failure: Option<DriftKind>) {
         let mut distinct = [customer; 10];
         distinct[0] = 0;
-        let customer = CustomerId::new(Timestamp::from_unix_micros(0), distinct);
+        let caller = CustomerId::new(Timestamp::from_unix_micros(0), distinct);
         let response = DriftResponse {
             platform: ALPHA,
             route: DriftRoute::listed(3),
-            account: (customer, &account.parse().unwrap()),
+            account: (caller, &account.parse().unwrap()),
             failure,
             at: self.now,
         };

@@ -108,6 +108,8 @@ struct InvoiceLineOut {
     description: String,
     /// How many.
     quantity: i64,
+    /// Always `usd`.
+    currency: String,
     /// Before discounts and tax; negative for unused time that is returned.
     amount_cents: i64,
     /// What came off by discounts; negative on a line that returns time.
@@ -124,9 +126,10 @@ struct InvoiceLineOut {
     proration: bool,
 }
 
-impl From<StoredInvoiceLine> for InvoiceLineOut {
-    fn from(line: StoredInvoiceLine) -> Self {
+impl InvoiceLineOut {
+    fn new(line: StoredInvoiceLine, currency: &str) -> Self {
         Self {
+            currency: currency.to_owned(),
             kind: line.kind,
             reference: line.reference,
             description: line.description,
@@ -143,7 +146,9 @@ impl From<StoredInvoiceLine> for InvoiceLineOut {
 
 impl From<StoredInvoice> for InvoiceOut {
     fn from(invoice: StoredInvoice) -> Self {
+        let line = |line| InvoiceLineOut::new(line, &invoice.currency);
         Self {
+            lines: invoice.lines.into_iter().map(line).collect(),
             invoice_id: invoice.id,
             number: invoice.number,
             status: invoice.state,
@@ -160,7 +165,6 @@ impl From<StoredInvoice> for InvoiceOut {
             pdf_url: invoice.pdf_url,
             created_at: invoice.created_at,
             paid_at: invoice.paid_at,
-            lines: invoice.lines.into_iter().map(InvoiceLineOut::from).collect(),
         }
     }
 }

@@ -153,7 +153,6 @@ fn a_dataset_that_cannot_be_read_is_refused_with_its_name() {
             "the route has no x in its path",
         ),
         (entry("following", "subscribers", "style = \"cursor\", size = 5", ""), "paging.next"),
-        (entry("following", "subscribers", "style = \"page\", size = 5", ""), "paging.more"),
         (entry("following", "subscribers", "style = \"offset\", size = 0", ""), "paging.size"),
         (
             entry(

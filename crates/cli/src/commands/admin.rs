@@ -261,8 +261,8 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
 /// The name of the user who runs the command, as far as the system says and the audit list takes
 /// it.
 fn system_user() -> Option<OperatorName> {
-    let named = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
-    named.filter_map(|name| name.parse().ok()).next()
+    let mut named = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+    named.find_map(|name| name.parse().ok())
 }
 
 async fn run_staff(

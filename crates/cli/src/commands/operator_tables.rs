@@ -39,7 +39,7 @@ fn table(rows: &[Vec<String>]) -> anyhow::Result<()> {
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row.iter().zip(&widths).map(|(cell, wide)| format!("{cell:wide$}"));
         say_line!("{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())

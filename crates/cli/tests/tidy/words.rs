@@ -65,7 +65,9 @@ fn comments(file: &File) -> impl Iterator<Item = (usize, &str)> {
 
 fn is_file_name(word: &str) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_/.".contains(letter);
-    word.len() > 3 && word.ends_with(".rs") && word.chars().all(is_plain)
+    word.len() > 3
+        && tree::has_extension(std::path::Path::new(word), &["rs"])
+        && word.chars().all(is_plain)
 }
 
 /// The name of the public type that is declared on a line.

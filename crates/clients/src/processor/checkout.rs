@@ -42,6 +42,7 @@ pub struct NewCheckout<'a> {
 
 /// What a checkout asks for besides the card. What the customer enters is saved for later invoices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct CheckoutQuestions {
     /// Whether the processor computes tax from the address and adds it.
     pub automatic_tax: bool,

@@ -199,10 +199,10 @@ async fn remove_orphans(state: &NodeState) {
     match cleanup::remove_orphans(&state.exports).await {
         Ok(0) => {}
         Ok(objects) => {
-            tracing::info!(objects, "objects that workers left in the storage were removed")
+            tracing::info!(objects, "objects that workers left in the storage were removed");
         }
         Err(error) => {
-            tracing::warn!(%error, "the storage could not be searched for leftover objects")
+            tracing::warn!(%error, "the storage could not be searched for leftover objects");
         }
     }
 }

@@ -297,7 +297,7 @@ async fn give_back(store: &Store, node: NodeId, now: Timestamp) {
             tracing::warn!(calls = recovery.refunded, "calls were cut off and refunded");
         }
         Err(error) => {
-            tracing::error!(%error, "calls that were cut off will be refunded at the next start")
+            tracing::error!(%error, "calls that were cut off will be refunded at the next start");
         }
     }
 }

@@ -4,8 +4,7 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::large_futures,
-    reason = "an unexpected value must fail the test, and each test has its own stack"
+    reason = "an unexpected value must fail the test"
 )]
 
 use std::sync::Arc;

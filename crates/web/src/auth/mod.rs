@@ -12,6 +12,7 @@ pub mod cookie;
 pub mod csrf;
 pub mod device;
 mod presented;
+mod suspended;
 
 use axum::extract::FromRef;
 use axum::extract::FromRequestParts;
@@ -29,6 +30,7 @@ use store::sessions::Session;
 pub use presented::carries_key;
 pub use presented::{PresentedCredential, presented_key};
 
+use self::suspended::{closed_session, refusal};
 use crate::control_limits::QuotaShare;
 use crate::error::ApiError;
 use crate::extract;
@@ -455,31 +457,6 @@ async fn usable_session(
         session: presented.session,
         is_email_verified: presented.email_verified_at.is_some(),
     }))
-}
-
-/// The customer of a token whose session would still be valid if its customer were not closed.
-async fn closed_session(
-    web: &WebState,
-    hash: &domain::token::TokenHash,
-) -> Result<Option<CustomerId>, store::StoreError> {
-    let found = store::sessions::find_by_hash(&web.store, hash).await?;
-    let (now, lifetime) = (web.clock.now(), web.config.sessions.lifetime());
-    Ok(found.and_then(|presented| presented.closed_customer(now, lifetime)))
-}
-
-/// Why a credential is refused that would be valid if its customer, `closed`, were not closed:
-/// because it is suspended, or `otherwise`.
-async fn refusal(
-    web: &WebState,
-    closed: Option<CustomerId>,
-    otherwise: Failure,
-) -> Result<Failure, store::StoreError> {
-    match closed {
-        Some(customer) if store::suspensions::is_suspended(&web.store, customer).await? => {
-            Ok(Failure::CustomerSuspended)
-        }
-        Some(_) | None => Ok(otherwise),
-    }
 }
 
 /// Stores a key's last use, to the minute. Native calls are in the call log and are not recorded

@@ -46,7 +46,7 @@ pub(super) fn row(failure: &Failure) -> FailureRow {
         Failure::PlatformUnavailable { .. } => table::PLATFORM_UNAVAILABLE,
         Failure::PlatformRefusing(_) => table::PLATFORM_REFUSING,
         Failure::AccountPaused { .. } => table::ACCOUNT_PAUSED,
-        Failure::AccountPaced { .. } => table::callers::ACCOUNT_PACED,
+        Failure::AccountPaced { .. } => callers::ACCOUNT_PACED,
         Failure::RateLimited { .. } => table::RATE_LIMITED,
         Failure::TooManyRegistrations { .. } => callers::TOO_MANY_REGISTRATIONS,
         Failure::TooManyLogins { .. } => callers::TOO_MANY_LOGINS,

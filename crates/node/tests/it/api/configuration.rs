@@ -77,6 +77,10 @@ fn the_default_file_has_exactly_the_fields_of_the_configuration() {
                 assert_eq!(format!("{config:?}"), format!("{default:?}"), "{name}");
                 continue;
             }
+            // A platform that is not named includes no accounts and sells no slots.
+            Ok(_) if name.starts_with("slots.included.") || name.starts_with("slots.prices.") => {
+                continue;
+            }
             Ok(_) => panic!("{name} is not missed"),
         };
         let key = name.rsplit('.').next().unwrap();

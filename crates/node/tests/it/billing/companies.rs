@@ -1,5 +1,5 @@
-//! Tax, companies and promotion codes: what was bought is recognised by what the page sold, never by
-//! the amount that arrived.
+//! Tax, companies and promotion codes: what was bought is recognised by what the page sold, never
+//! by the amount that arrived.
 
 use serde_json::{Value, json};
 
@@ -158,8 +158,8 @@ async fn refunding_a_discounted_pack_takes_credits_by_what_was_really_paid() {
         app.refund(intent, 297).await;
         app.deliver().await;
 
-        let half = PACK_CREDITS / 2;
-        assert!((half - 10..=half + 10).contains(&after_half), "{after_half}");
+        let middle = PACK_CREDITS / 2;
+        assert!((middle - 10..=middle + 10).contains(&after_half), "{after_half}");
         assert_eq!(balance(&client).await, 0);
         assert_eq!(order(&client).await["status"], "refunded");
         app
@@ -268,8 +268,8 @@ async fn payments_of_other_programs_are_neither_granted_nor_reported() {
         let (client, _) = buyer(&app).await;
         let payer = app.at_processor("GET", "customers?limit=1", "").await["data"][0]["id"].clone();
         let payer = payer.as_str().unwrap();
-        let form = format!("customer={payer}");
-        let card = app.at_processor("POST", "payment_methods/pm_card_visa/attach", &form).await;
+        let attach = format!("customer={payer}");
+        let card = app.at_processor("POST", "payment_methods/pm_card_visa/attach", &attach).await;
         for name in ["17", "order-2026-1", "ord_0190a6c2f5e27b3c9d4e5f60718293a4"] {
             let form = format!(
                 "amount=1000&currency=usd&customer={payer}&payment_method={}&confirm=true\
@@ -313,8 +313,8 @@ async fn a_page_that_was_not_recorded_is_found_by_its_payment() {
     .await;
 }
 
-/// These are the parameters that `scripts/processor-test` compares with the types of the processor's
-/// own library.
+/// These are the parameters that `scripts/processor-test` compares with the types of the
+/// processor's own library.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_for_companies_asks_for_tax_ids_addresses_codes_and_an_invoice() {
     let app = TestApp::on_sqlite(COMPANIES).await;

@@ -1,6 +1,5 @@
 //! Abandoned orders: after more than a day each is granted or closed, depending on its state at the
 //! processor.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
 //! A payment is granted once, through whichever channels and in whatever order it is reported.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::json;
 

@@ -127,7 +127,7 @@ async fn a_configured_price_that_was_sold_on_other_terms_prevents_the_start() {
                     0 => plan.monthly_credits += 1,
                     1 => plan.price_cents += 1,
                     _ => {
-                        plan.platforms.set(Platform::GAMMA, plan.platforms.of(Platform::GAMMA) + 1)
+                        plan.platforms.set(Platform::GAMMA, plan.platforms.of(Platform::GAMMA) + 1);
                     }
                 }
             });

@@ -1,6 +1,5 @@
 //! The reconciler: payments without an event are granted as well, once, and the ledger is compared
 //! with the processor.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use domain::credits::Credits;
 use domain::id::{EntryId, OrderId};

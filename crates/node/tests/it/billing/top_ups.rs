@@ -1,6 +1,5 @@
 //! Automatic top-up with the simulated processor: charged when the balance is low, within its
 //! limits, and once.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ const OFF: i64 = 20;
 /// The country whose tax the simulated processor is told.
 const COUNTRY: &str = "ZZ";
 
-/// The scenario with tax on everything, and a code on every page; without codes where a refund of the
-/// whole price would be more than what was paid.
+/// The scenario with tax on everything, and a code on every page; without codes where a refund of
+/// the whole price would be more than what was paid.
 fn as_company(scenario: &Scenario, catalogue: &Catalogue) -> Scenario {
     let codes = with_tax(scenario, catalogue, Some(OFF));
     codes.or_else(|| with_tax(scenario, catalogue, None)).unwrap()
@@ -64,8 +64,8 @@ impl World {
         pay["country"] = json!(COUNTRY);
         pay["name"] = json!("Ada & Co.");
         let Some(percent) = percent else { return };
-        let form = format!("percent_off={percent}&duration=forever");
-        let coupon = self.app.at_processor("POST", "coupons", &form).await;
+        let discount = format!("percent_off={percent}&duration=forever");
+        let coupon = self.app.at_processor("POST", "coupons", &discount).await;
         let form = format!(
             "promotion[type]=coupon&promotion[coupon]={}&max_redemptions=1",
             coupon["id"].as_str().unwrap()

@@ -25,7 +25,7 @@ const KEEPING: &str = "
 fn setting(body: &str, cookies: &[&str]) -> Vec<u8> {
     let mut lines = String::from("content-type: application/json\r\n");
     for cookie in cookies {
-        lines += &format!("set-cookie: {cookie}\r\n");
+        lines += &["set-cookie: ", cookie, "\r\n"].concat();
     }
     answer(200, &lines, body)
 }

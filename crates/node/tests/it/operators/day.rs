@@ -135,7 +135,7 @@ async fn erase(app: &TestApp, id: &str, client: &Client) {
     // The audit list has grown by the entry of the dry run.
     let rows = |report: &serde_json::Value| {
         let tables = report["tables"].as_array().unwrap().clone();
-        tables.into_iter().filter(|erased| erased["table"] != "audit").collect::<Vec<_>>()
+        tables.into_iter().filter(|table| table["table"] != "audit").collect::<Vec<_>>()
     };
     assert_eq!(rows(&erased), rows(&preview));
     assert_eq!(erased["processor_customers"], json!([payer]));

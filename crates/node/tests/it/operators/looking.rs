@@ -104,16 +104,16 @@ async fn a_call_is_explained_by_what_its_caller_knows() {
             command
         };
         let by_request = done(&app, of(json!({"request": "order-17"}))).await;
-        let named = json!({"request": "order-17", "customer": customer.id});
-        assert_eq!(done(&app, of(named)).await, by_request);
-        let named = json!({"idempotency_key": "once-17", "customer": "customer0@example.com"});
-        assert_eq!(done(&app, of(named)).await, by_request);
+        let with_customer = json!({"request": "order-17", "customer": customer.id});
+        assert_eq!(done(&app, of(with_customer)).await, by_request);
+        let by_key = json!({"idempotency_key": "once-17", "customer": "customer0@example.com"});
+        assert_eq!(done(&app, of(by_key)).await, by_request);
         let call = &by_request["calls"][0];
         assert_eq!((&call["has_idempotency_key"], &call["credits"]), (&json!(true), &json!(2)));
         assert_eq!(done(&app, of(json!({"request": call["call_id"]}))).await, by_request);
         let other = app.customer(0).await;
-        let named = json!({"request": "order-17", "customer": other.id});
-        assert_eq!(asked(&app, &of(named)).await.status, 404);
+        let of_other = json!({"request": "order-17", "customer": other.id});
+        assert_eq!(asked(&app, &of(of_other)).await.status, 404);
         for unclear in [json!({}), json!({"idempotency_key": "once-17"})] {
             assert_eq!(asked(&app, &of(unclear)).await.status, 422);
         }

@@ -103,7 +103,7 @@ async fn exports_of_a_suspended_customer_wait_until_it_is_resumed() {
 async fn a_subscription_ends_with_a_suspension_only_if_the_operator_says_so() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
-        let status = async |app: &TestApp| app.subscription().await["status"].clone();
+        let status = async |of: &TestApp| of.subscription().await["status"].clone();
         done(&app, suspend(&customer.id)).await;
         assert_eq!(status(&app).await, "active");
         done(&app, resume(&customer.id)).await;

@@ -120,7 +120,9 @@ fn document(lines: &[String]) -> Vec<u8> {
         };
         line.chars().map(letter).collect()
     };
-    let shown: String = lines.iter().map(|line| format!("({}) Tj T*\n", plain(line))).collect();
+    let shown: Vec<String> =
+        lines.iter().map(|line| format!("({}) Tj T*\n", plain(line))).collect();
+    let shown = shown.concat();
     let text = format!("BT /F1 11 Tf 15 TL 50 790 Td\n{shown}ET");
     let objects = [
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -133,14 +135,14 @@ fn document(lines: &[String]) -> Vec<u8> {
     ];
     let (mut written, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
     for (place, object) in (1..).zip(&objects) {
-        table.push_str(&format!("{:010} 00000 n \n", written.len()));
-        written.push_str(&format!("{place} 0 obj\n{object}\nendobj\n"));
+        table += &[&format!("{:010}", written.len()), " 00000 n \n"].concat();
+        written += &[&place.to_string(), " 0 obj\n", object, "\nendobj\n"].concat();
     }
     let (start, count) = (written.len(), objects.len() + 1);
-    written.push_str(&format!(
+    let trailer = format!(
         "xref\n0 {count}\n0000000000 65535 f \n{table}trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"
-    ));
-    written.into_bytes()
+    );
+    [written, trailer].concat().into_bytes()
 }
 
 #[cfg(test)]

@@ -127,8 +127,8 @@ async fn a_subscription_from_a_taxed_page_stays_taxed() {
     assert_eq!(shop.read(&path).await["automatic_tax"]["enabled"], true);
     let nowhere = id(&shop.done("customers", "").await);
     shop.done(&format!("payment_methods/{method}/detach"), "").await;
-    let form = format!("customer={nowhere}&items[0][price]={plan}&automatic_tax[enabled]=true");
-    let refused = shop.refused("subscriptions", &form, 400).await;
+    let untaxed = format!("customer={nowhere}&items[0][price]={plan}&automatic_tax[enabled]=true");
+    let refused = shop.refused("subscriptions", &untaxed, 400).await;
     assert_eq!(refused["code"], "customer_tax_location_invalid");
     shop.close().await;
 }

@@ -192,6 +192,7 @@ impl SharedStub {
         Ok((200, String::new(), self.wrapped(&identity)))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each part of a request is checked apart")]
     fn route(
         &self,
         request: &Seen,
@@ -268,7 +269,7 @@ impl SharedStub {
         if self.quirks.cookies {
             let (name, value) =
                 (format!("c{}", state.requests % 3), format!("v{}", state.requests));
-            headers += &format!("set-cookie: {name}={value}; Path=/; HttpOnly\r\n");
+            headers += &["set-cookie: ", &name, "=", &value, "; Path=/; HttpOnly\r\n"].concat();
             state.cookies.insert(name, value);
         }
         Script::Answer(answer(status, &headers, body.to_string()))
@@ -299,6 +300,7 @@ impl SharedStub {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers compare values that they just made")]
 fn expect<T: PartialEq + std::fmt::Debug>(
     what: &str,
     given: Option<T>,

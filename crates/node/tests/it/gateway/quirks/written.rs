@@ -1,5 +1,12 @@
 //! The configuration and the catalogue file of a drawn platform, as an operator would write them.
 
+#![expect(
+    clippy::format_push_string,
+    clippy::shadow_unrelated,
+    clippy::unnecessary_debug_formatting,
+    reason = "the texts of a test, written once"
+)]
+
 use std::path::Path;
 
 use super::drawn::{EnvelopeQuirk, KeyQuirk, PartQuirk, Quirks, SigningQuirk};
