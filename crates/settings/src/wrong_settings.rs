@@ -6,7 +6,7 @@ use super::{Config, UnreadableConfig};
 /// What stands in the platform's table, the key that is refused below `platforms.own`, and what is
 /// said of it.
 const WRONG: &[(&str, &str, &str)] = &[
-    ("extends = \"platform_alhpa\"", "extends", "did you mean `platform_alpha`?"),
+    ("extends = \"platform_alfa\"", "extends", "did you mean `platform_alpha`?"),
     ("base_url = \"own.example\"", "base_url", "must be http:// or https:// with a host"),
     ("path_prefix = \"a/../b\"", "path_prefix", "has an unusable path"),
     ("cookies = \"often\"", "cookies", "must be true or false"),
