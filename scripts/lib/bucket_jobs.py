@@ -267,7 +267,7 @@ class Jobs:
         record = self._record(job)
         check(record["status"] in ("pending", "running"), f"published a file that is not its own: {record}")
         log = self.service.log.read_text(errors="replace")
-        return any(job in line and "tried again later" in line for line in log.splitlines())
+        return any(job in line and "will be retried" in line for line in log.splitlines())
 
     def _published_elsewhere(self, job, undisturbed):
         record = self._ended(job)
