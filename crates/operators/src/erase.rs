@@ -17,7 +17,8 @@ use crate::{
 /// How many open exports one round cancels.
 const EXPORTS_MAX: i64 = 500;
 
-/// Erases a customer. Its open exports are canceled first.
+/// Erases a customer. Its open exports are canceled first if nothing else is in the way; of a
+/// customer that cannot be erased, nothing changes.
 pub(crate) async fn erase(
     operators: &OperatorsState,
     who: &OperatorIdentity,
@@ -28,27 +29,52 @@ pub(crate) async fn erase(
     if dry_run {
         let details = json!({"command": "erase"});
         operators.record(who, (customer, audit::OPERATOR_PREVIEWED), details).await?;
-    } else {
+        let report = attempt(operators, who, customer, ErasureMode::Preview).await??;
+        return Ok(OperatorOutcome::CustomerErased(described(customer, report, true)));
+    }
+    let preview = attempt(operators, who, customer, ErasureMode::Preview).await?;
+    if preview.is_err_and(|obstacles| obstacles.only_held_credits()) {
         cancel_exports(operators, customer).await?;
     }
+    let report = attempt(operators, who, customer, ErasureMode::Commit).await??;
+    if let Some(report) = &report {
+        follow_up(operators, customer, report);
+    }
+    Ok(OperatorOutcome::CustomerErased(described(customer, report, false)))
+}
+
+/// What must end before the customer can be erased.
+struct OpenErasure(Vec<ErasureObstacle>);
+
+impl OpenErasure {
+    fn only_held_credits(&self) -> bool {
+        self.0.iter().all(|obstacle| *obstacle == ErasureObstacle::HeldCredits)
+    }
+}
+
+impl From<OpenErasure> for Failure {
+    fn from(OpenErasure(obstacles): OpenErasure) -> Self {
+        OperatorProblem::NotErasable(obstacles.into_iter().map(what_to_do).collect()).into()
+    }
+}
+
+/// Erases, or computes what an erasure would do. None if the customer was erased before.
+async fn attempt(
+    operators: &OperatorsState,
+    who: &OperatorIdentity,
+    customer: CustomerId,
+    mode: ErasureMode,
+) -> Result<Result<Option<ErasureReport>, OpenErasure>, Failure> {
     let entry = operators.entry(who, (customer, audit::CUSTOMER_ERASED), json!({}));
     let follow = |payers: &[String]| {
         payers.iter().map(|payer| delete_payer::job(&operators.billing, payer)).collect()
     };
-    let mode = if dry_run { ErasureMode::Preview } else { ErasureMode::Commit };
-    let report = match erasure::erase(&operators.store, &entry, mode, &follow).await? {
-        ErasureOutcome::Erased(report) => Some(report),
-        ErasureOutcome::Repeated => None,
-        ErasureOutcome::Refused(obstacles) => {
-            let reasons = obstacles.into_iter().map(what_to_do).collect();
-            return Err(OperatorProblem::NotErasable(reasons).into());
-        }
-        ErasureOutcome::NoCustomer => return Err(unknown("customer", customer)),
-    };
-    if let Some(report) = report.as_ref().filter(|_| !dry_run) {
-        follow_up(operators, customer, report);
+    match erasure::erase(&operators.store, &entry, mode, &follow).await? {
+        ErasureOutcome::Erased(report) => Ok(Ok(Some(report))),
+        ErasureOutcome::Repeated => Ok(Ok(None)),
+        ErasureOutcome::Refused(obstacles) => Ok(Err(OpenErasure(obstacles))),
+        ErasureOutcome::NoCustomer => Err(unknown("customer", customer)),
     }
-    Ok(OperatorOutcome::CustomerErased(described(customer, report, dry_run)))
 }
 
 /// Drops what this node has cached, and wakes the jobs.
@@ -123,7 +149,7 @@ const fn what_to_do(obstacle: ErasureObstacle) -> &'static str {
             "a page for a subscription is still open: wait until it expires, a day at most, or end it at the payment processor"
         }
         ErasureObstacle::HeldCredits => {
-            "calls or exports are running; exports were told to stop: try again in some minutes"
+            "calls or exports are running: exports are canceled when nothing else is in the way; try again in some minutes"
         }
     }
 }

@@ -86,7 +86,7 @@ async fn send(
     Ok(Some(refund.id))
 }
 
-fn is_undone(refund: &PaymentRefund) -> bool {
+pub(crate) fn is_undone(refund: &PaymentRefund) -> bool {
     matches!(refund.status.as_deref(), Some("failed" | "canceled"))
 }
 

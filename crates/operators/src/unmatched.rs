@@ -1,16 +1,17 @@
 //! Payments that matched no order: listed, and settled by a decision of the operator.
 
-use clients::processor::NewRefund;
+use clients::processor::{ListFilter, NewRefund};
 use domain::credits::Credits;
 use domain::customer::CustomerRef;
 use domain::field_error::FieldErrorKind;
+use domain::id::CustomerId;
 use failures::{Failure, FieldProblem, OperatorProblem};
 use runtime::audit;
 use serde_json::json;
-use store::unmatched_settlements::{self, UnmatchedPayment, UnmatchedSettlement};
+use store::unmatched_settlements::{self, SettlementClaim, UnmatchedPayment, UnmatchedSettlement};
 
 use crate::customers::page_size;
-use crate::refunds::{GiftedCredits, give};
+use crate::refunds::{GiftedCredits, give, is_undone};
 use crate::suspend::check_text;
 use crate::{
     OperatorIdentity, OperatorOutcome, OperatorsState, UnmatchedLine, UnmatchedResult, unknown,
@@ -26,6 +27,13 @@ pub(crate) struct SettlementWish {
     pub(crate) grant: Option<(CustomerRef, i64)>,
     pub(crate) refund: bool,
     pub(crate) dry_run: bool,
+}
+
+impl SettlementWish {
+    /// Whether credits or money go to someone.
+    const fn moves_money(&self) -> bool {
+        self.grant.is_some() || self.refund
+    }
 }
 
 /// The newest payments that matched no order.
@@ -51,78 +59,160 @@ pub(crate) async fn settle(
     if known.is_empty() {
         return Err(unknown("unmatched payment", &wish.object));
     }
-    let settlement = described(operators, wish).await?;
+    let decision = described(operators, wish).await?;
     let result = UnmatchedResult {
         object: wish.object.clone(),
         applied: true,
-        settlement: settlement.text.clone(),
-        credits: settlement.gift.as_ref().map_or(0, |(_, credits)| credits.whole()),
+        settlement: decision.text.clone(),
+        credits: decision.gift.map_or(0, |gift| gift.credits.whole()),
         refund_id: None,
         dry_run: wish.dry_run,
     };
-    if known.iter().all(|known| known.settled_at.is_some()) {
-        let before = known.into_iter().find_map(|known| known.settlement).unwrap_or_default();
-        if before != settlement.text {
-            return Err(OperatorProblem::SettledOtherwise(before).into());
-        }
-        return Ok(OperatorOutcome::UnmatchedSettled(UnmatchedResult { applied: false, ..result }));
-    }
     if wish.dry_run {
-        return Ok(OperatorOutcome::UnmatchedSettled(result));
+        let applied = would_apply(&known, wish, &decision)?;
+        return Ok(OperatorOutcome::UnmatchedSettled(UnmatchedResult { applied, ..result }));
     }
-    let refund_id = carry_out(operators, who, wish, &settlement).await?;
-    Ok(OperatorOutcome::UnmatchedSettled(UnmatchedResult { refund_id, ..result }))
+    let done = claim_and_carry_out(operators, who, wish, &decision).await?;
+    Ok(OperatorOutcome::UnmatchedSettled(UnmatchedResult {
+        applied: done.applied,
+        refund_id: done.refund_id,
+        ..result
+    }))
+}
+
+/// Whether a settlement would change something. An error if another one was made.
+fn would_apply(
+    known: &[UnmatchedPayment],
+    wish: &SettlementWish,
+    decision: &SettlementDecision,
+) -> Result<bool, Failure> {
+    let is_open = known.iter().any(|row| row.settled_at.is_none());
+    let other =
+        known.iter().filter_map(|row| row.settlement.clone()).find(|text| *text != decision.text);
+    match other {
+        Some(other) if wish.moves_money() || !is_open => {
+            Err(OperatorProblem::SettledOtherwise(other).into())
+        }
+        _ => Ok(is_open),
+    }
 }
 
 /// A decision, in words and as what follows from it.
-struct Decision {
+struct SettlementDecision {
     text: String,
-    gift: Option<(domain::id::CustomerId, Credits)>,
+    gift: Option<GiftDecision>,
 }
 
-async fn described(operators: &OperatorsState, wish: &SettlementWish) -> Result<Decision, Failure> {
+/// The credits that a decision gives, and who gets them.
+#[derive(Clone, Copy)]
+struct GiftDecision {
+    customer: CustomerId,
+    credits: Credits,
+}
+
+async fn described(
+    operators: &OperatorsState,
+    wish: &SettlementWish,
+) -> Result<SettlementDecision, Failure> {
     let note = wish.note.trim();
     if let Some((named, credits)) = &wish.grant {
         let customer = operators.find(named).await?.id;
         let text = format!("{credits} credits for {customer}: {note}");
-        return Ok(Decision { text, gift: Some((customer, Credits::from_whole(*credits))) });
+        return Ok(SettlementDecision {
+            text,
+            gift: Some(GiftDecision { customer, credits: Credits::from_whole(*credits) }),
+        });
     }
     let text = if wish.refund { format!("refunded: {note}") } else { note.to_owned() };
-    Ok(Decision { text, gift: None })
+    Ok(SettlementDecision { text, gift: None })
 }
 
+/// What was done for a settlement.
+#[derive(Default)]
+struct SettlementEffect {
+    applied: bool,
+    refund_id: Option<String>,
+}
+
+/// Records the decision, so that nobody can make another one, and then carries it out. A decision
+/// that was recorded before is carried out again, which changes nothing unless it was interrupted.
+async fn claim_and_carry_out(
+    operators: &OperatorsState,
+    who: &OperatorIdentity,
+    wish: &SettlementWish,
+    decision: &SettlementDecision,
+) -> Result<SettlementEffect, Failure> {
+    let by = who.actor();
+    let settled = UnmatchedSettlement {
+        object: &wish.object,
+        decision: &decision.text,
+        by: &by,
+        at: operators.clock.now(),
+    };
+    let claim =
+        unmatched_settlements::claim(&operators.store, &settled, wish.moves_money()).await?;
+    if let SettlementClaim::Otherwise(other) = claim {
+        return Err(OperatorProblem::SettledOtherwise(other).into());
+    }
+    let is_new = claim == SettlementClaim::Claimed;
+    match carry_out(operators, who, wish, (&settled, decision.gift)).await {
+        Ok(done) => Ok(SettlementEffect { applied: is_new || done.applied, ..done }),
+        Err(error) => {
+            if is_new && is_certainly_undone(&error) {
+                unmatched_settlements::reopen(&operators.store, &settled).await?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Whether a decision that failed with this error changed nothing.
+const fn is_certainly_undone(error: &Failure) -> bool {
+    match error {
+        Failure::Payment(problem) => !problem.is_outcome_unknown(),
+        Failure::Operator(_) => true,
+        _ => false,
+    }
+}
+
+/// Carries out a recorded decision. It may be repeated.
 async fn carry_out(
     operators: &OperatorsState,
     who: &OperatorIdentity,
     wish: &SettlementWish,
-    decision: &Decision,
-) -> Result<Option<String>, Failure> {
-    let by = who.actor();
-    let settled =
-        |object, at| UnmatchedSettlement { object, decision: &decision.text, by: &by, at };
-    if let Some((customer, credits)) = decision.gift {
+    (settled, gift): (&UnmatchedSettlement<'_>, Option<GiftDecision>),
+) -> Result<SettlementEffect, Failure> {
+    if let Some(GiftDecision { customer, credits }) = gift {
         let reference = format!("payment {}", wish.object);
         let gift = GiftedCredits { customer, credits, reference: &reference, expires_at: None };
-        if give(operators, who, &gift).await? {
+        let applied = give(operators, who, &gift).await?;
+        if applied {
             let details = json!({"object": wish.object});
             operators.record(who, (customer, audit::PAYMENT_SETTLED), details).await?;
         }
+        return Ok(SettlementEffect { applied, refund_id: None });
     }
-    let refund_id =
-        if wish.refund { Some(give_back(operators, &wish.object).await?) } else { None };
-    let now = operators.clock.now();
-    if let Some(refund) = &refund_id {
-        unmatched_settlements::note_settled(&operators.store, &settled(refund, now)).await?;
+    if !wish.refund {
+        return Ok(SettlementEffect::default());
     }
-    unmatched_settlements::settle(&operators.store, &settled(&wish.object, now)).await?;
-    Ok(refund_id)
+    let (refund, applied) = give_back(operators, &wish.object).await?;
+    let of_refund = UnmatchedSettlement { object: &refund, ..*settled };
+    unmatched_settlements::note_settled(&operators.store, &of_refund).await?;
+    Ok(SettlementEffect { applied, refund_id: Some(refund) })
 }
 
-/// Gives all of a payment's money back.
-async fn give_back(operators: &OperatorsState, intent: &str) -> Result<String, Failure> {
-    let key = billing::key("refund_unmatched", intent)?;
+/// Gives all of a payment's money back, unless that was done before. The refund's id, and whether
+/// it is new.
+async fn give_back(operators: &OperatorsState, intent: &str) -> Result<(String, bool), Failure> {
+    let processor = operators.billing.processor()?;
+    let listing = ListFilter { payment_intent: Some(intent), ..ListFilter::default() };
+    let known = processor.list_refunds(&listing).await?.data;
+    if let Some(standing) = known.iter().find(|refund| !is_undone(refund)) {
+        return Ok((standing.id.clone(), false));
+    }
+    let key = billing::key("refund_unmatched", format!("{intent}:{}", known.len()))?;
     let new = NewRefund { payment_intent: intent, amount_cents: None, metadata: &[] };
-    Ok(operators.billing.processor()?.create_refund(&new, &key).await?.id)
+    Ok((processor.create_refund(&new, &key).await?.id, true))
 }
 
 fn check(wish: &SettlementWish) -> Result<(), Failure> {

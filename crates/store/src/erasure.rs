@@ -160,6 +160,11 @@ const DELETED: &[(&str, &str)] = &[
     ("top_up_settings", "delete from top_up_settings where customer_id = $1"),
     ("slot_previews", "delete from slot_previews where customer_id = $1"),
     ("change_previews", "delete from change_previews where customer_id = $1"),
+    ("invoice_reads", "delete from invoice_reads where customer_id = $1"),
+    (
+        "order_receipts",
+        "delete from order_receipts where order_id in (select id from orders where customer_id = $1)",
+    ),
     (
         "jobs",
         "delete from jobs where kind in ('send_mail', 'update_email', 'use_card')
@@ -184,6 +189,8 @@ async fn remove(
     }
     tables.push(ErasedRows { table: "export_jobs", rows: exports(tx, customer, at).await? });
     tables.push(ErasedRows { table: "customers", rows: name(tx, customer, at).await? });
+    let rows = tx.execute(INVOICES, &[customer.into()]).await?;
+    tables.push(ErasedRows { table: "invoices", rows });
     // Only entries of an erased customer can be emptied, so this comes last.
     let rows = tx.execute(AUDIT, &[customer.into()]).await?;
     tables.push(ErasedRows { table: "audit", rows });
@@ -204,6 +211,10 @@ const EMPTIED: &[(&str, &str)] = &[
          where customer_id = $1 and deleted_at is null",
     ),
 ];
+
+const INVOICES: &str = "
+    update invoices set hosted_url = null, pdf_url = null
+    where customer_id = $1 and (hosted_url is not null or pdf_url is not null)";
 
 const AUDIT: &str = r#"
     update audit set details = '{"erased":true}'

@@ -127,13 +127,17 @@ const LINE_COLUMNS: &str = "
     l.invoice_id, l.kind, l.reference, l.description, l.quantity, l.amount_cents, l.discount_cents, l.tax_cents,
     l.starts_at, l.ends_at, l.is_proration";
 
-/// Stores a new invoice with its lines. An invoice that is known stays as it is.
+/// Stores a new invoice with its lines. An invoice that is known stays as it is. One of an erased
+/// customer is stored without addresses.
 pub async fn insert(store: &Store, invoice: &StoredInvoice) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into invoices
             (id, customer_id, number, state, reason, subscription_id, order_id, currency, subtotal_cents, discount_cents,
              tax_cents, total_cents, due_cents, paid_cents, hosted_url, pdf_url, created_at, paid_at, read_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+            case when exists (select 1 from customers where id = $2 and erased_at is null) then $15 end,
+            case when exists (select 1 from customers where id = $2 and erased_at is null) then $16 end,
+            $17, $18, $19)
         on conflict (id) do nothing";
     let order = invoice.order.map(|order| order.to_string());
     let sums = &invoice.sums;
@@ -194,11 +198,17 @@ async fn insert_line(
     tx.execute(SQL, &values).await.map(drop)
 }
 
-/// Updates an invoice that is stored. One that is paid or void never goes back to an earlier state.
+/// Updates an invoice that is stored. One that is paid or void never goes back to an earlier state,
+/// and one of an erased customer gets no addresses again.
 pub async fn update(store: &Store, change: &InvoiceChange<'_>) -> Result<(), StoreError> {
     const SQL: &str = "
-        update invoices set state = $2, due_cents = $3, paid_cents = $4, hosted_url = $5, pdf_url = $6, paid_at = $7,
-            read_at = $8
+        with found as (
+            select c.erased_at is null as is_kept
+            from invoices i join customers c on c.id = i.customer_id where i.id = $1
+        )
+        update invoices set state = $2, due_cents = $3, paid_cents = $4, paid_at = $7, read_at = $8,
+            hosted_url = case when (select is_kept from found) then $5 end,
+            pdf_url = case when (select is_kept from found) then $6 end
         where id = $1 and (state not in ('paid', 'void') or state = $2)";
     let values = [
         change.id.into(),

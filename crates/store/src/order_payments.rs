@@ -64,10 +64,12 @@ pub async fn has_receipt(store: &Store, order: OrderId) -> Result<bool, StoreErr
     Ok(store.read().await?.row(SQL, &[order.into()]).await?.is_some())
 }
 
-/// Stores the receipt of an order.
+/// Stores the receipt of an order, unless its customer was erased.
 pub async fn note_receipt(store: &Store, receipt: &OrderReceipt<'_>) -> Result<(), StoreError> {
     const SQL: &str = "
-        insert into order_receipts (order_id, charge_id, url) values ($1, $2, $3)
+        insert into order_receipts (order_id, charge_id, url)
+        select o.id, $2, $3 from orders o join customers c on c.id = o.customer_id
+        where o.id = $1 and c.erased_at is null
         on conflict (order_id) do update set charge_id = excluded.charge_id, url = excluded.url";
     let values = [receipt.order.into(), receipt.charge_id.into(), receipt.url.into()];
     let mut tx = store.write().await?;

@@ -68,17 +68,56 @@ pub async fn find(store: &Store, object: &str) -> Result<Vec<UnmatchedPayment>, 
     rows.iter().map(payment).collect()
 }
 
-/// Settles every open row of an object, and returns how many there were.
-pub async fn settle(store: &Store, settled: &UnmatchedSettlement<'_>) -> Result<u64, StoreError> {
+/// What became of a claim to settle an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettlementClaim {
+    /// The decision is recorded for every row that was open, and is now to be carried out.
+    Claimed,
+    /// The same decision was recorded before.
+    Repeated,
+    /// Another decision was recorded before; nothing changed.
+    Otherwise(String),
+}
+
+/// Records a decision for every open row of an object. Of concurrent claims one succeeds. A
+/// decision that `moves_money` is refused if any row of the object was settled by another one.
+pub async fn claim(
+    store: &Store,
+    settled: &UnmatchedSettlement<'_>,
+    moves_money: bool,
+) -> Result<SettlementClaim, StoreError> {
     const SQL: &str = "
         update unmatched_payments set settled_at = $2, settled_by = $3, settlement = $4
         where object_id = $1 and settled_at is null";
+    const OTHER: &str = "
+        select min(settlement) as settlement from unmatched_payments
+        where object_id = $1 and settled_at is not null and settlement <> $2";
     let values =
         [settled.object.into(), settled.at.into(), settled.by.into(), settled.decision.into()];
     let mut tx = store.write().await?;
-    let changed = tx.execute(SQL, &values).await?;
-    tx.commit().await?;
-    Ok(changed)
+    let claimed = tx.execute(SQL, &values).await? > 0;
+    let row = tx.row(OTHER, &[settled.object.into(), settled.decision.into()]).await?;
+    let other = row.map(|row| row.optional_text("settlement")).transpose()?.flatten();
+    match other {
+        Some(other) if moves_money || !claimed => Ok(SettlementClaim::Otherwise(other)),
+        _ if !claimed => Ok(SettlementClaim::Repeated),
+        _ => {
+            tx.commit().await?;
+            Ok(SettlementClaim::Claimed)
+        }
+    }
+}
+
+/// Takes back a claim whose decision was certainly not carried out.
+pub async fn reopen(store: &Store, settled: &UnmatchedSettlement<'_>) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update unmatched_payments set settled_at = null, settled_by = null, settlement = null
+        where object_id = $1 and settled_at = $2 and settled_by = $3 and settlement = $4";
+    let values =
+        [settled.object.into(), settled.at.into(), settled.by.into(), settled.decision.into()];
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &values).await?;
+    tx.commit().await
 }
 
 /// Records an object that need not wait for a decision, such as the refund that settled another

@@ -1,9 +1,13 @@
 //! Erasing: what identifies a person is gone, and nothing that is still going on is cut off.
 #![expect(clippy::large_futures, reason = "each test has its own stack")]
 
+use domain::invoice::InvoiceState;
 use serde_json::{Value, json};
+use store::invoices::InvoiceChange;
+use store::order_payments::OrderReceipt;
 
 use super::{asked, assert_clean, done, grace, shown};
+use crate::exports::{created, ten};
 use crate::support::subscriber::{GOOD_CARD, selling};
 use crate::support::{TestApp, on_both};
 
@@ -34,6 +38,37 @@ async fn a_customer_with_a_live_subscription_is_erased_only_after_it_has_ended()
         let erased = done(&app, erase(&customer.id)).await;
 
         assert_eq!(erased["applied"], true, "{erased}");
+        assert_eq!(shown(&app, &customer.id).await["state"], "erased");
+        app.run_jobs().await;
+        app.deliver().await;
+        assert_clean(&app, "erasing").await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exports_go_on_while_the_customer_cannot_be_erased() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 50).await;
+        let begun = app.begin_checkout(&client).await;
+        let export = created(&client, &account, &ten("csv")).await;
+        let state = async || {
+            let path = format!("/v1/exports/{export}");
+            client.get(&path).await.json()["status"].as_str().unwrap().to_owned()
+        };
+
+        let reason = refused(&app, &customer.id).await;
+        assert!(reason.contains("an order is still open"), "{reason}");
+        assert_eq!(state().await, "pending");
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        app.deliver().await;
+        let dry = json!({"command": "erase_customer", "customer": customer.id, "dry_run": true});
+        assert!(asked(&app, &dry).await.text().contains("exports are running"));
+        assert_eq!(state().await, "pending");
+
+        done(&app, erase(&customer.id)).await;
+
         assert_eq!(shown(&app, &customer.id).await["state"], "erased");
         app.run_jobs().await;
         app.deliver().await;
@@ -86,6 +121,61 @@ async fn nothing_that_identifies_the_customer_is_left() {
         // The address is free again.
         app.member("ada.lovelace@example.com").await;
         app.run_jobs().await;
+        app
+    })
+    .await;
+}
+
+/// The pages of invoices and receipts show who paid. Nothing that arrives later brings them back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_of_invoices_and_receipts_are_removed_for_good() {
+    selling(async |app| {
+        let (customer, client) = app.subscriber(GOOD_CARD).await;
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        app.deliver().await;
+        app.run_jobs().await;
+        let listed = client.get("/v1/billing/invoices").await.json();
+        let invoice = listed["invoices"][0]["invoice_id"].as_str().unwrap().to_owned();
+        let before = exported(&app, &customer.id).await;
+        for kept in ["/invoices/", "/receipts/"] {
+            assert!(before.contains(kept), "{kept}: {before}");
+        }
+        let suspend = json!({
+            "command": "suspend_customer", "customer": customer.id, "reason": "asked for it",
+            "cancel_subscription": true,
+        });
+        done(&app, suspend).await;
+        app.deliver().await;
+        app.running().look_after_subscriptions().await;
+
+        done(&app, erase(&customer.id)).await;
+
+        app.run_jobs().await;
+        app.running().reconcile(48).await.unwrap();
+        let url = Some("http://127.0.0.1/processor/invoices/in_late");
+        let invoice = InvoiceChange {
+            id: &invoice,
+            state: InvoiceState::Paid,
+            due_cents: 2_900,
+            paid_cents: 2_900,
+            hosted_url: url,
+            pdf_url: url,
+            paid_at: Some(app.clock.now()),
+            read_at: app.clock.now(),
+        };
+        store::invoices::update(app.store(), &invoice).await.unwrap();
+        let receipt = OrderReceipt {
+            order: begun.order.parse().unwrap(),
+            charge_id: "ch_late",
+            url: "http://127.0.0.1/processor/receipts/ch_late",
+        };
+        store::order_payments::note_receipt(app.store(), &receipt).await.unwrap();
+        let after = exported(&app, &customer.id).await;
+        for gone in ["/invoices/", "/receipts/"] {
+            assert!(!after.contains(gone), "{gone} is left: {after}");
+        }
+        assert_clean(&app, "erasing").await;
         app
     })
     .await;

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use store::unmatched::UnmatchedMoney;
 
 use super::{asked, assert_clean, done};
-use crate::support::on_both;
 use crate::support::processor::{PACK_CREDITS, balance};
 use crate::support::subscriber::GOOD_CARD;
+use crate::support::{Client, TestApp, on_both};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_may_leave_the_customer_its_credits() {
@@ -115,23 +115,13 @@ async fn an_unmatched_payment_is_settled_once() {
 async fn an_unmatched_payment_is_given_back() {
     on_both(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
-        let begun = app.begin_checkout(&client).await;
-        app.deliver().await;
-        let payers = app.at_processor("GET", "customers?limit=10", "").await;
-        let payer = payers["data"][0]["id"].as_str().unwrap().to_owned();
-        let form = format!(
-            "amount=999&currency=usd&customer={payer}&payment_method=pm_card_visa\
-             &payment_method_types[]=card&confirm=true&metadata[order_id]={}",
-            begun.order
-        );
-        let stray = app.at_processor("POST", "payment_intents", &form).await;
-        app.deliver().await;
+        let stray = stray_payment(&app, &client).await;
         let list = json!({"command": "list_unmatched"});
         let waiting = done(&app, list.clone()).await;
-        assert_eq!(waiting["payments"][0]["object"], stray["id"], "{waiting}");
+        assert_eq!(waiting["payments"][0]["object"], stray, "{waiting}");
 
         let settle = json!({
-            "command": "settle_unmatched", "object": stray["id"], "note": "not ours", "refund": true,
+            "command": "settle_unmatched", "object": stray, "note": "not ours", "refund": true,
         });
         let settled = done(&app, settle.clone()).await;
         app.deliver().await;
@@ -145,4 +135,86 @@ async fn an_unmatched_payment_is_given_back() {
         app
     })
     .await;
+}
+
+/// Of two operators one decides, even if both ask at the same time: the money is either granted as
+/// credits or given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_operators_settle_a_payment_in_one_way() {
+    on_both(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let stray = stray_payment(&app, &client).await;
+        let credited = app.customer(0).await;
+        let settle = |more: Value| {
+            let mut command =
+                json!({"command": "settle_unmatched", "object": stray, "note": "not ours"});
+            command.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            command
+        };
+        let grant = settle(json!({"customer": credited.id, "credits": 50}));
+        let back = settle(json!({"refund": true}));
+
+        let (granted, returned) = tokio::join!(asked(&app, &grant), asked(&app, &back));
+
+        let mut statuses = [granted.status, returned.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409], "{} {}", granted.text(), returned.text());
+        let credits = balance(&app.with_key(&credited.key)).await;
+        let refunds = app.asked("POST", "refunds").await.len();
+        assert_eq!((credits, refunds), if granted.status == 200 { (50, 0) } else { (0, 1) });
+        assert_clean(&app, "settling").await;
+        app
+    })
+    .await;
+}
+
+/// A refund that the processor certainly did not make leaves the payment to be settled; one whose
+/// outcome is unknown is looked up when the command is repeated.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settlement_that_failed_is_open_and_one_that_is_unknown_is_finished() {
+    on_both(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let stray = stray_payment(&app, &client).await;
+        let settle = json!({
+            "command": "settle_unmatched", "object": stray, "note": "not ours", "refund": true,
+        });
+        let list = json!({"command": "list_unmatched"});
+
+        let refused = json!({"kind": "error_before", "path": "refunds", "times": 9});
+        app.processor_fault(&refused).await;
+        assert_ne!(asked(&app, &settle).await.status, 200);
+        app.mend_processor().await;
+        assert_eq!(done(&app, list.clone()).await["payments"][0]["object"], stray);
+
+        let lost = json!({"kind": "error_after", "method": "POST", "path": "refunds", "times": 9});
+        app.processor_fault(&lost).await;
+        assert_ne!(asked(&app, &settle).await.status, 200);
+        app.mend_processor().await;
+        let finished = done(&app, settle).await;
+
+        assert!(finished["refund_id"].as_str().unwrap().starts_with("re_"), "{finished}");
+        assert_eq!(done(&app, list).await["payments"], json!([]));
+        let at_processor = app
+            .at_processor("GET", &format!("refunds?payment_intent={}", stray.as_str().unwrap()), "")
+            .await;
+        assert_eq!(at_processor["data"].as_array().unwrap().len(), 1, "{at_processor}");
+        app
+    })
+    .await;
+}
+
+/// A payment at the processor that matches no order.
+async fn stray_payment(app: &TestApp, client: &Client) -> Value {
+    let begun = app.begin_checkout(client).await;
+    app.deliver().await;
+    let payers = app.at_processor("GET", "customers?limit=10", "").await;
+    let form = format!(
+        "amount=999&currency=usd&customer={}&payment_method=pm_card_visa\
+         &payment_method_types[]=card&confirm=true&metadata[order_id]={}",
+        payers["data"][0]["id"].as_str().unwrap(),
+        begun.order
+    );
+    let stray = app.at_processor("POST", "payment_intents", &form).await;
+    app.deliver().await;
+    stray["id"].clone()
 }
