@@ -90,7 +90,8 @@ impl From<ApiKey> for KeyOut {
 pub(crate) struct ListedKeyOut {
     #[serde(flatten)]
     key: KeyOut,
-    /// Credits that calls of this UTC month have spent or hold; these count against the budget.
+    /// Credits that calls and exports of this UTC month have spent or hold; these count against the
+    /// budget.
     used_this_month: i64,
     /// When it was last used; a use other than a call is recorded within a minute.
     #[schema(value_type = Option<String>, format = DateTime)]

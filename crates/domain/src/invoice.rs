@@ -1,4 +1,4 @@
-//! Invoices: their states.
+//! Invoices: their ids and states.
 
 use crate::wire::text_enum;
 
@@ -13,5 +13,23 @@ text_enum! {
         Uncollectible = "uncollectible",
         /// It was taken back; nothing is to be paid.
         Void = "void",
+    }
+}
+
+/// The id of an invoice at the payment processor.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct InvoiceId(String);
+
+impl InvoiceId {
+    /// As a text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for InvoiceId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
     }
 }

@@ -103,7 +103,7 @@ async fn accounts_of_all(
     Ok(accounts)
 }
 
-/// What each key's calls have spent and hold in the UTC month of `today`.
+/// What each key's calls and exports have spent and hold in the UTC month of `today`.
 async fn used_by_all(
     tx: &mut Tx,
     customer: CustomerId,
@@ -117,6 +117,9 @@ async fn used_by_all(
             union all
             select key_id, cost from calls
             where state = 'held' and customer_id || '' = $1 and held_at >= $4 and held_at < $5
+            union all
+            select key_id, cost from export_jobs
+            where customer_id = $1 and credit_state <> 'refunded' and created_at >= $4 and created_at < $5
         ) as uses group by key_id";
     let (first, next) = (today.month_start(), today.next_month_start());
     let values =

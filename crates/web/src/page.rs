@@ -2,6 +2,7 @@
 //! `next_before` of its response.
 
 use domain::id::{AuditId, ExportId, OrderId};
+use domain::invoice::InvoiceId;
 use domain::ledger::LedgerLine;
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::{Map, Value, json};
@@ -17,7 +18,7 @@ const LIMIT: &str = "limit";
 const BEFORE: &str = "before";
 
 /// What names an entry of a list, so that a page can begin after it.
-pub trait PageCursor: DeserializeOwned + Copy + 'static {
+pub trait PageCursor: DeserializeOwned + Clone + 'static {
     /// The entries of its list, for descriptions.
     const ENTRIES: &'static str;
     /// Its format (`fields`).
@@ -38,6 +39,12 @@ impl PageCursor for ExportId {
     const LIMIT_MAX: i64 = 200;
 }
 
+impl PageCursor for InvoiceId {
+    const ENTRIES: &'static str = "invoices";
+    const FORMAT: &'static str = "line";
+    const LIMIT_MAX: i64 = 100;
+}
+
 impl PageCursor for LedgerLine {
     const ENTRIES: &'static str = "lines";
     const FORMAT: &'static str = "ledger-line";
@@ -51,7 +58,7 @@ impl PageCursor for OrderId {
 }
 
 /// The page that a request wants.
-#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields, bound = "C: PageCursor")]
 pub struct PageQuery<C> {
     limit: Option<i64>,
@@ -78,8 +85,8 @@ pub struct ListPage<T, C> {
 
 impl<C: PageCursor> PageQuery<C> {
     /// The entry that precedes the page.
-    pub const fn before(&self) -> Option<C> {
-        self.before
+    pub fn before(&self) -> Option<C> {
+        self.before.clone()
     }
 
     /// The number of entries to read: one more than the page has, to see whether there is a next

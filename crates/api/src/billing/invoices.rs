@@ -3,7 +3,7 @@
 use axum::extract::State;
 use billing::invoice_records;
 use domain::id::OrderId;
-use domain::invoice::InvoiceState;
+use domain::invoice::{InvoiceId, InvoiceState};
 use domain::sales::PartKind;
 use domain::time::Timestamp;
 use failures::Failure;
@@ -13,12 +13,11 @@ use utoipa_axum::routes;
 use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::{NoQuery, Path, Query};
-use web::fields::RequestQuery;
+use web::page::PageQuery;
 
 use crate::ApiState;
 use crate::words;
 
-const LIMIT_DEFAULT: i64 = 50;
 const NO_INVOICE: ApiError = ApiError::Failure(Failure::NotFound(
     "there is no invoice with that id; `GET /v1/billing/invoices` lists them",
 ));
@@ -27,28 +26,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_invoices)).routes(routes!(get_invoice))
 }
 
-/// Which invoices to list.
-#[derive(serde::Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct InvoiceParams {
-    /// The number of invoices: 1 to 100.
-    #[param(minimum = 1, maximum = 100, default = 50)]
-    limit: Option<i64>,
-    /// Only invoices older than this one; pass the `next_before` of a page to get the next one.
-    #[param(min_length = 1, max_length = 255, format = "line")]
-    before: Option<String>,
-}
-
-impl RequestQuery for InvoiceParams {}
-
 /// A page of invoices, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Invoices {
     /// The invoices, newest first.
     invoices: Vec<InvoiceOut>,
     /// The `before` for the next page; absent on the last one.
-    next_before: Option<String>,
+    #[schema(value_type = Option<String>)]
+    next_before: Option<InvoiceId>,
 }
 
 /// An invoice. Amounts are in the smallest unit of the currency.
@@ -171,30 +156,25 @@ impl From<StoredInvoice> for InvoiceOut {
 
 /// Lists the customer's invoices for plans, slots and packs, newest first. Drafts are not listed.
 #[utoipa::path(
-    get, path = "/v1/billing/invoices", tag = "billing", params(InvoiceParams),
+    get, path = "/v1/billing/invoices", tag = "billing", params(PageQuery<InvoiceId>),
     responses((status = 200, body = Invoices))
 )]
 async fn list_invoices(
     State(api): State<ApiState>,
     caller: Caller,
-    Query(params): Query<InvoiceParams>,
+    Query(query): Query<PageQuery<InvoiceId>>,
 ) -> Result<axum::Json<Invoices>, ApiError> {
     caller.refuse_limited()?;
-    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    // One more, to see whether there is a next page.
-    let query = InvoiceQuery {
+    let before = query.before();
+    let wanted = InvoiceQuery {
         customer: caller.customer,
-        before: params.before.as_deref(),
-        limit: limit + 1,
+        before: before.as_ref().map(InvoiceId::as_str),
+        limit: query.to_read(),
     };
-    let mut found = invoice_records::list(&api.billing, &query).await?;
-    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
-    if has_more {
-        found.pop();
-    }
-    let next_before = if has_more { found.last().map(|invoice| invoice.id.clone()) } else { None };
-    let invoices = found.into_iter().map(InvoiceOut::from).collect();
-    Ok(axum::Json(Invoices { invoices, next_before }))
+    let found = invoice_records::list(&api.billing, &wanted).await?;
+    let page = query.page(found, |invoice| InvoiceId::from(invoice.id.as_str()));
+    let invoices = page.entries.into_iter().map(InvoiceOut::from).collect();
+    Ok(axum::Json(Invoices { invoices, next_before: page.next_before }))
 }
 
 /// Shows an invoice, with fresh addresses of its page and document.

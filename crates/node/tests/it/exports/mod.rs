@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::support::{Client, TestApp};
 
 /// Creates an export, which must succeed, and returns its id.
-async fn created(client: &Client, account: &str, wish: &Value) -> String {
+pub(crate) async fn created(client: &Client, account: &str, wish: &Value) -> String {
     let reply = client.post(&format!("/v1/{account}/exports"), wish).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.json()["job_id"].as_str().unwrap().to_owned()
@@ -49,7 +49,7 @@ fn id_of(export: &Value) -> &str {
 }
 
 /// An export of ten subscribers.
-fn ten(fmt: &str) -> Value {
+pub(crate) fn ten(fmt: &str) -> Value {
     json!({"dataset": "subscribers", "fmt": fmt, "max_rows": 10})
 }
 

@@ -125,6 +125,9 @@ async fn unauthorized_requests_are_refused_as_for_native_calls() {
         let unknown = failure(client.post("/v1/nobody/exports", &ten("csv")).await);
         assert_eq!(unknown, (404, "account_not_found".to_owned()));
         created(&client, &account, &ten("csv")).await;
+        let keys = client.get("/v1/auth/keys").await.json();
+        let mut keys = keys["keys"].as_array().unwrap().iter();
+        assert!(keys.any(|key| key["used_this_month"] == 10), "an export counts as calls do");
         let broke = client.post(&path, &ten("csv")).await;
         assert_eq!(broke.failure(), (402, "insufficient_credits".to_owned()));
         assert_eq!(
