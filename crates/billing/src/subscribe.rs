@@ -110,11 +110,7 @@ pub async fn portal(billing: &BillingState, customer: CustomerId) -> Result<Stri
 /// The portal configuration that we created before, or a new one.
 async fn portal_configuration(billing: &BillingState) -> Result<String, Failure> {
     let processor = billing.processor()?;
-    let offer = if billing.config.billing.tax.asks_companies() {
-        PortalOffer::Company
-    } else {
-        PortalOffer::Plain
-    };
+    let offer = PortalOffer::of(billing.config.billing.tax.asks_companies());
     let found = processor.find_portal_configuration(offer).await?;
     if let Some(found) = found {
         return Ok(found.id);

@@ -108,49 +108,121 @@ fn believed(
     })
 }
 
+/// The types of events that change something here. The endpoint at the processor must send them.
+pub const EVENTS: [&str; 37] = [
+    "charge.dispute.closed",
+    "charge.dispute.created",
+    "charge.dispute.funds_reinstated",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.updated",
+    "charge.refunded",
+    "checkout.session.async_payment_failed",
+    "checkout.session.async_payment_succeeded",
+    "checkout.session.completed",
+    "checkout.session.expired",
+    "customer.deleted",
+    "customer.subscription.created",
+    "customer.subscription.deleted",
+    "customer.subscription.paused",
+    "customer.subscription.resumed",
+    "customer.subscription.updated",
+    "customer.updated",
+    "invoice.finalized",
+    "invoice.marked_uncollectible",
+    "invoice.overdue",
+    "invoice.paid",
+    "invoice.payment_action_required",
+    "invoice.payment_failed",
+    "invoice.updated",
+    "invoice.voided",
+    "payment_intent.canceled",
+    "payment_intent.payment_failed",
+    "payment_intent.processing",
+    "payment_intent.requires_action",
+    "payment_intent.succeeded",
+    "payment_method.attached",
+    "payment_method.automatically_updated",
+    "payment_method.detached",
+    "payment_method.updated",
+    "refund.created",
+    "refund.failed",
+    "refund.updated",
+];
+
+/// What is read again after an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EventSubject {
+    Payment,
+    CheckoutPage,
+    Refund,
+    RefundsOfCharge,
+    Dispute,
+    Subscription,
+    UnpaidInvoice,
+    PaidInvoice,
+    OtherInvoice,
+    Card,
+    Payer,
+}
+
+impl EventSubject {
+    fn of(kind: &str) -> Option<Self> {
+        let (family, what) = kind.split_once('.').unwrap_or((kind, ""));
+        match (family, what) {
+            ("payment_intent", _) => Some(Self::Payment),
+            ("checkout", _) => Some(Self::CheckoutPage),
+            ("refund", _) | ("charge", "refund.updated") => Some(Self::Refund),
+            ("charge", "refunded") => Some(Self::RefundsOfCharge),
+            ("charge", what) if what.starts_with("dispute.") => Some(Self::Dispute),
+            ("customer", what) if what.starts_with("subscription.") => Some(Self::Subscription),
+            ("invoice", "payment_failed" | "payment_action_required") => Some(Self::UnpaidInvoice),
+            ("invoice", "paid" | "payment_succeeded") => Some(Self::PaidInvoice),
+            ("invoice", what) if MIRRORED.contains(&what) => Some(Self::OtherInvoice),
+            ("payment_method", _) => Some(Self::Card),
+            ("customer", "updated" | "deleted") => Some(Self::Payer),
+            _ => None,
+        }
+    }
+}
+
 /// Reads the event's object again. Events come in any order and more than once, so only what is
 /// read counts.
 async fn act(billing: &BillingState, event: &DeliveredEvent) -> Result<EventOutcome, Failure> {
     let Some(object) = event.object.as_deref() else { return Ok(EventOutcome::Ignored) };
-    let (family, what) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
-    match (family, what) {
-        ("payment_intent", _) => Ok(of_payment(&fulfil::fulfil_intent(billing, object).await?)),
-        ("checkout", _) => Ok(of_payment(&fulfil::fulfil_session(billing, object).await?)),
-        ("refund", _) | ("charge", "refund.updated") => {
-            Ok(of_reversal(reversals::refund(billing, object).await?))
+    let Some(subject) = EventSubject::of(&event.kind) else { return Ok(EventOutcome::Ignored) };
+    match subject {
+        EventSubject::Payment => Ok(of_payment(&fulfil::fulfil_intent(billing, object).await?)),
+        EventSubject::CheckoutPage => {
+            Ok(of_payment(&fulfil::fulfil_session(billing, object).await?))
         }
-        ("charge", "refunded") => {
+        EventSubject::Refund => Ok(of_reversal(reversals::refund(billing, object).await?)),
+        EventSubject::RefundsOfCharge => {
             Ok(of_reversal(reversals::refunds_of_charge(billing, object).await?))
         }
-        ("charge", what) if what.starts_with("dispute.") => {
-            Ok(of_reversal(reversals::dispute(billing, object).await?))
-        }
-        ("customer", what) if what.starts_with("subscription.") => {
-            of_subscription(billing, event).await
-        }
-        ("invoice", "payment_failed" | "payment_action_required") => {
+        EventSubject::Dispute => Ok(of_reversal(reversals::dispute(billing, object).await?)),
+        EventSubject::Subscription => of_subscription(billing, event).await,
+        EventSubject::UnpaidInvoice => {
             let failed = invoices::payment_failed(billing, object).await?;
             of_subscription(billing, event).await?;
             Ok(of_payment(&failed))
         }
-        ("invoice", "paid" | "payment_succeeded") => {
+        EventSubject::PaidInvoice => {
             let paid = invoices::fulfil_invoice(billing, object).await?;
             of_subscription(billing, event).await?;
             Ok(of_payment(&paid))
         }
-        ("invoice", what) if MIRRORED.contains(&what) => {
+        EventSubject::OtherInvoice => {
             invoice_records::read_again(billing, object).await?;
             Ok(EventOutcome::Done)
         }
-        ("payment_method", _) => {
+        EventSubject::Card => {
             cards::refresh(billing, object).await?;
             Ok(EventOutcome::Done)
         }
-        ("customer", "updated" | "deleted") => {
+        EventSubject::Payer => {
             cards::take_default(billing, object, event.created_at).await?;
             Ok(EventOutcome::Done)
         }
-        _ => Ok(EventOutcome::Ignored),
     }
 }
 
@@ -179,5 +251,19 @@ const fn of_reversal(taken: ReversalOutcome) -> EventOutcome {
         ReversalOutcome::Booked => EventOutcome::Done,
         ReversalOutcome::NotOurs => EventOutcome::Ignored,
         ReversalOutcome::Unmatched => EventOutcome::Unmatched,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_that_the_endpoint_must_send_changes_something() {
+        for kind in EVENTS {
+            assert!(EventSubject::of(kind).is_some(), "{kind}");
+        }
+        assert!(EVENTS.is_sorted());
+        assert_eq!(EventSubject::of("product.created"), None);
     }
 }

@@ -47,6 +47,9 @@ enum Command {
     Catalog(commands::catalog::Command),
     /// Staff work: customers, credits, keys, the master key.
     Admin(commands::admin::Options),
+    /// Checks the payment processor's set-up, or makes what is missing there.
+    #[command(subcommand)]
+    Processor(commands::processor::Command),
     /// Prints the service's OpenAPI 3.1 document.
     Openapi,
     /// Prints the configuration in force, secrets hidden, and all its problems.
@@ -104,6 +107,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify(options) => commands::verify::run(&options).await,
         Command::Catalog(command) => commands::catalog::run(command),
         Command::Admin(options) => Box::pin(commands::admin::run(options)).await,
+        Command::Processor(command) => commands::processor::run(command).await,
         Command::Openapi => commands::openapi::run(),
         Command::CheckConfig(file) => commands::check_config::run(&file),
     }

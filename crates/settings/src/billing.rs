@@ -244,6 +244,11 @@ impl SlotPrices {
         self.0.get(platform).filter(|price| price.price_cents > 0)
     }
 
+    /// The platforms on which extra slots are sold, and what one costs.
+    pub fn sold(&self) -> impl Iterator<Item = (Platform, &SlotPrice)> {
+        self.0.iter().filter(|(_, price)| price.price_cents > 0)
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         for (platform, price) in self.0.iter() {
             let key = format!("slots.prices.{platform}");

@@ -7,6 +7,7 @@ pub(crate) mod migrate;
 pub(crate) mod openapi;
 mod operator_tables;
 pub(crate) mod operators;
+pub(crate) mod processor;
 mod request;
 pub(crate) mod sandbox;
 pub(crate) mod serve;

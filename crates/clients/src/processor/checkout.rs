@@ -267,6 +267,11 @@ impl ProcessorClient {
 }
 
 impl PortalOffer {
+    /// What customers need of whom a company's name and tax id are asked, or are not.
+    pub const fn of(asks_companies: bool) -> Self {
+        if asks_companies { Self::Company } else { Self::Plain }
+    }
+
     const fn name(self) -> (&'static str, &'static str) {
         match self {
             Self::Plain => OWN_CONFIGURATION,

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use accounts::platform_health;
-use billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
+use billing::{
+    changes, give_up, lost, lots, processor_setup, reconcile, slot_credits, top_up_worker,
+};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
 use gateway::account_cookies;
@@ -24,6 +26,7 @@ const EVERY_MINUTE: Duration = Duration::from_mins(1);
 /// The retention of the payment processor's events, in seconds.
 const EVENT_KEPT_S: i64 = 90 * 86_400;
 const EVERY_HOUR: Duration = Duration::from_hours(1);
+const EVERY_DAY: Duration = Duration::from_hours(24);
 /// The retention of expired links, in seconds, so that we can tell their holders why they no longer
 /// work.
 const LINK_KEPT_S: i64 = 7 * 86_400;
@@ -77,6 +80,11 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_HOUR, |state| async move { remove_orphans(&state).await });
     top_up_worker::start(&state.billing, stop);
     reconcile::start(&state.billing, stop);
+    let billing = state.billing.clone();
+    state.tasks.spawn_control(async move { processor_setup::report(&billing).await });
+    every(state, stop, EVERY_DAY, |state| async move {
+        processor_setup::report(&state.billing).await;
+    });
     every(state, stop, EVERY_MINUTE, |state| async move { keep_house(&state).await });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { forget_answers(&state).await });
     every(state, stop, EVERY_MINUTE, |state| async move { lots::expire_due(&state.billing).await });

@@ -17,6 +17,7 @@ pub(super) const QUEUE_DEPTH: &str = "creator_gateway_metering_queue_operations"
 pub(super) const LATE_RESOLUTIONS: &str = "creator_gateway_late_resolution_total";
 pub(super) const EXPIRED_HOLDS: &str = "creator_gateway_holds_expired_total";
 pub(super) const LEDGER_FAILURES: &str = "creator_gateway_ledger_invariant_failures";
+pub(super) const PROCESSOR_PROBLEMS: &str = "creator_gateway_processor_setup_problems";
 pub(super) const USAGE_SET_ASIDE: &str = "creator_gateway_usage_rows_set_aside";
 pub(super) const EXPORTS_BEGUN_ANEW: &str = "creator_gateway_exports_begun_anew_total";
 pub(super) const STANDBYS: &str = "creator_gateway_database_standbys";
@@ -148,6 +149,8 @@ fn declare_metering() {
     let set_aside =
         "rows of usage counts that could not be read and were set aside; alert on anything but 0";
     gauge_of(USAGE_SET_ASIDE, set_aside);
+    let setup = "problems of the set-up at the payment processor, found at start and once a day; alert on anything but 0";
+    gauge_of(PROCESSOR_PROBLEMS, setup);
 }
 
 fn declare_standbys() {

@@ -9,13 +9,14 @@ use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
 use super::ProcessorSimulator;
+use super::api_call::{ApiCall, Caller};
 use super::fields::{set, text, whole};
 use super::form::FormParams;
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::{self, ApiCall, Caller, Route};
+use super::routes::{self, Route};
 use super::switches::{FaultSwitch, SwitchCandidate};
-use super::{events, render, versions};
+use super::{events, render, versions, webhook_endpoints};
 
 /// How long the response for an idempotency key is stored, in seconds.
 const KEY_S: i64 = 24 * 3600;
@@ -312,6 +313,10 @@ fn carry_out(
     store.base.clone_from(&known.request.base);
     store.request = (Some(known.request_id.clone()), known.key.clone());
     processor.catch_up(&mut store);
+    let is_about_endpoints = known.route.path.starts_with("webhook_endpoints");
+    if is_about_endpoints {
+        webhook_endpoints::note_own(&mut store, &processor.outbox.endpoint());
+    }
     let mark = store.mark();
     let done = carry_out_in(&mut store, known);
     let (status, body) = match (&done, spoiled) {
@@ -335,6 +340,11 @@ fn carry_out(
             "fingerprint": format!("{} {} {}", known.request.method, known.request.path, known.params.fingerprint()),
         });
         store.put(stored);
+    }
+    if is_about_endpoints && done.is_ok() {
+        if let Some(sent) = webhook_endpoints::sent_to_own(&store) {
+            processor.outbox.change(|endpoint| endpoint.enabled = sent);
+        }
     }
     processor.settle(&mut store);
     ApiAnswer::Given { status, body, headers: retry_header(status, done.as_ref().err()) }

@@ -146,9 +146,37 @@ pub struct PortalSession {
 pub struct PortalConfiguration {
     /// `bpc_…`
     pub id: String,
+    /// Whether it may be used.
+    #[serde(default, deserialize_with = "or_default")]
+    pub active: bool,
+    /// What customers may do.
+    #[serde(default, deserialize_with = "or_default")]
+    pub features: PortalFeatures,
     /// What we know it by.
     #[serde(default, deserialize_with = "or_default")]
     pub metadata: ObjectMetadata,
+}
+
+/// What customers may do in the portal.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PortalFeatures {
+    /// End a subscription.
+    #[serde(default, deserialize_with = "or_default")]
+    pub subscription_cancel: PortalFeature,
+    /// Change plans and quantities.
+    #[serde(default, deserialize_with = "or_default")]
+    pub subscription_update: PortalFeature,
+}
+
+/// One thing that customers may do in the portal.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PortalFeature {
+    /// Whether they may.
+    #[serde(default, deserialize_with = "or_default")]
+    pub enabled: bool,
+    /// When it happens, such as `at_period_end`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub mode: String,
 }
 
 impl CheckoutSession {

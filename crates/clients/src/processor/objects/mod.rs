@@ -11,6 +11,7 @@ mod history;
 mod invoice;
 mod invoice_line;
 mod payment;
+mod setup;
 mod subscription;
 
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ use zeroize::Zeroizing;
 pub use balance::BalanceTransaction;
 pub use cards::{InvoiceSettings, PaymentMethod, ProcessorCard, ProcessorCustomer};
 pub use checkout::{
-    CheckoutLineItem, CheckoutSession, PaymentStatus, PortalConfiguration, PortalSession,
-    SessionStatus, SetupIntent, TotalDetails,
+    CheckoutLineItem, CheckoutSession, PaymentStatus, PortalConfiguration, PortalFeature,
+    PortalFeatures, PortalSession, SessionStatus, SetupIntent, TotalDetails,
 };
 pub use discount::{AppliedDiscount, DiscountCoupon};
 pub use event::{MalformedEvent, ProcessorEvent};
@@ -31,6 +32,7 @@ pub use history::{CardCharge, DisputeStatus, PaymentDispute, PaymentRefund};
 pub use invoice::{InvoicePayment, InvoiceStatus, ProcessorInvoice};
 pub use invoice_line::{CreditedItems, InvoiceItem, InvoiceLine, LineParentKind, LinePeriod};
 pub use payment::{IntentStatus, NextAction, PaymentFault, PaymentIntent};
+pub use setup::{MerchantBalance, TaxSettings, WebhookEndpoint};
 pub use subscription::{
     BillingInterval, ProcessorPrice, ProcessorProduct, ProcessorSubscription, SubscriptionItem,
     SubscriptionStatus,

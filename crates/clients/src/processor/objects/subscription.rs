@@ -109,6 +109,9 @@ pub struct SubscriptionItem {
 pub struct ProcessorPrice {
     /// `price_…`
     pub id: String,
+    /// Whether it may be used for something new; none if it is not said.
+    #[serde(default)]
+    pub active: Option<bool>,
     /// What one costs.
     #[serde(default)]
     pub unit_amount: Option<i64>,
@@ -135,6 +138,9 @@ pub struct BillingInterval {
     /// `month` or `year`.
     #[serde(default, deserialize_with = "or_default")]
     pub interval: String,
+    /// How many of them are between two payments; none: one.
+    #[serde(default)]
+    pub interval_count: Option<i64>,
 }
 
 /// What a price is the price of.

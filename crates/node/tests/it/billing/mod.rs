@@ -24,6 +24,7 @@ mod reconcile;
 mod repeats;
 mod responses;
 mod reversals;
+mod setup;
 mod slots;
 mod subscriptions;
 mod top_ups;
