@@ -14,16 +14,17 @@ use clients::processor::{
     SubscriptionChange,
 };
 use domain::id::{CustomerId, JobId};
+use domain::job::JobKind;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use failures::Failure;
 use store::cards::{self, SavedCard};
+use store::jobs::{self, NewJob};
+use store::processor_customers;
 use store::subscriptions::ItemBenefit;
-use store::{jobs, processor_customers};
 
 use super::{invoices, subscriptions};
 use crate::BillingState;
-use crate::jobs::use_card;
 
 /// Seconds after which the job completes whatever is unfinished.
 const JOB_AFTER_S: i64 = 60;
@@ -78,6 +79,21 @@ struct Work {
     is_resumed: bool,
 }
 
+/// The work on a card, as the payload of a job.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct CardWork {
+    /// The customer.
+    pub(crate) customer: CustomerId,
+    /// The processor's id of the card.
+    pub(crate) payment_method: String,
+}
+
+/// The work as a job, to be committed before the card is saved.
+pub fn job(billing: &BillingState, customer: CustomerId, payment_method: &str) -> NewJob {
+    let work = CardWork { customer, payment_method: payment_method.to_owned() };
+    billing.jobs.job(JobKind::UseCard, &work)
+}
+
 /// Saves a card and pays open invoices with it. Runs to its end even if the caller disconnects.
 pub(super) async fn save(
     billing: &BillingState,
@@ -85,7 +101,7 @@ pub(super) async fn save(
     payer: &str,
     card: SavedCard,
 ) -> Result<OpenInvoices, Failure> {
-    let job = use_card::job(billing, customer, &card.payment_method);
+    let job = job(billing, customer, &card.payment_method);
     let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
     jobs::enqueue_at(&billing.store, &job, run_at).await?;
     let (worker, job) = (billing.clone(), job.id);

@@ -31,6 +31,7 @@ pub mod plan_changes;
 pub mod plan_versions;
 pub mod plans;
 pub mod previews;
+pub mod processor_setup;
 mod receipts;
 pub mod reconcile;
 pub mod reversals;

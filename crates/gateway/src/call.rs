@@ -5,11 +5,8 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use clients::platform::PlatformTarget;
 use domain::charge::Outcome;
 use domain::credits::Credits;
-use domain::platform::Platform;
-use domain::time::Timestamp;
 use failures::Failure;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -19,32 +16,20 @@ use web::middleware::body;
 use web::middleware::budget::BudgetRoom;
 
 use super::account_entry::AccountEntry;
-use super::admit::{self, CallEntrance, CallPlan, RequestHead, Whole};
+use super::admit::{self, CallEntrance, RequestHead, Whole};
 use super::answer::{self, AnswerSender, CallReceipt};
 use super::cache::KeyEntry;
+use super::call_context::{CallContext, milliseconds};
 use super::forward::{self, ForwardFailure};
 use super::hold::{self, HeldCall, NotHeld};
 use super::inbound::{InboundRequest, refuse};
-use super::limits::{self, PassedLimits};
+use super::limits;
 use super::pacing::{self, CallTurn};
 use super::prepare::{self, CallDestination};
 use super::receive::{self, Content, Copy, ReceivedAnswer};
 use super::settle::{self, CallEnding};
 use super::{balance, cache, idempotency, observe, refresh, upload};
 use crate::state::GatewayState;
-
-/// Everything that is decided about a call once it is admitted.
-pub(super) struct CallContext<'a> {
-    pub(super) gateway: &'a GatewayState,
-    pub(super) target: &'a PlatformTarget,
-    pub(super) whole: &'a Whole,
-    pub(super) account: &'a Arc<AccountEntry>,
-    pub(super) plan: &'a CallPlan,
-    pub(super) passed: &'a PassedLimits,
-    pub(super) inbound: &'a InboundRequest,
-    /// When it was admitted.
-    pub(super) now: Timestamp,
-}
 
 /// Sends one call to the platform, charges it, and writes its log line. It runs to its end whatever
 /// the caller does. The phases borrow its arguments: a value moved between them would take room in
@@ -477,18 +462,6 @@ fn put_receipt(
         gateway_ms,
     };
     answer::put_told(headers, told);
-}
-
-/// Milliseconds between two moments, with fractions.
-pub(super) fn milliseconds(from: Instant, to: Instant) -> f64 {
-    to.saturating_duration_since(from).as_secs_f64() * 1_000.0
-}
-
-impl CallContext<'_> {
-    /// The platform of the account.
-    pub(super) fn platform(&self) -> Platform {
-        self.account.platform
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use failures::UnknownOutcome;
 use web::error::ApiError;
 
 use super::admit::Content;
-use super::call::CallContext;
+use super::call_context::CallContext;
 use super::hold::HeldCall;
 use super::pacing;
 use super::prepare::{self, CallDestination};

@@ -12,7 +12,7 @@ use store::idempotency::{ExistingRequest, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, HoldRefusal, PendingHold};
 use web::error::ApiError;
 
-use super::call::CallContext;
+use super::call_context::CallContext;
 use super::{idempotency, settle};
 
 /// A hold that is being committed, or has been.

@@ -18,7 +18,7 @@ use web::idempotency::{self, RequestIdentity, ResponseSeal};
 use super::account_entry::AccountEntry;
 use super::admit::{Content, Whole};
 use super::answer;
-use super::call::CallContext;
+use super::call_context::CallContext;
 
 /// What the hold's transaction claims, if the caller sent an idempotency key.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {

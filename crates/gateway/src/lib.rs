@@ -12,6 +12,7 @@ mod answer;
 mod balance;
 pub mod cache;
 mod call;
+mod call_context;
 mod drift;
 mod forward;
 mod hold;

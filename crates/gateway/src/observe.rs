@@ -2,7 +2,7 @@
 
 use clients::platform::ClientError;
 
-use super::call::CallContext;
+use super::call_context::CallContext;
 use super::drift::{self, DriftSign};
 use super::receive::{Content, ReceivedAnswer};
 use super::{limits, reconnect};

@@ -9,7 +9,7 @@ use failures::Failure;
 
 use super::account_entry::AccountEntry;
 use super::answer::AnswerSender;
-use super::call::CallContext;
+use super::call_context::CallContext;
 use super::limits;
 use super::routes::KnownRoute;
 use crate::state::GatewayState;

@@ -16,7 +16,7 @@ use web::error::ApiError;
 
 use super::account_entry::AccountEntry;
 use super::admit::{CallPlan, Content, Whole};
-use super::call::CallContext;
+use super::call_context::CallContext;
 
 /// The path and query of the request, below the platform's prefix.
 pub(super) struct CallDestination<'a> {

@@ -20,7 +20,7 @@ use web::middleware::budget::{BudgetRoom, BudgetShare};
 
 use super::answer::{CutBody, RelayedBody};
 use super::cache::KeyEntry;
-use super::call::CallContext;
+use super::call_context::CallContext;
 use super::forward;
 use super::hold::HeldCall;
 use super::prepare::CallDestination;

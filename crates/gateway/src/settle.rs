@@ -11,7 +11,7 @@ use store::idempotency::StoredAnswer;
 use store::metering::CallResolution;
 use tokio::time::Instant;
 
-use super::call::{CallContext, milliseconds};
+use super::call_context::{CallContext, milliseconds};
 use super::hold::{HeldCall, NotHeld};
 
 /// How a call ended.

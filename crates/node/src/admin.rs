@@ -5,7 +5,6 @@
 //! not reach staff commands.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,26 +17,15 @@ use axum::routing::{get, post};
 use domain::id::RequestId;
 use domain::staff::Permission;
 use identity::staff::{self, StaffCommand, StaffError, StaffTools};
-use metrics_exporter_prometheus::PrometheusHandle;
 use runtime::metrics::MetricSample;
-use secrecy::ExposeSecret;
-use sha2::{Digest, Sha256};
 use transport::ConnectionCounts;
-use transport::ConnectionLimits;
 use web::error::ApiError;
 use web::middleware::request_id::RequestLabel;
 use web::request_log::{LineOnDrop, RequestRecord};
 
+use crate::admin_access::{AdminListener, Refused, is_staff};
 use crate::operator_routes;
 use crate::state::NodeState;
-
-/// The state of the admin listener.
-#[derive(Clone)]
-pub(crate) struct AdminListener {
-    pub(crate) state: NodeState,
-    pub(crate) metrics: Option<PrometheusHandle>,
-    pub(crate) connections: Arc<ConnectionLimits>,
-}
 
 /// Its routes.
 pub(crate) fn router(admin: AdminListener) -> Router {
@@ -142,12 +130,6 @@ async fn get_metrics(State(admin): State<AdminListener>) -> Response {
     }
 }
 
-/// Why a command was refused.
-#[derive(serde::Serialize)]
-pub(crate) struct Refused {
-    pub(crate) error: String,
-}
-
 async fn run_command(
     State(admin): State<AdminListener>,
     headers: HeaderMap,
@@ -244,13 +226,6 @@ fn refused(error: &StaffError) -> Response {
         }
     };
     (status, axum::Json(Refused { error: error.to_string() })).into_response()
-}
-
-/// Compares hashes, so that the response time reveals nothing about the token.
-pub(crate) fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
-    let sent = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
-    let Some(token) = sent.and_then(|value| value.strip_prefix(b"Bearer ")) else { return false };
-    Sha256::digest(token) == Sha256::digest(state.admin_token.expose_secret().as_bytes())
 }
 
 /// The current values for the metrics.

@@ -2,6 +2,7 @@
 //! admin listener, and starts and stops them. The only crate that knows all others.
 
 mod admin;
+mod admin_access;
 mod contract;
 pub mod demo;
 mod job_kinds;

@@ -20,7 +20,7 @@ use http_body::Frame;
 use operators::{CustomerArchive, IncompleteArchive, OperatorCommand, OperatorIdentity};
 use web::error::ApiError;
 
-use crate::admin::{AdminListener, Refused, is_staff};
+use crate::admin_access::{AdminListener, Refused, is_staff};
 use crate::start::operators_error;
 use crate::state::NodeState;
 

@@ -26,6 +26,48 @@ fn the_map_names_every_crate_and_every_folder() {
     assert_tidy(&findings);
 }
 
+/// What is stored, for how long, and what becomes of it when its customer is erased.
+#[test]
+fn every_table_is_described_with_what_an_erasure_leaves_of_it() {
+    const ERASING: &str = "### Erasing a customer";
+    let data = document("docs/data.md");
+    let (described, erasing) = data.text.split_once(ERASING).unwrap();
+    let mut findings = Vec::new();
+    for table in tables() {
+        if !described.contains(&format!("\n| `{table}` |")) {
+            findings.push(data.finding(1, &format!("add a row for the table `{table}`")));
+        }
+        if !erasing.contains(&format!("`{table}`")) {
+            findings.push(data.finding(1, &format!("name `{table}` under `{ERASING}`")));
+        }
+    }
+    assert_tidy(&findings);
+}
+
+/// The tables that the migrations leave.
+fn tables() -> BTreeSet<String> {
+    let word = |text: &str, after: &str| {
+        let rest = text.trim().strip_prefix(after)?;
+        Some(rest.split(|letter| " (;".contains(letter)).next()?.to_owned())
+    };
+    let mut tables = BTreeSet::new();
+    for migration in tree::files(&tree::root().join("crates/store/migrations"), &["sql"]) {
+        for (_, line) in migration.lines() {
+            if let Some(table) = word(line, "create table ") {
+                tables.insert(table);
+            } else if let Some(table) = word(line, "drop table ") {
+                tables.remove(&table);
+            } else if let Some((old, new)) =
+                line.strip_prefix("alter table ").and_then(|rest| rest.split_once(" rename to "))
+            {
+                tables.remove(old);
+                tables.insert(new.trim_end_matches(';').to_owned());
+            }
+        }
+    }
+    tables
+}
+
 #[test]
 fn the_map_has_at_most_three_hundred_lines() {
     let map = map();
@@ -98,8 +140,11 @@ fn nothing_names_a_path_on_a_contributors_machine() {
 }
 
 fn map() -> File {
-    let mut documents = tree::documents().into_iter();
-    documents.find(|document| document.path == "ARCHITECTURE.md").unwrap()
+    document("ARCHITECTURE.md")
+}
+
+fn document(path: &str) -> File {
+    tree::documents().into_iter().find(|document| document.path == path).unwrap()
 }
 
 /// The paths in backticks that start in the repository and contain no placeholder.

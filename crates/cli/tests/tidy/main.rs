@@ -12,6 +12,7 @@
 )]
 
 mod code;
+mod cycles;
 mod dependencies;
 mod documents;
 mod tree;

@@ -11,7 +11,7 @@ use super::credentials::AccountCredentials;
 use super::proxy::ProxyAddress;
 use super::query_fields::AccountQuery;
 use super::signing::AccountParts;
-use super::signing::values::KeptValues;
+use super::signing::kept_values::KeptValues;
 use super::template::TextTemplate;
 use crate::error::ClientError;
 

@@ -12,9 +12,9 @@ use http_body::Frame;
 use hyper::body::{Body, Incoming};
 use tokio::time::Instant;
 
-use super::client::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::connection_pool::ConnectionLease;
 use super::timeout::within;
+use super::upstream::{HEAD_BYTES_MAX, HEADERS_MAX};
 use crate::error::{CallErrorKind, CallFault, CallPhase, ClientError};
 
 /// The head of a platform's answer, with its body still to be read.

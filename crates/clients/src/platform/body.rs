@@ -10,8 +10,6 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
 
-use super::signing::BodyContentView;
-
 /// Why a body could not be read to its end, for logs.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -28,6 +26,13 @@ enum BodyContent {
         body: BoxBody<Bytes, BodyError>,
         progress: SendProgress,
     },
+}
+
+/// The body as far as a signature can know it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum BodyContentView<'a> {
+    InMemory(&'a [u8]),
+    Spooled,
 }
 
 impl Default for RequestBody {

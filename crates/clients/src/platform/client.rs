@@ -19,12 +19,8 @@ use super::proxy::{ProxyAddress, ProxyRoute};
 use super::signing::external::{ExternalSigner, SignerAddress};
 use super::signing::signer_socket::SignerConnections;
 use super::target::PlatformTarget;
+use super::upstream::UpstreamSettings;
 use crate::error::ClientError;
-
-/// The longest head of an answer, in bytes.
-pub(super) const HEAD_BYTES_MAX: usize = 65_536;
-/// The most headers of an answer.
-pub(super) const HEADERS_MAX: usize = 100;
 
 /// The connections of one core to all platforms. Cheap to clone; clones share their connections.
 ///
@@ -55,26 +51,11 @@ struct PoolEntry {
     used_at: Instant,
 }
 
-/// How many connections wait for a next request, and how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UpstreamSettings {
-    /// An idle connection is closed after this time.
-    pub idle: Duration,
-    /// The most idle connections to one host.
-    pub idle_connections_max: usize,
-}
-
 /// The most proxies whose connections one core keeps.
 const PROXIES_MAX: usize = 1_000;
 
 /// The sending of a request that takes more than its connection.
 type BoxedSending = Pin<Box<dyn Future<Output = Result<PlatformResponse, ClientError>> + Send>>;
-
-impl Default for UpstreamSettings {
-    fn default() -> Self {
-        Self { idle: Duration::from_secs(30), idle_connections_max: 16_000 }
-    }
-}
 
 impl PlatformClient {
     /// Makes no connection yet. Must be used within one tokio runtime.

@@ -18,13 +18,13 @@ use tower_service::Service;
 
 use super::answer::{self, PlatformResponse};
 use super::body::{RequestBody, SendProgress};
-use super::client::UpstreamSettings;
 use super::connect::{ConnectionSettings, ConnectionWatch, PlatformConnector};
 use super::fault;
 use super::http1::{Http1Connection, UnansweredRequest};
 use super::http2::Http2Connection;
 use super::proxy::ProxyAddress;
 use super::timeout::within;
+use super::upstream::UpstreamSettings;
 use crate::error::ClientError;
 
 /// Connections to any number of origins, made and kept alike. Cheap to clone; clones share them.

@@ -13,9 +13,9 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
 use super::body::RequestBody;
-use super::client::HEAD_BYTES_MAX;
 use super::connect::{ConnectionWatch, WatchedStream};
 use super::inline_waker::InlineWaker;
+use super::upstream::HEAD_BYTES_MAX;
 
 /// What a request that found no answer leaves behind.
 pub(super) type UnansweredRequest = TrySendError<Request<RequestBody>>;

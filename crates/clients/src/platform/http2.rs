@@ -11,9 +11,9 @@ use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use super::body::RequestBody;
-use super::client::HEAD_BYTES_MAX;
 use super::connect::{ConnectionWatch, WatchedStream};
 use super::http1::UnansweredRequest;
+use super::upstream::HEAD_BYTES_MAX;
 
 const STREAM_WINDOW_BYTES: u32 = 262_144;
 /// Room for 64 answers whose callers do not read on; more of them on one connection hold the others

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use http::uri::{Authority, Scheme};
 
 use super::settings::{HostSettings, SettingsProblem};
-use super::{checked, path};
+use super::{checks, path};
 
 /// Checked hosts, the longest path first.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ impl NativeHosts {
                 problems.push(SettingsProblem::new(key("path"), "is given twice"));
             }
             let place =
-                checked::place((&key("base_url"), &host.base_url), (&key("path"), ""), problems);
+                checks::place((&key("base_url"), &host.base_url), (&key("path"), ""), problems);
             let checked_host = place.and_then(|(scheme, authority, prefix)| {
                 let header = HeaderValue::from_str(authority.as_str()).ok()?;
                 Some(NativeHost { path: own.to_owned(), scheme, authority, prefix, header })

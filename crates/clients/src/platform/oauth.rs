@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::account_headers::AccountHeaders;
 use super::answer::{ReadLimits, ReadUpTo};
 use super::body::RequestBody;
-use super::checked;
+use super::checks;
 use super::client::PlatformClient;
 use super::settings::{ClientAuthentication, OauthSettings, SettingsProblem};
 use super::target::{self, PlatformTarget};
@@ -127,7 +127,7 @@ impl TokenEndpoint {
         user_agent: &str,
         problems: &mut Vec<SettingsProblem>,
     ) -> Option<Self> {
-        let uri = checked::absolute_uri("oauth.token_url", &settings.token_url, problems);
+        let uri = checks::absolute_uri("oauth.token_url", &settings.token_url, problems);
         if settings.client_id.is_empty() {
             problems.push(SettingsProblem::new("oauth.client_id", "is required"));
         }

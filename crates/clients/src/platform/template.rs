@@ -6,7 +6,7 @@ use http::header::InvalidHeaderValue;
 use zeroize::Zeroizing;
 
 use super::credentials::AccountCredentials;
-use super::signing::values::KeptValues;
+use super::signing::kept_values::KeptValues;
 
 /// Checked text with places.
 #[derive(Debug, Clone)]

@@ -17,11 +17,11 @@ use super::error::{ErrorBody, ProcessorError, RateLimit, TransportTrouble};
 use super::form::FormParameters;
 use super::settings::{API_VERSION, ProcessorSettings};
 use crate::error::{CallErrorKind, CallFault, CallPhase, ClientError};
-use crate::platform::client::UpstreamSettings;
+use crate::platform::UpstreamSettings;
 use crate::platform::connect::ConnectionSettings;
 use crate::platform::connection_pool::ConnectionPool;
 use crate::platform::{
-    CallTimeouts, ReadLimits, ReadUpTo, RequestBody, SettingsProblem, checked, tls,
+    CallTimeouts, ReadLimits, ReadUpTo, RequestBody, SettingsProblem, checks, tls,
 };
 
 /// The longest answer, in bytes; a page of a hundred events takes a fraction of it.
@@ -418,7 +418,7 @@ fn path_of(parts: &[&str]) -> Result<String, ProcessorError> {
 }
 
 fn base(text: &str, problems: &mut Vec<SettingsProblem>) -> Option<(Scheme, Authority)> {
-    let uri = checked::absolute_uri("base_url", text, problems)?.into_parts();
+    let uri = checks::absolute_uri("base_url", text, problems)?.into_parts();
     let has_path = uri.path_and_query.is_some_and(|path| path.as_str() != "/");
     if has_path {
         let message = "must end after the host: paths begin with /v1 there";

@@ -3,6 +3,7 @@
 
 mod background;
 mod certificates;
+mod error;
 mod listeners;
 mod open;
 mod operator_work;
@@ -17,8 +18,7 @@ use std::time::Duration;
 use domain::id::NodeId;
 use domain::time::{Timestamp, UtcDay};
 use runtime::clock::{Clock, Random};
-use runtime::keyfile::KeyFileError;
-use runtime::vault::{Vault, VaultError};
+use runtime::vault::Vault;
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -27,10 +27,12 @@ use transport::BoundListener;
 
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
+pub use self::error::StartError;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
 pub(crate) use self::operator_work::operators_error;
 pub use self::operator_work::{OperatorFailure, export_customer, run_operator_command};
-use crate::admin::{self, AdminListener};
+use crate::admin;
+use crate::admin_access::AdminListener;
 use crate::job_kinds;
 use crate::router;
 use crate::state::{CoreState, NodeState};
@@ -40,61 +42,7 @@ use identity::staff::{self, StaffTools};
 use jobs::JobRunner;
 use operators::OperatorIdentity;
 use runtime::metrics;
-use settings::{Config, ConfigProblem};
-/// Why the service did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The configuration has problems; all of them are listed.
-    #[error("the configuration has problems:\n{}", settings::listed(.0))]
-    Configuration(Vec<ConfigProblem>),
-    /// The database cannot be used.
-    #[error("the database cannot be used")]
-    Store(#[from] StoreError),
-    /// The schema is older than this version, and the configuration forbids migrating it at start.
-    #[error(
-        "the database's schema is not up to date: {applied} of {all} steps were applied, and \
-        database.migrate_at_start is false; run `creator-gateway migrate` with the same configuration first"
-    )]
-    Schema {
-        /// Steps that were applied.
-        applied: usize,
-        /// Steps that this version needs.
-        all: usize,
-    },
-    /// The vault cannot be opened.
-    #[error("the vault cannot be opened")]
-    Vault(#[from] VaultError),
-    /// The key file cannot be used.
-    #[error("the master key cannot be read")]
-    KeyFile(#[from] KeyFileError),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The operating system's error.
-        source: std::io::Error,
-    },
-    /// The system cannot provide a thread or its event loop.
-    #[error("a thread cannot be started")]
-    Thread(#[source] std::io::Error),
-    /// The folder of uploads cannot be used.
-    #[error("the folder of uploads, {path}, cannot be used")]
-    Uploads {
-        /// The folder.
-        path: PathBuf,
-        /// The operating system's error.
-        source: std::io::Error,
-    },
-    /// The admin token's file cannot be written.
-    #[error("the admin token cannot be written to {path}")]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's error.
-        source: std::io::Error,
-    },
-}
+use settings::Config;
 
 /// A running service.
 pub struct RunningService {

@@ -38,7 +38,8 @@ use store::metering::{self, EpochRecovery, MeterOptions};
 use store::{OpenOptions, SchemaSteps, Store, StoreAccess, StoreError};
 use tokio::sync::oneshot;
 
-use super::{StartError, admin_file, signing_values};
+use super::error::StartError;
+use super::{admin_file, signing_values};
 use crate::state::{NodeState, OpenedParts};
 
 /// What the start passes on to the background work.

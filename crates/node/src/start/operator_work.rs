@@ -6,7 +6,8 @@ use operators::{OperatorCommand, OperatorIdentity, OperatorOutcome};
 use settings::Config;
 use store::StoreError;
 
-use super::{StartError, open};
+use super::error::StartError;
+use super::open;
 
 /// Runs an operator's command on the database, which must not be held by a server.
 pub async fn run_operator_command(

@@ -8,7 +8,7 @@ use domain::platform::Platform;
 use runtime::metrics;
 use settings::ConfigProblem;
 
-use super::StartError;
+use super::error::StartError;
 
 /// The longest time that the first reading of an address may take.
 const FIRST_READ_MAX: Duration = Duration::from_secs(30);

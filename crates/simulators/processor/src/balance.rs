@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
-use super::{customers, events, intents, lists, render};
+use super::{customers, events, lists, prices, render};
 
 /// The parameters of creating a movement.
 pub(super) const PARAMS: &[&str] = &["amount", "currency", "description?", "metadata.*?"];
@@ -66,7 +66,7 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         );
     }
     let currency = params.required("currency")?.to_lowercase();
-    intents::check_currency(&currency)?;
+    prices::check_currency(&currency)?;
     let movement = BalanceMovement {
         amount,
         currency: &currency,

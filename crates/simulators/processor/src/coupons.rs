@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
+use super::api_call::ApiCall;
 use super::fields::{at, flag, list as items, set, text, whole};
 use super::form::{FormParams, name};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 use super::rounding::share;
-use super::routes::ApiCall;
 use super::{events, lists, prices, render};
 
 /// The parameters of creating a coupon.

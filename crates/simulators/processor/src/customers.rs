@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{at, list as all, set, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{events, lists, render, taxes};
 
 /// The parameters of creating and updating a customer.

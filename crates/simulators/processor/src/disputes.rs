@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{at, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{events, lists};
 
 /// How a dispute begins.

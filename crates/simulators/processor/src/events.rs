@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{self, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{lists, render};
 
 /// The version in which the store keeps objects.

@@ -11,6 +11,7 @@
     reason = "a closure that changes an object calls it what it is, as the function around it does"
 )]
 
+mod api_call;
 mod balance;
 mod cards;
 mod charges;
@@ -46,6 +47,7 @@ mod subscriptions;
 mod switches;
 mod taxes;
 mod versions;
+mod webhook_endpoints;
 mod wire;
 
 use std::collections::VecDeque;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{at, text, whole};
 use super::problem::ApiError;
-use super::routes::ApiCall;
 
 /// The parameters of every list.
 pub(super) const PARAMS: [&str; 8] = [

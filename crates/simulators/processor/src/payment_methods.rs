@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
+use super::api_call::ApiCall;
 use super::cards::{self, CardBehaviour};
 use super::fields::{at, flag, set, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{customers, events, lists, render};
 
 /// The parameters of creating one.

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{at, flag, list, set, text};
 use super::form::FormParams;
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{cards, customers, events, lists, payment_methods, render, subscriptions};
 
 /// The parameters of a session.
@@ -285,7 +285,7 @@ fn change_plan(
         store,
         params: &params,
         ids: vec![id.to_owned()],
-        caller: super::routes::Caller::Server,
+        caller: super::api_call::Caller::Server,
     };
     subscriptions::update(&mut call).map(drop)
 }

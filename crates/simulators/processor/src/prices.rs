@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::fields::{at, flag, text, whole};
 use super::form::{FormParams, name};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
-use super::{events, intents, lists, render};
+use super::{events, lists, render};
 
 /// The parameters of creating a product.
 pub(super) const PRODUCT_PARAMS: &[&str] = &[
@@ -126,7 +126,7 @@ fn terms(params: &FormParams, below: &str) -> Result<PriceTerms, ApiError> {
     let path =
         |field: &str| if below.is_empty() { field.to_owned() } else { format!("{below}.{field}") };
     let currency = params.required(&path("currency"))?.to_lowercase();
-    intents::check_currency(&currency)?;
+    check_currency(&currency)?;
     params.required(&path("unit_amount"))?;
     let unit_amount = params.integer(&path("unit_amount"))?.unwrap_or(0);
     if unit_amount < 0 {
@@ -262,4 +262,15 @@ pub(super) fn list_prices(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
             && (keys.is_empty() || keys.contains(&text(price, "lookup_key")))
             && !at(price, "id").is_null()
     })
+}
+
+/// Refuses currencies that are not simulated.
+pub(crate) fn check_currency(currency: &str) -> Result<(), ApiError> {
+    if matches!(currency, "usd" | "eur" | "gbp") {
+        return Ok(());
+    }
+    Err(ApiError::param(
+        "currency",
+        format!("Invalid currency: {currency}. The simulated processor knows usd, eur and gbp."),
+    ))
 }

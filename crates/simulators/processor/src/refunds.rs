@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::ApiCall;
 use super::cards::{self, CardBehaviour};
 use super::fields::{at, flag, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{events, lists, render, rules};
 
 /// The parameters of creating one.

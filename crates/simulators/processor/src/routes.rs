@@ -2,37 +2,13 @@
 
 use serde_json::Value;
 
-use super::form::FormParams;
-use super::object_store::ObjectStore;
+use super::api_call::ApiCall;
 use super::problem::ApiError;
 use super::{
     balance, charges, checkout, coupons, customers, disputes, events, intents, invoices, lists,
     payment_methods, portal, prices, promotion_codes, refunds, setup_intents, subscriptions,
+    webhook_endpoints,
 };
-
-/// The authenticated caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// The merchant's server.
-    Server,
-    /// A browser, which must know the client secret of what it requests.
-    Browser,
-}
-
-/// A parsed request, and the store.
-pub(crate) struct ApiCall<'a> {
-    pub(crate) store: &'a mut ObjectStore,
-    pub(crate) params: &'a FormParams,
-    pub(crate) ids: Vec<String>,
-    pub(crate) caller: Caller,
-}
-
-impl ApiCall<'_> {
-    /// An id of the path.
-    pub(crate) fn id(&self, place: usize) -> String {
-        self.ids.get(place).cloned().unwrap_or_default()
-    }
-}
 
 type Handler = fn(&mut ApiCall<'_>) -> Result<Value, ApiError>;
 
@@ -118,6 +94,12 @@ const ROUTES: &[Route] = &[
         disputes::list_warnings,
     ),
     get("radar/early_fraud_warnings/{}", &[], disputes::retrieve_warning),
+    get("balance", &[], webhook_endpoints::balance),
+    get("tax/settings", &[], webhook_endpoints::tax_settings),
+    post("webhook_endpoints", &[webhook_endpoints::PARAMS], webhook_endpoints::create),
+    get("webhook_endpoints", &[LIST], webhook_endpoints::list),
+    get("webhook_endpoints/{}", &[], webhook_endpoints::retrieve),
+    post("webhook_endpoints/{}", &[webhook_endpoints::UPDATE_PARAMS], webhook_endpoints::update),
     post("products", &[prices::PRODUCT_PARAMS], prices::create_product),
     get("products", &[LIST, &["active", "ids.*"]], prices::list_products),
     get("products/{}", &[], prices::retrieve_product),

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::api_call::{ApiCall, Caller};
 use super::fields::{set, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::{ApiCall, Caller};
 use super::{events, lists};
 
 /// Creates the intent of a session; returns its id.

@@ -14,7 +14,7 @@ use super::recipe::{
     RecipeHeader, SigningRecipe,
 };
 use super::settings::{PartSettings, SigningSettings};
-use crate::platform::checked;
+use crate::platform::checks;
 use crate::platform::settings::SettingsProblem;
 use crate::platform::signing::used_keys;
 
@@ -163,7 +163,7 @@ impl<'a> RecipeCompiler<'a> {
         if self.settings.values.is_none() {
             self.refuse(key("from"), "needs signing.values, which says where values are read");
         }
-        PartSource::Value(place_of(self.value_names, named(&part.value, &part.name)))
+        PartSource::Value(checks::place_of(self.value_names, named(&part.value, &part.name)))
     }
 
     fn random(&mut self, key: &impl Fn(&str) -> String, part: &PartSettings) -> Option<PartSource> {
@@ -286,7 +286,7 @@ impl<'a> RecipeCompiler<'a> {
         let settings = self.settings;
         for (index, (name, value)) in settings.headers.iter().enumerate() {
             let key = |what: &str| format!("signing.headers[{index}].{what}");
-            let name = checked::header_name(&key("name"), name, self.problems);
+            let name = checks::header_name(&key("name"), name, self.problems);
             let pieces = self.pieces(&key("value"), value);
             let (Some(name), Some(pieces)) = (name, pieces) else { continue };
             if headers.iter().any(|other| other.name == name) {
@@ -386,14 +386,6 @@ impl<'a> RecipeCompiler<'a> {
             self.problems.push(SettingsProblem::new(key, message));
         }
     }
-}
-
-/// The place of a name in a list, which it joins.
-pub(in crate::platform) fn place_of(names: &mut Vec<String>, name: String) -> usize {
-    names.iter().position(|known| *known == name).unwrap_or_else(|| {
-        names.push(name);
-        names.len() - 1
-    })
 }
 
 fn named(given: &str, part: &str) -> String {

@@ -17,11 +17,11 @@ use zeroize::Zeroizing;
 
 use super::SigningInput;
 use super::account;
-use super::recipe::BodyContentView;
 use super::settings::SigningSettings;
 use crate::error::ClientError;
+use crate::platform::body::BodyContentView;
 use crate::platform::body::RequestBody;
-use crate::platform::checked;
+use crate::platform::checks;
 use crate::platform::credentials::AccountCredentials;
 use crate::platform::settings::SettingsProblem;
 
@@ -158,7 +158,7 @@ pub(super) fn headers(json: &[u8]) -> Result<Vec<(HeaderName, HeaderValue)>, Cli
         return Err(ClientError::signing("the signer's response has too many headers"));
     }
     let checked = answer.headers.into_iter().map(|(name, value)| {
-        let name = checked::configurable_header(&name).map_err(|_| {
+        let name = checks::configurable_header(&name).map_err(|_| {
             ClientError::signing("the signer's response names a header that cannot be set")
         })?;
         let owner = Bytes::from_owner(Zeroizing::new(value.into_bytes()));

@@ -10,6 +10,7 @@ mod compile;
 mod digest;
 mod encoding;
 pub(super) mod external;
+pub(super) mod kept_values;
 mod recipe;
 pub(super) mod settings;
 pub(super) mod signer_socket;
@@ -19,9 +20,6 @@ pub(super) mod values;
 use domain::time::Timestamp;
 use http::{HeaderMap, HeaderName, Request};
 use zeroize::Zeroizing;
-
-pub(super) use self::compile::place_of;
-pub(super) use self::recipe::BodyContentView;
 
 use self::external::ExternalSigner;
 use self::recipe::{RequestParts, SigningRecipe};

@@ -13,8 +13,9 @@ use super::SigningInput;
 use super::account::AccountSource;
 use super::digest::{DigestAlgorithm, FinishedDigest, KeyedDigest};
 use super::encoding::PartEncoding;
-use super::values::KeptValues;
+use super::kept_values::KeptValues;
 use crate::error::ClientError;
+use crate::platform::body::BodyContentView;
 
 /// A checked recipe.
 #[derive(Clone)]
@@ -104,13 +105,6 @@ pub(super) struct RecipeHeader {
 pub(super) enum HeaderPiece {
     Text(String),
     Part(usize),
-}
-
-/// The body as far as a signature can know it.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::platform) enum BodyContentView<'a> {
-    InMemory(&'a [u8]),
-    Spooled,
 }
 
 /// What is signed.

@@ -15,15 +15,16 @@ use serde_json::Value;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
+use super::kept_values::KeptValues;
 use super::settings::{ValuesSettings, ValuesSource};
 use crate::error::ClientError;
 use crate::platform::answer::{ReadLimits, ReadUpTo};
 use crate::platform::body::RequestBody;
-use crate::platform::client::UpstreamSettings;
 use crate::platform::connect::ConnectionSettings;
 use crate::platform::connection_pool::ConnectionPool;
 use crate::platform::settings::{CallTimeouts, SettingsProblem};
-use crate::platform::{checked, tls};
+use crate::platform::upstream::UpstreamSettings;
+use crate::platform::{checks, tls};
 
 /// The most bytes of a file or a response with values.
 pub const VALUES_BYTES_MAX: usize = 65_536;
@@ -67,14 +68,6 @@ pub(in crate::platform) struct SigningValues {
     kept: RwLock<Option<Arc<KeptValues>>>,
 }
 
-/// One good reading.
-pub(in crate::platform) struct KeptValues {
-    names: Arc<[String]>,
-    /// In the order of the names.
-    values: Vec<Zeroizing<String>>,
-    read_at: Instant,
-}
-
 impl SigningValues {
     /// Checks the settings, and reads a file. An address is asked when [`read`](Self::read) is
     /// called first.
@@ -101,7 +94,7 @@ impl SigningValues {
                 }
             },
             ValuesSource::Url(url) => {
-                uri = Some(checked::absolute_uri("signing.values.url", url, problems)?);
+                uri = Some(checks::absolute_uri("signing.values.url", url, problems)?);
             }
         }
         Some(Self { settings: settings.clone(), uri, names, kept: RwLock::new(kept) })
@@ -141,18 +134,6 @@ impl SigningValues {
         };
         *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fresh));
         Ok(())
-    }
-}
-
-impl KeptValues {
-    /// The value of a name; nothing where nobody asked for it when they were read.
-    pub(in crate::platform) fn named(&self, name: &str) -> Option<&str> {
-        self.get(self.names.iter().position(|known| known == name)?)
-    }
-
-    /// The value of a name, by its place among the names.
-    pub(in crate::platform) fn get(&self, index: usize) -> Option<&str> {
-        self.values.get(index).map(|value| value.as_str())
     }
 }
 

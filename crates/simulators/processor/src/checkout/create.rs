@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{company, price};
+use crate::api_call::ApiCall;
 use crate::coupons::ChosenDiscount;
 use crate::fields::{set, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::routes::ApiCall;
 use crate::subscriptions::proration_discounts;
 use crate::{coupons, customers, prices, render, rules, setup_intents, taxes};
 

@@ -11,10 +11,10 @@ pub(super) use company::{EnteredDetails, enter, use_coupon, wants_country};
 pub(super) use create::{PARAMS, create};
 pub(super) use pay::{CheckoutOutcome, authenticated, pay, success_url};
 
+use super::api_call::ApiCall;
 use super::fields::{at, list as items, set, text};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::taxes::TaxTerms;
 use super::{events, invoices, lists, render};
 

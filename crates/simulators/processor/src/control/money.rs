@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::customer::new_coupon;
 use super::{Outcome, attempt};
+use crate::api_call::{ApiCall, Caller};
 use crate::disputes::DisputeStart;
 use crate::fields::{at, flag, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::routes::{ApiCall, Caller};
 use crate::{ProcessorSimulator, coupons, disputes, refunds, rules};
 
 /// The coupon in a request: an existing or a new one.

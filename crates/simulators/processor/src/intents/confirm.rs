@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::charge::{ChargeOutcome, charge, give_up_action};
 use super::create::take_method;
 use super::{readable, refuse_sessions, unexpected};
+use crate::api_call::{ApiCall, Caller};
 use crate::charges::ChargeMode;
 use crate::fields::{set, text};
 use crate::form::FormParams;
 use crate::problem::ApiError;
-use crate::routes::{ApiCall, Caller};
 
 /// The parameters of confirming.
 pub(crate) const PARAMS: &[&str] = &[

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::confirm::confirmed;
 use super::unexpected;
+use crate::api_call::ApiCall;
 use crate::fields::{at, set, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::routes::ApiCall;
-use crate::{customers, events, payment_methods, render};
+use crate::{customers, events, payment_methods, prices, render};
 
 /// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
@@ -148,7 +148,7 @@ fn list_at(params: &FormParams, path: &str) -> Vec<String> {
 
 /// Refuses amounts outside the card networks' limits, and currencies that are not simulated.
 fn check_amount(amount: i64, currency: &str) -> Result<(), ApiError> {
-    check_currency(currency)?;
+    prices::check_currency(currency)?;
     if amount < 1 {
         let message = "This value must be greater than or equal to 1.";
         return Err(ApiError::param("amount", message).code("parameter_invalid_integer"));
@@ -162,17 +162,6 @@ fn check_amount(amount: i64, currency: &str) -> Result<(), ApiError> {
         return Err(ApiError::param("amount", message).code("amount_too_large"));
     }
     Ok(())
-}
-
-/// Refuses currencies that are not simulated.
-pub(crate) fn check_currency(currency: &str) -> Result<(), ApiError> {
-    if matches!(currency, "usd" | "eur" | "gbp") {
-        return Ok(());
-    }
-    Err(ApiError::param(
-        "currency",
-        format!("Invalid currency: {currency}. The simulated processor knows usd, eur and gbp."),
-    ))
 }
 
 /// Adds an intent to the store; returns its id.

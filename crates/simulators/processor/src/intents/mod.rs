@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 pub(super) use charge::{ChargeOutcome, authenticated, charge, settle, will_pay};
 pub(super) use confirm::{PARAMS as CONFIRM_PARAMS, confirm};
-pub(super) use create::{IntentDraft, PARAMS, UPDATE_PARAMS, check_currency, create, make, update};
+pub(super) use create::{IntentDraft, PARAMS, UPDATE_PARAMS, create, make, update};
 
+use super::api_call::{ApiCall, Caller};
 use super::fields::{set, text};
 use super::problem::ApiError;
-use super::routes::{ApiCall, Caller};
 use super::{events, lists};
 
 pub(super) fn cancel(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {

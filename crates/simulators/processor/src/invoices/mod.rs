@@ -14,12 +14,12 @@ pub(super) use make::{InvoiceDraft, make};
 pub(super) use of_session::of_session;
 pub(super) use preview::{PARAMS as PREVIEW_PARAMS, preview};
 
+use super::api_call::ApiCall;
 use super::balance::{self, BalanceMovement};
 use super::charges::ChargeMode;
 use super::fields::{list as items, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::ApiCall;
 use super::{events, lists, payment_methods};
 
 pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{InvoiceDraft, lines_of, make, pending_of};
+use crate::api_call::ApiCall;
 use crate::fields::{at, list, set, text};
 use crate::problem::ApiError;
-use crate::routes::ApiCall;
 use crate::subscriptions::{self, SubscriptionChange};
 
 /// The parameters of a preview.

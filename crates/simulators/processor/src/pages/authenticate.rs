@@ -3,8 +3,7 @@
 use http::StatusCode;
 use simulator_kit::script::WireReply;
 
-use super::layout::{escaped, message, money, whole as whole_page};
-use super::{go_to, page};
+use super::layout::{escaped, go_to, message, money, page, whole as whole_page};
 use crate::ProcessorSimulator;
 use crate::checkout;
 use crate::fields::{text, whole};

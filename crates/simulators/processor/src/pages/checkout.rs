@@ -4,8 +4,9 @@ use http::StatusCode;
 use serde_json::Value;
 use simulator_kit::script::WireReply;
 
-use super::layout::{alert, card_fields, escaped, expiry, message, money, whole as whole_page};
-use super::{go_to, page};
+use super::layout::{
+    alert, card_fields, escaped, expiry, go_to, message, money, page, whole as whole_page,
+};
 use crate::ProcessorSimulator;
 use crate::cards::CARDS;
 use crate::checkout::{self, CheckoutOutcome, EnteredDetails};

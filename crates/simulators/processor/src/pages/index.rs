@@ -5,8 +5,7 @@ use serde_json::Value;
 use simulator_kit::calendar;
 use simulator_kit::script::WireReply;
 
-use super::layout::{escaped, money, whole as whole_page};
-use super::page;
+use super::layout::{escaped, money, page, whole as whole_page};
 use crate::ProcessorSimulator;
 use crate::cards::CARDS;
 use crate::fields::{text, whole};

@@ -6,8 +6,7 @@ use serde_json::Value;
 use simulator_kit::calendar;
 use simulator_kit::script::WireReply;
 
-use super::layout::{escaped, message, money, whole as whole_page};
-use super::page;
+use super::layout::{escaped, message, money, page, whole as whole_page};
 use crate::ProcessorSimulator;
 use crate::fields::{list, text, whole};
 

@@ -1,9 +1,8 @@
-//! The layout of all pages.
+//! The layout of all pages, and their responses.
 
 use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
 use simulator_kit::script::WireReply;
-
-use super::page;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -16,6 +15,25 @@ pub(super) fn whole(title: &str, content: &str) -> String {
          <main>{content}</main><script src=\"/processor/page.js\"></script></body></html>",
         title = escaped(title),
     )
+}
+
+/// A page; only pages with `framed` may be shown inside others.
+pub(super) fn page(status: StatusCode, html: String, framed: bool) -> WireReply {
+    let policy = if framed {
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'"
+    } else {
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    };
+    WireReply::new(status)
+        .header(CONTENT_SECURITY_POLICY, policy)
+        .header(CACHE_CONTROL, "no-store")
+        .header(REFERRER_POLICY, "no-referrer")
+        .content("text/html; charset=utf-8", html)
+}
+
+/// Redirects the browser.
+pub(super) fn go_to(url: &str) -> WireReply {
+    WireReply::new(StatusCode::SEE_OTHER).header(LOCATION, url).header(CACHE_CONTROL, "no-store")
 }
 
 /// A page with only a message.

@@ -9,9 +9,7 @@ mod layout;
 mod portal;
 
 use bytes::Bytes;
-use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY,
-};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL};
 use http::{Method, StatusCode};
 use simulator_kit::script::WireReply;
 
@@ -63,23 +61,4 @@ fn script(text: String) -> WireReply {
         .header(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
         .header(CACHE_CONTROL, "no-cache")
         .content(JAVASCRIPT, text)
-}
-
-/// A page; only pages with `framed` may be shown inside others.
-fn page(status: StatusCode, html: String, framed: bool) -> WireReply {
-    let policy = if framed {
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'"
-    } else {
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-    };
-    WireReply::new(status)
-        .header(CONTENT_SECURITY_POLICY, policy)
-        .header(CACHE_CONTROL, "no-store")
-        .header(REFERRER_POLICY, "no-referrer")
-        .content("text/html; charset=utf-8", html)
-}
-
-/// Redirects the browser.
-fn go_to(url: &str) -> WireReply {
-    WireReply::new(StatusCode::SEE_OTHER).header(LOCATION, url).header(CACHE_CONTROL, "no-store")
 }

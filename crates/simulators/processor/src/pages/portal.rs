@@ -5,8 +5,9 @@ use serde_json::Value;
 use simulator_kit::calendar;
 use simulator_kit::script::WireReply;
 
-use super::layout::{alert, card_fields, escaped, expiry, message, money, whole as whole_page};
-use super::{go_to, page};
+use super::layout::{
+    alert, card_fields, escaped, expiry, go_to, message, money, page, whole as whole_page,
+};
 use crate::ProcessorSimulator;
 use crate::cards::CARDS;
 use crate::fields::{flag, list, text, whole};

@@ -3,15 +3,16 @@
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
+use super::items::{interval, item, items_object, period, set_period};
 use super::start::{check_method, check_prices, quantity};
-use super::{interval, is_over, item, items_object, period, set_period};
+use super::state::is_over;
+use crate::api_call::ApiCall;
 use crate::charges::ChargeMode;
 use crate::fields::{at, flag, list, set, text, whole};
 use crate::form::{FormParams, name};
 use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::routes::ApiCall;
 use crate::{coupons, events, prices, render, taxes};
 
 /// The parameters of updating one.

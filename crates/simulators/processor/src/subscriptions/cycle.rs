@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{end, next_period, period, set_period};
+use super::items::{next_period, period, set_period};
+use super::state::{end, invoice_paid};
 use crate::charges::ChargeMode;
 use crate::fields::{flag, set, text, whole};
 use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
@@ -63,7 +64,7 @@ fn renew(store: &mut ObjectStore, id: &str) {
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     events::emit_changed(store, "customer.subscription.updated", &before);
     if store.get(&invoice).is_some_and(|invoice| text(invoice, "status") == "paid") {
-        super::invoice_paid(store, &invoice);
+        invoice_paid(store, &invoice);
     }
     collect(store, id, &invoice);
 }

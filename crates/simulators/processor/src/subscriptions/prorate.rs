@@ -5,6 +5,7 @@ use serde_json::Value;
 use simulator_kit::calendar;
 
 use super::change::SubscriptionChange;
+use super::items::{interval, period};
 use crate::fields::{list, text, whole};
 use crate::invoices::InvoiceLine;
 use crate::object_store::ObjectStore;
@@ -24,7 +25,7 @@ pub(crate) fn lines(
     if change.proration == "none" || text(subscription, "status") == "trialing" {
         return Vec::new();
     }
-    let rest = PeriodRest::of(super::period(subscription), change.date);
+    let rest = PeriodRest::of(period(subscription), change.date);
     let mut lines = Vec::new();
     for item in before.iter().filter(|item| !after.iter().any(|other| is_same(item, other))) {
         lines.push(rest.line(store, item, -1));
@@ -42,10 +43,10 @@ fn restart(
     subscription: &Value,
     change: &SubscriptionChange,
 ) -> Vec<InvoiceLine> {
-    let rest = PeriodRest::of(super::period(subscription), change.date);
+    let rest = PeriodRest::of(period(subscription), change.date);
     let credits = list(subscription, "items.data").iter().map(|item| rest.line(store, item, -1));
     let mut lines: Vec<InvoiceLine> = credits.filter(|line| line.amount != 0).collect();
-    let (interval, count) = super::interval(&change.items);
+    let (interval, count) = interval(&change.items);
     let period = (change.date, calendar::after(change.date, &interval, count));
     for item in change.items.iter().filter(|item| whole(item, "quantity") > 0) {
         let price = crate::fields::at(item, "price").clone();

@@ -4,7 +4,9 @@
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
-use super::{interval, item, items_object, set_period};
+use super::items::{interval, item, items_object, period, set_period};
+use super::state::invoice_paid;
+use crate::api_call::ApiCall;
 use crate::charges::ChargeMode;
 use crate::coupons::ChosenDiscount;
 use crate::fields::{at, set, text, whole};
@@ -12,7 +14,6 @@ use crate::form::{FormParams, name};
 use crate::invoices::{self, CollectionOutcome, InvoiceDraft, InvoiceLine};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::routes::ApiCall;
 use crate::{coupons, customers, events, payment_methods, prices, render, taxes};
 
 /// The parameters of creating one.
@@ -260,7 +261,7 @@ fn first_invoice(
     start: &SubscriptionStart<'_>,
 ) -> CollectionOutcome {
     let subscription = store.get(id).cloned().unwrap_or_default();
-    let period = super::period(&subscription);
+    let period = period(&subscription);
     let mut lines = invoices::lines_of(&subscription, period, store);
     if start.trial_days.is_some() {
         for line in &mut lines {
@@ -290,7 +291,7 @@ fn first_invoice(
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     let paid = store.get(&invoice).is_some_and(|invoice| text(invoice, "status") == "paid");
     if paid {
-        super::invoice_paid(store, &invoice);
+        invoice_paid(store, &invoice);
         return CollectionOutcome::Paid;
     }
     if start.behaviour == "default_incomplete" {

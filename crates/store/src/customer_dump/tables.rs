@@ -1,103 +1,7 @@
-//! Everything that is stored about one customer, table by table and page by page. Secrets, hashes
-//! of secrets and sealed values are not among the columns.
+//! What is handed out of each table.
 
-use domain::id::CustomerId;
-use domain::time::Timestamp;
-use serde_json::{Map, Value};
-
-use crate::sql::{SqlRow, SqlValue};
-use crate::{Store, StoreError};
-
-/// How a column's values are read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DumpedKind {
-    /// A text, which may be null.
-    Text,
-    /// A number, which may be null.
-    Int,
-    /// Microseconds since 1970, written as RFC 3339.
-    Time,
-    /// A text that contains JSON.
-    Json,
-}
-
-use DumpedKind::{Int, Json, Text, Time};
-
-/// A table with the columns that are handed out.
-#[derive(Debug, Clone, Copy)]
-pub struct DumpedTable {
-    /// The name of its file, without the ending.
-    pub name: &'static str,
-    /// What it is read from; `$1` is the customer.
-    source: &'static str,
-    /// The columns, in the order of the file.
-    columns: &'static [(&'static str, DumpedKind)],
-    /// The columns that order the rows, all of them texts. They are unique together.
-    key: &'static [&'static str],
-}
-
-/// A page of a table's rows, and where the next one begins.
-#[derive(Debug, Clone, Default)]
-pub struct DumpedPage {
-    /// The rows, in the order of the key.
-    pub rows: Vec<Map<String, Value>>,
-    /// The key of the last row; none on the last page.
-    pub next: Option<Vec<String>>,
-}
-
-impl DumpedTable {
-    /// The names of the columns.
-    pub fn columns(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.columns.iter().map(|(name, _)| *name)
-    }
-}
-
-/// Reads the next page of a table.
-pub async fn page(
-    store: &Store,
-    table: &DumpedTable,
-    (customer, after): (CustomerId, Option<&[String]>),
-    limit: usize,
-) -> Result<DumpedPage, StoreError> {
-    let names: Vec<&str> = table.columns().collect();
-    let keys = table.key.join(", ");
-    let mut values: Vec<SqlValue<'_>> = vec![customer.into()];
-    let mut condition = String::new();
-    if let Some(after) = after {
-        let places: Vec<String> = (2..2 + after.len()).map(|place| format!("${place}")).collect();
-        condition = format!("where ({keys}) > ({})", places.join(", "));
-        values.extend(after.iter().map(|text| SqlValue::from(text.as_str())));
-    }
-    let sql = format!(
-        "select {}, {keys} from ({}) as dumped {condition} order by {keys} limit {limit}",
-        names.join(", "),
-        table.source
-    );
-    let found = store.inspect().await?.rows(sqlx::AssertSqlSafe(sql), &values).await?;
-    let rows = found.iter().map(|row| written(table, row)).collect::<Result<Vec<_>, _>>()?;
-    let last = found.last().filter(|_| found.len() >= limit);
-    let next = last
-        .map(|row| table.key.iter().map(|column| row.text(column)).collect::<Result<Vec<_>, _>>());
-    Ok(DumpedPage { rows, next: next.transpose()? })
-}
-
-fn written(table: &DumpedTable, row: &SqlRow) -> Result<Map<String, Value>, StoreError> {
-    let mut object = Map::new();
-    for (name, kind) in table.columns {
-        let value = match kind {
-            Text => row.optional_text(name)?.map_or(Value::Null, Value::from),
-            Int => row.optional_int(name)?.map_or(Value::Null, Value::from),
-            Time => row
-                .optional_time(name)?
-                .map_or(Value::Null, |time: Timestamp| Value::from(time.to_rfc3339())),
-            Json => row.optional_text(name)?.map_or(Value::Null, |text| {
-                serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text))
-            }),
-        };
-        object.insert((*name).to_owned(), value);
-    }
-    Ok(object)
-}
+use super::DumpedKind::{Int, Json, Text, Time};
+use super::DumpedTable;
 
 /// The calls, which become a csv file.
 pub const CALLS: DumpedTable = DumpedTable {
@@ -327,6 +231,70 @@ pub const TABLES: &[DumpedTable] = &[
         key: &["id"],
     },
     DumpedTable {
+        name: "invoices",
+        source: "select * from invoices where customer_id = $1",
+        columns: &[
+            ("id", Text),
+            ("number", Text),
+            ("state", Text),
+            ("reason", Text),
+            ("subscription_id", Text),
+            ("order_id", Text),
+            ("currency", Text),
+            ("subtotal_cents", Int),
+            ("discount_cents", Int),
+            ("tax_cents", Int),
+            ("total_cents", Int),
+            ("due_cents", Int),
+            ("paid_cents", Int),
+            ("hosted_url", Text),
+            ("pdf_url", Text),
+            ("created_at", Time),
+            ("paid_at", Time),
+        ],
+        key: &["id"],
+    },
+    DumpedTable {
+        name: "invoice_lines",
+        source: "
+            select l.*, l.invoice_id || ' ' || cast(1000000 + l.place as text) as line_key
+            from invoice_lines l join invoices i on i.id = l.invoice_id where i.customer_id = $1",
+        columns: &[
+            ("invoice_id", Text),
+            ("place", Int),
+            ("kind", Text),
+            ("reference", Text),
+            ("description", Text),
+            ("quantity", Int),
+            ("amount_cents", Int),
+            ("discount_cents", Int),
+            ("tax_cents", Int),
+            ("starts_at", Time),
+            ("ends_at", Time),
+        ],
+        key: &["line_key"],
+    },
+    DumpedTable {
+        name: "receipts",
+        source: "
+            select r.* from order_receipts r join orders o on o.id = r.order_id where o.customer_id = $1",
+        columns: &[("order_id", Text), ("charge_id", Text), ("url", Text)],
+        key: &["order_id"],
+    },
+    DumpedTable {
+        name: "automatic_charges",
+        source: "select * from top_ups where customer_id = $1",
+        columns: &[
+            ("order_id", Text),
+            ("cents", Int),
+            ("state", Text),
+            ("failure", Text),
+            ("claimed_at", Time),
+            ("closed_at", Time),
+        ],
+        key: &["order_id"],
+    },
+    DumpedTable {
         name: "reversals",
         source: "select * from reversals where customer_id = $1",
         columns: &[
@@ -352,6 +320,12 @@ pub const TABLES: &[DumpedTable] = &[
             ("synced_at", Time),
         ],
         key: &["customer_id"],
+    },
+    DumpedTable {
+        name: "ended_subscriptions",
+        source: "select * from ended_subscriptions where customer_id = $1",
+        columns: &[("subscription_id", Text), ("seen_at", Time), ("settled_at", Time)],
+        key: &["subscription_id"],
     },
     DumpedTable {
         name: "subscription_items",
