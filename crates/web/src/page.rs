@@ -1,6 +1,7 @@
-//! Pages of lists, newest first: the parameters `limit` and `before` of a request, and the
-//! `next_before` of its response.
+//! Pages of lists, newest first or largest first: the parameters `limit` and `before` of a request,
+//! and the `next_before` of its response.
 
+use domain::breakdown::BreakdownCursor;
 use domain::id::{AuditId, ExportId, OrderId};
 use domain::ledger::LedgerLine;
 use serde::de::{DeserializeOwned, Error as _};
@@ -17,13 +18,15 @@ const LIMIT: &str = "limit";
 const BEFORE: &str = "before";
 
 /// What names an entry of a list, so that a page can begin after it.
-pub trait PageCursor: DeserializeOwned + Copy + 'static {
+pub trait PageCursor: DeserializeOwned + Clone + 'static {
     /// The entries of its list, for descriptions.
     const ENTRIES: &'static str;
     /// Its format (`fields`).
     const FORMAT: &'static str;
     /// The most entries of a page.
     const LIMIT_MAX: i64;
+    /// Which entries are on the pages after an entry, for descriptions.
+    const NEXT: &'static str = "older than";
 }
 
 impl PageCursor for AuditId {
@@ -44,6 +47,13 @@ impl PageCursor for LedgerLine {
     const LIMIT_MAX: i64 = 500;
 }
 
+impl PageCursor for BreakdownCursor {
+    const ENTRIES: &'static str = "entries";
+    const FORMAT: &'static str = "breakdown-cursor";
+    const LIMIT_MAX: i64 = 1_000;
+    const NEXT: &'static str = "after";
+}
+
 impl PageCursor for OrderId {
     const ENTRIES: &'static str = "orders";
     const FORMAT: &'static str = "order-id";
@@ -51,7 +61,7 @@ impl PageCursor for OrderId {
 }
 
 /// The page that a request wants.
-#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields, bound = "C: PageCursor")]
 pub struct PageQuery<C> {
     limit: Option<i64>,
@@ -78,8 +88,8 @@ pub struct ListPage<T, C> {
 
 impl<C: PageCursor> PageQuery<C> {
     /// The entry that precedes the page.
-    pub const fn before(&self) -> Option<C> {
-        self.before
+    pub fn before(&self) -> Option<C> {
+        self.before.clone()
     }
 
     /// The number of entries to read: one more than the page has, to see whether there is a next
@@ -104,7 +114,7 @@ impl<C: PageCursor> PageQuery<C> {
 
 impl<C: PageCursor> IntoParams for PageQuery<C> {
     fn into_params(parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let (entries, max) = (C::ENTRIES, C::LIMIT_MAX);
+        let (entries, next, max) = (C::ENTRIES, C::NEXT, C::LIMIT_MAX);
         let parameter = |name: &str, description: String, schema: ObjectBuilder| {
             ParameterBuilder::new()
                 .name(name)
@@ -124,7 +134,7 @@ impl<C: PageCursor> IntoParams for PageQuery<C> {
             .schema_type(Type::String)
             .format(Some(SchemaFormat::Custom(C::FORMAT.to_owned())));
         let older = format!(
-            "Only {entries} older than this one; pass the `next_before` of a page to get the next one."
+            "Only {entries} {next} this one; pass the `next_before` of a page to get the next one."
         );
         vec![
             parameter(LIMIT, format!("The number of {entries}: 1 to {max}."), limit),

@@ -6,6 +6,7 @@ mod certificates;
 mod listeners;
 mod open;
 mod operator_work;
+mod retention;
 mod signing_values;
 
 use std::net::SocketAddr;
@@ -362,6 +363,11 @@ impl RunningService {
     /// worker runs.
     pub async fn run_exports(&self) -> Result<usize, StoreError> {
         exports::worker::run_all(&self.state.exports, self.node).await
+    }
+
+    /// Runs one round of retention; for tests.
+    pub async fn retain(&self) {
+        retention::round(&self.state).await;
     }
 
     /// Stores the cookies that platforms have set since the last time; for tests.

@@ -23,7 +23,7 @@ use self::declared::{
     JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, LATE_RESOLUTIONS, LEDGER_FAILURES,
     LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PACED_REFUSALS, PACED_WAITS, PAYMENTS,
     PLATFORM_DEGRADED, PLATFORM_REFUSING, QUEUE_DEPTH, RECONCILED, RECONCILIATION_OUTCOMES,
-    RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES, REQUESTS, REVERSALS,
+    RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES, REQUESTS, REVERSALS, ROWS_REMOVED,
     SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, STANDBYS,
     TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE,
     declare,
@@ -174,6 +174,11 @@ pub fn batch_committed(report: &BatchReport) {
 /// Holds expired before they were settled, and were refunded.
 pub fn holds_expired(count: usize) {
     counter!(EXPIRED_HOLDS).increment(u64::try_from(count).unwrap_or(u64::MAX));
+}
+
+/// Retention removed rows of a table.
+pub fn rows_removed(table: &'static str, rows: u64) {
+    counter!(ROWS_REMOVED, "table" => table).increment(rows);
 }
 
 /// The ledger was verified.
