@@ -92,8 +92,9 @@ struct Breakdown {
     #[schema(value_type = String, format = Date)]
     to: UtcDay,
     /// What cost the most comes first.
-    entries: Vec<SpendOut>,
-    total: TotalOut,
+    entries: Vec<BreakdownEntryOut>,
+    /// The sums of all entries, of every page.
+    total: BreakdownTotalOut,
     /// The `before` for the next page; null on the last one.
     #[schema(value_type = Option<String>)]
     next_before: Option<BreakdownCursor>,
@@ -101,7 +102,7 @@ struct Breakdown {
 
 /// What one account, key, route or tag cost.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-struct SpendOut {
+struct BreakdownEntryOut {
     /// The account's `creator_id`, the key's id, the route (`export DATASET` for exports) or the
     /// tag; null for what has no tag.
     name: Option<String>,
@@ -123,7 +124,7 @@ struct SpendOut {
 
 /// The sums of all entries, of every page.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-struct TotalOut {
+struct BreakdownTotalOut {
     /// Native calls that ended.
     calls: i64,
     /// Charged exports.
@@ -134,7 +135,7 @@ struct TotalOut {
     errors: i64,
 }
 
-impl From<BreakdownEntry> for SpendOut {
+impl From<BreakdownEntry> for BreakdownEntryOut {
     fn from(entry: BreakdownEntry) -> Self {
         let SpendCounts { calls, exports, credits, ok } = entry.counts;
         Self {
@@ -150,7 +151,7 @@ impl From<BreakdownEntry> for SpendOut {
     }
 }
 
-impl From<SpendCounts> for TotalOut {
+impl From<SpendCounts> for BreakdownTotalOut {
     fn from(SpendCounts { calls, exports, credits, ok }: SpendCounts) -> Self {
         let errors = calls.saturating_sub(ok);
         Self { calls, exports, credits: credits.whole(), ok, errors }
@@ -165,6 +166,7 @@ impl From<SpendCounts> for TotalOut {
     responses((
         status = 200, description = "Spending by what it was for.",
         content((Breakdown = "application/json"), (String = "text/csv")),
+        headers(("X-Next-Before" = String, description = "with CSV: the `before` of the next page; absent on the last one")),
     ))
 )]
 async fn get_breakdown(
@@ -183,7 +185,8 @@ async fn get_breakdown(
     let query = BreakdownQuery { of, by, first, last, after, limit };
     let SpendBreakdown { entries, total } = store::breakdown::read(&api.store, &query).await?;
     let ListPage { entries, next_before } = page.page(entries, BreakdownEntry::cursor);
-    let entries: Vec<SpendOut> = entries.into_iter().map(SpendOut::from).collect();
+    let entries: Vec<BreakdownEntryOut> =
+        entries.into_iter().map(BreakdownEntryOut::from).collect();
     if wants_csv(&headers) {
         return Ok(csv_response(&entries, next_before.as_ref()));
     }
@@ -209,7 +212,7 @@ fn wants_csv(headers: &HeaderMap) -> bool {
     })
 }
 
-fn csv_response(entries: &[SpendOut], next: Option<&BreakdownCursor>) -> Response {
+fn csv_response(entries: &[BreakdownEntryOut], next: Option<&BreakdownCursor>) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/csv; charset=utf-8"), (header::VARY, "Accept")];
     let mut response = (kind, csv(entries)).into_response();
     let next = next.and_then(|cursor| HeaderValue::try_from(cursor.to_string()).ok());
@@ -220,9 +223,10 @@ fn csv_response(entries: &[SpendOut], next: Option<&BreakdownCursor>) -> Respons
 }
 
 /// The entries as CSV (RFC 4180), with a line of names.
-fn csv(entries: &[SpendOut]) -> String {
-    let line = |entry: &SpendOut| {
-        let SpendOut { name, platform, method, calls, exports, credits, ok, errors } = entry;
+fn csv(entries: &[BreakdownEntryOut]) -> String {
+    let line = |entry: &BreakdownEntryOut| {
+        let BreakdownEntryOut { name, platform, method, calls, exports, credits, ok, errors } =
+            entry;
         let name = quoted(name.as_deref().unwrap_or_default());
         let platform = platform.map_or("", Platform::as_str);
         let method = method.map_or("", Method::as_str);
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn fields_with_commas_or_quotes_are_quoted() {
-        let entry = SpendOut {
+        let entry = BreakdownEntryOut {
             name: Some("GET a,b\"c".to_owned()),
             platform: Some(Platform::ALPHA),
             method: Some(Method::Get),

@@ -76,33 +76,16 @@ impl BreakdownEntry {
     }
 }
 
-/// Reads spending, grouped, from one snapshot.
+/// Reads spending, grouped. One statement, so that entries and total are of one snapshot.
 pub async fn read(store: &Store, query: &BreakdownQuery) -> Result<SpendBreakdown, StoreError> {
-    let mut tx = store.snapshot().await?;
     let key = query.of.key.map(|key| key.to_string());
-    let of = filter_values(query, key.as_deref());
-    let [calls, totals, exports] = columns_of(query.by);
-    let spent = SPENT.replacen("{calls}", calls, 1).replacen("{totals}", totals, 1).replacen(
-        "{exports}",
-        exports,
-        1,
-    );
-    let sum = format!("select {SUMS} from ({spent}) as spent");
-    let total = tx.row(AssertSqlSafe(sql_with_scope(&sum)), &of).await?;
-    let total = total.ok_or_else(|| StoreError::corrupt("calls", query.of.customer))?;
-    let page = PAGE.replacen("{sums}", SUMS, 1).replacen("{spent}", &spent, 1);
-    let mut values = of.to_vec();
-    let after = query.after.as_ref();
-    values.extend([
-        after.map(|after| after.credits).into(),
-        after.map(|after| after.name.as_str()).into(),
-        after.map(|after| after.platform.as_str()).into(),
-        after.map(|after| after.method.as_str()).into(),
-        query.limit.max(1).into(),
-    ]);
-    let rows = tx.rows(AssertSqlSafe(sql_with_scope(&page)), &values).await?;
-    let entries = rows.iter().map(entry).collect::<Result<Vec<_>, StoreError>>()?;
-    Ok(SpendBreakdown { entries, total: counts(&total)? })
+    let (sql, values) = (sql(query.by), values(query, key.as_deref()));
+    let rows = store.read().await?.rows(AssertSqlSafe(sql), &values).await?;
+    let Some((total, page)) = rows.split_first() else {
+        return Err(StoreError::corrupt("calls", query.of.customer));
+    };
+    let entries = page.iter().map(entry).collect::<Result<Vec<_>, StoreError>>()?;
+    Ok(SpendBreakdown { entries, total: counts(total)? })
 }
 
 /// The columns `name`, `platform` and `method` of calls, of totals and of exports.
@@ -142,24 +125,40 @@ const SPENT: &str = "
     from export_jobs
     where customer_id = $1 and created_at >= $5 and created_at < $6 and credit_state = 'settled' and {scope}";
 
-const SUMS: &str = "
-    cast(coalesce(sum(calls), 0) as bigint) as calls, cast(coalesce(sum(exports), 0) as bigint) as exports,
-    cast(coalesce(sum(credits), 0) as bigint) as credits, cast(coalesce(sum(ok), 0) as bigint) as ok";
-
+/// The total comes first, then the page.
 const PAGE: &str = "
-    select name, platform, method, calls, exports, credits, ok
-    from (
-        select name, platform, method, {sums} from ({spent}) as spent group by name, platform, method
-    ) as entries
-    where cast($8 as bigint) is null or credits < $8
-       or (credits = $8 and (name, platform, method) > ($9, $10, $11))
-    order by credits desc, name, platform, method limit $12";
+    with entries as materialized (
+        select name, platform, method, cast(sum(calls) as bigint) as calls,
+               cast(sum(exports) as bigint) as exports, cast(sum(credits) as bigint) as credits,
+               cast(sum(ok) as bigint) as ok
+        from ({spent}) as spent group by name, platform, method
+    )
+    select 0 as place, '' as name, '' as platform, '' as method,
+           cast(coalesce(sum(calls), 0) as bigint) as calls, cast(coalesce(sum(exports), 0) as bigint) as exports,
+           cast(coalesce(sum(credits), 0) as bigint) as credits, cast(coalesce(sum(ok), 0) as bigint) as ok
+    from entries
+    union all
+    select * from (
+        select 1, name, platform, method, calls, exports, credits, ok
+        from entries
+        where cast($8 as bigint) is null or credits < $8
+           or (credits = $8 and (name, platform, method) > ($9, $10, $11))
+        order by credits desc, name, platform, method limit $12
+    ) as page
+    order by place, credits desc, name, platform, method";
 
-fn sql_with_scope(sql: &str) -> String {
-    sql.replace("{scope}", SCOPE)
+fn sql(by: BreakdownBy) -> String {
+    let [calls, totals, exports] = columns_of(by);
+    let spent = SPENT.replacen("{calls}", calls, 1).replacen("{totals}", totals, 1).replacen(
+        "{exports}",
+        exports,
+        1,
+    );
+    PAGE.replacen("{spent}", &spent, 1).replace("{scope}", SCOPE)
 }
 
-fn filter_values<'q>(query: &BreakdownQuery, key: Option<&'q str>) -> [SqlValue<'q>; 7] {
+fn values<'q>(query: &'q BreakdownQuery, key: Option<&'q str>) -> [SqlValue<'q>; 12] {
+    let after = query.after.as_ref();
     [
         query.of.customer.into(),
         key.into(),
@@ -168,6 +167,11 @@ fn filter_values<'q>(query: &BreakdownQuery, key: Option<&'q str>) -> [SqlValue<
         query.first.start().into(),
         query.last.plus_days(1).start().into(),
         i64::from(query.of.only_allowed).into(),
+        after.map(|after| after.credits).into(),
+        after.map(|after| after.name.as_str()).into(),
+        after.map(|after| after.platform.as_str()).into(),
+        after.map(|after| after.method.as_str()).into(),
+        query.limit.max(1).into(),
     ]
 }
 

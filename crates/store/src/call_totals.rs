@@ -70,6 +70,7 @@ fn rows(ids: &[String]) -> RowTable<'_> {
     table
 }
 
+/// In the order of the key, so that two nodes never wait for each other's totals.
 const ADD: &str = "
     with v (id) as ({rows})
     insert into call_totals (customer_id, day, key_id, creator_id, platform, method, route, tag, outcome,
@@ -79,6 +80,8 @@ const ADD: &str = "
            cast(sum(case when state = 'settled' and status < 400 then 1 else 0 end) as bigint)
     from calls where id in (select id from v)
     group by customer_id, held_at / 86400000000, key_id, creator_id, platform, method, route,
+             coalesce(tag, ''), outcome
+    order by customer_id, held_at / 86400000000, key_id, creator_id, platform, method, route,
              coalesce(tag, ''), outcome
     on conflict (customer_id, day, key_id, creator_id, platform, method, route, tag, outcome)
     do update set

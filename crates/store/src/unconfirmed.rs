@@ -21,20 +21,38 @@ const PARTS: &[&str] = &[
     "delete from customers where id = $1",
 ];
 
-/// Deletes customers who registered before `before`, never confirmed an address, and have neither
-/// used a key or a session since then nor left anything of their own; at most `limit`. Returns how
-/// many.
-pub async fn delete(store: &Store, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnconfirmedStep {
+    /// The number of customers that were deleted.
+    pub deleted: u64,
+    /// The last customer that was looked at; the next step begins after it. None if there was none.
+    pub last: Option<CustomerId>,
+}
+
+/// Looks at customers who registered before `before` and never confirmed an address, at most
+/// `limit`, beginning after `after`. Deletes those who have neither used a key or a session since
+/// then nor left anything of their own.
+pub async fn delete(
+    store: &Store,
+    (after, before): (Option<CustomerId>, Timestamp),
+    limit: i64,
+) -> Result<UnconfirmedStep, StoreError> {
     let mut tx = store.write().await?;
-    let unused = unused(&mut tx, before, limit).await?;
-    for customer in &unused {
+    let unconfirmed = unconfirmed(&mut tx, (after, before), limit).await?;
+    let mut deleted = 0_u64;
+    for customer in &unconfirmed {
+        if is_used(&mut tx, *customer).await? {
+            continue;
+        }
         for part in PARTS {
             tx.execute(*part, &[(*customer).into()]).await?;
         }
         notices::tell_keys(&mut tx, *customer).await?;
+        deleted = deleted.saturating_add(1);
     }
     tx.commit().await?;
-    Ok(u64::try_from(unused.len()).unwrap_or(u64::MAX))
+    Ok(UnconfirmedStep { deleted, last: unconfirmed.last().copied() })
 }
 
 /// The tables in which a customer that was used has a row. What is not named here, such as refunds
@@ -66,20 +84,34 @@ const TRACES: &[&str] = &[
     "invoice_reads",
 ];
 
-/// Locks the customers that may go.
-async fn unused(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<Vec<CustomerId>, StoreError> {
-    const UNCONFIRMED: &str = "
+/// Locks customers that may go.
+async fn unconfirmed(
+    tx: &mut Tx,
+    (after, before): (Option<CustomerId>, Timestamp),
+    limit: i64,
+) -> Result<Vec<CustomerId>, StoreError> {
+    const SQL: &str = "
         select id from customers
-        where email_verified_at is null and created_at < $1 and disabled_at is null and trial_state <> 'granted'
-          and not exists (select 1 from keys where customer_id = customers.id and last_used_at >= $1)";
-    let without: String = TRACES
-        .iter()
-        .map(|table| {
-            format!(" and not exists (select 1 from {table} where customer_id = customers.id)")
-        })
-        .collect();
-    let lock = dialect::for_update_skip_locked(tx.database());
-    let sql = format!("{UNCONFIRMED}{without} order by id limit $2{lock}");
-    let rows = tx.rows(AssertSqlSafe(sql), &[before.into(), limit.max(1).into()]).await?;
+        where id > $1 and email_verified_at is null and created_at < $2 and disabled_at is null
+          and trial_state <> 'granted'
+          and not exists (select 1 from keys where customer_id = customers.id and last_used_at >= $2)
+        order by id limit $3";
+    let sql = format!("{SQL}{}", dialect::for_update_skip_locked(tx.database()));
+    let after = after.map_or_else(String::new, |id| id.to_string());
+    let values = [after.as_str().into(), before.into(), limit.max(1).into()];
+    let rows = tx.rows(AssertSqlSafe(sql), &values).await?;
     rows.iter().map(|row| row.parse("id", "customers")).collect()
+}
+
+async fn is_used(tx: &mut Tx, customer: CustomerId) -> Result<bool, StoreError> {
+    let traces: Vec<String> = TRACES
+        .iter()
+        .map(|table| format!("exists (select 1 from {table} where customer_id = $1)"))
+        .collect();
+    let sql = format!(
+        "select cast(case when {} then 1 else 0 end as bigint) as is_used",
+        traces.join(" or ")
+    );
+    let row = tx.row(AssertSqlSafe(sql), &[customer.into()]).await?;
+    Ok(row.map_or(Ok(1), |row| row.int("is_used"))? != 0)
 }

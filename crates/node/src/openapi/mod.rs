@@ -404,8 +404,9 @@ fn problem_schema() -> Value {
         (
             "cost",
             "integer",
-            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`).",
+            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`, `cost_above_max`).",
         ),
+        ("max_cost", "integer", "Credits that `X-Max-Cost` allows (`cost_above_max`)."),
         (
             "trial_credits",
             "integer",

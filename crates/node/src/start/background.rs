@@ -75,7 +75,8 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
         |state| async move { cleanup::round(&state.exports).await },
     );
     every(state, stop, EVERY_HOUR, |state| async move { remove_orphans(&state).await });
-    every(state, stop, EVERY_MINUTE, |state| async move { retention::round(&state).await });
+    every(state, stop, EVERY_MINUTE, |state| async move { retention::sum_up(&state).await });
+    every(state, stop, EVERY_HOUR, |state| async move { retention::delete_unused(&state).await });
     top_up_worker::start(&state.billing, stop);
     reconcile::start(&state.billing, stop);
     every(state, stop, EVERY_MINUTE, |state| async move { keep_house(&state).await });

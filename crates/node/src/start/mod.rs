@@ -367,7 +367,8 @@ impl RunningService {
 
     /// Runs one round of retention; for tests.
     pub async fn retain(&self) {
-        retention::round(&self.state).await;
+        retention::sum_up(&self.state).await;
+        retention::delete_unused(&self.state).await;
     }
 
     /// Stores the cookies that platforms have set since the last time; for tests.

@@ -9,16 +9,19 @@ use tokio::time::Instant;
 
 use crate::state::NodeState;
 
-/// The most customers or jobs deleted in one step.
+/// The most customers looked at, or jobs deleted, in one step.
 const STEP_MAX: i64 = 100;
 
-/// Sums up the calls that are older than `retention.calls_days`, and deletes customers that were
-/// never confirmed and jobs that were given up long ago. Continues at the next round after an
-/// error.
-pub(super) async fn round(state: &NodeState) {
+/// Sums up the calls that are older than `retention.calls_days`. Continues at the next round after
+/// an error.
+pub(super) async fn sum_up(state: &NodeState) {
     if let Err(error) = calls(state).await {
         tracing::warn!(%error, "old calls could not be summed up");
     }
+}
+
+/// Deletes customers that were never confirmed, and jobs that were given up long ago.
+pub(super) async fn delete_unused(state: &NodeState) {
     if let Err(error) = customers(state).await {
         tracing::warn!(%error, "customers that were never confirmed could not be deleted");
     }
@@ -60,12 +63,14 @@ fn pause_after(took: Duration, load_percent: u32) -> Duration {
 async fn customers(state: &NodeState) -> Result<(), StoreError> {
     let days = state.config.retention.unconfirmed_customers_days;
     let Some(before) = kept_since(state, days) else { return Ok(()) };
+    let mut after = None;
     while !state.is_stopping() {
-        let deleted = store::unconfirmed::delete(&state.store, before, STEP_MAX).await?;
-        metrics::rows_removed("customers", deleted);
-        if deleted < STEP_MAX.unsigned_abs() {
+        let step = store::unconfirmed::delete(&state.store, (after, before), STEP_MAX).await?;
+        metrics::rows_removed("customers", step.deleted);
+        if step.last.is_none() {
             break;
         }
+        after = step.last;
     }
     Ok(())
 }
