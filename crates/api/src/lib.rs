@@ -5,6 +5,7 @@
 mod accounts;
 mod audit;
 mod billing;
+mod breakdown;
 mod email;
 mod exports;
 mod health;
@@ -45,5 +46,6 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .merge(accounts::router())
         .merge(billing::router())
         .merge(usage::router())
+        .merge(breakdown::router())
         .merge(exports::router())
 }

@@ -250,6 +250,8 @@ struct CallOut {
     credits: i64,
     duration_ms: Option<i64>,
     upstream_ms: Option<i64>,
+    /// The `X-Tag` that it came with.
+    tag: Option<String>,
     request_id: String,
 }
 
@@ -270,6 +272,7 @@ impl From<Call> for CallOut {
             credits: call.credits.unwrap_or(call.cost).whole(),
             duration_ms: call.duration_ms,
             upstream_ms: call.upstream_ms,
+            tag: call.tag,
             request_id: call.request,
         }
     }

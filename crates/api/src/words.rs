@@ -4,6 +4,7 @@
 use billing::decide::SLOTS_MAX;
 use catalog::column::{ColumnType, ColumnUnit};
 use domain::account::{AccountState, InactiveReason, WantedState};
+use domain::breakdown::BreakdownBy;
 use domain::customer::TrialState;
 use domain::invoice::InvoiceState;
 use domain::key::KeyScope;
@@ -191,6 +192,39 @@ pub fn lot_source() -> Object {
 /// The methods of native calls.
 pub fn method() -> Object {
     one_of("The method of a native call.", Method::ALL.iter().map(|method| method.as_str()))
+}
+
+/// The methods of native calls, or null.
+pub fn optional_method() -> Schema {
+    or_null("The method of a native call.", Method::ALL.iter().map(|method| method.as_str()))
+}
+
+/// The platforms, or null.
+pub fn optional_platform() -> Schema {
+    let platforms = domain::platform::Platform::all().into_iter();
+    or_null("A platform.", platforms.map(domain::platform::Platform::as_str))
+}
+
+/// The datasets, or null.
+pub fn optional_dataset() -> Schema {
+    let datasets = domain::dataset::DatasetName::ALL.iter().map(|dataset| dataset.as_str());
+    or_null("Of an export: a dataset of the account's platform.", datasets)
+}
+
+/// What spending is grouped by.
+pub fn breakdown_by() -> Object {
+    let values = BreakdownBy::ALL.iter().map(|by| by.as_str());
+    one_of("What spending is grouped by; `account` when absent.", values)
+}
+
+/// What metered work is charged as.
+pub fn charge_kind() -> Object {
+    one_of("What it is charged as.", ["read", "write", "export"].into_iter())
+}
+
+fn or_null(description: &str, values: impl Iterator<Item = &'static str>) -> Schema {
+    let words: Vec<Value> = values.map(|word| json!(word)).chain([Value::Null]).collect();
+    of(json!({ "type": ["string", "null"], "enum": words, "description": description }))
 }
 
 /// The classes that the call log can be filtered by.

@@ -13,6 +13,8 @@
 
 pub mod account;
 pub mod billing_period;
+pub mod breakdown;
+pub mod call_tag;
 pub mod charge;
 pub mod common_passwords;
 pub mod credits;

@@ -144,6 +144,32 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
+/// A text that is not a day such as 2026-01-31.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a day such as 2026-01-31")]
+pub struct MalformedDay;
+
+impl std::str::FromStr for UtcDay {
+    type Err = MalformedDay;
+
+    /// Reads a day of the years 1970 to 2999.
+    fn from_str(text: &str) -> Result<Self, MalformedDay> {
+        let is_written_as_day =
+            text.len() == 10 && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
+        let start = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"));
+        let day = start.filter(|_| is_written_as_day).map(Timestamp::day).ok_or(MalformedDay)?;
+        let is_in_range = ("1970-01-01"..="2999-12-31").contains(&text);
+        if is_in_range { Ok(day) } else { Err(MalformedDay) }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for UtcDay {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl std::fmt::Display for UtcDay {
     /// `YYYY-MM-DD`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -212,6 +238,18 @@ mod tests {
             let day = Timestamp::from_rfc3339(&format!("{day}T12:00:00Z")).unwrap().day();
             assert_eq!(day.month_start().to_string(), start);
             assert_eq!(day.next_month_start().to_string(), next);
+        }
+    }
+
+    #[test]
+    fn days_survive_a_round_trip_as_text() {
+        for text in ["1970-01-01", "2026-02-28", "2028-02-29", "2999-12-31"] {
+            assert_eq!(text.parse::<UtcDay>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "2026-02-30", "2026-2-1", "2026-02-01T00:00:00Z", "1969-12-31", "3000-01-01"]
+        {
+            assert_eq!(text.parse::<UtcDay>(), Err(MalformedDay), "{text:?}");
         }
     }
 

@@ -114,6 +114,22 @@ pub enum Failure {
         /// When the next month begins.
         resets_at: Timestamp,
     },
+    /// The request costs more than its caller allows.
+    #[error(
+        "this request costs {cost}, and its `X-Max-Cost` allows {max}; nothing was sent or charged"
+    )]
+    CostAboveMax {
+        /// What the request costs.
+        cost: Credits,
+        /// What the caller allows.
+        max: Credits,
+    },
+    /// The customer has used the maximum number of different tags today.
+    #[error(
+        "{0} different values of `X-Tag` have been used today, which is the maximum; use one of them, or wait for \
+         the next UTC day"
+    )]
+    TooManyTags(usize),
     /// The caller's key is limited, and the request would widen its rights.
     #[error(
         "this key is limited (accounts, budget or expiry); use a session or a key without limits for this \

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use catalog::{MatchedRoute, Route};
 use clients::platform::path::{self, PathProblem};
 use domain::account::CreatorId;
+use domain::call_tag::CallTag;
 use domain::credits::Credits;
 use domain::key::KeyScope;
 use domain::method::Method;
@@ -22,6 +23,7 @@ use web::auth;
 use web::error::ApiError;
 use web::extract;
 use web::fields;
+use web::metered_headers;
 use web::middleware::body::BufferedRequestBody;
 
 use super::account_entry::AccountEntry;
@@ -60,6 +62,8 @@ pub(super) struct RequestHead {
     /// Where the native path begins in the request's path.
     path_at: usize,
     pub(super) idempotency: Option<RequestKey>,
+    /// What the call is for, in the customer's words.
+    pub(super) tag: Option<CallTag>,
 }
 
 /// What the head of a request says, without the head itself.
@@ -69,6 +73,7 @@ pub(super) struct IdentifiedCall {
     method: Method,
     path_at: usize,
     idempotency: Option<RequestKey>,
+    tag: Option<CallTag>,
 }
 
 /// A request with its body read. It is tried again when its account changes in between.
@@ -98,8 +103,8 @@ pub(super) struct CallPlan {
 impl RequestHead {
     /// Combines the parsed values with the head they came from.
     pub(super) fn new(identified: IdentifiedCall, parts: Parts) -> Self {
-        let IdentifiedCall { key, creator, method, path_at, idempotency } = identified;
-        Self { key, creator, method, parts, path_at, idempotency }
+        let IdentifiedCall { key, creator, method, path_at, idempotency, tag } = identified;
+        Self { key, creator, method, parts, path_at, idempotency, tag }
     }
 
     /// The native path as the caller sent it; for an upload, the part after the account.
@@ -146,7 +151,12 @@ pub(super) async fn identify(
     check_range(&parts.headers)?;
     let idempotency =
         if method.is_read() { None } else { web::idempotency_key::read(&parts.headers)? };
-    Ok(IdentifiedCall { key, creator, method, path_at, idempotency })
+    metered_headers::check_cost(&parts.headers, gateway.config.credits.costs().of(method))?;
+    let tag = metered_headers::tag(&parts.headers)?;
+    if let Some(tag) = &tag {
+        gateway.web.daily_tags.admit(key.customer, tag, now)?;
+    }
+    Ok(IdentifiedCall { key, creator, method, path_at, idempotency, tag })
 }
 
 /// Reads the key of a call again after its permissions have changed.

@@ -63,6 +63,7 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
         expires_at: held_at.plus_seconds(gateway.config.metering.hold_ttl_s),
         request_id: inbound.label.as_str().to_owned(),
         idempotency: idempotency::claim(whole, held_at),
+        tag: arrival.tag.clone(),
     };
     let is_sure = gateway.meter().is_authority() && !arrival.key.has_budget;
     let may_leave_at_once = arrival.method.is_read() && is_sure;

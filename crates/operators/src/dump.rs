@@ -9,7 +9,7 @@ use domain::id::CustomerId;
 use failures::Failure;
 use runtime::audit;
 use serde_json::{Map, Value, json};
-use store::customer_dump::{self, CALLS, DumpedTable, LEDGER, TABLES};
+use store::customer_dump::{self, CALL_TOTALS, CALLS, DumpedTable, LEDGER, TABLES};
 use tabular::bundle::BundleWriter;
 use tabular::{CellValue, TabularError};
 use tokio::sync::mpsc;
@@ -69,7 +69,7 @@ async fn write(
     for table in TABLES {
         write_json(operators, (customer, table), &mut bundle, out).await?;
     }
-    for table in [&CALLS, &LEDGER] {
+    for table in [&CALLS, &CALL_TOTALS, &LEDGER] {
         write_csv(operators, (customer, table), &mut bundle, out).await?;
     }
     let rest = bundle.finish().map_err(failed)?;

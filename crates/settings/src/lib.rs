@@ -20,6 +20,7 @@ pub mod platforms;
 mod problem;
 mod rate_limits;
 mod reading;
+mod retention;
 pub mod secrets;
 mod sections;
 pub mod signing;
@@ -36,6 +37,7 @@ pub use gateway::{PlatformDriftSection, PlatformRefusalsSection};
 pub use layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
 pub use problem::{ConfigProblem, UnreadableConfig, listed};
 pub use rate_limits::RateLimitsSection;
+pub use retention::RetentionSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
@@ -88,6 +90,8 @@ pub struct Config {
     pub platform_drift: PlatformDriftSection,
     /// How calls are recorded.
     pub metering: MeteringSection,
+    /// How long what has ended is kept.
+    pub retention: RetentionSection,
     /// Where emails are sent.
     pub mail: mail::MailSection,
     /// Work that follows a change, such as sending an email.
@@ -186,6 +190,7 @@ impl Config {
         self.platform_refusals.check(&mut problems);
         self.platform_drift.check(&mut problems);
         self.metering.check(&mut problems);
+        self.retention.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);
         self.exports.check(&mut problems);

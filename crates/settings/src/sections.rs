@@ -148,6 +148,8 @@ pub struct MeteringSection {
     pub hold_ttl_s: i64,
     /// This node's id. Empty: a new one at each start.
     pub node: String,
+    /// The most different tags that one customer may use on a UTC day, on this node.
+    pub tags_per_day_max: usize,
 }
 
 /// `[uploads]`: where uploaded files are kept until they are sent.
@@ -326,6 +328,10 @@ impl MeteringSection {
                 "metering.hold_ttl_s",
                 "must be 130 to 86,400: calls renew their holds every 60 seconds",
             ));
+        }
+        if self.tags_per_day_max > 100_000 {
+            let message = "must be at most 100,000";
+            problems.push(ConfigProblem::new("metering.tags_per_day_max", message));
         }
         if !self.node.is_empty() && self.node.parse::<domain::id::NodeId>().is_err() {
             let message = "must be empty, or node_ and 32 hexadecimal digits";

@@ -185,6 +185,7 @@ impl BenchCaller {
             expires_at: held_at.plus_seconds(170),
             request_id: RequestId::new(held_at, unique()).to_string(),
             idempotency: None,
+            tag: None,
         }
     }
 }

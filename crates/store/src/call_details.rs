@@ -73,7 +73,7 @@ pub(crate) async fn find_in(
 ) -> Result<Vec<CallDetails>, StoreError> {
     const COLUMNS: &str = "
         id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
-        outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms, node_id, epoch,
+        outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms, tag, node_id, epoch,
         expires_at, cast(case when idempotency_hash is null then 0 else 1 end as bigint) as has_key";
     let (condition, mut values) = condition(wanted);
     let customer = match wanted.customer {

@@ -43,6 +43,8 @@ pub struct Call {
     pub outcome: Option<String>,
     /// The platform's status code, if it responded.
     pub status: Option<u16>,
+    /// What it is for, in the customer's own words.
+    pub tag: Option<String>,
     /// The request id that the caller received.
     pub request: String,
     /// When it began.
@@ -132,7 +134,7 @@ async fn since(
 ) -> Result<Vec<Call>, StoreError> {
     const COLUMNS: &str = "
         id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
-        outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms";
+        outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms, tag";
     let first = first.map_or(i64::MIN, Timestamp::unix_micros);
     let sql = format!("select {COLUMNS} from calls where {FILTER} and held_at >= $8");
     let rows = tx.rows(AssertSqlSafe(sql), &values(wanted, first)).await?;
@@ -207,6 +209,7 @@ pub(crate) fn call(row: &SqlRow) -> Result<Call, StoreError> {
         state: row.parse("state", "calls")?,
         outcome: row.optional_text("outcome")?,
         status: row.status("status")?,
+        tag: row.optional_text("tag")?,
         request: row.text("request_id")?,
         at: row.time("held_at")?,
         resolved_at: row.optional_time("resolved_at")?,

@@ -163,6 +163,22 @@ pub async fn retry_given_up(store: &Store, now: Timestamp) -> Result<u64, StoreE
     Ok(changed)
 }
 
+/// Deletes jobs that were given up before `before`, at most `limit`, and returns how many.
+pub async fn delete_given_up(
+    store: &Store,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        delete from jobs where id in (
+            select id from jobs where given_up_at < $1 order by given_up_at limit $2
+        )";
+    let mut tx = store.write().await?;
+    let deleted = tx.execute(SQL, &[before.into(), limit.max(1).into()]).await?;
+    tx.commit().await?;
+    Ok(deleted)
+}
+
 /// Releases the jobs that an earlier run of this node left claimed, and returns how many. On
 /// SQLite, which has one node, these are all claims.
 pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError> {

@@ -81,6 +81,8 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(31, "cookies of accounts", account_cookies(database)));
     steps.push(step(32, "operators", operators(database)));
     steps.push(step(33, "invoices", invoices(database)));
+    steps.push(step(34, "tags", tags(database)));
+    steps.push(step(35, "totals of calls", call_totals(database)));
     Migrator::with_migrations(steps)
 }
 
@@ -103,6 +105,20 @@ const fn invoices(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0033_invoices.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0033_invoices.postgres.sql"),
+    }
+}
+
+const fn tags(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0034_tags.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0034_tags.postgres.sql"),
+    }
+}
+
+const fn call_totals(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0035_call_totals.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0035_call_totals.postgres.sql"),
     }
 }
 

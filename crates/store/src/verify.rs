@@ -85,6 +85,8 @@ const HISTORY: &[LedgerRule] = &[
                 from (
                     select customer_id, credits from calls where state = 'settled'
                     union all
+                    select customer_id, credits from call_totals
+                    union all
                     select customer_id, cost from export_jobs where credit_state = 'settled'
                 ) as settled group by customer_id
             ) s on s.customer_id = c.customer_id
@@ -94,7 +96,8 @@ const HISTORY: &[LedgerRule] = &[
         name: "every call belongs to a customer with a balance",
         figures: ["calls", "balances"],
         sql: "
-            select c.customer_id as subject, count(*) as one, cast(0 as bigint) as other from calls c
+            select c.customer_id as subject, count(*) as one, cast(0 as bigint) as other
+            from (select customer_id from calls union all select customer_id from call_totals) c
             left join customer_credits b on b.customer_id = c.customer_id
             where b.customer_id is null group by c.customer_id",
     },
@@ -109,6 +112,14 @@ const HISTORY: &[LedgerRule] = &[
                 resolved_at is null or outcome is null or credits is null
                 or credits <> case when outcome = 'answered' then cost else 0 end
                 or state <> case when outcome = 'answered' then 'settled' else 'refunded' end)",
+    },
+    LedgerRule {
+        name: "calls that were summed up are charged exactly when the platform responded to them",
+        figures: ["credits", "expected"],
+        sql: "
+            select customer_id || ' ' || key_id || ' ' || outcome || ' day ' || cast(day as text) as subject,
+                   credits as one, cast(0 as bigint) as other
+            from call_totals where outcome <> 'answered' and (credits <> 0 or ok <> 0)",
     },
     LedgerRule {
         name: "an Idempotency-Key is running exactly while its call is open",
@@ -161,7 +172,8 @@ const HISTORY: &[LedgerRule] = &[
     },
 ];
 
-/// The usage counts by day, less the same counts computed from the calls themselves.
+/// The usage counts by day, less the same counts computed from the calls themselves, and from the
+/// totals of those that were summed up.
 const DAILY: &str = "
     select customer_id || ' ' || key_id || ' day ' || cast(day as text) as subject,
            cast(sum(calls) as bigint) as calls, cast(sum(credits) as bigint) as credits,
@@ -173,6 +185,8 @@ const DAILY: &str = "
                case when state = 'settled' and status < 400 then -1 else 0 end,
                case when state = 'settled' and status < 400 then 0 else -1 end
         from calls where state <> 'held'
+        union all
+        select customer_id, key_id, day, -calls, -credits, -ok, ok - calls from call_totals
     ) as difference
     group by customer_id, key_id, day
     having sum(calls) <> 0 or sum(credits) <> 0 or sum(ok) <> 0 or sum(errors) <> 0";
@@ -189,6 +203,9 @@ const ROUTES: &str = "
         select customer_id, key_id, held_at / 86400000000, creator_id, platform, method, route, -1,
                case when state = 'settled' and status < 400 then 0 else -1 end
         from calls where state <> 'held'
+        union all
+        select customer_id, key_id, day, creator_id, platform, method, route, -calls, ok - calls
+        from call_totals
     ) as difference
     group by customer_id, key_id, day, creator_id, platform, method, route
     having sum(calls) <> 0 or sum(errors) <> 0";

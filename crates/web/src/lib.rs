@@ -6,11 +6,13 @@
 pub mod auth;
 pub mod control_limits;
 pub mod created;
+pub mod daily_tags;
 pub mod error;
 pub mod extract;
 pub mod fields;
 pub mod idempotency;
 pub mod idempotency_key;
+pub mod metered_headers;
 pub mod middleware;
 pub mod own_requests;
 pub mod page;
@@ -34,6 +36,7 @@ use transport::{IpNetwork, LoadCounter, LoadMap, site_of};
 use crate::auth::cookie::CookiePolicy;
 use crate::auth::csrf::OwnPages;
 use crate::control_limits::ControlLimits;
+use crate::daily_tags::DailyTags;
 
 pub use crate::error::ApiError;
 use crate::middleware::body::{self, BodyLimits, BodyPlace};
@@ -91,6 +94,8 @@ pub struct EdgeParts {
     pub open_bodies: MemoryBudget,
     /// How much each customer or network holds of that memory.
     body_holders: LoadMap<BodyHolder>,
+    /// The tags that customers have used today.
+    pub daily_tags: DailyTags,
 }
 
 /// Who holds buffered request bodies. Without an identified customer it is an IPv4 address or an
@@ -122,6 +127,7 @@ impl WebState {
                 limits.open_bodies_bytes_max,
                 limits.open_bodies_per_network_bytes_max,
             ),
+            daily_tags: DailyTags::new(config.metering.tags_per_day_max),
             body_holders: LoadMap::new(),
             store,
             clock,

@@ -1,6 +1,7 @@
-//! Pages of lists, newest first: the parameters `limit` and `before` of a request, and the
-//! `next_before` of its response.
+//! Pages of lists, newest first or largest first: the parameters `limit` and `before` of a request,
+//! and the `next_before` of its response.
 
+use domain::breakdown::BreakdownCursor;
 use domain::id::{AuditId, ExportId, OrderId};
 use domain::invoice::InvoiceId;
 use domain::ledger::LedgerLine;
@@ -25,6 +26,8 @@ pub trait PageCursor: DeserializeOwned + Clone + 'static {
     const FORMAT: &'static str;
     /// The most entries of a page.
     const LIMIT_MAX: i64;
+    /// Which entries are on the pages after an entry, for descriptions.
+    const NEXT: &'static str = "older than";
 }
 
 impl PageCursor for AuditId {
@@ -49,6 +52,13 @@ impl PageCursor for LedgerLine {
     const ENTRIES: &'static str = "lines";
     const FORMAT: &'static str = "ledger-line";
     const LIMIT_MAX: i64 = 500;
+}
+
+impl PageCursor for BreakdownCursor {
+    const ENTRIES: &'static str = "entries";
+    const FORMAT: &'static str = "breakdown-cursor";
+    const LIMIT_MAX: i64 = 1_000;
+    const NEXT: &'static str = "after";
 }
 
 impl PageCursor for OrderId {
@@ -111,7 +121,7 @@ impl<C: PageCursor> PageQuery<C> {
 
 impl<C: PageCursor> IntoParams for PageQuery<C> {
     fn into_params(parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let (entries, max) = (C::ENTRIES, C::LIMIT_MAX);
+        let (entries, next, max) = (C::ENTRIES, C::NEXT, C::LIMIT_MAX);
         let parameter = |name: &str, description: String, schema: ObjectBuilder| {
             ParameterBuilder::new()
                 .name(name)
@@ -131,7 +141,7 @@ impl<C: PageCursor> IntoParams for PageQuery<C> {
             .schema_type(Type::String)
             .format(Some(SchemaFormat::Custom(C::FORMAT.to_owned())));
         let older = format!(
-            "Only {entries} older than this one; pass the `next_before` of a page to get the next one."
+            "Only {entries} {next} this one; pass the `next_before` of a page to get the next one."
         );
         vec![
             parameter(LIMIT, format!("The number of {entries}: 1 to {max}."), limit),

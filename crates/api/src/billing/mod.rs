@@ -8,6 +8,7 @@ mod autotopup;
 mod card;
 mod charge;
 mod checkout;
+mod estimate;
 mod invoices;
 mod ledger;
 mod orders;
@@ -29,6 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .merge(overview::router())
         .merge(ledger::router())
         .merge(plans::router())
+        .merge(estimate::router())
         .merge(checkout::router())
         .merge(orders::router())
         .merge(invoices::router())

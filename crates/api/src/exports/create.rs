@@ -31,6 +31,7 @@ use web::error::{ApiError, HarmlessFailure};
 use web::extract::{self, Path};
 use web::fields::{self, FieldProblems, GoodFields, RequestBody};
 use web::idempotency::{self, ResponseSeal};
+use web::metered_headers;
 use web::trial;
 
 use super::columns;
@@ -92,6 +93,8 @@ struct Wish {
     params(
         ("account" = String, Path, description = "its creator_id"),
         ("Idempotency-Key" = Option<String>, Header, description = "repeating the request with the same key creates only one export"),
+        ("X-Max-Cost" = Option<String>, Header, description = "the most credits that the request may cost; one that costs more is refused with 412"),
+        ("X-Tag" = Option<String>, Header, description = "what the request is for, for `GET /v1/billing/usage/breakdown?by=tag`: 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, of which the first is a letter or a digit"),
     ),
     responses(
         (status = 201, description = "the export is waiting for a worker", body = ExportOut,
@@ -138,6 +141,10 @@ async fn create(api: &ApiState, parts: &mut Parts, incoming: Body) -> Result<Res
         return Err(ApiError::UnsupportedMediaType);
     }
     let key = web::idempotency_key::read(&parts.headers)?;
+    metered_headers::check_cost(&parts.headers, api.config.credits.costs().export)?;
+    if let Some(tag) = metered_headers::tag(&parts.headers)? {
+        api.web.daily_tags.admit(caller.customer, &tag, api.clock.now())?;
+    }
     let bytes_max = api.config.http.limits.json_body_bytes_max;
     let body = api.web.read_body(&parts.extensions, incoming, bytes_max).await?;
     let account = usable_account(api, &caller, &named).await?;
@@ -342,6 +349,7 @@ fn new_export(
         cost: api.config.credits.costs().export,
         created_at: now,
         pending_max: api.config.exports.pending_max,
+        tag: metered_headers::tag(headers)?,
         idempotency: None,
     })
 }

@@ -96,6 +96,10 @@ const METERED: &[&str] = &[
     "account_inactive",
     "insufficient_credits",
     "key_budget_exhausted",
+    "cost_above_max",
+    "invalid_max_cost",
+    "invalid_tag",
+    "too_many_tags",
     "platform_not_offered",
 ];
 /// A platform is called.
@@ -140,6 +144,8 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("list_ledger", &[&["limited_key", "not_found"]]),
     ("get_daily_usage", &[&["limited_key", "not_found"]]),
     ("list_recent_calls", &[&["limited_key", "not_found"]]),
+    ("get_breakdown", &[&["limited_key", "not_found"]]),
+    ("estimate_cost", &[&["account_not_found", "route_not_listed", "platform_not_offered"]]),
     ("update_key", &[&["limited_key"]]),
     ("delete_key", &[&["limited_key"]]),
     ("rotate_key", &[PASSWORD, &["limited_key", "not_found"]]),

@@ -21,6 +21,8 @@ const PATTERNS: &[(&str, &str)] = &[
     ("key-id", "^key_[0-9a-f]{32}$"),
     ("order-id", "^ord_[0-9a-f]{32}$"),
     ("audit-id", "^(aud|ent)_[0-9a-f]{32}$"),
+    ("utc-day", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+    ("breakdown-cursor", "^([0-9a-f]{2})+$"),
     ("ledger-line", "^(ent_[0-9a-f]{32}|(usage|export)_[0-9]{4}-[0-9]{2}-[0-9]{2})$"),
     ("export-id", "^exp_[0-9a-f]{32}$"),
     ("customer-id", "^cus_[0-9a-f]{32}$"),

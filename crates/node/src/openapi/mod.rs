@@ -6,6 +6,7 @@
 
 mod failures;
 mod fields;
+mod request_headers;
 
 use catalog::{AuthField, AuthKind, Catalog, Route};
 use domain::credits::MeteringCosts;
@@ -118,9 +119,14 @@ fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
              (platform_beta: the inner object of its envelope).",
         ),
     });
+    operation["parameters"] = json!([request_headers::max_cost(), request_headers::tag()]);
     if !is_read {
         operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
-        operation["parameters"] = json!([idempotency_key()]);
+        operation["parameters"] = json!([
+            request_headers::idempotency_key(),
+            request_headers::max_cost(),
+            request_headers::tag()
+        ]);
     }
     operation
 }
@@ -133,17 +139,6 @@ fn metered_answers(description: &str) -> Value {
             "headers": receipt_headers(),
             "content": { "*/*": {} },
         },
-    })
-}
-
-fn idempotency_key() -> Value {
-    json!({
-        "name": "Idempotency-Key", "in": "header", "required": false,
-        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
-        "example": "order-2026-11-21-0001",
-        "description": "A value of your choice that identifies this request: 1 to 255 visible ASCII characters. For \
-            24 hours the same request with the same key takes effect and is charged once; a repetition gets the \
-            first response with `Idempotent-Replayed: true`. Another request under the key is 422.",
     })
 }
 
@@ -162,7 +157,7 @@ fn upload_path(costs: &MeteringCosts) -> Value {
             "description": "A write of platform_gamma: it needs a key of full scope, is charged like any write \
                 and never sent twice. The post is published immediately, or at `to_be_posted_at`. A field that is \
                 sent empty counts as not sent; unknown and repeated ones are refused.",
-            "parameters": [idempotency_key()],
+            "parameters": [request_headers::idempotency_key(), request_headers::max_cost(), request_headers::tag()],
             "requestBody": {
                 "required": true,
                 "content": { "multipart/form-data": { "schema": upload_schema() } },
@@ -299,8 +294,8 @@ fn add_idempotency_keys(document: &mut Value) {
     for (path, method, operation) in operations(document) {
         if takes_part(method, &path) {
             match operation["parameters"].as_array_mut() {
-                Some(parameters) => parameters.push(idempotency_key()),
-                None => operation["parameters"] = json!([idempotency_key()]),
+                Some(parameters) => parameters.push(request_headers::idempotency_key()),
+                None => operation["parameters"] = json!([request_headers::idempotency_key()]),
             }
         }
     }
@@ -312,7 +307,7 @@ fn describe_parameters(document: &mut Value) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
             if parameter["name"] == "Idempotency-Key" {
-                *parameter = idempotency_key();
+                *parameter = request_headers::idempotency_key();
             }
             fields::describe_parameter(parameter);
         }
@@ -409,8 +404,9 @@ fn problem_schema() -> Value {
         (
             "cost",
             "integer",
-            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`).",
+            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`, `cost_above_max`).",
         ),
+        ("max_cost", "integer", "Credits that `X-Max-Cost` allows (`cost_above_max`)."),
         (
             "trial_credits",
             "integer",

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::open::OpenedService;
-use super::{runner, signing_values};
+use super::{retention, runner, signing_values};
 use crate::state::NodeState;
 
 const EVERY_SECOND: Duration = Duration::from_secs(1);
@@ -78,6 +78,8 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
         |state| async move { cleanup::round(&state.exports).await },
     );
     every(state, stop, EVERY_HOUR, |state| async move { remove_orphans(&state).await });
+    every(state, stop, EVERY_MINUTE, |state| async move { retention::sum_up(&state).await });
+    every(state, stop, EVERY_HOUR, |state| async move { retention::delete_unused(&state).await });
     top_up_worker::start(&state.billing, stop);
     reconcile::start(&state.billing, stop);
     let billing = state.billing.clone();

@@ -7,6 +7,7 @@ mod error;
 mod listeners;
 mod open;
 mod operator_work;
+mod retention;
 mod signing_values;
 
 use std::net::SocketAddr;
@@ -310,6 +311,12 @@ impl RunningService {
     /// worker runs.
     pub async fn run_exports(&self) -> Result<usize, StoreError> {
         exports::worker::run_all(&self.state.exports, self.node).await
+    }
+
+    /// Runs one round of retention; for tests.
+    pub async fn retain(&self) {
+        retention::sum_up(&self.state).await;
+        retention::delete_unused(&self.state).await;
     }
 
     /// Stores the cookies that platforms have set since the last time; for tests.

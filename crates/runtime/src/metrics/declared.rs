@@ -20,6 +20,7 @@ pub(super) const LEDGER_FAILURES: &str = "creator_gateway_ledger_invariant_failu
 pub(super) const PROCESSOR_PROBLEMS: &str = "creator_gateway_processor_setup_problems";
 pub(super) const USAGE_SET_ASIDE: &str = "creator_gateway_usage_rows_set_aside";
 pub(super) const EXPORTS_BEGUN_ANEW: &str = "creator_gateway_exports_begun_anew_total";
+pub(super) const ROWS_REMOVED: &str = "creator_gateway_retention_rows_removed_total";
 pub(super) const STANDBYS: &str = "creator_gateway_database_standbys";
 pub(super) const STANDBY_LAG: &str = "creator_gateway_database_standby_lag_bytes";
 pub(super) const STANDBY_REQUIRED: &str = "creator_gateway_database_synchronous_standby_required";
@@ -74,6 +75,7 @@ pub(super) const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
 pub(super) const TOP_UP_OUTCOMES: [&str; 5] =
     ["succeeded", "failed", "requires_action", "turned_off", "unknown"];
 pub(super) const RECONCILIATION_OUTCOMES: [&str; 2] = ["whole", "in_part"];
+const RETAINED_TABLES: [&str; 3] = ["calls", "customers", "jobs"];
 pub(super) const STANDBY_KINDS: [&str; 3] = ["synchronous", "asynchronous", "hidden"];
 pub(super) const EXPORT_ENDINGS: [&str; 6] =
     ["completed", "failed", "cancelled", "postponed", "given_back", "lost"];
@@ -151,6 +153,10 @@ fn declare_metering() {
     gauge_of(USAGE_SET_ASIDE, set_aside);
     let setup = "problems of the set-up at the payment processor, found at start and once a day; alert on anything but 0";
     gauge_of(PROCESSOR_PROBLEMS, setup);
+    describe_counter!(ROWS_REMOVED, "rows that retention removed, by table");
+    for table in RETAINED_TABLES {
+        drop(counter!(ROWS_REMOVED, "table" => table));
+    }
 }
 
 fn declare_standbys() {

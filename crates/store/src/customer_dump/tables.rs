@@ -25,8 +25,33 @@ pub const CALLS: DumpedTable = DumpedTable {
         ("resolved_at", Time),
         ("duration_ms", Int),
         ("upstream_ms", Int),
+        ("tag", Text),
     ],
     key: &["id"],
+};
+
+/// The totals of calls that retention has summed up, which become a csv file.
+pub const CALL_TOTALS: DumpedTable = DumpedTable {
+    name: "call_totals",
+    source: "
+        select t.*, cast(t.day as text) || ' ' || t.key_id || ' ' || t.creator_id || ' ' || t.platform || ' '
+               || t.method || ' ' || t.route || ' ' || t.tag || ' ' || t.outcome as place,
+               t.day * 86400000000 as day_at
+        from call_totals t where t.customer_id = $1",
+    columns: &[
+        ("day_at", Time),
+        ("key_id", Text),
+        ("creator_id", Text),
+        ("platform", Text),
+        ("method", Text),
+        ("route", Text),
+        ("tag", Text),
+        ("outcome", Text),
+        ("calls", Int),
+        ("credits", Int),
+        ("ok", Int),
+    ],
+    key: &["place"],
 };
 
 /// The ledger, which becomes a csv file.

@@ -2,6 +2,7 @@
 //! transaction.
 
 use domain::account::AccountState;
+use domain::call_tag::CallTag;
 use domain::credits::Credits;
 use domain::id::CustomerId;
 use domain::key::KeyScope;
@@ -181,8 +182,8 @@ async fn account_refusal(
 async fn insert(tx: &mut Tx, new: &NewExport) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into export_jobs (id, customer_id, key_id, creator_id, platform, dataset, format, params,
-            start_date, end_date, max_rows, cost, credit_state, state, created_at, csv_bom, columns)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'held', 'pending', $13, $14, $15)";
+            start_date, end_date, max_rows, cost, credit_state, state, created_at, csv_bom, columns, tag)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'held', 'pending', $13, $14, $15, $16)";
     let columns =
         new.columns.as_ref().map(|names| serde_json::Value::from(names.as_slice()).to_string());
     let values = [
@@ -201,6 +202,7 @@ async fn insert(tx: &mut Tx, new: &NewExport) -> Result<(), StoreError> {
         new.created_at.into(),
         i64::from(new.csv_bom).into(),
         columns.as_deref().into(),
+        new.tag.as_ref().map(CallTag::as_str).into(),
     ];
     tx.execute(SQL, &values).await?;
     Ok(())

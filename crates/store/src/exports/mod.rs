@@ -12,6 +12,7 @@ mod lease;
 mod read;
 
 use domain::account::CreatorId;
+use domain::call_tag::CallTag;
 use domain::credits::Credits;
 use domain::dataset::DatasetName;
 use domain::export::{ExportCredits, ExportFormat, ExportPhase, ExportRemoval, ExportState};
@@ -177,6 +178,8 @@ pub struct NewExport {
     pub created_at: Timestamp,
     /// The maximum number of a customer's exports that may wait for a worker.
     pub pending_max: i64,
+    /// What it is for, in the customer's own words.
+    pub tag: Option<CallTag>,
     /// The `Idempotency-Key` it came with, and the response to keep.
     pub idempotency: Option<(IdempotencyClaim, StoredAnswer)>,
 }

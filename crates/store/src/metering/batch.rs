@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::account::CreatorId;
+use domain::call_tag::CallTag;
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId};
 use domain::key::KeyHash;
@@ -364,7 +365,7 @@ fn inserting<'a>(
     const SQL: &str = "
         insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
                 credits, state, outcome, status, request_id, node_id, epoch, held_at, expires_at,
-                resolved_at, duration_ms, upstream_ms, idempotency_hash)
+                resolved_at, duration_ms, upstream_ms, idempotency_hash, tag)
         {rows}";
     let mut table = RowTable::new(CALL_COLUMNS);
     // Sorted by id, so that neighboring rows are neighbors in the index.
@@ -398,6 +399,7 @@ fn inserting<'a>(
             end.and_then(|end| end.duration_ms).into(),
             end.and_then(|end| end.upstream_ms).into(),
             hash.map_or_else(|| None::<&str>.into(), SqlValue::from),
+            hold.tag.as_ref().map(CallTag::as_str).into(),
         ]);
     }
     BatchedStatement::over(SQL, table, &[])
@@ -450,6 +452,7 @@ const CALL_COLUMNS: &[SqlKind] = &[
     SqlKind::Int,
     SqlKind::Int,
     SqlKind::Int,
+    SqlKind::Text,
     SqlKind::Text,
 ];
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::account::CreatorId;
+use domain::call_tag::CallTag;
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
@@ -50,6 +51,8 @@ pub struct Hold {
     pub request_id: String,
     /// The `Idempotency-Key` it came with.
     pub idempotency: Option<IdempotencyClaim>,
+    /// What the call is for, in the customer's words.
+    pub tag: Option<CallTag>,
 }
 
 /// Why a hold was refused before it was queued.

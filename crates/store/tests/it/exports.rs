@@ -45,6 +45,7 @@ pub(crate) fn new_export(caller: &TestCaller) -> NewExport {
         cost: credits(COST),
         created_at: NOON,
         pending_max: 20,
+        tag: None,
         idempotency: None,
     }
 }

@@ -9,6 +9,7 @@
 mod account_cookies;
 mod account_switch;
 mod accounts;
+mod breakdown;
 mod budgets;
 mod calls;
 mod connections;
@@ -35,6 +36,7 @@ mod platform_health;
 mod processor;
 mod random;
 mod recovery;
+mod retention;
 mod sessions;
 mod slot_changes;
 mod small;

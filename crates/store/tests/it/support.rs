@@ -202,6 +202,7 @@ impl TestCaller {
             expires_at: NOON.plus_seconds(170),
             request_id: RequestId::new(NOON, unique()).to_string(),
             idempotency: None,
+            tag: None,
         }
     }
 

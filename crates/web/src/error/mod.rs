@@ -59,6 +59,15 @@ pub enum ApiError {
     /// The Idempotency-Key header has no usable form.
     #[error("`Idempotency-Key` must be given once, with 1 to 255 visible ASCII characters")]
     InvalidIdempotencyKey,
+    /// `X-Max-Cost` has no usable form.
+    #[error("`X-Max-Cost` must be given once, as a whole number of credits from 0 to 999999999")]
+    InvalidMaxCost,
+    /// `X-Tag` has no usable form.
+    #[error(
+        "`X-Tag` must be given once, with 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, of which the first is a \
+         letter or a digit"
+    )]
+    InvalidTag,
     /// The body is larger than allowed.
     #[error("the body is larger than {0} bytes")]
     BodyTooLarge(usize),
@@ -101,6 +110,8 @@ impl ApiError {
             Self::HttpsRequired => callers::HTTPS_REQUIRED,
             Self::MethodNotAllowed | Self::NativeMethod => table::METHOD_NOT_ALLOWED,
             Self::InvalidIdempotencyKey => table::INVALID_IDEMPOTENCY_KEY,
+            Self::InvalidMaxCost => callers::INVALID_MAX_COST,
+            Self::InvalidTag => callers::INVALID_TAG,
             Self::BodyTooLarge(_) | Self::UploadTooLarge(..) => table::BODY_TOO_LARGE,
             Self::BodyTimeout => table::BODY_TIMEOUT,
             Self::BrokenBody => table::BROKEN_BODY,

@@ -24,6 +24,8 @@ pub(super) fn row(failure: &Failure) -> FailureRow {
         | Failure::TrialPending { .. }
         | Failure::InDebt { .. } => table::INSUFFICIENT_CREDITS,
         Failure::KeyBudgetExhausted { .. } => callers::KEY_BUDGET_EXHAUSTED,
+        Failure::CostAboveMax { .. } => callers::COST_ABOVE_MAX,
+        Failure::TooManyTags(_) => callers::TOO_MANY_TAGS,
         Failure::TooManyKeys(_) => callers::TOO_MANY_KEYS,
         Failure::UnsupportedPlatform(_) => table::UNSUPPORTED_PLATFORM,
         Failure::LimitedKey => callers::LIMITED_KEY,
@@ -132,6 +134,9 @@ pub(super) fn members(failure: &Failure) -> Map<String, Value> {
             ("cost", cost.whole().into()),
             ("resets_at", resets_at.to_rfc3339().into()),
         ],
+        Failure::CostAboveMax { cost, max } => {
+            vec![("cost", cost.whole().into()), ("max_cost", max.whole().into())]
+        }
         Failure::MissingScope(scopes) => vec![("missing_scopes", scopes.clone().into())],
         Failure::VerificationFailed { status: Some(status) } => {
             vec![("platform_status", (*status).into())]

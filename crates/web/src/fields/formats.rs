@@ -2,12 +2,13 @@
 //! check and its description.
 
 use domain::account::{CREATOR_ID_BYTES_MAX, CreatorId, InvalidCreatorId};
+use domain::breakdown::BreakdownCursor;
 use domain::customer::Email;
 use domain::field_error::FieldErrorKind;
 use domain::id::{AuditId, CustomerId, ExportId, KeyId, OrderId};
 use domain::ledger::LedgerLine;
 use domain::platform::Platform;
-use domain::time::Timestamp;
+use domain::time::{Timestamp, UtcDay};
 use domain::window::DateWindow;
 
 /// A format of a value.
@@ -77,6 +78,8 @@ const ALL: &[ValueFormat] = &[
     parsed::<AuditId>("audit-id", id!("an audit entry", "`aud_` (or `ent_`)")),
     parsed::<ExportId>("export-id", id!("an export", "`exp_`")),
     parsed::<CustomerId>("customer-id", id!("a customer", "`cus_`")),
+    parsed::<UtcDay>("utc-day", "a day such as 2026-01-31, in the years 1970 to 2999"),
+    parsed::<BreakdownCursor>("breakdown-cursor", "the `next_before` of a page of a breakdown"),
     parsed::<LedgerLine>("ledger-line", "the `next_before` of a page of the ledger"),
     ValueFormat {
         name: PLATFORM,

@@ -27,6 +27,7 @@ pub const RUN_AGAIN: &[(&str, &str, &str)] = &[
     ("post", "/v1/billing/slots", "its change is found by its id"),
     ("post", "/v1/billing/slots/switch", "its change is found by its id"),
     ("post", "/v1/billing/portal", "it changes nothing"),
+    ("post", "/v1/billing/estimate", "it changes nothing"),
     ("post", "/v1/billing/autotopup", "it sets what it names"),
     ("post", "/v1/billing/checkout", "the order is found by the same Idempotency-Key"),
     ("post", "/v1/billing/charge", "the order is found by the same Idempotency-Key"),

@@ -77,6 +77,8 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("get /v1/billing/ledger", OwnView),
     ("get /v1/billing/usage/daily", OwnView),
     ("get /v1/billing/usage/recent", OwnView),
+    ("get /v1/billing/usage/breakdown", OwnView),
+    ("post /v1/billing/estimate", NO_ACCOUNT),
     ("get /v1/billing/plans", OwnView),
     ("post /v1/billing/checkout", LIMITED),
     ("get /v1/billing/orders", LIMITED),

@@ -131,6 +131,10 @@ fn export(_: &Victim) -> Value {
     json!({"dataset": "subscribers"})
 }
 
+fn estimate(victim: &Victim) -> Value {
+    json!({"account": victim.account, "method": "GET", "path": "users/me"})
+}
+
 fn import(_: &Victim) -> Value {
     let auth = json!({"user_id": "1", "session_token": "wrong"});
     json!({"creator_id": "somebody", "platform": "platform_alpha", "auth": auth})
@@ -205,6 +209,8 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing/ledger"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/daily"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/recent"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/usage/breakdown"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/estimate"), Either, estimate, NotFound("account_not_found")),
         case(("get", "/v1/billing/plans"), Either, nothing, OwnView),
         case(("post", "/v1/billing/checkout"), Either, pack, OwnView),
         case(("get", "/v1/billing/orders"), Either, nothing, OwnView),

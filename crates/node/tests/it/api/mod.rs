@@ -30,5 +30,6 @@ mod sealing;
 mod sessions;
 mod shape;
 mod signup;
+mod spending;
 mod support;
 mod usage;

@@ -84,6 +84,7 @@ impl World {
             expires_at: now.plus_seconds(170),
             request_id: RequestId::new(now, random).to_string(),
             idempotency: None,
+            tag: None,
         }
     }
 }

@@ -53,6 +53,7 @@ async fn leave_a_call(stage: &Stage, idempotency: Option<IdempotencyClaim>) -> C
         expires_at: now.plus_seconds(170),
         request_id: "left".to_owned(),
         idempotency,
+        tag: None,
     };
     let (meter, writer) = metering::start(&store, MeterOptions::new(node, epoch));
     let hold = async move { meter.reserve(hold).await.unwrap().durable().await };

@@ -35,6 +35,7 @@ pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
         expires_at: NOON,
         request_id: "request".to_owned(),
         idempotency: None,
+        tag: None,
     };
     let hold = Arc::new(hold);
     (HoldRequest { hold, reserved: true, reply, mailbox: None, end: None }, outcome)

@@ -124,6 +124,38 @@ pub(in crate::error) const KEY_BUDGET_EXHAUSTED: FailureRow = FailureRow {
     retryable: false,
     meaning: "The key has a monthly budget, and the request costs more than what is left of it; see `key_id`, `budget`, `used`, `cost` and `resets_at`. Nothing was sent. Raise the budget with `PATCH /v1/auth/keys/{key_id}`, or wait for `resets_at`.",
 };
+/// `cost_above_max`
+pub(in crate::error) const COST_ABOVE_MAX: FailureRow = FailureRow {
+    code: "cost_above_max",
+    status: StatusCode::PRECONDITION_FAILED,
+    title: "Cost above the maximum",
+    retryable: false,
+    meaning: "The request costs more than its `X-Max-Cost` allows; see `cost` and `max_cost`. Nothing was sent or charged. `POST /v1/billing/estimate` says what a request costs before it is made.",
+};
+/// `invalid_max_cost`
+pub(in crate::error) const INVALID_MAX_COST: FailureRow = FailureRow {
+    code: "invalid_max_cost",
+    status: StatusCode::BAD_REQUEST,
+    title: "Invalid X-Max-Cost",
+    retryable: false,
+    meaning: "`X-Max-Cost` must be given once, as a whole number of credits such as 2. Nothing was sent or charged.",
+};
+/// `invalid_tag`
+pub(in crate::error) const INVALID_TAG: FailureRow = FailureRow {
+    code: "invalid_tag",
+    status: StatusCode::BAD_REQUEST,
+    title: "Invalid X-Tag",
+    retryable: false,
+    meaning: "`X-Tag` must be given once, with 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, of which the first is a letter or a digit. Nothing was sent or charged.",
+};
+/// `too_many_tags`
+pub(in crate::error) const TOO_MANY_TAGS: FailureRow = FailureRow {
+    code: "too_many_tags",
+    status: StatusCode::CONFLICT,
+    title: "Too many tags",
+    retryable: false,
+    meaning: "The customer has used the maximum number of different `X-Tag`s of this UTC day; tags that were used today are still accepted. Put what differs for each call, such as an id, elsewhere. Nothing was sent or charged.",
+};
 /// `too_many_keys`
 pub(in crate::error) const TOO_MANY_KEYS: FailureRow = FailureRow {
     code: "too_many_keys",

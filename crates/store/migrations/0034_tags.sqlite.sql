@@ -1,0 +1,3 @@
+-- What a call or an export is for, in the customer's own words (`X-Tag`). Null without one.
+alter table calls add column tag text;
+alter table export_jobs add column tag text;
