@@ -11,6 +11,7 @@ mod health;
 mod key_limits;
 mod keys;
 mod me;
+mod notices;
 mod password_reset;
 mod platforms;
 mod register;
@@ -41,6 +42,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .merge(keys::router())
         .merge(audit::router())
         .merge(support::router())
+        .merge(notices::router())
         .merge(whoami::router())
         .merge(accounts::router())
         .merge(billing::router())

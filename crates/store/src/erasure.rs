@@ -158,6 +158,8 @@ const DELETED: &[(&str, &str)] = &[
     ("own_requests", "delete from own_requests where customer_id = $1"),
     ("cards", "delete from cards where customer_id = $1"),
     ("top_up_settings", "delete from top_up_settings where customer_id = $1"),
+    ("notice_choices", "delete from notice_choices where customer_id = $1"),
+    ("sent_notices", "delete from sent_notices where customer_id = $1"),
     ("slot_previews", "delete from slot_previews where customer_id = $1"),
     ("change_previews", "delete from change_previews where customer_id = $1"),
     (

@@ -81,6 +81,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(31, "cookies of accounts", account_cookies(database)));
     steps.push(step(32, "operators", operators(database)));
     steps.push(step(33, "invoices", invoices(database)));
+    steps.push(step(34, "notices", notices(database)));
     Migrator::with_migrations(steps)
 }
 
@@ -103,6 +104,13 @@ const fn invoices(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0033_invoices.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0033_invoices.postgres.sql"),
+    }
+}
+
+const fn notices(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0034_notices.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0034_notices.postgres.sql"),
     }
 }
 
