@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use accounts::platform_health;
 use billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
+use billing::{liability, notices as customer_notices};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
 use gateway::account_cookies;
@@ -77,6 +78,8 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_HOUR, |state| async move { remove_orphans(&state).await });
     top_up_worker::start(&state.billing, stop);
     reconcile::start(&state.billing, stop);
+    customer_notices::start(&state.billing, stop);
+    liability::start(&state.billing, stop);
     every(state, stop, EVERY_MINUTE, |state| async move { keep_house(&state).await });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { forget_answers(&state).await });
     every(state, stop, EVERY_MINUTE, |state| async move { lots::expire_due(&state.billing).await });
