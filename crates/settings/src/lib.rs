@@ -6,6 +6,7 @@
 
 mod access;
 pub mod billing;
+pub mod brand;
 mod declared_platforms;
 pub mod envelope;
 mod environment;
@@ -15,6 +16,7 @@ pub mod hosts;
 pub mod http;
 mod layers;
 pub mod mail;
+pub mod notices;
 pub mod pacing;
 pub mod platforms;
 mod problem;
@@ -38,7 +40,9 @@ pub use problem::{ConfigProblem, UnreadableConfig, listed};
 pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
-pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
+pub use sections::{
+    AdminSection, CreditsSection, DatabaseSection, ExpirySection, LogFormat, LogSection,
+};
 
 use std::path::{Path, PathBuf};
 
@@ -90,6 +94,10 @@ pub struct Config {
     pub metering: MeteringSection,
     /// Where emails are sent.
     pub mail: mail::MailSection,
+    /// Emails that customers get without asking.
+    pub notices: notices::NoticesSection,
+    /// Whose service it is, in emails and on pages.
+    pub brand: brand::BrandSection,
     /// Work that follows a change, such as sending an email.
     pub jobs: JobsSection,
     /// Exports of whole datasets.
@@ -187,6 +195,8 @@ impl Config {
         self.platform_drift.check(&mut problems);
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
+        self.notices.check(&mut problems);
+        self.brand.check(&mut problems);
         self.jobs.check(&mut problems);
         self.exports.check(&mut problems);
         self.log.check(&mut problems);
