@@ -4,9 +4,9 @@
 //! nothing for them. One node looks at a time. A look that is cut off is made again from where the
 //! last complete one ended, and each reason is told once.
 
-use domain::id::{AuditId, CustomerId, EntryId};
+use domain::id::{CustomerId, EntryId};
 use domain::notice::reached_steps;
-use domain::time::{MICROS_PER_SECOND, Timestamp};
+use domain::time::Timestamp;
 use emails::{CustomerNotice, EmailRequest};
 use failures::Failure;
 use runtime::audit;
@@ -207,8 +207,7 @@ async fn audit_events(
     since: Timestamp,
     (now, told): (Timestamp, &mut ToldNotices),
 ) -> Result<(), Failure> {
-    let first = AuditId::new(since.plus_micros(-MICROS_PER_SECOND), [0; 10]).to_string();
-    let found = notice_reasons::audit_events(&billing.store, &first).await?;
+    let found = notice_reasons::audit_events(&billing.store, since).await?;
     told.is_cut_off |= notice_reasons::is_cut_off(found.len());
     for event in found {
         let Some(notice) = notice_of(&event) else { continue };

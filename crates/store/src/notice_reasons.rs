@@ -4,11 +4,11 @@
 
 use domain::credits::Credits;
 use domain::export::ExportState;
-use domain::id::{CustomerId, ExportId, KeyId};
+use domain::id::{AuditId, CustomerId, ExportId, KeyId};
 use domain::time::{Timestamp, UtcDay};
 
 use crate::sql::SqlRow;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, audit};
 
 /// How many reasons one query returns. The next look finds the rest.
 const ROWS_MAX: i64 = 1_000;
@@ -248,16 +248,16 @@ pub async fn expiring_cards(store: &Store, month: i64) -> Result<Vec<ExpiringCar
     rows.iter().map(card).collect()
 }
 
-/// Entries of the audit list from `first` on, a text that ids are compared with, whose customers
-/// are told: keys, passwords and ended subscriptions.
-pub async fn audit_events(store: &Store, first: &str) -> Result<Vec<AuditEvent>, StoreError> {
+/// Entries of the audit list since this time whose customers are told: keys, passwords and ended
+/// subscriptions.
+pub async fn audit_events(store: &Store, since: Timestamp) -> Result<Vec<AuditEvent>, StoreError> {
     const SQL: &str = r#"
         select e.id, e.customer_id, e.action, e.details, e.at
         from (select id, customer_id, action, details, at,
                   case action when 'password.changed' then 'password'
                               when 'subscription.changed' then 'subscription_end' else 'key_changes' end as kind
               from audit
-              where id >= $1
+              where id >= $1 and at >= $2
                 and (action in ('key.created', 'key.rotated', 'password.changed')
                      or (action = 'subscription.changed' and details like '%"status":"canceled"%'))) e
         join customers u on u.id = e.customer_id
@@ -268,8 +268,11 @@ pub async fn audit_events(store: &Store, first: &str) -> Result<Vec<AuditEvent>,
           and not exists (
               select 1 from sent_notices s
               where s.kind = e.kind and s.customer_id = e.customer_id and s.subject = e.id)
-        order by e.id limit $2"#;
-    let rows = store.read().await?.rows(SQL, &[first.into(), ROWS_MAX.into()]).await?;
+        order by e.id limit $3"#;
+    // Ids begin with their time, so that the entries are found without an index by time.
+    let first = audit::stored(AuditId::new(since.plus_seconds(-1), [0; 10]));
+    let values = [first.into(), since.into(), ROWS_MAX.into()];
+    let rows = store.read().await?.rows(SQL, &values).await?;
     let event = |row: &SqlRow| {
         Ok(AuditEvent {
             id: row.text("id")?,
@@ -290,7 +293,7 @@ pub async fn automatic_payments(
     const SQL: &str = "
         select s.id, s.customer_id, s.amount_cents, s.currency,
                cast(coalesce((select sum(p.credits) from sale_parts p where p.sale_id = s.id), 0) as bigint) as credits,
-               case when o.channel = 'top_up' then 1 else 0 end as is_top_up
+               cast(case when o.channel = 'top_up' then 1 else 0 end as bigint) as is_top_up
         from sales s
         join customers u on u.id = s.customer_id
         left join orders o on o.id = s.order_id

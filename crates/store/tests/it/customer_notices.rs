@@ -4,6 +4,7 @@ use domain::charge::Outcome;
 use domain::id::JobId;
 use domain::job::JobKind;
 use domain::notice::NoticeKind;
+use store::audit::AuditEntry;
 use store::jobs::NewJob;
 use store::keys::NewKey;
 use store::notice_choices::{self, NoticeChoice};
@@ -11,8 +12,8 @@ use store::sent_notices::{self, NoticeReason};
 use store::{Store, notice_reasons, suspensions, testing};
 
 use crate::support::{
-    NOON, TestCaller, TestMetering, assert_sound, create_key, credits, entry, fresh_secret, grant,
-    is_held, new_key, unique,
+    NOON, TestCaller, TestMetering, assert_sound, create_key, credits, entry, entry_at,
+    fresh_secret, grant, is_held, new_key, unique,
 };
 
 const MINUTE_S: i64 = 60;
@@ -173,6 +174,42 @@ async fn a_budget_is_a_reason_from_eighty_percent_on() {
         let off = NoticeChoice { kind: NoticeKind::KeyBudgets, is_on: false, threshold: None };
         choose(&store, &caller, off).await;
         assert_eq!(used(NOON).await, []);
+    }
+}
+
+#[tokio::test]
+async fn entries_of_the_audit_list_are_found_from_their_time_on() {
+    for store in testing::stores().await {
+        let caller = TestCaller::with(&store, 0).await;
+        let (before, after) = (NOON.plus_seconds(-600), NOON.plus_seconds(600));
+        for (at, action) in [
+            (before, "key.created"),
+            (NOON, "key.rotated"),
+            (NOON, "key.deleted"),
+            (NOON, "subscription.changed"),
+            (after, "password.changed"),
+        ] {
+            let entry = AuditEntry { action: action.to_owned(), ..entry_at(caller.customer, at) };
+            store::audit::record(&store, &entry).await.unwrap();
+        }
+        let ended = r#"{"plan_id":null,"status":"canceled"}"#.to_owned();
+        let end = AuditEntry {
+            action: "subscription.changed".to_owned(),
+            details: ended,
+            ..entry_at(caller.customer, after)
+        };
+        store::audit::record(&store, &end).await.unwrap();
+        let found = async |since| -> Vec<String> {
+            let events = notice_reasons::audit_events(&store, since).await.unwrap();
+            events.into_iter().map(|event| event.action).collect()
+        };
+
+        assert_eq!(found(NOON).await, ["key.rotated", "password.changed", "subscription.changed"]);
+        assert_eq!(found(after).await.len(), 2);
+        assert_eq!(found(before).await.len(), 4);
+        let off = NoticeChoice { kind: NoticeKind::KeyChanges, is_on: false, threshold: None };
+        choose(&store, &caller, off).await;
+        assert_eq!(found(before).await, ["password.changed", "subscription.changed"]);
     }
 }
 

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use store::ledger::{self, CreditGrant};
 use store::{Store, liability, testing};
 
-use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, unique};
+use crate::support::{NOON, TestCaller, TestMetering, credits, is_held, unique};
 
 const DAY_S: i64 = 86_400;
 
@@ -71,7 +71,6 @@ async fn outstanding_credits_are_summed_by_source_and_age_after_what_was_spent()
         let balances = [ada.balance(&store).await, bob.balance(&store).await];
         let sum: i64 = balances.iter().map(|balance| balance.available.whole()).sum();
         assert_eq!(sum, read.outstanding.whole());
-        assert_sound(&store).await;
     }
 }
 

@@ -205,6 +205,40 @@ async fn payments_of_a_subscription_and_its_end_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn automatic_charges_are_told_and_those_at_a_page_are_not() {
+    on_both(|app| async move {
+        app.running().look_for_notices().await;
+        let client = app.with_key(&app.customer(0).await.key);
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        app.deliver().await;
+        let synced =
+            client.post("/v1/billing/sync-card", &json!({"session_id": begun.session})).await;
+        assert_eq!(synced.status, 200, "{}", synced.text());
+        assert_eq!(told(&app).await, [""; 0], "the customer was at the page");
+        let wish = json!({
+            "enabled": true, "threshold_credits": 6_000, "pack_id": "pack_10", "daily_cap_usd": 10,
+        });
+        assert_eq!(client.post("/v1/billing/autotopup", &wish).await.status, 200);
+
+        for _ in 0..1_000 {
+            let charged = app.running().look_after_top_ups().await;
+            let pending = client.get("/v1/billing/autotopup").await.json()["pending"].clone();
+            if charged == 0 && pending.is_null() {
+                break;
+            }
+        }
+
+        assert_eq!(told(&app).await, ["Automatic top-up bought credits"]);
+        let text = newest(&app).await;
+        assert!(text.contains("10.00 USD") && text.contains("5000 credits"), "{text}");
+        assert_eq!(told(&app).await.len(), 1);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_keys_and_exports_are_told() {
     on_both(|app| async move {
         app.running().look_for_notices().await;
