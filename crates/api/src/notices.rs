@@ -23,6 +23,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 
 /// Which emails the customer gets without asking. The email about a changed password is always
 /// sent.
+#[expect(clippy::struct_excessive_bools, reason = "a switch for each kind, as in the JSON")]
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct NoticesOut {
     /// The balance fell below `low_balance_credits`. Sent once for each fall.

@@ -133,8 +133,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("logo.SVG");
         std::fs::write(&path, "<svg/>").unwrap();
-        let of = |path: &std::path::Path| {
-            let toml = format!("[brand]\nlogo_file = {:?}", path.display().to_string());
+        let of = |file: &std::path::Path| {
+            let toml = format!("[brand]\nlogo_file = {:?}", file.display().to_string());
             Config::from_toml(&toml).unwrap().brand
         };
 

@@ -35,11 +35,10 @@ pub(super) async fn grant(
     desk: &StaffTools<'_>,
     customer: CustomerId,
     credits: i64,
-    (reference, expires_at): (&str, Option<Timestamp>),
+    (reference, named): (&str, Option<Timestamp>),
 ) -> Result<StaffOutcome, StaffError> {
     let now = desk.clock.now();
-    check_grant(credits, (reference, expires_at), now)?;
-    let named = expires_at;
+    check_grant(credits, (reference, named), now)?;
     let usual = (credits > 0).then(|| ExpirySection::after(desk.gift_days, now)).flatten();
     let expires_at = named.or(usual);
     let grant = CreditGrant {

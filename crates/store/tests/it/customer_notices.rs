@@ -163,7 +163,7 @@ async fn a_budget_is_a_reason_from_eighty_percent_on() {
         let used = async |at| -> Vec<(String, i64, i64)> {
             let (found, last) = notice_reasons::used_budgets(&store, at, None).await.unwrap();
             assert_eq!(last, None);
-            found.into_iter().map(|key| (key.name, key.used, key.budget)).collect()
+            found.into_iter().map(|one| (one.name, one.used, one.budget)).collect()
         };
 
         spend(&store, &caller, 7).await;
