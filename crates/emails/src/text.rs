@@ -284,11 +284,11 @@ mod tests {
     }
 
     fn brand() -> BrandSection {
-        settings::Config::from_toml(
+        let config = settings::Config::from_toml(
             "[brand]\nname = \"Acme & Co\"\nsupport_email = \"help@acme.example\"\ncolor = \"#aa0011\"\nlogo_file = \"a.png\"",
         )
-        .unwrap()
-        .brand
+        .unwrap();
+        *config.brand
     }
 
     #[test]

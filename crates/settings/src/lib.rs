@@ -68,8 +68,9 @@ pub struct Config {
     pub keys: KeysSection,
     /// How many accounts of a customer may be active.
     pub slots: SlotsSection,
-    /// The payment processor.
-    pub processor: billing::ProcessorSection,
+    /// The payment processor. In a box, as other large sections: futures carry the whole
+    /// configuration while they start the service.
+    pub processor: Box<billing::ProcessorSection>,
     /// Tax, documents and promotion codes.
     pub billing: tax::BillingSection,
     /// Credits that are bought once.
@@ -97,7 +98,7 @@ pub struct Config {
     /// Emails that customers get without asking.
     pub notices: notices::NoticesSection,
     /// Whose service it is, in emails and on pages.
-    pub brand: brand::BrandSection,
+    pub brand: Box<brand::BrandSection>,
     /// Work that follows a change, such as sending an email.
     pub jobs: JobsSection,
     /// Exports of whole datasets.

@@ -145,8 +145,8 @@ async fn credits_are_told_a_week_before_they_expire() {
         let text = newest(&app).await;
         assert!(text.contains("20 of your credits") && text.contains("2026-11-30"), "{text}");
         assert_eq!(told(&app).await.len(), 1);
-        let shown = client.get("/v1/billing").await.json();
-        assert_eq!(shown["next_expiring"]["credits"], 20);
+        let later = client.get("/v1/billing").await.json();
+        assert_eq!(later["next_expiring"]["credits"], 20);
         app
     })
     .await;
@@ -261,19 +261,19 @@ async fn passwords_keys_and_exports_are_told() {
         let rotated = client.post("/v1/auth/keys/rotate", &rotate).await;
         assert_eq!(rotated.status, 200, "{}", rotated.text());
         assert_eq!(told_at(&app, &member.email).await[2..], ["An API key got a new secret"]);
-        let export = async |client: &Client| {
+        let export = async |by: &Client| {
             let path = format!("/v1/{account}/exports");
-            let made = client.post(&path, &json!({"dataset": "subscribers"})).await;
+            let made = by.post(&path, &json!({"dataset": "subscribers"})).await;
             assert!(made.status < 300, "{}", made.text());
             app.run_exports().await;
         };
         export(&client).await;
         assert_eq!(told_at(&app, &member.email).await.len(), 3, "exports are off by default");
         app.advance_seconds(DAY_S);
-        let client = app.with_key(rotated.json()["api_key"].as_str().unwrap());
-        assert_eq!(choose(&client, json!({"exports": true})).await["exports"], true);
+        let renewed = app.with_key(rotated.json()["api_key"].as_str().unwrap());
+        assert_eq!(choose(&renewed, json!({"exports": true})).await["exports"], true);
         told_at(&app, &member.email).await;
-        export(&client).await;
+        export(&renewed).await;
         assert_eq!(told_at(&app, &member.email).await.last().unwrap(), "Your export is ready");
         app
     })
