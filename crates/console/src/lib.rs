@@ -63,8 +63,8 @@ pub fn router() -> Router<ConsoleState> {
         .merge(reset::router())
 }
 
-/// The style of all pages, with the operator's colors. In the dark, the style's own colors are kept:
-/// they are made for it.
+/// The style of all pages, with the operator's colors. In the dark, the style's own colors are
+/// kept: they are made for it.
 async fn style(State(console): State<ConsoleState>) -> impl IntoResponse {
     let headers =
         [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
