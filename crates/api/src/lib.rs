@@ -12,6 +12,7 @@ mod health;
 mod key_limits;
 mod keys;
 mod me;
+mod notices;
 mod password_reset;
 mod platforms;
 mod register;
@@ -42,6 +43,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .merge(keys::router())
         .merge(audit::router())
         .merge(support::router())
+        .merge(notices::router())
         .merge(whoami::router())
         .merge(accounts::router())
         .merge(billing::router())

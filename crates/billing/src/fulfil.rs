@@ -10,6 +10,7 @@ use domain::id::{EntryId, OrderId};
 use domain::payment::{Mismatch, OrderChannel, OrderState};
 use failures::Failure;
 use runtime::metrics;
+use settings::ExpirySection;
 use store::orders::{self, Order};
 use store::payments::{self, NewPayment, PaidFor, PaymentOutcome, PaymentReceipt};
 use store::unmatched::UnmatchedMoney;
@@ -248,8 +249,7 @@ async fn grant_goods(
         return Ok(FulfilmentOutcome::Unmatched);
     }
     let now = billing.clock.now();
-    let days = billing.config.credits.expiry.pack_days;
-    let expires_at = (days > 0).then(|| now.plus_seconds(days.saturating_mul(86_400)));
+    let expires_at = ExpirySection::after(billing.config.credits.expiry.pack_days, now);
     let paid = NewPayment {
         entry: EntryId::new(now, billing.random.bytes()),
         what: PaidFor::Order { id: order, subtotal_cents: goods.subtotal_cents, expires_at },

@@ -11,6 +11,7 @@ use domain::billing_period::BillingPeriod;
 use domain::sales::PartKind;
 use domain::time::Timestamp;
 use failures::Failure;
+use settings::ExpirySection;
 use store::payments::{SoldInvoice, SoldPart};
 use store::sales::SoldLine;
 
@@ -35,8 +36,11 @@ pub(super) async fn read(
     if bought.iter().all(|bought| *bought == SoldItem::Other) {
         return Ok(None);
     }
-    let mut sorted =
-        SortedLines { anchor: anchor(billing, subscription).await?, ..SortedLines::default() };
+    let mut sorted = SortedLines {
+        anchor: anchor(billing, subscription).await?,
+        plan_days: billing.config.credits.expiry.plan_days,
+        ..SortedLines::default()
+    };
     for (line, what) in lines.iter().zip(&bought) {
         sorted.add(line, what, monthly_credits(billing, subscription, (line, what)).await?);
     }
@@ -90,6 +94,8 @@ async fn monthly_credits(
 #[derive(Default)]
 struct SortedLines {
     anchor: Option<Timestamp>,
+    /// Days after the end of its period until a plan's credits expire; 0: after another period.
+    plan_days: i64,
     parts: Vec<GatheredLines>,
     lines: Vec<SoldLine>,
 }
@@ -140,12 +146,13 @@ impl SortedLines {
         }
         let period = self.anchor.and_then(|anchor| BillingPeriod::ending(anchor, end));
         let own = end.unix_seconds().saturating_sub(start.unix_seconds()).max(1);
+        let next_end = || period.map_or(end.plus_seconds(own), |period| period.next_end);
         let part = SoldPart {
             kind,
             period_end: end,
             money_cents: 0,
             credits: 0,
-            expires_at: Some(period.map_or(end.plus_seconds(own), |period| period.next_end)),
+            expires_at: ExpirySection::after(self.plan_days, end).or_else(|| Some(next_end())),
             reference: String::new(),
         };
         let period_s = period.map_or(own, |period| period.seconds());

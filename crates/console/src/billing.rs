@@ -5,12 +5,12 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::Query;
+use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 
-use super::page::show;
+use super::page::{PageBrand, show};
 use crate::ConsoleState;
 
 pub(super) fn router() -> Router<ConsoleState> {
@@ -30,6 +30,7 @@ struct ReturnAddress {
 #[derive(Template)]
 #[template(path = "console/billing.html")]
 struct Page {
+    brand: PageBrand,
     came: CameFrom,
 }
 
@@ -45,7 +46,10 @@ enum CameFrom {
 
 /// Grants nothing: payments are handled by the processor's events, whether or not the customer
 /// opens this page.
-async fn come_back(Query(way): Query<ReturnAddress>) -> Response {
+async fn come_back(
+    State(console): State<ConsoleState>,
+    Query(way): Query<ReturnAddress>,
+) -> Response {
     let came = if way.cancelled.is_some() {
         CameFrom::Left
     } else if way.session_id.is_empty() {
@@ -53,5 +57,5 @@ async fn come_back(Query(way): Query<ReturnAddress>) -> Response {
     } else {
         CameFrom::Paid
     };
-    show(StatusCode::OK, &Page { came })
+    show(StatusCode::OK, &Page { brand: PageBrand::of(&console), came })
 }

@@ -13,7 +13,7 @@ use store::mail_links::LinkState;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
-use super::page::{PageForm, show};
+use super::page::{PageBrand, PageForm, show};
 use crate::ConsoleState;
 
 pub(super) fn router() -> Router<ConsoleState> {
@@ -40,6 +40,7 @@ pub(super) struct Address {
 #[derive(Template, Default)]
 #[template(path = "console/confirm.html")]
 struct Page {
+    brand: PageBrand,
     /// The link can be used: what it would confirm.
     open: Option<Open>,
     /// The address is confirmed.
@@ -50,6 +51,13 @@ struct Page {
     asked: bool,
     /// The problem with the address in the form that requests a link.
     address_problem: Option<String>,
+}
+
+impl Page {
+    /// A page of this service without any of its parts.
+    fn of(console: &ConsoleState) -> Self {
+        Self { brand: PageBrand::of(console), ..Self::default() }
+    }
 }
 
 struct Open {
@@ -70,16 +78,18 @@ async fn show_link(
 ) -> Result<Response, ApiError> {
     let found = email_flows::look(&console.identity, &link.token).await?;
     let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
-    let Some(found) = found else { return Ok(refused(&ApiError::Failure(Failure::UnknownLink))) };
+    let Some(found) = found else {
+        return Ok(refused(&console, &ApiError::Failure(Failure::UnknownLink)));
+    };
     if found.state != LinkState::Open {
-        return Ok(refused(&email_flows::not_open(found.state).into()));
+        return Ok(refused(&console, &email_flows::not_open(found.state).into()));
     }
     let open = Open {
         email: found.email.to_string(),
         token: link.token,
         is_change: found.purpose == LinkPurpose::ChangeEmail,
     };
-    Ok(show(StatusCode::OK, &Page { open: Some(open), ..Page::default() }))
+    Ok(show(StatusCode::OK, &Page { open: Some(open), ..Page::of(&console) }))
 }
 
 async fn use_link(
@@ -89,9 +99,9 @@ async fn use_link(
     match email_flows::confirm(&console.identity, &link.token).await {
         Ok(ConfirmedAddress { email, granted, .. }) => {
             let done = Done { email: email.to_string(), credits: granted.whole() };
-            Ok(show(StatusCode::OK, &Page { done: Some(done), ..Page::default() }))
+            Ok(show(StatusCode::OK, &Page { done: Some(done), ..Page::of(&console) }))
         }
-        Err(error) => refused_or(error.into()),
+        Err(error) => refused_or(&console, error.into()),
     }
 }
 
@@ -106,7 +116,7 @@ async fn ask_again(
                 Ok(()) => {
                     return Ok(show(
                         StatusCode::ACCEPTED,
-                        &Page { asked: true, ..Page::default() },
+                        &Page { asked: true, ..Page::of(&console) },
                     ));
                 }
                 Err(error @ Failure::TooManyMails { .. }) => {
@@ -123,7 +133,7 @@ async fn ask_again(
     let page = Page {
         refused: Some("Request a new link."),
         address_problem: Some(problem.1),
-        ..Page::default()
+        ..Page::of(&console)
     };
     Ok(show(problem.0, &page))
 }
@@ -132,7 +142,7 @@ async fn ask_again(
 pub(super) const TOO_MANY: &str =
     "Too many emails were requested from your network. Try again in an hour.";
 
-fn refused_or(error: ApiError) -> Result<Response, ApiError> {
+fn refused_or(console: &ConsoleState, error: ApiError) -> Result<Response, ApiError> {
     match error {
         ApiError::Failure(
             Failure::UnknownLink
@@ -140,12 +150,12 @@ fn refused_or(error: ApiError) -> Result<Response, ApiError> {
             | Failure::LinkExpired
             | Failure::LinkOutdated
             | Failure::EmailTaken,
-        ) => Ok(refused(&error)),
+        ) => Ok(refused(console, &error)),
         other => Err(other),
     }
 }
 
-fn refused(error: &ApiError) -> Response {
+fn refused(console: &ConsoleState, error: &ApiError) -> Response {
     let reason = match error {
         ApiError::Failure(Failure::LinkUsed) => {
             "This link, or a newer one, has already been used. If you confirmed your address, no action is needed."
@@ -163,5 +173,5 @@ fn refused(error: &ApiError) -> Response {
             "This link is not known. Part of it may be missing: copy the whole link from the email."
         }
     };
-    show(error.row().status, &Page { refused: Some(reason), ..Page::default() })
+    show(error.row().status, &Page { refused: Some(reason), ..Page::of(console) })
 }

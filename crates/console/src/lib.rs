@@ -12,15 +12,20 @@ use std::sync::Arc;
 
 use ::billing::BillingState;
 use axum::Router;
-use axum::extract::FromRef;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::response::IntoResponse;
+use axum::extract::{FromRef, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use emails::EmailsState;
+use failures::Failure;
 use identity::IdentityState;
 use settings::Config;
+use settings::brand::BrandLogo;
 use store::Store;
 use web::WebState;
+use web::error::ApiError;
 
 /// What the pages use.
 #[derive(Clone)]
@@ -37,6 +42,8 @@ pub struct ConsoleState {
     pub billing: BillingState,
     /// Opens the links to payments.
     pub emails: EmailsState,
+    /// The operator's logo, as it was at the start; none without one.
+    pub logo: Option<Arc<BrandLogo>>,
 }
 
 impl FromRef<ConsoleState> for WebState {
@@ -49,14 +56,36 @@ impl FromRef<ConsoleState> for WebState {
 pub fn router() -> Router<ConsoleState> {
     Router::new()
         .route("/console/style.css", get(style))
+        .route("/console/logo", get(logo))
         .merge(billing::router())
         .merge(confirm::router())
         .merge(pay::router())
         .merge(reset::router())
 }
 
-async fn style() -> impl IntoResponse {
+/// The style of all pages, with the operator's colors. In the dark, the style's own colors are
+/// kept: they are made for it.
+async fn style(State(console): State<ConsoleState>) -> impl IntoResponse {
     let headers =
         [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
-    (headers, include_str!("style.css"))
+    let brand = &console.config.brand;
+    let own = format!(
+        "@media not (prefers-color-scheme: dark) {{\n  :root {{ --accent: {}; --on-accent: {}; }}\n}}\n",
+        brand.color, brand.text_color
+    );
+    (headers, format!("{}{own}", include_str!("style.css")))
+}
+
+/// The operator's logo, for pages and emails. A drawing with scripts in it runs none of them.
+async fn logo(State(console): State<ConsoleState>) -> Response {
+    let Some(logo) = &console.logo else {
+        return ApiError::Failure(Failure::NotFound("there is no logo")).into_response();
+    };
+    let headers = [
+        (CONTENT_TYPE, logo.media_type),
+        (CACHE_CONTROL, "public, max-age=300"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, logo.bytes.clone()).into_response()
 }

@@ -12,9 +12,32 @@ use web::error::ApiError;
 
 use crate::ConsoleState;
 
-/// Pages load only our style, forms post only to us, and no site may embed our pages.
-const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
-    frame-ancestors 'none'";
+/// Whose pages they are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PageBrand {
+    /// The name of the service.
+    pub(super) name: String,
+    /// The address of the logo; none without one.
+    pub(super) logo: Option<&'static str>,
+    /// Where customers get help; none without an address.
+    pub(super) support: Option<String>,
+}
+
+impl PageBrand {
+    /// As configured.
+    pub(super) fn of(console: &ConsoleState) -> Self {
+        let brand = &console.config.brand;
+        Self {
+            name: brand.name.clone(),
+            logo: brand.logo_path(),
+            support: brand.support().map(str::to_owned),
+        }
+    }
+}
+
+/// Pages load only our style and logo, forms post only to us, and no site may embed our pages.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
 /// Forms must say which page they come from; other sites never see our addresses.
 const REFERRER: &str = "same-origin";
 

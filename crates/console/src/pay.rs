@@ -17,7 +17,7 @@ use store::orders::Order;
 use web::error::ApiError;
 
 use super::confirm::PageToken;
-use super::page::{PageForm, show, show_with};
+use super::page::{PageBrand, PageForm, show, show_with};
 use crate::ConsoleState;
 
 /// Where the processor's script is loaded from, and the other origins that it needs.
@@ -35,6 +35,7 @@ pub(super) fn router() -> Router<ConsoleState> {
 #[derive(Template, Default)]
 #[template(path = "console/pay.html")]
 struct Page {
+    brand: PageBrand,
     /// The bank requires the customer to confirm.
     open: Option<Open>,
     /// Paid: the credits granted.
@@ -45,6 +46,13 @@ struct Page {
     declined: Option<String>,
     /// There is nothing to confirm, or the link is invalid: the reason.
     refused: Option<&'static str>,
+}
+
+impl Page {
+    /// A page of this service without any of its parts.
+    fn of(console: &ConsoleState) -> Self {
+        Self { brand: PageBrand::of(console), ..Self::default() }
+    }
 }
 
 struct Open {
@@ -74,18 +82,18 @@ async fn show_payment(
 ) -> Result<Response, ApiError> {
     let order = match pay_links::open(&console.emails, &link.token).await {
         Ok(order) => order,
-        Err(error) => return refused_or(error.into()),
+        Err(error) => return refused_or(&console, error.into()),
     };
     match charge::look(&console.billing, &order).await {
         Ok(PaymentStanding::Waiting(action)) => {
             waiting(&console, link.token, &order, (action, false)).await
         }
         Ok(PaymentStanding::Processing) => {
-            Ok(show(StatusCode::OK, &Page { processing: true, ..Page::default() }))
+            Ok(show(StatusCode::OK, &Page { processing: true, ..Page::of(&console) }))
         }
-        Ok(PaymentStanding::Paid) => Ok(paid(&order)),
-        Ok(PaymentStanding::Over) => Ok(over()),
-        Err(error) => refused_or(error.into()),
+        Ok(PaymentStanding::Paid) => Ok(paid(&console, &order)),
+        Ok(PaymentStanding::Over) => Ok(over(&console)),
+        Err(error) => refused_or(&console, error.into()),
     }
 }
 
@@ -96,21 +104,21 @@ async fn confirm(
 ) -> Result<Response, ApiError> {
     let order = match pay_links::open(&console.emails, &link.token).await {
         Ok(order) => order,
-        Err(error) => return refused_or(error.into()),
+        Err(error) => return refused_or(&console, error.into()),
     };
     match charge::confirm_order(&console.billing, &order).await {
-        Ok(ChargeState::Paid(_)) => Ok(paid(&order)),
+        Ok(ChargeState::Paid(_)) => Ok(paid(&console, &order)),
         Ok(ChargeState::ActionRequired(action)) => {
             waiting(&console, link.token, &order, (action, true)).await
         }
         Ok(ChargeState::Processing { .. }) => {
-            Ok(show(StatusCode::ACCEPTED, &Page { processing: true, ..Page::default() }))
+            Ok(show(StatusCode::ACCEPTED, &Page { processing: true, ..Page::of(&console) }))
         }
         Err(Failure::Payment(PaymentProblem::Failed { decline_code })) => {
-            let page = Page { declined: Some(decline_code), ..Page::default() };
+            let page = Page { declined: Some(decline_code), ..Page::of(&console) };
             Ok(show(StatusCode::PAYMENT_REQUIRED, &page))
         }
-        Err(error) => refused_or(error.into()),
+        Err(error) => refused_or(&console, error.into()),
     }
 }
 
@@ -141,7 +149,7 @@ async fn waiting(
         script,
         is_again,
     };
-    let page = Page { open: Some(open), ..Page::default() };
+    let page = Page { open: Some(open), ..Page::of(console) };
     Ok(match policy {
         Some(policy) => show_with(StatusCode::OK, &page, &policy),
         None => show(StatusCode::OK, &page),
@@ -173,7 +181,7 @@ fn policy(js_url: &str, api_url: &str) -> String {
         given.copied().collect::<Vec<_>>().join(" ")
     };
     format!(
-        "default-src 'none'; style-src 'self'; script-src {}; connect-src {}; frame-src {}; form-action 'self'; \
+        "default-src 'none'; style-src 'self'; img-src 'self'; script-src {}; connect-src {}; frame-src {}; form-action 'self'; \
          base-uri 'none'; frame-ancestors 'none'",
         sources(&["'self'", &js, scripts]),
         sources(&[&js, &api]),
@@ -193,17 +201,17 @@ fn origin(url: &str) -> String {
     }
 }
 
-fn paid(order: &Order) -> Response {
-    show(StatusCode::OK, &Page { paid: Some(order.credits.whole()), ..Page::default() })
+fn paid(console: &ConsoleState, order: &Order) -> Response {
+    show(StatusCode::OK, &Page { paid: Some(order.credits.whole()), ..Page::of(console) })
 }
 
-fn over() -> Response {
+fn over(console: &ConsoleState) -> Response {
     let reason =
         "This payment is no longer waiting: it was declined or cancelled. Nothing was charged.";
-    show(StatusCode::GONE, &Page { refused: Some(reason), ..Page::default() })
+    show(StatusCode::GONE, &Page { refused: Some(reason), ..Page::of(console) })
 }
 
-fn refused_or(error: ApiError) -> Result<Response, ApiError> {
+fn refused_or(console: &ConsoleState, error: ApiError) -> Result<Response, ApiError> {
     let reason = match error {
         ApiError::Failure(Failure::UnknownLink) => {
             "This link is not known. Part of it may be missing: copy the whole link from the email. A link also stops \
@@ -221,7 +229,7 @@ fn refused_or(error: ApiError) -> Result<Response, ApiError> {
         }
         other => return Err(other),
     };
-    Ok(show(error.row().status, &Page { refused: Some(reason), ..Page::default() }))
+    Ok(show(error.row().status, &Page { refused: Some(reason), ..Page::of(console) }))
 }
 
 #[cfg(test)]
@@ -232,7 +240,7 @@ mod tests {
     fn policy_allows_only_the_processor() {
         assert_eq!(
             policy("https://js.stripe.com/v3/", "https://api.stripe.com"),
-            "default-src 'none'; style-src 'self'; \
+            "default-src 'none'; style-src 'self'; img-src 'self'; \
              script-src 'self' https://js.stripe.com https://*.js.stripe.com; \
              connect-src https://js.stripe.com https://api.stripe.com; \
              frame-src https://js.stripe.com https://api.stripe.com https://*.js.stripe.com \

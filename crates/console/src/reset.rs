@@ -15,7 +15,7 @@ use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
 use super::confirm::{Address, PageToken, TOO_MANY};
-use super::page::{PageForm, show};
+use super::page::{PageBrand, PageForm, show};
 use crate::ConsoleState;
 
 pub(super) fn router() -> Router<ConsoleState> {
@@ -38,6 +38,7 @@ struct PasswordForm {
 #[derive(Template, Default)]
 #[template(path = "console/reset.html")]
 struct Page {
+    brand: PageBrand,
     /// The link can be used: its token.
     open: Option<String>,
     /// The problem with the submitted password.
@@ -52,6 +53,13 @@ struct Page {
     address_problem: Option<String>,
 }
 
+impl Page {
+    /// A page of this service without any of its parts.
+    fn of(console: &ConsoleState) -> Self {
+        Self { brand: PageBrand::of(console), ..Self::default() }
+    }
+}
+
 /// Shows the form for a new password, or the one that requests an email. Checking a link does not
 /// consume it.
 async fn show_link(
@@ -59,14 +67,14 @@ async fn show_link(
     Query(link): Query<PageToken>,
 ) -> Result<Response, ApiError> {
     if link.token.is_empty() {
-        return Ok(show(StatusCode::OK, &Page::default()));
+        return Ok(show(StatusCode::OK, &Page::of(&console)));
     }
     let found = email_flows::look(&console.identity, &link.token).await?;
     let found = found.filter(|found| found.purpose == LinkPurpose::ResetPassword);
     match found.map(|found| found.state) {
-        Some(LinkState::Open) => Ok(form(StatusCode::OK, link.token, None)),
-        Some(state) => Ok(refused(&email_flows::not_open(state).into())),
-        None => Ok(refused(&ApiError::Failure(Failure::UnknownLink))),
+        Some(LinkState::Open) => Ok(form(&console, StatusCode::OK, link.token, None)),
+        Some(state) => Ok(refused(&console, &email_flows::not_open(state).into())),
+        None => Ok(refused(&console, &ApiError::Failure(Failure::UnknownLink))),
     }
 }
 
@@ -77,23 +85,23 @@ async fn set_password(
 ) -> Result<Response, ApiError> {
     if new.new_password != new.repeated {
         let problem = "The two passwords are not the same.".to_owned();
-        return Ok(form(StatusCode::UNPROCESSABLE_ENTITY, new.token, Some(problem)));
+        return Ok(form(&console, StatusCode::UNPROCESSABLE_ENTITY, new.token, Some(problem)));
     }
     let set =
         email_flows::reset_password(&console.identity, client.ip, &new.token, new.new_password)
             .await;
     match set {
-        Ok(()) => Ok(show(StatusCode::OK, &Page { done: true, ..Page::default() })),
+        Ok(()) => Ok(show(StatusCode::OK, &Page { done: true, ..Page::of(&console) })),
         Err(Failure::Invalid(problems)) => {
             let said = problems.first().map(|problem| format!("The password {}.", problem.msg));
-            Ok(form(StatusCode::UNPROCESSABLE_ENTITY, new.token, said))
+            Ok(form(&console, StatusCode::UNPROCESSABLE_ENTITY, new.token, said))
         }
         Err(
             error @ (Failure::UnknownLink
             | Failure::LinkUsed
             | Failure::LinkExpired
             | Failure::LinkOutdated),
-        ) => Ok(refused(&error.into())),
+        ) => Ok(refused(&console, &error.into())),
         Err(other) => Err(other.into()),
     }
 }
@@ -109,7 +117,7 @@ async fn ask(
                 Ok(()) => {
                     return Ok(show(
                         StatusCode::ACCEPTED,
-                        &Page { asked: true, ..Page::default() },
+                        &Page { asked: true, ..Page::of(&console) },
                     ));
                 }
                 Err(error @ Failure::TooManyMails { .. }) => {
@@ -123,14 +131,19 @@ async fn ask(
             (StatusCode::UNPROCESSABLE_ENTITY, said)
         }
     };
-    Ok(show(status, &Page { address_problem: Some(said), ..Page::default() }))
+    Ok(show(status, &Page { address_problem: Some(said), ..Page::of(&console) }))
 }
 
-fn form(status: StatusCode, token: String, password_problem: Option<String>) -> Response {
-    show(status, &Page { open: Some(token), password_problem, ..Page::default() })
+fn form(
+    console: &ConsoleState,
+    status: StatusCode,
+    token: String,
+    password_problem: Option<String>,
+) -> Response {
+    show(status, &Page { open: Some(token), password_problem, ..Page::of(console) })
 }
 
-fn refused(error: &ApiError) -> Response {
+fn refused(console: &ConsoleState, error: &ApiError) -> Response {
     let reason = match error {
         ApiError::Failure(Failure::LinkUsed) => "This link, or a newer one, has already been used.",
         ApiError::Failure(Failure::LinkExpired) => {
@@ -143,5 +156,5 @@ fn refused(error: &ApiError) -> Response {
             "This link is not known. Part of it may be missing: copy the whole link from the email."
         }
     };
-    show(error.row().status, &Page { refused: Some(reason), ..Page::default() })
+    show(error.row().status, &Page { refused: Some(reason), ..Page::of(console) })
 }

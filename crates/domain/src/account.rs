@@ -49,6 +49,7 @@ pub const RESERVED_IDS: &[&str] = &[
     "health",
     "media",
     "native",
+    "notices",
     "platforms",
     "signup",
     "support",

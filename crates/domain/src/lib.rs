@@ -30,6 +30,7 @@ pub mod ledger;
 pub mod lots;
 pub mod mail;
 pub mod method;
+pub mod notice;
 pub mod payment;
 pub mod per_platform;
 pub mod plan;

@@ -121,6 +121,12 @@ impl UtcDay {
         self.month_start().plus_days(i64::from(self.civil().days_in_month()))
     }
 
+    /// Its year and its month, 1 to 12.
+    pub fn year_and_month(self) -> (i64, i64) {
+        let day = self.civil();
+        (i64::from(day.year()), i64::from(day.month()))
+    }
+
     /// The calendar day; days beyond the range count as the last representable one.
     fn civil(self) -> jiff::civil::Date {
         let start = jiff::Timestamp::from_microsecond(self.start().0).unwrap_or(if self.0 < 0 {

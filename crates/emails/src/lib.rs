@@ -1,6 +1,7 @@
 //! Emails: what they say. Nothing in them was chosen by the caller who requested the email, and
 //! their links are built from `http.public_base_url` only.
 
+mod notices;
 pub mod pay_links;
 mod text;
 
@@ -25,6 +26,7 @@ use store::jobs::NewJob;
 use store::mail_links::NewEmailLink;
 use text::{Content, Html, Plain};
 
+pub use notices::CustomerNotice;
 pub use text::{amount, time};
 
 /// What writing emails needs.
@@ -148,9 +150,17 @@ pub enum EmailRequest {
         /// When it is retried (RFC 3339), if it is.
         next_attempt: Option<String>,
     },
+    /// Tells a customer something that it did not ask for and may have switched off.
+    Notice {
+        /// The customer.
+        customer: CustomerId,
+        /// What it is told.
+        notice: CustomerNotice,
+    },
 }
 
 /// Writes the email; `None` if it is no longer needed.
+#[expect(clippy::too_many_lines, reason = "an arm for each email")]
 pub async fn write(
     emails: &EmailsState,
     letter: &EmailRequest,
@@ -158,6 +168,9 @@ pub async fn write(
 ) -> Result<Option<OutgoingMail>, JobError> {
     let address;
     let (to, words) = match letter {
+        EmailRequest::Notice { customer, notice } => {
+            return notices::write(emails, *customer, notice, job).await;
+        }
         EmailRequest::TopUpWaits { customer } => return top_up_waits(emails, *customer, job).await,
         EmailRequest::TopUpStopped { customer } => {
             return top_up_stopped(emails, *customer, job).await;
@@ -307,11 +320,12 @@ fn finish(
 ) -> Result<OutgoingMail, JobError> {
     let unwritten = |error: askama::Error| JobError::Never(error.to_string());
     let service = emails.config.http.public_base_url.as_str();
+    let brand = &emails.config.brand;
     Ok(OutgoingMail {
         to: to.clone(),
         subject: words.subject.to_owned(),
-        text: Plain { words, service }.render().map_err(unwritten)?,
-        html: Html { words, service }.render().map_err(unwritten)?,
+        text: Plain { words, service, brand }.render().map_err(unwritten)?,
+        html: Html { words, service, brand }.render().map_err(unwritten)?,
         id: job.to_string(),
         at: emails.clock.now(),
     })

@@ -4,6 +4,7 @@ use askama::Template;
 use domain::customer::Email;
 use domain::payment::ReversalKind;
 use domain::time::Timestamp;
+use settings::brand::BrandSection;
 
 /// The content of an email.
 pub(crate) struct Content {
@@ -31,6 +32,7 @@ pub(crate) struct Action {
 pub(crate) struct Plain<'a> {
     pub(crate) words: &'a Content,
     pub(crate) service: &'a str,
+    pub(crate) brand: &'a BrandSection,
 }
 
 /// The same email as HTML.
@@ -39,6 +41,7 @@ pub(crate) struct Plain<'a> {
 pub(crate) struct Html<'a> {
     pub(crate) words: &'a Content,
     pub(crate) service: &'a str,
+    pub(crate) brand: &'a BrandSection,
 }
 
 pub(crate) fn confirm_email(link: String, trial: i64) -> Content {
@@ -280,13 +283,41 @@ mod tests {
         confirm_email("https://api.example.com/console/confirm?token=a-b_c".to_owned(), 500)
     }
 
+    fn brand() -> BrandSection {
+        let config = settings::Config::from_toml(
+            "[brand]\nname = \"Acme & Co\"\nsupport_email = \"help@acme.example\"\ncolor = \"#aa0011\"\nlogo_file = \"a.png\"",
+        )
+        .unwrap();
+        *config.brand
+    }
+
+    #[test]
+    fn emails_carry_the_name_the_support_address_and_the_colors_of_the_operator() {
+        let words = words();
+        let service = "https://api.example.com";
+        let plain = Plain { words: &words, service, brand: &brand() }.render().unwrap();
+        let html = Html { words: &words, service, brand: &brand() }.render().unwrap();
+
+        assert!(plain.contains("Acme & Co, https://api.example.com"), "{plain}");
+        assert!(plain.contains("Questions? Write to help@acme.example."), "{plain}");
+        assert!(!plain.contains("creator-gateway") && !html.contains("creator-gateway"));
+        for part in [
+            "Acme &#38; Co",
+            "mailto:help@acme.example",
+            "background:#aa0011",
+            "https://api.example.com/console/logo",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+
     #[test]
     fn text_and_html_have_the_same_content_and_link() {
         let words = words();
         let service = "https://api.example.com";
 
-        let plain = Plain { words: &words, service }.render().unwrap();
-        let html = Html { words: &words, service }.render().unwrap();
+        let plain = Plain { words: &words, service, brand: &brand() }.render().unwrap();
+        let html = Html { words: &words, service, brand: &brand() }.render().unwrap();
 
         for paragraph in &words.paragraphs {
             assert!(plain.contains(paragraph.as_str()) && html.contains(paragraph.as_str()));
@@ -349,7 +380,8 @@ mod tests {
         let mut words = words();
         words.paragraphs = vec!["<img src=x> & more".to_owned()];
 
-        let html = Html { words: &words, service: "https://x.example" }.render().unwrap();
+        let html =
+            Html { words: &words, service: "https://x.example", brand: &brand() }.render().unwrap();
 
         assert!(html.contains("&#60;img src=x&#62; &#38; more"), "{html}");
     }

@@ -17,6 +17,7 @@ use emails::EmailRequest;
 use failures::Failure;
 use runtime::audit::{self, AuditRecord};
 use serde_json::json;
+use settings::ExpirySection;
 use store::audit::AuditEntry;
 use store::confirmations::{ConfirmationOutcome, EmailConfirmation, TrialGrant};
 use store::email_changes::EmailChange;
@@ -58,6 +59,7 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedA
         trial: TrialGrant {
             entry: EntryId::new(now, identity.random.bytes()),
             credits: Credits::from_whole(identity.config.credits.trial),
+            expires_at: ExpirySection::after(identity.config.credits.expiry.trial_days, now),
         },
         jobs: &jobs,
         entry: entry.as_ref(),

@@ -163,6 +163,7 @@ async fn run_command(
             clock: &state.clock,
             random: &state.random,
             key_file: state.key_file.as_deref(),
+            gift_days: state.config.credits.expiry.gift_days,
         };
         let done = staff::run(&desk, command).await;
         state.cache.forget_keys();

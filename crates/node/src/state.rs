@@ -115,6 +115,8 @@ pub(crate) struct NodeParts {
     pub(crate) jobs: JobQueue,
     /// Sends emails.
     pub(crate) mailer: Mailer,
+    /// The operator's logo, read at the start.
+    pub(crate) logo: Option<Arc<settings::brand::BrandLogo>>,
     /// Limits registrations by network.
     pub(crate) registrations: Arc<NetworkLimiter>,
     /// The contract, generated at the first request for it.
@@ -353,6 +355,8 @@ impl NodeState {
                 RateQuota::per_hour(rates.registrations_per_hour),
                 REGISTERING_NETWORKS_MAX,
             )),
+            // The check of the configuration has read it before.
+            logo: foundation.config.brand.logo().ok().flatten().map(Arc::new),
             contract: OnceLock::new(),
             frame_rules: FrameRules::new(&http.allowed_hosts)
                 .with_head(http.limits.head_bytes_max, http.limits.headers_max),
@@ -438,6 +442,7 @@ impl CoreState {
             identity: node.identity.clone(),
             billing: node.billing.clone(),
             emails: node.emails.clone(),
+            logo: node.logo.clone(),
         }
     }
 }

@@ -7,8 +7,8 @@ use failures::Failure;
 
 use crate::unmatched::SettlementWish;
 use crate::{
-    OperatorIdentity, OperatorOutcome, OperatorsState, calls, customers, erase, profile, refunds,
-    suspend, unmatched,
+    OperatorIdentity, OperatorOutcome, OperatorsState, calls, customers, erase, liability, profile,
+    refunds, suspend, unmatched,
 };
 
 /// What becomes of the credits of a refunded order.
@@ -106,6 +106,8 @@ pub enum OperatorCommand {
         #[serde(default)]
         dry_run: bool,
     },
+    /// Sums up the credits that customers can still spend.
+    Liability,
     /// Lists payments that matched no order.
     ListUnmatched {
         /// Whether to list settled ones, too.
@@ -144,6 +146,7 @@ impl OperatorCommand {
             | Self::ShowCustomer { .. }
             | Self::FindCustomers { .. }
             | Self::ShowCall { .. }
+            | Self::Liability
             | Self::ListUnmatched { .. } => Permission::TO_VIEW_CUSTOMERS,
             Self::SuspendCustomer { cancel_subscription: true, .. } => {
                 Permission::TO_CHANGE_AND_MOVE_MONEY
@@ -188,6 +191,7 @@ pub async fn run(
         OperatorCommand::RefundOrder { order, credits, dry_run } => {
             Box::pin(refunds::refund(operators, who, order, (credits, dry_run))).await
         }
+        OperatorCommand::Liability => liability::read(operators).await,
         OperatorCommand::ListUnmatched { with_settled, limit } => {
             unmatched::list(operators, with_settled, limit).await
         }

@@ -10,6 +10,7 @@ mod command;
 mod customers;
 mod dump;
 mod erase;
+mod liability;
 mod profile;
 mod refunds;
 mod shapes;
@@ -20,8 +21,9 @@ pub use command::{CreditTreatment, OperatorCommand, run};
 pub use dump::{CustomerArchive, IncompleteArchive, export};
 pub use shapes::{
     CallPoint, CallView, CustomerErasure, CustomerLine, CustomerMatch, CustomerProfile, DebtNotice,
-    ErasedTable, KeyLine, LedgerPoint, LotLine, OperatorOutcome, OrderLine, OrderRefund,
-    ProfileAccount, SlotLine, SuspensionView, UnmatchedLine, UnmatchedResult,
+    ErasedTable, KeyLine, LedgerPoint, LiabilityReport, LiabilityRow, LotLine, OperatorOutcome,
+    OrderLine, OrderRefund, ProfileAccount, SlotLine, SuspensionView, UnmatchedLine,
+    UnmatchedResult,
 };
 
 use std::fmt::Display;

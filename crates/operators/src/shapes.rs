@@ -39,6 +39,8 @@ pub enum OperatorOutcome {
     },
     /// An order was refunded.
     OrderRefunded(OrderRefund),
+    /// The credits that customers can still spend.
+    Liability(LiabilityReport),
     /// Payments that matched no order.
     Unmatched {
         /// The payments, the newest first.
@@ -46,6 +48,41 @@ pub enum OperatorOutcome {
     },
     /// A payment that matched no order was settled.
     UnmatchedSettled(UnmatchedResult),
+}
+
+/// The credits that customers can still spend: what the operator owes.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct LiabilityReport {
+    /// The instant at which all balances were read.
+    pub at: Timestamp,
+    /// The sum of all balances, and of the rows.
+    pub outstanding: i64,
+    /// What is held for running calls and exports.
+    pub held: i64,
+    /// What customers owe.
+    pub debt: i64,
+    /// Customers who can spend something.
+    pub customers: i64,
+    /// By source and age; without rows that are empty.
+    pub rows: Vec<LiabilityRow>,
+}
+
+/// Credits of one source and one age.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct LiabilityRow {
+    /// What they were granted for, such as `pack`.
+    pub source: String,
+    /// The youngest of them, in days since the grant.
+    pub days_from: i64,
+    /// The days at which they count as older; absent for the oldest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub days_until: Option<i64>,
+    /// The credits that can still be spent.
+    pub credits: i64,
+    /// Those of them that never expire.
+    pub without_expiry: i64,
+    /// The number of grants.
+    pub lots: i64,
 }
 
 /// A customer in a list.

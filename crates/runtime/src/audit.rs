@@ -33,6 +33,8 @@ pub const PASSWORD_CHANGED: &str = "password.changed";
 pub const PASSWORD_RESET: &str = "password.reset";
 /// A new, confirmed address replaced the old one.
 pub const EMAIL_CHANGED: &str = "email.changed";
+/// The customer chose which notices it gets.
+pub const NOTICES_CHANGED: &str = "notices.changed";
 /// The customer allowed staff to view its calls, exports and usage.
 pub const SUPPORT_ENABLED: &str = "support_access.enabled";
 /// The customer ended support access.

@@ -6,6 +6,7 @@
 
 mod access;
 pub mod billing;
+pub mod brand;
 mod declared_platforms;
 pub mod envelope;
 mod environment;
@@ -15,6 +16,7 @@ pub mod hosts;
 pub mod http;
 mod layers;
 pub mod mail;
+pub mod notices;
 pub mod pacing;
 pub mod platforms;
 mod problem;
@@ -40,7 +42,9 @@ pub use rate_limits::RateLimitsSection;
 pub use retention::RetentionSection;
 pub use sections::UploadsSection;
 pub use sections::{AccountNumbers, JobsSection, KeysSection, MeteringSection, SlotsSection};
-pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
+pub use sections::{
+    AdminSection, CreditsSection, DatabaseSection, ExpirySection, LogFormat, LogSection,
+};
 
 use std::path::{Path, PathBuf};
 
@@ -66,8 +70,9 @@ pub struct Config {
     pub keys: KeysSection,
     /// How many accounts of a customer may be active.
     pub slots: SlotsSection,
-    /// The payment processor.
-    pub processor: billing::ProcessorSection,
+    /// The payment processor. In a box, as other large sections: futures carry the whole
+    /// configuration while they start the service.
+    pub processor: Box<billing::ProcessorSection>,
     /// Tax, documents and promotion codes.
     pub billing: tax::BillingSection,
     /// Credits that are bought once.
@@ -94,6 +99,10 @@ pub struct Config {
     pub retention: RetentionSection,
     /// Where emails are sent.
     pub mail: mail::MailSection,
+    /// Emails that customers get without asking.
+    pub notices: notices::NoticesSection,
+    /// Whose service it is, in emails and on pages.
+    pub brand: Box<brand::BrandSection>,
     /// Work that follows a change, such as sending an email.
     pub jobs: JobsSection,
     /// Exports of whole datasets.
@@ -192,6 +201,8 @@ impl Config {
         self.metering.check(&mut problems);
         self.retention.check(&mut problems);
         self.mail.check(&mut problems);
+        self.notices.check(&mut problems);
+        self.brand.check(&mut problems);
         self.jobs.check(&mut problems);
         self.exports.check(&mut problems);
         self.log.check(&mut problems);

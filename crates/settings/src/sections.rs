@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::credits::{Credits, MeteringCosts};
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
+use domain::time::Timestamp;
 use secrecy::SecretString;
 
 use super::billing::SlotPrices;
@@ -77,13 +78,26 @@ pub struct CreditsSection {
     pub expiry: ExpirySection,
 }
 
-/// `[credits.expiry]`: how long bought credits can be spent. Those of a plan's month expire with
-/// the following month.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
+/// `[credits.expiry]`: how long credits can be spent, by where they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpirySection {
-    /// Days until the credits of a pack expire; 0: never.
+    /// Days until the credits of a pack expire, bought by hand or by automatic top-up; 0: never.
     pub pack_days: i64,
+    /// Days until the credits of the trial expire; 0: never.
+    pub trial_days: i64,
+    /// Days until gifts for which the operator names no expiry expire; 0: never.
+    pub gift_days: i64,
+    /// Days after the end of a plan's paid month until its credits expire; 0: they expire at the
+    /// end of the following month.
+    pub plan_days: i64,
+}
+
+impl ExpirySection {
+    /// When credits that are granted at `now` and last so many days expire; none for 0 days.
+    pub fn after(days: i64, now: Timestamp) -> Option<Timestamp> {
+        (days > 0).then(|| now.plus_seconds(days.saturating_mul(86_400)))
+    }
 }
 
 /// `[keys]`: how many keys a customer may have.
@@ -248,8 +262,16 @@ impl CreditsSection {
         if !(0..=1_000_000_000).contains(&self.trial) {
             problems.push(ConfigProblem::new("credits.trial", "must be 0 to 1,000,000,000"));
         }
-        if !(0..=36_500).contains(&self.expiry.pack_days) {
-            problems.push(ConfigProblem::new("credits.expiry.pack_days", "must be 0 to 36,500"));
+        let expiry = self.expiry;
+        let days = [
+            ("pack_days", expiry.pack_days),
+            ("trial_days", expiry.trial_days),
+            ("gift_days", expiry.gift_days),
+            ("plan_days", expiry.plan_days),
+        ];
+        for (key, _) in days.iter().filter(|(_, days)| !(0..=36_500).contains(days)) {
+            let key = format!("credits.expiry.{key}");
+            problems.push(ConfigProblem::new(key, "must be 0 to 36,500"));
         }
     }
 }

@@ -96,6 +96,6 @@ pub(crate) async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), StoreE
 }
 
 /// An id as stored. The previous version reads no other prefix, and may run at the same time.
-fn stored(id: AuditId) -> String {
+pub(crate) fn stored(id: AuditId) -> String {
     id.to_string().replacen(AuditId::PREFIX, EntryId::PREFIX, 1)
 }

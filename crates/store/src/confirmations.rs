@@ -38,6 +38,8 @@ pub struct TrialGrant {
     pub entry: EntryId,
     /// The number of credits.
     pub credits: Credits,
+    /// When they expire; none if they do not.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The outcome of a confirmation.
@@ -151,7 +153,7 @@ async fn grant(
         source_id: &source_id,
         reference: None,
         lot: LotSource::Trial,
-        expires_at: None,
+        expires_at: trial.expires_at,
         at,
     };
     match ledger::grant_in(tx, &grant).await? {

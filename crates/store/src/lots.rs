@@ -1,6 +1,8 @@
 //! Lots in the database. They are read together with the balance they make up, changed by the rules
 //! of `domain::lots`, and written with one ledger entry for each change of the balance.
 
+use std::collections::HashMap;
+
 use domain::id::{CustomerId, EntryId, LotId};
 use domain::lots::{CustomerLots, Lot, LotMovement};
 use domain::time::Timestamp;
@@ -308,7 +310,25 @@ async fn read_wanted(
     }
 }
 
-async fn read_spent(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Lot>, StoreError> {
+/// The lots with credits left of the customers after `after` up to `last`.
+pub(crate) async fn read_left_between(
+    tx: &mut Tx,
+    after: &str,
+    last: &str,
+) -> Result<HashMap<CustomerId, Vec<Lot>>, StoreError> {
+    let text = format!(
+        "select customer_id, {COLUMNS} from lots
+         where credits_left > 0 and customer_id > $1 and customer_id <= $2"
+    );
+    let rows = tx.rows(sqlx::AssertSqlSafe(text), &[after.into(), last.into()]).await?;
+    let mut found: HashMap<CustomerId, Vec<Lot>> = HashMap::new();
+    for row in &rows {
+        found.entry(row.parse("customer_id", "lots")?).or_default().push(lot(row)?);
+    }
+    Ok(found)
+}
+
+pub(crate) async fn read_spent(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Lot>, StoreError> {
     read(tx, "customer_id = $1 and spent > 0", customer).await
 }
 

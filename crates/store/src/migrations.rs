@@ -66,8 +66,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(20, "lots and sales", lots(database)));
     steps.push(step(21, "plans", plans(database)));
     steps.push(step(22, "own requests", own_requests(database)));
-    let switched_off = include_str!("../migrations/0023_switched_off_accounts.sql");
-    steps.push(step(23, "accounts that are switched off", switched_off));
+    steps.push(switched_off_accounts());
     if database == DatabaseKind::Sqlite {
         let pending = include_str!("../migrations/0024_usage_pending.sqlite.sql");
         steps.push(step(24, "usage pending", pending));
@@ -77,13 +76,26 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(unpaid_invoices());
     steps.push(step(28, "columns of exports", export_columns(database)));
     steps.push(chosen_cards());
-    steps.push(step(30, "export progress", export_progress(database)));
-    steps.push(step(31, "cookies of accounts", account_cookies(database)));
-    steps.push(step(32, "operators", operators(database)));
-    steps.push(step(33, "invoices", invoices(database)));
-    steps.push(step(34, "tags", tags(database)));
-    steps.push(step(35, "totals of calls", call_totals(database)));
+    steps.extend(newest(database));
     Migrator::with_migrations(steps)
+}
+
+/// The steps from 30 on.
+fn newest(database: DatabaseKind) -> Vec<Migration> {
+    vec![
+        step(30, "export progress", export_progress(database)),
+        step(31, "cookies of accounts", account_cookies(database)),
+        step(32, "operators", operators(database)),
+        step(33, "invoices", invoices(database)),
+        step(34, "tags", tags(database)),
+        step(35, "totals of calls", call_totals(database)),
+        step(36, "notices", notices(database)),
+    ]
+}
+
+fn switched_off_accounts() -> Migration {
+    let sql = include_str!("../migrations/0023_switched_off_accounts.sql");
+    step(23, "accounts that are switched off", sql)
 }
 
 fn byte_order_marks() -> Migration {
@@ -119,6 +131,13 @@ const fn call_totals(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0035_call_totals.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0035_call_totals.postgres.sql"),
+    }
+}
+
+const fn notices(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0036_notices.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0036_notices.postgres.sql"),
     }
 }
 

@@ -17,6 +17,8 @@ const PARTS: &[&str] = &[
     "delete from login_networks where customer_id = $1",
     "delete from mail_links where customer_id = $1",
     "delete from email_changes where customer_id = $1",
+    "delete from notice_choices where customer_id = $1",
+    "delete from sent_notices where customer_id = $1",
     "delete from customer_credits where customer_id = $1",
     "delete from customers where id = $1",
 ];

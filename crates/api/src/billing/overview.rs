@@ -66,6 +66,8 @@ pub(super) struct Billing {
     /// The lots that make up `balance`, in the order of spending: those that expire soonest first,
     /// those that do not expire last.
     lots: Vec<LotOut>,
+    /// What expires next; null if no credits expire.
+    next_expiring: Option<ExpiringOut>,
     spend: SpendOut,
     /// The latest 50 lines of the ledger, newest first; `GET /v1/billing/ledger` has all of them.
     ledger: Vec<EntryOut>,
@@ -101,6 +103,26 @@ struct LotOut {
     /// When they were granted.
     #[schema(value_type = String, format = DateTime)]
     granted_at: Timestamp,
+}
+
+/// Credits that expire at the same time.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ExpiringOut {
+    /// How many of `balance` expire then, unless they are spent before.
+    credits: i64,
+    /// When they expire.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+impl ExpiringOut {
+    /// The first to expire of these lots.
+    fn of(lots: &[Lot]) -> Option<Self> {
+        let expires_at = lots.iter().filter_map(|lot| lot.expires_at).min()?;
+        let same = lots.iter().filter(|lot| lot.expires_at == Some(expires_at));
+        let credits = same.map(|lot| lot.left).fold(0, i64::saturating_add);
+        Some(Self { credits, expires_at })
+    }
 }
 
 impl From<Lot> for LotOut {
@@ -178,6 +200,7 @@ async fn get_billing(
         balance: balance.available.whole(),
         held: balance.held.whole(),
         debt: balance.debt.whole(),
+        next_expiring: ExpiringOut::of(&lots),
         lots: lots.into_iter().map(LotOut::from).collect(),
         spend: SpendOut {
             today: spend.today.whole(),

@@ -13,6 +13,7 @@ use identity::staff::{self, CREDITS_MAX, GIFT_END_MAX, StaffOutcome, StaffPermis
 use node::start::ReconciliationReport;
 use settings::Config;
 
+use super::liability::{self, ReportFormat};
 use super::operators::{CallsWork, CustomersWork, OperatorWork, RefundWork, UnmatchedWork};
 use super::request::Destination;
 use super::{operator_tables, operators};
@@ -61,6 +62,12 @@ enum Work {
         /// When the unused part expires, as for `grant-credits`.
         #[arg(long, value_name = "TIME", value_parser = parse_end)]
         expires: Option<Timestamp>,
+    },
+    /// The credits that customers can still spend, by source and age.
+    Liability {
+        /// Prints a header and a line for each row, separated by commas.
+        #[arg(long, conflicts_with = "json")]
+        csv: bool,
     },
     /// Payments that matched no order: list, settle.
     #[command(subcommand)]
@@ -177,6 +184,8 @@ enum AdminWork {
     Operator(OperatorWork),
     /// A comparison with the payment processor, over this many hours.
     Reconcile(i64),
+    /// The report of outstanding credits, as csv or not.
+    Liability(bool),
 }
 
 impl Work {
@@ -188,6 +197,7 @@ impl Work {
             Self::Refund(work) => return AdminWork::Operator(work.into()),
             Self::Unmatched(work) => return AdminWork::Operator(work.into()),
             Self::Reconcile { hours } => return AdminWork::Reconcile(hours),
+            Self::Liability { csv } => return AdminWork::Liability(csv),
             Self::Grant { customer, credits, reason, expires } => StaffCommand::GrantCredits {
                 customer,
                 credits,
@@ -225,6 +235,14 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     match options.work.sorted() {
         AdminWork::Reconcile(hours) => {
             return Box::pin(reconcile(config, hours, is_json)).await;
+        }
+        AdminWork::Liability(is_csv) => {
+            let format = match (is_csv, is_json) {
+                (true, _) => ReportFormat::Csv,
+                (false, true) => ReportFormat::Json,
+                (false, false) => ReportFormat::Table,
+            };
+            Box::pin(liability::run(config, name, format)).await?;
         }
         AdminWork::Operator(OperatorWork::Export { customer, output }) => {
             let exporting = Box::pin(operators::export(config, name, (&customer, &output)));

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod catalog;
 pub(crate) mod check_config;
+mod liability;
 pub(crate) mod migrate;
 pub(crate) mod openapi;
 mod operator_tables;

@@ -7,6 +7,7 @@ use ::operators::{
     OrderRefund, SuspensionView, UnmatchedLine, UnmatchedResult,
 };
 
+use super::liability;
 use crate::output::say_line;
 
 /// Prints a result.
@@ -25,13 +26,14 @@ pub(crate) fn print(done: &OperatorOutcome) -> anyhow::Result<()> {
         OperatorOutcome::CustomerErased(erasure) => erased(erasure),
         OperatorOutcome::Calls { calls } => calls.iter().try_for_each(call),
         OperatorOutcome::OrderRefunded(refund) => refunded(refund),
+        OperatorOutcome::Liability(report) => liability::print(report),
         OperatorOutcome::Unmatched { payments } => unmatched(payments),
         OperatorOutcome::UnmatchedSettled(settled) => settlement(settled),
     }
 }
 
 /// Prints rows of cells, each column as wide as its widest cell.
-fn table(rows: &[Vec<String>]) -> anyhow::Result<()> {
+pub(crate) fn table(rows: &[Vec<String>]) -> anyhow::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

@@ -6,6 +6,7 @@ use domain::lots::LotSource;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use runtime::audit;
 use serde_json::json;
+use settings::ExpirySection;
 use store::ledger::{CreditGrant, CreditGrantOutcome, OperatorAdjustment};
 
 use super::{StaffError, StaffOutcome, StaffTools, entry};
@@ -34,10 +35,12 @@ pub(super) async fn grant(
     desk: &StaffTools<'_>,
     customer: CustomerId,
     credits: i64,
-    (reference, expires_at): (&str, Option<Timestamp>),
+    (reference, named): (&str, Option<Timestamp>),
 ) -> Result<StaffOutcome, StaffError> {
     let now = desk.clock.now();
-    check_grant(credits, (reference, expires_at), now)?;
+    check_grant(credits, (reference, named), now)?;
+    let usual = (credits > 0).then(|| ExpirySection::after(desk.gift_days, now)).flatten();
+    let expires_at = named.or(usual);
     let grant = CreditGrant {
         entry: EntryId::new(now, desk.random.bytes()),
         customer,
@@ -60,7 +63,9 @@ pub(super) async fn grant(
         CreditGrantOutcome::Granted { .. } => true,
         CreditGrantOutcome::Repeated => {
             let wanted = OperatorAdjustment { amount: credits, expires_at };
-            refuse_other(desk, customer, reference, wanted).await?;
+            // The usual expiry depends on when the command ran first.
+            let any_expiry = named.is_none() && usual.is_some();
+            refuse_other(desk, customer, reference, (wanted, any_expiry)).await?;
             false
         }
         CreditGrantOutcome::TooMany { at_most } => {
@@ -115,14 +120,14 @@ async fn refuse_other(
     desk: &StaffTools<'_>,
     customer: CustomerId,
     reference: &str,
-    wanted: OperatorAdjustment,
+    (wanted, any_expiry): (OperatorAdjustment, bool),
 ) -> Result<(), StaffError> {
     let reference = reference.to_owned();
     let found = store::ledger::find_adjustment(desk.store, customer, &reference).await?;
     let booked = found.ok_or_else(|| StaffError::ReferenceTaken(reference.clone()))?;
     // For credits taken back, the recorded expiry is that of the lots they came from.
     let is_same = booked.amount == wanted.amount
-        && (wanted.amount < 0 || booked.expires_at == wanted.expires_at);
+        && (wanted.amount < 0 || any_expiry || booked.expires_at == wanted.expires_at);
     if is_same {
         return Ok(());
     }

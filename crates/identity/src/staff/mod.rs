@@ -236,6 +236,8 @@ pub struct StaffTools<'a> {
     pub random: &'a Random,
     /// The file in which the embedded default keeps its master keys; `None` if they are configured.
     pub key_file: Option<&'a std::path::Path>,
+    /// Days until gifts expire for which no expiry is named; 0: never.
+    pub gift_days: i64,
     /// Who runs them, for audit lists.
     pub actor: &'a str,
 }

@@ -207,6 +207,8 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
             &["limited_key", "not_found", "change_in_progress", "payment_outcome_unknown"],
         ],
     ),
+    ("get_notices", &[&["limited_key"]]),
+    ("update_notices", &[&["limited_key"]]),
     ("get_autotopup", &[&["limited_key"]]),
     ("set_autotopup", &[&["limited_key", "not_found", "no_saved_card", "payments_not_configured"]]),
     ("begin_checkout", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone"]]),

@@ -80,6 +80,7 @@ fn tags() -> Value {
         { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
         { "name": "exports", "description": "Whole lists of an account as one file." },
         { "name": "billing", "description": "The balance, and what changed it." },
+        { "name": "notices", "description": "Emails that a customer gets without asking." },
         { "name": "support", "description": "Allowing staff to help, and what staff can then view." },
         { "name": "usage", "description": "What was called, when, and what it cost." },
     ])

@@ -7,6 +7,7 @@ use accounts::platform_health;
 use billing::{
     changes, give_up, lost, lots, processor_setup, reconcile, slot_credits, top_up_worker,
 };
+use billing::{liability, notices as customer_notices};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
 use gateway::account_cookies;
@@ -87,6 +88,8 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
     every(state, stop, EVERY_DAY, |state| async move {
         processor_setup::report(&state.billing).await;
     });
+    customer_notices::start(&state.billing, stop);
+    liability::start(&state.billing, stop);
     every(state, stop, EVERY_MINUTE, |state| async move { keep_house(&state).await });
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { forget_answers(&state).await });
     every(state, stop, EVERY_MINUTE, |state| async move { lots::expire_due(&state.billing).await });

@@ -98,6 +98,7 @@ pub async fn run_staff_command(
         clock: &clock,
         random: &random,
         key_file: key_file.as_deref(),
+        gift_days: config.credits.expiry.gift_days,
     };
     let done = staff::run(&desk, command).await;
     store.close().await;
@@ -348,6 +349,11 @@ impl RunningService {
     /// Runs one round of expiring credits; for tests.
     pub async fn expire_credits(&self) {
         billing::lots::expire_due(&self.state.billing).await;
+    }
+
+    /// Looks once for reasons to write to customers, unless that was done recently; for tests.
+    pub async fn look_for_notices(&self) {
+        billing::notices::look(&self.state.billing).await;
     }
 
     /// Runs one round of subscription work: resumes abandoned changes, reads credits for lowered

@@ -46,7 +46,7 @@ fn assert_page(reply: &Reply, status: u16, says: &str) {
     assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
     assert_eq!(
         reply.header("content-security-policy"),
-        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
          frame-ancestors 'none'"
     );
     assert_eq!(reply.header("cache-control"), "private, no-store");
@@ -237,5 +237,43 @@ async fn the_stylesheet_of_the_pages_is_served() {
 
     assert_eq!((style.status, style.header("content-type")), (200, "text/css; charset=utf-8"));
     assert_eq!(style.header("cache-control"), "public, max-age=300");
+    app.end().await;
+}
+
+/// Pages and emails show the operator's name, logo, colors and support address, and not ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_and_emails_carry_the_operators_brand() {
+    let folder = tempfile::tempdir().unwrap();
+    let logo = folder.path().join("logo.svg");
+    std::fs::write(&logo, "<svg xmlns='http://www.w3.org/2000/svg'/>").unwrap();
+    let app = TestApp::on_sqlite(&format!(
+        "[brand]\nname = \"Acme & Co\"\nsupport_email = \"help@acme.example\"\ncolor = \"#aa0011\"\nlogo_file = {:?}",
+        logo.display().to_string()
+    ))
+    .await;
+
+    let page = app.anonymous().get("/console/billing").await;
+    let style = app.anonymous().get("/console/style.css").await.text();
+    let image = app.anonymous().get("/console/logo").await;
+    app.member(ADA).await;
+    let mails = app.mails_to(ADA).await;
+
+    assert_page(&page, 200, "help@acme.example");
+    assert!(page.text().contains("<img src=\"/console/logo\" alt=\"Acme &#38; Co\">"));
+    assert!(!page.text().contains("creator-gateway"), "{}", page.text());
+    assert!(style.contains("--accent: #aa0011;"), "{style}");
+    assert_eq!((image.status, image.header("content-type")), (200, "image/svg+xml"));
+    assert!(image.header("content-security-policy").contains("sandbox"));
+    let text = mails[0]["text"].as_str().unwrap();
+    assert!(text.contains("Acme & Co") && text.contains("help@acme.example"), "{text}");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_brand_the_service_names_itself() {
+    let app = TestApp::on_sqlite("").await;
+
+    assert_page(&app.anonymous().get("/console/billing").await, 200, "creator-gateway</p>");
+    assert_eq!(app.anonymous().get("/console/logo").await.status, 404);
     app.end().await;
 }

@@ -1,6 +1,7 @@
 //! The names of all metrics, their help texts, and their initial series.
 
 use domain::job::JobKind;
+use domain::lots::LotSource;
 use domain::payment::{Mismatch, ReversalKind};
 use domain::platform::Platform;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -45,6 +46,7 @@ pub(super) const REQUESTS: &str = "creator_gateway_http_requests_total";
 pub(super) const JOBS: &str = "creator_gateway_job_attempts_total";
 pub(super) const JOBS_WAITING: &str = "creator_gateway_jobs_waiting";
 pub(super) const JOBS_GIVEN_UP: &str = "creator_gateway_jobs_given_up";
+pub(super) const CREDITS_OUTSTANDING: &str = "creator_gateway_credits_outstanding";
 pub(super) const MAILS: &str = "creator_gateway_mails_total";
 pub(super) const TOP_UPS: &str = "creator_gateway_top_ups_total";
 pub(super) const RECONCILIATIONS: &str = "creator_gateway_reconciliations_total";
@@ -115,6 +117,12 @@ fn declare_metering() {
     counter_of(FAILED_BATCHES, "commits that failed and were retried");
     let refusing = "1 while a platform refuses the credentials of all accounts, by platform; alert on anything but 0";
     describe_gauge!(PLATFORM_REFUSING, refusing);
+    let outstanding =
+        "credits that customers can still spend, by source; read once an hour by each node";
+    describe_gauge!(CREDITS_OUTSTANDING, outstanding);
+    for source in LotSource::ALL {
+        drop(gauge!(CREDITS_OUTSTANDING, "source" => source.as_str()));
+    }
     let degraded = "1 while this node sees a platform fail far more calls than usual, by platform and kind of failure; alert on anything but 0";
     describe_gauge!(PLATFORM_DEGRADED, degraded);
     let age =

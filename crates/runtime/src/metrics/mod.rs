@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::charge::Outcome;
 use domain::job::JobKind;
+use domain::lots::LotSource;
 use domain::payment::{Mismatch, ReversalKind};
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
@@ -17,12 +18,7 @@ use store::processor_events::EventOutcome;
 
 use self::declared::{
     ACCEPTED, BATCH_SIZE, BODY_BYTES, CALL_DURATION, CALLS, CALLS_IN_FLIGHT, CERTIFICATE_EXPIRY,
-    CERTIFICATE_REFUSED, CLOSED_IDLE, CLOSED_STALLED, COMMIT_DURATION, CONNECTIONS, EVENTS,
-    EXPIRED_HOLDS, EXPORT_DURATION, EXPORT_ENDINGS, EXPORT_PAGES, EXPORT_ROWS, EXPORTS,
-    EXPORTS_BEGUN_ANEW, EXPORTS_OLDEST, EXPORTS_PENDING, EXPORTS_RUNNING, FAILED_BATCHES,
-    JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, LATE_RESOLUTIONS, LEDGER_FAILURES,
-    LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PACED_REFUSALS, PACED_WAITS, PAYMENTS,
-    PLATFORM_DEGRADED, PLATFORM_REFUSING, PROCESSOR_PROBLEMS, QUEUE_DEPTH, RECONCILED, RECONCILIATIONS, RECONCILIATION_OUTCOMES, REFUSED, REFUSED_BY_IP, REQUESTS, REQUEST_CLASSES, REVERSALS, ROWS_REMOVED, SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBYS, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, TOKENS_NOT_REFRESHED, TOP_UPS, TOP_UP_OUTCOMES, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE, declare,
+    CERTIFICATE_REFUSED, CLOSED_IDLE, CLOSED_STALLED, COMMIT_DURATION, CONNECTIONS, CREDITS_OUTSTANDING, EVENTS, EXPIRED_HOLDS, EXPORTS, EXPORTS_BEGUN_ANEW, EXPORTS_OLDEST, EXPORTS_PENDING, EXPORTS_RUNNING, EXPORT_DURATION, EXPORT_ENDINGS, EXPORT_PAGES, EXPORT_ROWS, FAILED_BATCHES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, JOB_OUTCOMES, LATE_RESOLUTIONS, LEDGER_FAILURES, LIMITED_KEYS, LOG_LINES_LOST, MAILS, MAIL_OUTCOMES, PACED_REFUSALS, PACED_WAITS, PAYMENTS, PLATFORM_DEGRADED, PLATFORM_REFUSING, PROCESSOR_PROBLEMS, QUEUE_DEPTH, RECONCILED, RECONCILIATIONS, RECONCILIATION_OUTCOMES, REFUSED, REFUSED_BY_IP, REQUESTS, REQUEST_CLASSES, REVERSALS, ROWS_REMOVED, SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBYS, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, TOKENS_NOT_REFRESHED, TOP_UPS, TOP_UP_OUTCOMES, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE, declare,
 };
 
 pub use self::declared::{DRIFT_KINDS, PACE_CLASSES};
@@ -301,6 +297,16 @@ pub fn jobs_counted(counts: store::jobs::JobCounts) {
     let float = |count: i64| float(usize::try_from(count).unwrap_or(0));
     gauge!(JOBS_WAITING).set(float(counts.waiting));
     gauge!(JOBS_GIVEN_UP).set(float(counts.given_up));
+}
+
+/// The credits that customers can still spend.
+#[expect(clippy::cast_precision_loss, reason = "credits in the millions are exact in a float")]
+pub fn liability_read(liability: &store::liability::CreditLiability) {
+    for source in LotSource::ALL {
+        let same = liability.lines.iter().filter(|line| line.source == *source);
+        let credits = same.map(|line| line.credits.whole()).fold(0, i64::saturating_add);
+        gauge!(CREDITS_OUTSTANDING, "source" => source.as_str()).set(credits as f64);
+    }
 }
 
 /// New connections now get this certificate, which expires at `expires`.

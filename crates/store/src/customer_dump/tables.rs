@@ -398,6 +398,23 @@ pub const TABLES: &[DumpedTable] = &[
         key: &["customer_id"],
     },
     DumpedTable {
+        name: "notice_choices",
+        source: "select * from notice_choices where customer_id = $1",
+        columns: &[
+            ("kind", Text),
+            ("is_on", Int),
+            ("threshold_credits", Int),
+            ("changed_at", Time),
+        ],
+        key: &["kind"],
+    },
+    DumpedTable {
+        name: "sent_notices",
+        source: "select * from sent_notices where customer_id = $1",
+        columns: &[("kind", Text), ("subject", Text), ("sent_at", Time)],
+        key: &["kind", "subject"],
+    },
+    DumpedTable {
         name: "automatic_top_up",
         source: "select * from top_up_settings where customer_id = $1",
         columns: &[

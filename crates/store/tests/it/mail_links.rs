@@ -66,7 +66,8 @@ async fn link(
 }
 
 async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> ConfirmationOutcome {
-    let trial = TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(500) };
+    let entry = EntryId::new(NOON, unique());
+    let trial = TrialGrant { entry, credits: credits(500), expires_at: None };
     let confirming = EmailConfirmation { hash, trial, jobs: &[], entry: None, now };
     confirmations::confirm(store, &confirming).await.unwrap()
 }

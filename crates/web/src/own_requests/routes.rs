@@ -35,6 +35,7 @@ pub const RUN_AGAIN: &[(&str, &str, &str)] = &[
     ("post", "/v1/billing/sync-card", "a payment is granted once, and there is one card"),
     ("delete", "/v1/billing/card", "it leaves no card"),
     ("post", "/v1/support-access", "it sets what it names"),
+    ("patch", "/v1/notices", "it sets what it names"),
     ("delete", "/v1/exports/{job_id}", "an id is used once"),
     ("post", "/v1/exports/{job_id}/cancel", "an export ends once"),
 ];

@@ -111,6 +111,10 @@ fn consent(_: &Victim) -> Value {
     json!({"enabled": true})
 }
 
+fn no_notices(_: &Victim) -> Value {
+    json!({"low_balance": false})
+}
+
 fn off(_: &Victim) -> Value {
     json!({"state": "inactive"})
 }
@@ -195,6 +199,8 @@ fn cases() -> Vec<Case> {
         case(("patch", "/v1/auth/keys/{key_id}"), Either, new_limits, NotFound("not_found")),
         case(("post", "/v1/signup"), Anybody, registration, OwnView),
         case(("get", "/v1/audit"), Either, nothing, OwnView),
+        case(("get", "/v1/notices"), Either, nothing, OwnView),
+        case(("patch", "/v1/notices"), Either, no_notices, OwnView),
         case(("get", "/v1/support-access"), Either, nothing, OwnView),
         case(("post", "/v1/support-access"), Either, consent, OwnView),
         case(("get", "/v1/support/customers/{customer_id}/calls"), Either, nothing, StaffOnly),

@@ -188,7 +188,7 @@ async fn the_page_allows_only_its_own_scripts_and_the_processors() {
     assert_eq!(
         shown.header("content-security-policy"),
         format!(
-            "default-src 'none'; style-src 'self'; script-src 'self' {origin}; connect-src {origin}; \
+            "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self' {origin}; connect-src {origin}; \
              frame-src {origin}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
         )
     );

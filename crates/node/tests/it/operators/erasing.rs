@@ -1,5 +1,4 @@
 //! Erasing: what identifies a person is gone, and nothing that is still going on is cut off.
-#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use domain::invoice::InvoiceState;
 use serde_json::{Value, json};

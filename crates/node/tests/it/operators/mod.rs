@@ -7,6 +7,7 @@
 
 mod day;
 mod erasing;
+mod liability;
 mod looking;
 mod money;
 mod staff;

@@ -410,7 +410,7 @@ fn config(
          payment_requests_per_minute = 1000000\nidempotency_keys_per_minute = 1000000"
         .to_owned());
     // Jobs run when a test asks for it, and at its end; exports only when a test asks for it.
-    add("[exports]\nworkers = 0".to_owned());
+    add("[exports]\nworkers = 0\n[notices]\nevery_s = 0".to_owned());
     add(format!("[jobs]\nworkers = 0\n[mail]\nurl = \"smtp://{}\"", world.mail_address()));
     add(format!(
         "[processor]\nbase_url = {:?}\njs_url = {:?}\nsecret_key = {:?}\npublishable_key = {:?}\n\

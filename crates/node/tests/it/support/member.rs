@@ -39,6 +39,15 @@ impl TestApp {
         self.staff(grant).await;
     }
 
+    /// Grants further credits to a customer, as staff do.
+    pub(crate) async fn grant_more(&self, customer: &Customer, credits: i64) {
+        let grant = json!({
+            "command": "grant_credits", "customer": customer.id, "credits": credits,
+            "reference": format!("{credits} more"),
+        });
+        self.staff(grant).await;
+    }
+
     /// The response to a login.
     pub(crate) async fn try_log_in(&self, email: &str, password: &str) -> Reply {
         let form = json!({"email": email, "password": password});

@@ -1,0 +1,380 @@
+//! Notices: what customers are told without asking. Each kind can be switched off, except the one
+//! about the password.
+
+use clients::mail::OutgoingMail;
+use domain::id::{CustomerId, JobId, KeyId};
+use domain::notice::NoticeKind;
+use domain::time::Timestamp;
+use jobs::JobError;
+
+use crate::text::{Action, Content, time};
+use crate::{EmailsState, amount, billing_page, finish};
+
+/// What a customer is told.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+pub enum CustomerNotice {
+    /// The balance fell below the threshold. The balance is read when the email is written.
+    LowBalance {
+        /// The threshold.
+        threshold: i64,
+    },
+    /// A key has used a part of its monthly budget.
+    KeyBudget {
+        /// The key.
+        key: KeyId,
+        /// Its name.
+        name: String,
+        /// The step that was reached, in percent.
+        percent: i64,
+        /// What it has spent this month.
+        used: i64,
+        /// What it may spend in a month.
+        budget: i64,
+        /// When the next month begins.
+        resets_at: Timestamp,
+    },
+    /// Credits expire soon.
+    ExpiringCredits {
+        /// How many expire within the days that are looked ahead.
+        credits: i64,
+        /// When the first of them expire.
+        first_at: Timestamp,
+    },
+    /// The saved card expires.
+    ExpiringCard {
+        /// The brand, such as `visa`.
+        brand: String,
+        /// The last four digits of its number.
+        last4: String,
+        /// The last month in which it can be charged, 1 to 12.
+        month: i64,
+        /// The year of that month.
+        year: i64,
+    },
+    /// A top-up or an invoice was paid.
+    Paid {
+        /// Whether it was a top-up; otherwise an invoice of a plan or of slots.
+        is_top_up: bool,
+        /// The amount, in the smallest unit of the currency.
+        amount_cents: i64,
+        /// The currency, such as `usd`.
+        currency: String,
+        /// The credits that it brought.
+        credits: i64,
+    },
+    /// The subscription has ended.
+    SubscriptionEnded,
+    /// A key was created or got a new secret.
+    KeyChanged {
+        /// The key's id.
+        key: String,
+        /// Its name, if it was recorded.
+        name: String,
+        /// Whether it is the secret of an existing key.
+        is_rotation: bool,
+        /// When.
+        at: Timestamp,
+    },
+    /// The password was changed by someone who knew the old one.
+    PasswordChanged {
+        /// When.
+        at: Timestamp,
+    },
+    /// An export has finished.
+    ExportFinished {
+        /// The export's id.
+        export: String,
+        /// The dataset.
+        dataset: String,
+        /// The account.
+        account: String,
+        /// Whether its file is ready; otherwise it failed.
+        is_complete: bool,
+    },
+}
+
+impl CustomerNotice {
+    /// What it is about.
+    pub const fn kind(&self) -> NoticeKind {
+        match self {
+            Self::LowBalance { .. } => NoticeKind::LowBalance,
+            Self::KeyBudget { .. } => NoticeKind::KeyBudgets,
+            Self::ExpiringCredits { .. } => NoticeKind::ExpiringCredits,
+            Self::ExpiringCard { .. } => NoticeKind::ExpiringCard,
+            Self::Paid { .. } => NoticeKind::Payments,
+            Self::SubscriptionEnded => NoticeKind::SubscriptionEnd,
+            Self::KeyChanged { .. } => NoticeKind::KeyChanges,
+            Self::PasswordChanged { .. } => NoticeKind::Password,
+            Self::ExportFinished { .. } => NoticeKind::Exports,
+        }
+    }
+}
+
+/// Writes the email; `None` if the customer is closed or suspended, or the balance has risen.
+pub(crate) async fn write(
+    emails: &EmailsState,
+    customer: CustomerId,
+    notice: &CustomerNotice,
+    job: JobId,
+) -> Result<Option<OutgoingMail>, JobError> {
+    let found = store::customers::find_by_id(&emails.store, customer).await?;
+    let Some(open) = found.filter(|found| found.disabled_at.is_none()) else { return Ok(None) };
+    let link = billing_page(emails);
+    let content = match notice {
+        CustomerNotice::LowBalance { threshold } => {
+            let default = emails.config.notices.low_balance();
+            let low =
+                store::notice_reasons::low_balance_of(&emails.store, customer, default).await?;
+            let Some(balance) = low else { return Ok(None) };
+            low_balance(balance, *threshold, link)
+        }
+        other => content(other, link),
+    };
+    finish(emails, &open.email, &content, job).map(Some)
+}
+
+fn content(notice: &CustomerNotice, link: String) -> Content {
+    match notice {
+        CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, link),
+        CustomerNotice::KeyBudget { key, name, percent, used, budget, resets_at } => {
+            let named = named_key(&key.to_string(), name);
+            key_budget(&named, *percent, (*used, *budget), *resets_at)
+        }
+        CustomerNotice::ExpiringCredits { credits, first_at } => {
+            expiring_credits(*credits, *first_at, link)
+        }
+        CustomerNotice::ExpiringCard { brand, last4, month, year } => {
+            expiring_card(&format!("{brand} {last4}"), &format!("{year}-{month:02}"), link)
+        }
+        CustomerNotice::Paid { is_top_up, amount_cents, currency, credits } => {
+            let amount = amount(*amount_cents, &currency.to_uppercase());
+            paid(*is_top_up, &amount, *credits, link)
+        }
+        CustomerNotice::SubscriptionEnded => subscription_ended(link),
+        CustomerNotice::KeyChanged { key, name, is_rotation, at } => {
+            key_changed(&named_key(key, name), *is_rotation, *at)
+        }
+        CustomerNotice::PasswordChanged { at } => password_changed(*at),
+        CustomerNotice::ExportFinished { export, dataset, account, is_complete } => {
+            export_finished(export, (dataset, account), *is_complete)
+        }
+    }
+}
+
+/// The line about how to stop emails of this kind.
+const SWITCH_OFF: &str = "You can choose which of these emails you get with PATCH /v1/notices.";
+
+fn named_key(key: &str, name: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("\u{201c}{name}\u{201d} ({key})") }
+}
+
+fn low_balance(balance: i64, threshold: i64, link: String) -> Content {
+    let state = if balance == 0 {
+        "Your balance is used up, and calls are refused.".to_owned()
+    } else {
+        format!("Your balance is {balance} credits. When it is used up, calls are refused.")
+    };
+    Content {
+        subject: "Your balance is low",
+        paragraphs: vec![
+            state,
+            format!("We send this email once when the balance falls below {threshold} credits."),
+        ],
+        action: Some(Action { label: "Buy credits", link }),
+        otherwise: SWITCH_OFF,
+    }
+}
+
+fn key_budget(
+    key: &str,
+    percent: i64,
+    (used, budget): (i64, i64),
+    resets_at: Timestamp,
+) -> Content {
+    let until = time(resets_at);
+    let next = if percent >= 100 {
+        format!("Calls with this key are refused until {until}, or until you raise its budget.")
+    } else {
+        format!("When the budget is used up, calls with this key are refused until {until}.")
+    };
+    Content {
+        subject: if percent >= 100 {
+            "The monthly budget of a key is used up"
+        } else {
+            "A key has used most of its monthly budget"
+        },
+        paragraphs: vec![
+            format!("The key {key} has used {used} of its {budget} credits for this month."),
+            next,
+        ],
+        action: None,
+        otherwise: SWITCH_OFF,
+    }
+}
+
+fn expiring_credits(credits: i64, first_at: Timestamp, link: String) -> Content {
+    Content {
+        subject: "Some of your credits expire soon",
+        paragraphs: vec![
+            format!(
+                "{credits} of your credits expire soon, the first of them on {}.",
+                time(first_at)
+            ),
+            "Credits that expire first are spent first. GET /v1/billing shows when each part of your \
+             balance expires."
+                .to_owned(),
+        ],
+        action: Some(Action { label: "See your balance", link }),
+        otherwise: SWITCH_OFF,
+    }
+}
+
+fn expiring_card(card: &str, month: &str, link: String) -> Content {
+    Content {
+        subject: "Your card expires soon",
+        paragraphs: vec![
+            format!("Your saved card ({card}) expires at the end of {month}."),
+            "Save another card before then, so that your subscription and automatic top-up \
+             continue. If your bank has renewed the card, it may keep working by itself."
+                .to_owned(),
+        ],
+        action: Some(Action { label: "Update your card", link }),
+        otherwise: SWITCH_OFF,
+    }
+}
+
+fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> Content {
+    let (subject, what) = if is_top_up {
+        (
+            "Automatic top-up bought credits",
+            format!("Your balance was low, so automatic top-up charged {amount} to your card."),
+        )
+    } else {
+        ("A payment for your subscription", format!("We charged {amount} for your subscription."))
+    };
+    let mut paragraphs = vec![what];
+    if credits > 0 {
+        paragraphs.push(format!("It brought {credits} credits."));
+    }
+    paragraphs
+        .push("GET /v1/billing/invoices and GET /v1/billing/orders have the documents.".to_owned());
+    Content {
+        subject,
+        paragraphs,
+        action: Some(Action { label: "See your payments", link }),
+        otherwise: SWITCH_OFF,
+    }
+}
+
+fn subscription_ended(link: String) -> Content {
+    Content {
+        subject: "Your subscription has ended",
+        paragraphs: vec![
+            "Your subscription has ended, and you won't be charged for it again.".to_owned(),
+            "Credits that you have stay until they expire. Accounts beyond the included ones are \
+             inactive and stay connected."
+                .to_owned(),
+        ],
+        action: Some(Action { label: "View your plan", link }),
+        otherwise: "You can subscribe again at any time.",
+    }
+}
+
+fn key_changed(key: &str, is_rotation: bool, at: Timestamp) -> Content {
+    let at = time(at);
+    let (subject, what) = if is_rotation {
+        ("An API key got a new secret", format!("The API key {key} got a new secret on {at}."))
+    } else {
+        ("An API key was created", format!("The API key {key} was created on {at}."))
+    };
+    Content {
+        subject,
+        paragraphs: vec![what, "GET /v1/audit shows who did it.".to_owned()],
+        action: None,
+        otherwise: "If this wasn't you, delete the key, change your password, and contact support.",
+    }
+}
+
+fn password_changed(at: Timestamp) -> Content {
+    Content {
+        subject: "Your password was changed",
+        paragraphs: vec![
+            format!("The password of your account was changed on {}.", time(at)),
+            "Whoever did this knew the old password. API keys keep working.".to_owned(),
+        ],
+        action: None,
+        otherwise: "If this wasn't you, set a new password now and contact support.",
+    }
+}
+
+fn export_finished(export: &str, (dataset, account): (&str, &str), is_complete: bool) -> Content {
+    let (subject, next) = if is_complete {
+        ("Your export is ready", format!("GET /v1/exports/{export} has the link to its file."))
+    } else {
+        (
+            "Your export failed",
+            format!("You were not charged for it. GET /v1/exports/{export} says why it failed."),
+        )
+    };
+    Content {
+        subject,
+        paragraphs: vec![
+            format!("The export {export} of {dataset} of {account} has finished."),
+            next,
+        ],
+        action: None,
+        otherwise: SWITCH_OFF,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at() -> Timestamp {
+        Timestamp::from_unix_micros(1_800_000_000_000_000)
+    }
+
+    fn text(notice: &CustomerNotice) -> String {
+        let content = content(notice, "https://x.example".to_owned());
+        format!("{}\n{}", content.subject, content.paragraphs.join("\n"))
+    }
+
+    #[test]
+    fn a_used_up_budget_says_that_calls_are_refused() {
+        let of = |percent| CustomerNotice::KeyBudget {
+            key: KeyId::new(at(), [1; 10]),
+            name: "nightly".to_owned(),
+            percent,
+            used: percent,
+            budget: 100,
+            resets_at: at(),
+        };
+
+        assert!(text(&of(80)).contains("80 of its 100 credits"));
+        assert!(text(&of(80)).contains("When the budget is used up"));
+        assert!(text(&of(100)).contains("are refused until 2027-01-15 08:00 UTC"));
+        assert!(text(&of(100)).contains("nightly"));
+    }
+
+    #[test]
+    fn amounts_and_months_are_written_for_people() {
+        let paid = CustomerNotice::Paid {
+            is_top_up: true,
+            amount_cents: 1_050,
+            currency: "usd".to_owned(),
+            credits: 1_000,
+        };
+        let card = CustomerNotice::ExpiringCard {
+            brand: "visa".to_owned(),
+            last4: "4242".to_owned(),
+            month: 3,
+            year: 2027,
+        };
+
+        assert!(text(&paid).contains("charged 10.50 USD to your card"), "{}", text(&paid));
+        assert!(text(&paid).contains("1000 credits"));
+        assert!(text(&card).contains("visa 4242") && text(&card).contains("end of 2027-03"));
+    }
+}
