@@ -19,10 +19,12 @@ use web::WebState;
 use web::auth::{Caller, FullCaller};
 use web::created::CreatedResource;
 use web::error::ApiError;
-use web::extract::{Json, NoQuery, Path};
-use web::fields::{FieldProblems, GoodFields, RequestBody};
+use web::extract::{Json, NoQuery, Path, Query};
+use web::fields::{FieldProblems, GoodFields, RequestBody, RequestQuery};
 
-use crate::ApiState;
+use crate::{ApiState, pages};
+
+const LIMIT_DEFAULT: usize = 500;
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
@@ -186,22 +188,50 @@ async fn import_account(
     })
 }
 
-/// The accounts of a customer.
+/// Which accounts to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AccountParams {
+    /// The number of accounts: 1 to 500.
+    #[param(minimum = 1, maximum = 500, default = 500)]
+    limit: Option<usize>,
+    /// The `next_before` of a page, to get the next one.
+    #[param(value_type = Option<String>, format = "creator-id", min_length = 1, max_length = 64)]
+    before: Option<CreatorId>,
+}
+
+impl RequestQuery for AccountParams {}
+
+/// A page of a customer's accounts.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Accounts {
     accounts: Vec<AccountOut>,
+    /// The `before` for the next page; null on the last one.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<CreatorId>,
 }
 
 /// Lists the accounts that the caller may use.
-#[utoipa::path(get, path = "/v1/accounts", tag = "accounts", responses((status = 200, body = Accounts)))]
+#[utoipa::path(
+    get, path = "/v1/accounts", tag = "accounts", params(AccountParams),
+    responses((status = 200, body = Accounts))
+)]
 async fn list_accounts(
     State(api): State<ApiState>,
     caller: Caller,
-    _: NoQuery,
+    Query(params): Query<AccountParams>,
 ) -> Result<axum::Json<Accounts>, ApiError> {
-    let accounts = store::accounts::list(&api.store, caller.customer).await?;
-    let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
-    Ok(axum::Json(Accounts { accounts: may_use.map(AccountOut::from).collect() }))
+    let mut accounts = store::accounts::list(&api.store, caller.customer).await?;
+    // They are in the order of their names, so a page goes on even if its last account is gone.
+    let is_next = |account: &Account| {
+        params.before.as_ref().is_none_or(|last| account.creator_id.as_str() > last.as_str())
+    };
+    accounts.retain(|account| is_next(account) && caller.may_use(&account.creator_id));
+    let has_more = pages::cut(&mut accounts, params.limit.unwrap_or(LIMIT_DEFAULT));
+    let next_before = accounts.last().filter(|_| has_more).map(|last| last.creator_id.clone());
+    let accounts = accounts.into_iter().map(AccountOut::from).collect();
+    Ok(axum::Json(Accounts { accounts, next_before }))
 }
 
 /// Shows one account.

@@ -14,6 +14,7 @@ mod dataset_file;
 mod file;
 mod matcher;
 pub mod openapi_import;
+mod operation;
 mod platform;
 mod route;
 mod route_changes;
@@ -30,6 +31,7 @@ use domain::platform::Platform;
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
+pub use operation::RouteOperation;
 pub use platform::{MatchedRoute, PlatformCatalog};
 pub use route::{Route, RouteKind};
 pub use route_docs::{

@@ -11,6 +11,7 @@ mod answer;
 mod balance;
 pub mod cache;
 mod call;
+mod encoded_path;
 mod forward;
 mod hold;
 mod idempotency;

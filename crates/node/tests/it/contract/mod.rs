@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use domain::credits::{Credits, MeteringCosts};
+use domain::per_platform::PerPlatform;
+use node::openapi::{DocumentScope, DocumentSources, OpenapiVersion};
 use serde_json::Value;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -21,8 +23,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The document for the default configuration, as printed by `creator-gateway openapi`.
+/// The document of the service's own routes for the default configuration, as printed by
+/// `creator-gateway openapi`.
 pub(crate) fn document() -> Value {
+    written(DocumentScope::Own, OpenapiVersion::Current)
+}
+
+/// A document for the default configuration.
+pub(crate) fn written(scope: DocumentScope, version: OpenapiVersion) -> Value {
     let catalog = catalog::Catalog::built_in().unwrap();
     // Not read from a configuration: reading one declares its platforms.
     let costs = MeteringCosts {
@@ -30,7 +38,8 @@ pub(crate) fn document() -> Value {
         write: Credits::from_whole(2),
         export: Credits::from_whole(10),
     };
-    node::openapi::document(&catalog, &costs)
+    let reserved = PerPlatform::default();
+    node::openapi::written(&DocumentSources { catalog: &catalog, costs, reserved }, scope, version)
 }
 
 /// Every operation of the document: (method, path, operation).
