@@ -61,7 +61,8 @@ impl RoutePath {
             // The account in front of the native path has this name.
             let shown = if name == "account" { "platform_account" } else { name };
             if shown != name {
-                let native = route.template.replace(&format!("{{{name}}}"), &format!("{{{shown}}}"));
+                let native =
+                    route.template.replace(&format!("{{{name}}}"), &format!("{{{shown}}}"));
                 path = format!("{PREFIX}{native}");
             }
             parameters.push(shown.to_owned());
@@ -106,7 +107,9 @@ mod tests {
 
     fn ids(entries: &[(&str, &str, &str)]) -> Vec<(String, String)> {
         let entry = |(method, template, id): &(&str, &str, &str)| {
-            format!("[[routes]]\nmethod = {method:?}\ntemplate = {template:?}\noperation_id = {id:?}\n")
+            format!(
+                "[[routes]]\nmethod = {method:?}\ntemplate = {template:?}\noperation_id = {id:?}\n"
+            )
         };
         let text: String = entries.iter().map(entry).collect();
         let catalog = PlatformCatalog::new(Platform::ALPHA, file::parse(&text).unwrap()).unwrap();
@@ -128,7 +131,8 @@ mod tests {
 
     #[test]
     fn ids_that_generators_take_for_the_same_are_told_apart_in_any_order() {
-        let entries = [("GET", "a/b_c", ""), ("GET", "a_b/c", ""), ("GET", "x", "getABC"), ("GET", "z", "")];
+        let entries =
+            [("GET", "a/b_c", ""), ("GET", "a_b/c", ""), ("GET", "x", "getABC"), ("GET", "z", "")];
         let mut reversed = entries;
         reversed.reverse();
 

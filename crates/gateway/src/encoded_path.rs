@@ -66,9 +66,24 @@ mod tests {
             (Platform::ALPHA, Method::Get, "users%2Fme", "users/me"),
             (Platform::ALPHA, Method::Get, "chats%2f7%2Fmessages", "chats/7/messages"),
             (Platform::ALPHA, Method::Post, "lists%2Fusers", "lists/users"),
-            (Platform::ALPHA, Method::Get, "chats%2F50%25%20off%2Fmessages", "chats/50%25%20off/messages"),
-            (Platform::ALPHA, Method::Get, "giphy/proxy/gifs%2Ftrending", "giphy/proxy/gifs/trending"),
-            (Platform::ALPHA, Method::Get, "giphy%2Fproxy%2Fgifs%2Ftrending", "giphy/proxy/gifs/trending"),
+            (
+                Platform::ALPHA,
+                Method::Get,
+                "chats%2F50%25%20off%2Fmessages",
+                "chats/50%25%20off/messages",
+            ),
+            (
+                Platform::ALPHA,
+                Method::Get,
+                "giphy/proxy/gifs%2Ftrending",
+                "giphy/proxy/gifs/trending",
+            ),
+            (
+                Platform::ALPHA,
+                Method::Get,
+                "giphy%2Fproxy%2Fgifs%2Ftrending",
+                "giphy/proxy/gifs/trending",
+            ),
             (Platform::GAMMA, Method::Post, "media%2Fupload", "media/upload"),
         ] {
             assert_eq!(read(platform, method, raw).as_deref(), Some(expected), "{raw}");

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use accounts::platform_health::PlatformHealth;
 use accounts::{AccountsState, Targets};

@@ -368,7 +368,8 @@ fn name_of(shared: &BTreeMap<String, Value>, status: &str, response: &Value) -> 
     let code = response.pointer("/content").and_then(|content| {
         let schemas = content.as_object()?.values().map(|body| &body["schema"]);
         let own = schemas.map(|schema| schema.pointer("/anyOf/0").unwrap_or(schema));
-        let mut codes = own.filter_map(|schema| schema.pointer("/allOf/1/properties/code/enum/0")?.as_str());
+        let mut codes =
+            own.filter_map(|schema| schema.pointer("/allOf/1/properties/code/enum/0")?.as_str());
         codes.next()
     });
     let first = format!("{status}-{}", code.unwrap_or("failure"));

@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn a_member_that_is_called_like_a_keyword_stays() {
-        let current = json!({"type": "object", "properties": {"const": {"type": "string"}, "examples": {}}});
+        let current =
+            json!({"type": "object", "properties": {"const": {"type": "string"}, "examples": {}}});
 
         let converted = schema(current.clone());
 
@@ -296,8 +297,14 @@ mod tests {
         assert_eq!(get["parameters"][0]["schema"], json!({"type": "integer", "nullable": true}));
         let content = &get["responses"]["200"]["content"]["application/json"];
         assert_eq!(content["example"]["schema"]["type"], json!(["x"]));
-        assert_eq!(converted["components"]["schemas"]["A"], json!({"type": "object", "nullable": true}));
-        assert_eq!(converted["info"]["license"], json!({"name": "x", "url": "https://spdx.org/licenses/MIT.html"}));
+        assert_eq!(
+            converted["components"]["schemas"]["A"],
+            json!({"type": "object", "nullable": true})
+        );
+        assert_eq!(
+            converted["info"]["license"],
+            json!({"name": "x", "url": "https://spdx.org/licenses/MIT.html"})
+        );
         assert_eq!(converted["openapi"], "3.0.3");
     }
 }

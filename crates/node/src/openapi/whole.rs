@@ -71,17 +71,23 @@ fn merge(known: &mut Value, mut other: Value) {
         other["x-platforms"][0].as_str().unwrap_or_default(),
         summary.as_str().unwrap_or_default()
     );
-    let words = known["description"].as_str().map(|words| format!("{words}\n\n")).unwrap_or_default();
+    let words =
+        known["description"].as_str().map(|words| format!("{words}\n\n")).unwrap_or_default();
     known["description"] = json!(format!("{words}{also}"));
-    let also = json!({ "operationId": id, "x-route": other["x-route"], "x-scopes": other["x-scopes"] });
+    let also =
+        json!({ "operationId": id, "x-route": other["x-route"], "x-scopes": other["x-scopes"] });
     push(&mut known["x-also"], also);
     push(&mut known["x-platforms"], other["x-platforms"][0].take());
     merge_parameters(&mut known["parameters"], other["parameters"].take());
     let bodies = (known.get("requestBody").is_some(), other.get("requestBody").is_some());
     match bodies {
         (true, true) => {
-            let required = known["requestBody"]["required"] == true && other["requestBody"]["required"] == true;
-            merge_content(&mut known["requestBody"]["content"], other["requestBody"]["content"].take());
+            let required = known["requestBody"]["required"] == true
+                && other["requestBody"]["required"] == true;
+            merge_content(
+                &mut known["requestBody"]["content"],
+                other["requestBody"]["content"].take(),
+            );
             known["requestBody"]["required"] = json!(required);
         }
         (false, true) => {
@@ -104,7 +110,9 @@ fn push(list: &mut Value, value: Value) {
 /// Parameters of one platform alone are not required.
 fn merge_parameters(known: &mut Value, other: Value) {
     let (Value::Array(known), Value::Array(mut other)) = (known, other) else { return };
-    let is_same = |a: &Value, b: &Value| a["name"] == b["name"] && a["in"] == b["in"] && a["$ref"] == b["$ref"];
+    let is_same = |a: &Value, b: &Value| {
+        a["name"] == b["name"] && a["in"] == b["in"] && a["$ref"] == b["$ref"]
+    };
     for parameter in known.iter_mut().filter(|parameter| parameter.get("$ref").is_none()) {
         match other.iter_mut().find(|candidate| is_same(parameter, candidate)) {
             Some(twin) => {

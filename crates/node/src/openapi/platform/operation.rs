@@ -121,7 +121,8 @@ fn parameters(
 
 /// Whether a header reaches the platform and OpenAPI does not name it otherwise.
 fn passes(name: &str) -> bool {
-    let is_named_elsewhere = ["accept", "content-type"].iter().any(|own| own.eq_ignore_ascii_case(name));
+    let is_named_elsewhere =
+        ["accept", "content-type"].iter().any(|own| own.eq_ignore_ascii_case(name));
     !is_named_elsewhere && FROM_CALLER.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
 }
 
@@ -132,7 +133,9 @@ fn path_parameter(
 ) -> Value {
     let mut described = match known {
         Some(known) => parameter("path", shown, (known, true)),
-        None => json!({ "name": shown, "in": "path", "required": true, "schema": { "type": "string" } }),
+        None => {
+            json!({ "name": shown, "in": "path", "required": true, "schema": { "type": "string" } })
+        }
     };
     if route.free_text.iter().any(|free| free == name) {
         described["x-free-text"] = json!(true);
@@ -142,7 +145,8 @@ fn path_parameter(
 
 fn query_parameter(route: &Route, known: &RouteParameter) -> Value {
     let default = route.default_query.iter().find(|(name, _)| *name == known.name);
-    let mut described = parameter("query", &known.name, (known, known.required && default.is_none()));
+    let mut described =
+        parameter("query", &known.name, (known, known.required && default.is_none()));
     if let Some((_, value)) = default {
         described["description"] = json!(with_default(&known.description, value));
     }
@@ -257,9 +261,11 @@ fn shared() -> Value {
 
 /// The receipt's headers, as references.
 pub(crate) fn receipt() -> Value {
-    object(RECEIPT.map(|name| {
-        (name.to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }))
-    }))
+    object(
+        RECEIPT.map(|name| {
+            (name.to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }))
+        }),
+    )
 }
 
 fn success(content: Option<Value>) -> Value {
@@ -275,7 +281,8 @@ fn documented_content(response: &RouteResponse, example: Option<&RouteExample>) 
         return None;
     }
     let schema = response.schema.as_ref().map(|text| schema::current(text.value()));
-    let mut content = json!({ "schema": schema.unwrap_or_else(|| of_media_type(&response.content_type)) });
+    let mut content =
+        json!({ "schema": schema.unwrap_or_else(|| of_media_type(&response.content_type)) });
     if let Some(example) = example {
         content["example"] = example.body.clone();
     }

@@ -100,7 +100,12 @@ fn keep_known_types(members: &mut Map<String, Value>) {
         Some(Value::Array(names)) => {
             names.retain(is_known);
             let mut seen: Vec<Value> = Vec::new();
-            names.retain(|name| !seen.contains(name) && { seen.push(name.clone()); true });
+            names.retain(|name| {
+                !seen.contains(name) && {
+                    seen.push(name.clone());
+                    true
+                }
+            });
             !names.is_empty()
         }
         Some(name) => is_known(name),
@@ -217,10 +222,19 @@ mod tests {
                 json!({"type": "integer", "maximum": 9, "exclusiveMaximum": false}),
                 json!({"type": "integer", "maximum": 9}),
             ),
-            (json!({"type": "string", "example": "x"}), json!({"type": "string", "examples": ["x"]})),
-            (json!({"type": "array", "items": [{"type": "file"}]}), json!({"type": "array", "prefixItems": [{}]})),
+            (
+                json!({"type": "string", "example": "x"}),
+                json!({"type": "string", "examples": ["x"]}),
+            ),
+            (
+                json!({"type": "array", "items": [{"type": "file"}]}),
+                json!({"type": "array", "prefixItems": [{}]}),
+            ),
             (json!({"type": "any", "required": true, "enum": []}), json!({})),
-            (json!({"type": "object", "required": ["a", "a"]}), json!({"type": "object", "required": ["a"]})),
+            (
+                json!({"type": "object", "required": ["a", "a"]}),
+                json!({"type": "object", "required": ["a"]}),
+            ),
         ] {
             assert_eq!(current(older.clone()), expected, "{older}");
         }
@@ -232,7 +246,10 @@ mod tests {
 
         let current = current(schema);
 
-        assert_eq!(current["properties"]["a"], json!({"$comment": "cut: it is described elsewhere"}));
+        assert_eq!(
+            current["properties"]["a"],
+            json!({"$comment": "cut: it is described elsewhere"})
+        );
         assert_eq!(current["properties"]["$ref"]["type"], "string");
     }
 

@@ -13,6 +13,7 @@ mod callers;
 mod configured;
 mod database;
 mod declared_platforms;
+mod encoded_paths;
 mod faults;
 mod framing;
 mod headers;
