@@ -7,9 +7,9 @@ import sys
 import platform_client.models as platform_models
 import service_client.models as service_models
 from platform_client import AuthenticatedClient as PlatformClient
+from platform_client.api.lists import post_user_self_id_user_lists
 from platform_client.api.native import upload_media
 from platform_client.api.shorthands import get_me, get_subscribers
-from platform_client.api.userlists import post_user_self_id_user_lists
 from platform_client.types import File
 from service_client import AuthenticatedClient as ServiceClient
 from service_client.api.native import get_native
@@ -31,7 +31,8 @@ def rows(answer: object) -> list[object]:
 def read_and_write(client: PlatformClient, account: str) -> None:
     me = get_me.sync_detailed(account, client=client)
     expect(me.status_code == 200 and me.headers["X-Credits-Cost"] == "1", me)
-    own = me.parsed["_id"] if me.parsed is not None else ""
+    expect(isinstance(me.parsed, platform_models.GetMeResponse200), me)
+    own = me.parsed["_id"] if isinstance(me.parsed, platform_models.GetMeResponse200) else ""
     made = post_user_self_id_user_lists.sync_detailed(
         account, own, client=client, body={"name": "Made by a client"}, idempotency_key="clients-python-1"
     )

@@ -326,7 +326,11 @@ fn add_platform_error(response: &mut Value) {
     let content = &mut response["content"];
     match content.get_mut("application/json") {
         Some(own) => own["schema"] = json!({ "anyOf": [own["schema"].take(), error] }),
-        None => content["application/json"] = json!({ "schema": error }),
+        None => {
+            let example =
+                json!({ "error": { "code": "not_found", "message": "There is no such chat." } });
+            content["application/json"] = json!({ "schema": error, "example": example });
+        }
     }
 }
 

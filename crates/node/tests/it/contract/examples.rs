@@ -65,7 +65,8 @@ async fn record(
             if reply.status != 200 || !is_json || reply.body.is_empty() {
                 continue;
             }
-            let text = reply.text().replace(origin, "https://platform.example");
+            let text = std::str::from_utf8(&reply.body).unwrap();
+            let text = text.replace(origin, "https://platform.example");
             let body: Value = serde_json::from_str(&text).unwrap();
             bodies.insert(route.template.clone(), body.clone());
             if let Some(body) = shortened(&body) {
