@@ -36,7 +36,13 @@ fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
         ),
     });
     if !is_read {
-        operation["requestBody"] = json!({ "content": { "application/json": { "schema": {} }, "*/*": {} }, "required": false });
+        operation["requestBody"] = json!({
+            "content": {
+                "application/json": { "schema": {}, "example": { "name": "demo" } },
+                "*/*": {},
+            },
+            "required": false,
+        });
         operation["parameters"] = json!([idempotency_key()]);
     }
     operation
@@ -48,7 +54,10 @@ fn metered_answers(description: &str) -> Value {
     let passed = json!({
         "description": description,
         "headers": receipt_headers(),
-        "content": { "application/json": { "schema": {} }, "*/*": {} },
+        "content": {
+            "application/json": { "schema": {}, "example": { "id": 7, "name": "demo" } },
+            "*/*": {},
+        },
     });
     json!({ "200": passed, "default": passed })
 }
