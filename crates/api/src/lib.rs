@@ -12,6 +12,7 @@ mod key_limits;
 mod keys;
 mod me;
 mod password_reset;
+mod platform_routes;
 mod platforms;
 mod register;
 mod sessions;

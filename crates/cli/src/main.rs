@@ -47,8 +47,8 @@ enum Command {
     Catalog(commands::catalog::Command),
     /// Staff work: customers, credits, keys, the master key.
     Admin(commands::admin::Options),
-    /// Prints the service's OpenAPI 3.1 document.
-    Openapi,
+    /// Prints an OpenAPI document: of the service's own routes, of a platform's, or of all.
+    Openapi(commands::openapi::Options),
     /// Prints the configuration in force, secrets hidden, and all its problems.
     CheckConfig(ConfigFile),
 }
@@ -104,7 +104,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify(options) => commands::verify::run(&options).await,
         Command::Catalog(command) => commands::catalog::run(command),
         Command::Admin(options) => Box::pin(commands::admin::run(options)).await,
-        Command::Openapi => commands::openapi::run(),
+        Command::Openapi(options) => commands::openapi::run(&options),
         Command::CheckConfig(file) => commands::check_config::run(&file),
     }
 }

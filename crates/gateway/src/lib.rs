@@ -13,6 +13,7 @@ mod balance;
 pub mod cache;
 mod call;
 mod drift;
+mod encoded_path;
 mod forward;
 mod hold;
 mod idempotency;

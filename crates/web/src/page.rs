@@ -1,6 +1,7 @@
-//! Pages of lists, newest first: the parameters `limit` and `before` of a request, and the
+//! Pages of lists: the parameters `limit` and `before` of a request, and the
 //! `next_before` of its response.
 
+use domain::account::CreatorId;
 use domain::id::{AuditId, ExportId, OrderId};
 use domain::ledger::LedgerLine;
 use serde::de::{DeserializeOwned, Error as _};
@@ -12,24 +13,35 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use crate::WebState;
 use crate::fields::{FieldProblems, GoodFields, RequestQuery};
 
-const LIMIT_DEFAULT: i64 = 50;
 const LIMIT: &str = "limit";
 const BEFORE: &str = "before";
 
 /// What names an entry of a list, so that a page can begin after it.
-pub trait PageCursor: DeserializeOwned + Copy + 'static {
+pub trait PageCursor: DeserializeOwned + Clone + 'static {
     /// The entries of its list, for descriptions.
     const ENTRIES: &'static str;
     /// Its format (`fields`).
     const FORMAT: &'static str;
     /// The most entries of a page.
     const LIMIT_MAX: i64;
+    /// The number of entries of a page for which no number is asked.
+    const LIMIT_DEFAULT: i64 = 50;
+    /// How the entries of the next page follow one, for descriptions.
+    const FOLLOWING: &'static str = "older than";
 }
 
 impl PageCursor for AuditId {
     const ENTRIES: &'static str = "entries";
     const FORMAT: &'static str = "audit-id";
     const LIMIT_MAX: i64 = 500;
+}
+
+impl PageCursor for CreatorId {
+    const ENTRIES: &'static str = "accounts";
+    const FORMAT: &'static str = "creator-id";
+    const LIMIT_MAX: i64 = 500;
+    const LIMIT_DEFAULT: i64 = 500;
+    const FOLLOWING: &'static str = "after";
 }
 
 impl PageCursor for ExportId {
@@ -78,8 +90,8 @@ pub struct ListPage<T, C> {
 
 impl<C: PageCursor> PageQuery<C> {
     /// The entry that precedes the page.
-    pub const fn before(&self) -> Option<C> {
-        self.before
+    pub fn before(&self) -> Option<C> {
+        self.before.clone()
     }
 
     /// The number of entries to read: one more than the page has, to see whether there is a next
@@ -98,7 +110,7 @@ impl<C: PageCursor> PageQuery<C> {
     }
 
     fn limit(&self) -> i64 {
-        self.limit.unwrap_or(LIMIT_DEFAULT)
+        self.limit.unwrap_or(C::LIMIT_DEFAULT)
     }
 }
 
@@ -119,16 +131,17 @@ impl<C: PageCursor> IntoParams for PageQuery<C> {
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
             .minimum(Some(1))
             .maximum(Some(max))
-            .default(Some(json!(LIMIT_DEFAULT)));
+            .default(Some(json!(C::LIMIT_DEFAULT)));
         let before = ObjectBuilder::new()
             .schema_type(Type::String)
             .format(Some(SchemaFormat::Custom(C::FORMAT.to_owned())));
-        let older = format!(
-            "Only {entries} older than this one; pass the `next_before` of a page to get the next one."
+        let following = C::FOLLOWING;
+        let next = format!(
+            "Only {entries} {following} this one; pass the `next_before` of a page to get the next one."
         );
         vec![
             parameter(LIMIT, format!("The number of {entries}: 1 to {max}."), limit),
-            parameter(BEFORE, older, before),
+            parameter(BEFORE, next, before),
         ]
     }
 }
@@ -202,7 +215,7 @@ mod tests {
         assert_eq!((both.page.to_read(), both.page.before()), (8, Some(order(1))));
         assert_eq!(both.filter.kind.as_deref(), Some("pack"));
         let none = read(json!({})).unwrap();
-        assert_eq!((none.page.to_read(), none.page.before()), (LIMIT_DEFAULT + 1, None));
+        assert_eq!((none.page.to_read(), none.page.before()), (OrderId::LIMIT_DEFAULT + 1, None));
         assert!(read(json!({"other": 1})).is_err());
     }
 }
