@@ -153,10 +153,12 @@ mod tests {
             ("GET", "lists/{list_id}", ""),
             ("PATCH", "lists/{id}", ""),
             ("GET", "of/{account}/{x}", ""),
+            ("DELETE", "lists/{path*}", ""),
         ]);
 
         assert_eq!(found[0].1, "/v1/{account}/native/lists/{list_id}");
         assert_eq!(found[1].1, found[0].1);
+        assert_eq!(found[3].1, found[0].1);
         assert_eq!(found[2].1, "/v1/{account}/native/of/{platform_account}/{x}");
     }
 

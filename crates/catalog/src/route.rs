@@ -104,9 +104,10 @@ impl Route {
         if self.parsed.spans() { self.parsed.names().last() } else { None }
     }
 
-    /// Its path without the names of parameters: paths of one shape match the same calls.
+    /// Its path without the names of parameters, and without the mark of one that spans several
+    /// segments: OpenAPI takes paths of one shape for the same.
     pub fn shape(&self) -> String {
-        self.parsed.shape()
+        self.parsed.shape().replace("{*}", "{}")
     }
 
     /// Whether a text stands in its path, operation, description, group or notes, in whatever case.

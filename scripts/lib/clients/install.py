@@ -8,10 +8,15 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
+
+from processes import check
 
 HERE = pathlib.Path(__file__).resolve().parent
 WHEELS = HERE.parent.parent / "client-test.txt"
 LOCK = HERE / "package-lock.json"
+# 30 MB of documents take seconds.
+VALIDATION_TIMEOUT_S = 60
 
 
 def _target():
@@ -51,3 +56,14 @@ def node_modules():
             subprocess.run(["npm", "ci", *quiet], check=True, cwd=folder, stdout=sys.stderr)
             shutil.copyfile(LOCK, installed)
     return folder / "node_modules"
+
+
+def validate(programs, documents):
+    """Checks documents (`validation.py`); returns how long that took. Problems are a `Failure`."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [programs / "python", HERE / "validation.py", *documents],
+        capture_output=True, text=True, timeout=VALIDATION_TIMEOUT_S, check=False,
+    )
+    check(done.returncode == 0, f"documents are wrong:\n{done.stdout}{done.stderr}")
+    return time.monotonic() - started

@@ -208,12 +208,18 @@ fn auth_field(field: &AuthField) -> Value {
     schema
 }
 
-/// Sets the media types of export files.
+/// Sets the media types of export files. Generators read `text/*` as text, whatever its format.
 fn describe_downloads(document: &mut Value) {
-    let file = json!({ "schema": { "type": "string", "format": "binary" } });
-    let types =
-        ExportFormat::ALL.iter().map(|format| (format.media_type().to_owned(), file.clone()));
-    let content: Map<String, Value> = types.collect();
+    let content_of = |media_type: &str| {
+        let mut schema = json!({ "type": "string" });
+        if !media_type.starts_with("text/") {
+            schema["format"] = json!("binary");
+        }
+        json!({ "schema": schema })
+    };
+    let types = ExportFormat::ALL.iter().map(|format| format.media_type());
+    let content: Map<String, Value> =
+        types.map(|media_type| (media_type.to_owned(), content_of(media_type))).collect();
     let responses = &mut document["paths"]["/v1/exports/{job_id}/download"]["get"]["responses"];
     for status in ["200", "206"] {
         responses[status]["content"] = json!(content);

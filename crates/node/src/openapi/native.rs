@@ -39,7 +39,7 @@ fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
         operation["requestBody"] = json!({
             "content": {
                 "application/json": { "schema": {}, "example": { "name": "demo" } },
-                "*/*": {},
+                "*/*": { "schema": {} },
             },
             "required": false,
         });
@@ -56,7 +56,7 @@ fn metered_answers(description: &str) -> Value {
         "headers": receipt_headers(),
         "content": {
             "application/json": { "schema": {}, "example": { "id": 7, "name": "demo" } },
-            "*/*": {},
+            "*/*": { "schema": {} },
         },
     });
     json!({ "200": passed, "default": passed })

@@ -138,8 +138,9 @@ fn merge_responses(known: &mut Value, other: Value) {
     for (status, mut response) in other {
         if known.get(&status).is_none() {
             known[status] = response;
-        } else if response.get("$ref").is_none() {
-            merge_content(&mut known[status]["content"], response["content"].take());
+        } else if let Some(content) = response.get_mut("content") {
+            // Otherwise it has no body, or it is a reference that all operations share.
+            merge_content(&mut known[&status]["content"], content.take());
         }
     }
 }

@@ -17,13 +17,20 @@ use super::{DocumentSources, UPLOAD_PATH, native, problems};
 
 /// The group of routes that name none.
 const OTHER_GROUP: &str = "other";
+/// The tag of the upload, which is an operation of the service.
+const UPLOAD_TAG: &str = "native";
 
 /// The OpenAPI 3.1 document of a platform's routes.
 pub(super) fn document(sources: &DocumentSources<'_>, platform: Platform) -> Value {
     let routes = sources.catalog.platform(platform).routes();
     let mut paths = path_items(sources, platform).into_json();
-    if routes.iter().any(|route| route.kind == RouteKind::Upload) {
+    let has_upload = routes.iter().any(|route| route.kind == RouteKind::Upload);
+    if has_upload {
         paths[UPLOAD_PATH] = upload(sources);
+    }
+    let mut tags = tags(routes);
+    if has_upload && groups(routes).iter().all(|name| *name != UPLOAD_TAG) {
+        tags.as_array_mut().into_iter().for_each(|tags| tags.push(json!({ "name": UPLOAD_TAG })));
     }
     json!({
         "openapi": "3.1.0",
@@ -31,7 +38,7 @@ pub(super) fn document(sources: &DocumentSources<'_>, platform: Platform) -> Val
         "externalDocs": { "url": "/openapi.json", "description": "The service's own routes." },
         "servers": [{ "url": "/" }],
         "security": [{ "key": [] }, { "bearer": [] }],
-        "tags": tags(routes),
+        "tags": tags,
         "paths": paths,
         "components": components(),
     })

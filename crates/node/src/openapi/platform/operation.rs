@@ -30,7 +30,7 @@ pub(crate) fn of(
         "x-credits": route.cost(&sources.costs).whole(),
         "x-route": route.name,
     });
-    let words = description(route);
+    let words = description(route, named);
     if !words.is_empty() {
         operation["description"] = json!(words);
     }
@@ -57,7 +57,7 @@ fn summary(route: &Route) -> &str {
     if route.description.is_empty() { &route.name } else { &route.description }
 }
 
-fn description(route: &Route) -> String {
+fn description(route: &Route, named: &RouteOperation) -> String {
     let mut words: Vec<String> = Vec::new();
     if !route.notes.is_empty() {
         words.push(route.notes.clone());
@@ -65,7 +65,9 @@ fn description(route: &Route) -> String {
     if !route.scopes.is_empty() {
         words.push(format!("The account's token needs the scopes {}.", route.scopes.join(", ")));
     }
-    if let Some(name) = route.spanning_parameter() {
+    if route.spanning_parameter().is_some()
+        && let Some(name) = named.parameters.last()
+    {
         words.push(format!("`{name}` may have slashes."));
     }
     words.join("\n\n")

@@ -28,7 +28,9 @@ impl PathItems {
             names: named.parameters.clone(),
             operations: Map::new(),
         });
-        item.operations.insert(route.method.as_str().to_ascii_lowercase(), operation);
+        // A route may span several segments where another has one: they are one path here.
+        let method = route.method.as_str().to_ascii_lowercase();
+        item.operations.entry(method).or_insert(operation);
     }
 
     /// Adds the operations of another platform. `merge` joins two of one path and method.

@@ -2,6 +2,7 @@
 //! can use, in both versions of OpenAPI.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 
 use catalog::{Catalog, Route};
 use domain::platform::Platform;
@@ -217,6 +218,13 @@ async fn documents_are_served_with_a_tag_and_under_the_aliases_of_platforms() {
         );
         assert_eq!(first.json()["openapi"], version, "{path}");
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        let compressed = client.with("accept-encoding", "gzip").get(path).await;
+        assert_eq!(compressed.header("content-encoding"), "gzip", "{path}");
+        let mut text = String::new();
+        let mut decoder = flate2::read::GzDecoder::new(&compressed.body[..]);
+        decoder.read_to_string(&mut text).unwrap();
+        assert_eq!(text.as_bytes(), &first.body[..], "{path}");
+        assert!(compressed.body.len() * 4 < first.body.len(), "{path}");
     }
     let unknown = client.get("/v1/platforms/platform_omega/openapi.json").await;
     assert_eq!(unknown.failure(), (404, "not_found".to_owned()));
