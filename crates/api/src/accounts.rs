@@ -216,8 +216,8 @@ async fn list_accounts(
     };
     accounts.retain(|account| is_next(account) && caller.may_use(&account.creator_id));
     let page = params.page(accounts, |account| account.creator_id.clone());
-    let accounts = page.entries.into_iter().map(AccountOut::from).collect();
-    Ok(axum::Json(Accounts { accounts, next_before: page.next_before }))
+    let shown = page.entries.into_iter().map(AccountOut::from).collect();
+    Ok(axum::Json(Accounts { accounts: shown, next_before: page.next_before }))
 }
 
 /// Shows one account.

@@ -124,8 +124,8 @@ impl RequestHead {
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let mut replaced = uri.clone().into_parts();
         replaced.path_and_query = format!("{before}{native}{query}").parse().ok();
-        if let Ok(uri) = Uri::from_parts(replaced) {
-            self.parts.uri = uri;
+        if let Ok(meant) = Uri::from_parts(replaced) {
+            self.parts.uri = meant;
         }
     }
 

@@ -108,7 +108,7 @@ impl ServedDocument {
         Self {
             plain: EncodedDocument { bytes, tag: format!("\"{digest}\"") },
             compressed: compressed
-                .map(|bytes| EncodedDocument { bytes, tag: format!("\"{digest}-gzip\"") }),
+                .map(|short| EncodedDocument { bytes: short, tag: format!("\"{digest}-gzip\"") }),
         }
     }
 

@@ -98,11 +98,11 @@ pub fn is_json(headers: &http::HeaderMap) -> bool {
     let mut parts = value.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default();
     let utf8 = parts.all(|parameter| {
-        let Some((name, value)) = parameter.split_once('=') else { return true };
-        let value = value.trim();
-        let quoted = value.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
+        let Some((name, charset)) = parameter.split_once('=') else { return true };
+        let charset = charset.trim();
+        let quoted = charset.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
         !name.trim().eq_ignore_ascii_case("charset")
-            || quoted.unwrap_or(value).eq_ignore_ascii_case("utf-8")
+            || quoted.unwrap_or(charset).eq_ignore_ascii_case("utf-8")
     });
     essence.eq_ignore_ascii_case("application/json") && utf8
 }

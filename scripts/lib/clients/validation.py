@@ -103,7 +103,7 @@ def problems_of_operations(document):
 
 def problems_of_schemas(document):
     """3.1 leaves schemas to JSON Schema; in 3.0 they are part of the published schema."""
-    own = [schema for schema in document.get("components", {}).get("schemas", {}).items()]
+    own = list(document.get("components", {}).get("schemas", {}).items())
     own += [("/".join(map(str, path)), node["schema"]) for node, path in nodes(document) if "schema" in node and path[-1] != "properties"]
     for place, schema in own:
         try:

@@ -81,7 +81,7 @@ fn schema(schema: Value) -> Value {
     };
     change_inner(&mut members, &self::schema);
     if let Some(reference) = members.remove("$ref") {
-        return beside_reference(reference, members);
+        return beside_reference(&reference, members);
     }
     replace_words(&mut members);
     let is_null_branch = take_null_branches(&mut members);
@@ -100,7 +100,7 @@ fn schema(schema: Value) -> Value {
 }
 
 /// A reference, in `allOf` if something stands beside it.
-fn beside_reference(reference: Value, mut members: Map<String, Value>) -> Value {
+fn beside_reference(reference: &Value, mut members: Map<String, Value>) -> Value {
     members.retain(|key, _| !UNKNOWN.contains(&key.as_str()));
     if members.is_empty() {
         return json!({ "$ref": reference });

@@ -66,14 +66,14 @@ fn name_platform(platform: Platform, operation: &mut Value) {
 /// Joins the operation of another platform to one of the same path and method.
 fn merge(known: &mut Value, mut other: Value) {
     let (id, summary) = (&other["operationId"], &other["summary"]);
-    let also = format!(
+    let added = format!(
         "`{}`: {}",
         other["x-platforms"][0].as_str().unwrap_or_default(),
         summary.as_str().unwrap_or_default()
     );
     let words =
         known["description"].as_str().map(|words| format!("{words}\n\n")).unwrap_or_default();
-    known["description"] = json!(format!("{words}{also}"));
+    known["description"] = json!(format!("{words}{added}"));
     let also =
         json!({ "operationId": id, "x-route": other["x-route"], "x-scopes": other["x-scopes"] });
     push(&mut known["x-also"], also);

@@ -76,7 +76,7 @@ fn description(route: &Route, named: &RouteOperation) -> String {
 fn paging(paging: &RoutePaging) -> Value {
     let mut described = json!({ "style": paging.style.as_str(), "guessed": paging.guessed });
     let pointer = |pointer: &catalog::dataset::JsonPointer| {
-        json!(pointer.names().iter().map(|name| format!("/{name}")).collect::<String>())
+        json!(pointer.names().iter().flat_map(|name| ["/", name.as_str()]).collect::<String>())
     };
     let members = [
         ("parameter", paging.parameter.as_ref().map(|name| json!(name))),
@@ -233,11 +233,11 @@ fn responses(platform: Platform, route: &Route) -> Value {
         None => {
             let example = examples::of(platform, route);
             let status = example.map_or(200, |example| example.status);
-            responses[status.to_string()] = success(undocumented_content(example));
+            responses[status.to_string()] = success(Some(undocumented_content(example)));
             if !route.method.is_read() {
                 // Which of the successes a write has is not known.
                 responses["204"] = success(None);
-                responses["2XX"] = success(undocumented_content(None));
+                responses["2XX"] = success(Some(undocumented_content(None)));
             }
         }
     }
@@ -247,9 +247,9 @@ fn responses(platform: Platform, route: &Route) -> Value {
 /// The responses of the upload.
 pub(crate) fn responses_of_upload() -> Value {
     let mut responses = shared();
-    responses["200"] = success(undocumented_content(None));
+    responses["200"] = success(Some(undocumented_content(None)));
     responses["204"] = success(None);
-    responses["2XX"] = success(undocumented_content(None));
+    responses["2XX"] = success(Some(undocumented_content(None)));
     responses
 }
 
@@ -292,7 +292,7 @@ fn documented_content(response: &RouteResponse, example: Option<&RouteExample>) 
 }
 
 /// Any JSON; an object or a list where an example shows which.
-fn undocumented_content(example: Option<&RouteExample>) -> Option<Value> {
+fn undocumented_content(example: Option<&RouteExample>) -> Value {
     let schema = match example.map(|example| &example.body) {
         Some(Value::Object(_)) => json!({ "type": "object", "additionalProperties": true }),
         Some(Value::Array(_)) => json!({ "type": "array", "items": {} }),
@@ -302,5 +302,5 @@ fn undocumented_content(example: Option<&RouteExample>) -> Option<Value> {
     if let Some(example) = example {
         content["example"] = example.body.clone();
     }
-    Some(json!({ JSON_TYPE: content }))
+    json!({ JSON_TYPE: content })
 }

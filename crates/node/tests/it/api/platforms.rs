@@ -62,19 +62,19 @@ async fn routes_are_listed_in_pages_that_make_the_whole() {
     let whole = client.get(&format!("{path}?limit=500")).await.json();
     let count = whole["routes"].as_array().unwrap().len();
 
-    let (mut pages, mut before, mut paged) = (0, Value::Null, Vec::new());
+    let (mut count_of_pages, mut before, mut paged) = (0, Value::Null, Vec::new());
     loop {
         let cursor = before.as_str().map(|name| format!("&before={}", name.replace(' ', "%20")));
         let page =
             client.get(&format!("{path}?limit=40{}", cursor.unwrap_or_default())).await.json();
         paged.extend(page["routes"].as_array().unwrap().clone());
-        (pages, before) = (pages + 1, page["next_before"].clone());
+        (count_of_pages, before) = (count_of_pages + 1, page["next_before"].clone());
         if before.is_null() {
             break;
         }
     }
 
-    assert_eq!((pages, paged.len()), (count.div_ceil(40), count));
+    assert_eq!((count_of_pages, paged.len()), (count.div_ceil(40), count));
     assert_eq!(Value::Array(paged), whole["routes"]);
     let default = client.get(path).await.json();
     assert_eq!(default["routes"].as_array().unwrap().len(), 100);

@@ -18,6 +18,8 @@ const DEPTH_MAX: usize = 6;
 const EXAMPLE_BYTES_MAX: usize = 3_000;
 /// The ids that are tried for a route.
 const TRIES_MAX: usize = 12;
+/// The value of parameters between the first and the last.
+const BETWEEN: &str = "7";
 
 /// Names of members whose values may be ids.
 const ID_NAMES: [&str; 4] = ["id", "_id", "uuid", "name"];
@@ -81,35 +83,26 @@ async fn record(
 /// Paths of a route with ids that stand in the responses so far, the likeliest first.
 fn paths(route: &Route, bodies: &BTreeMap<String, Value>) -> Vec<String> {
     let names: Vec<&str> = route.parameter_names().collect();
-    if names.is_empty() {
-        return vec![route.template.clone()];
+    let filled = |path: &str, name: &str, value: &str| path.replace(&format!("{{{name}}}"), value);
+    match names.as_slice() {
+        [] => vec![route.template.clone()],
+        [only] => candidates(route, only, bodies)
+            .into_iter()
+            .map(|value| filled(&route.template, only, &value))
+            .collect(),
+        [first, between @ .., last] => {
+            let begun = between
+                .iter()
+                .fold(route.template.clone(), |path, name| filled(&path, name, BETWEEN));
+            let (firsts, lasts) =
+                (candidates(route, first, bodies), candidates(route, last, bodies));
+            let pairs = firsts.iter().take(4).flat_map(|one| {
+                let with_first = filled(&begun, first, one);
+                lasts.iter().take(3).map(move |two| filled(&with_first, last, two))
+            });
+            pairs.collect()
+        }
     }
-    if names.len() > 1 {
-        let own = "7";
-        let first = candidates(route, names[0], bodies);
-        let last = candidates(route, names[names.len() - 1], bodies);
-        let pairs =
-            first.iter().take(4).flat_map(|one| last.iter().take(3).map(move |two| (one, two)));
-        return pairs
-            .map(|(one, two)| {
-                let mut path = route.template.clone();
-                for (index, name) in names.iter().enumerate() {
-                    let value = match index {
-                        0 => one.as_str(),
-                        last if last + 1 == names.len() => two.as_str(),
-                        _ => own,
-                    };
-                    path = path.replace(&format!("{{{name}}}"), value);
-                }
-                path
-            })
-            .collect();
-    }
-    let placeholder = format!("{{{}}}", names[0]);
-    candidates(route, names[0], bodies)
-        .into_iter()
-        .map(|value| route.template.replace(&placeholder, &value))
-        .collect()
 }
 
 /// Values for a parameter: ids of the list in front of it, then ids of lists with a like name.
@@ -133,7 +126,7 @@ fn candidates(route: &Route, name: &str, bodies: &BTreeMap<String, Value>) -> Ve
     for body in bodies.iter().filter(|(template, _)| *template == before).map(|(_, body)| body) {
         take(body, &ID_NAMES);
     }
-    for (_, body) in bodies.iter() {
+    for body in bodies.values() {
         take(body, &exact);
     }
     let alike = |template: &String| {
@@ -164,7 +157,7 @@ fn collect(value: &Value, names: &[&str], found: &mut Vec<String>) {
                         }
                     }
                     Value::Number(number) if names.contains(&name.as_str()) => {
-                        found.push(number.to_string())
+                        found.push(number.to_string());
                     }
                     _ => collect(inner, names, found),
                 }
