@@ -1,5 +1,5 @@
-//! The routes of a platform: a list in pages that can be searched, for people and programs that look
-//! for one.
+//! The routes of a platform: a list in pages that can be searched, for people and programs that
+//! look for one.
 
 use std::collections::{BTreeMap, HashMap};
 

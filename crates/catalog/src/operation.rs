@@ -1,9 +1,9 @@
 //! The name and the path of each route in a platform's OpenAPI document.
 //!
 //! An id is what the platform's own reference calls the operation, or its method and path. It does
-//! not depend on the other routes, so that clients keep working when the catalogue grows. Only where
-//! two are so alike that a generator would make one name of them, a digest of the route's name
-//! decides.
+//! not depend on the other routes, so that clients keep working when the catalogue grows. Only
+//! where two are so alike that a generator would make one name of them, a digest of the route's
+//! name decides.
 //!
 //! OpenAPI takes paths that differ only in the names of parameters for the same, so the first route
 //! of a shape names the parameters of all.

@@ -1,8 +1,9 @@
 //! Native paths whose slashes were percent-encoded.
 //!
-//! Generated clients treat `native_path`, and a parameter that spans several segments, as one value,
-//! and encode its slashes. Such a path is read as it was meant where only one reading is possible;
-//! any other encoded slash is refused later, because platforms disagree about its meaning.
+//! Generated clients treat `native_path`, and a parameter that spans several segments, as one
+//! value, and encode its slashes. Such a path is read as it was meant where only one reading is
+//! possible; any other encoded slash is refused later, because platforms disagree about its
+//! meaning.
 
 use catalog::PlatformCatalog;
 use clients::platform::path;
@@ -10,11 +11,12 @@ use domain::method::Method;
 
 /// The path that was meant, if slashes were encoded that should not have been:
 ///
-/// * all of them, so that the path has no slash: it is listed without the encoding, and not with it;
+/// * all of them, so that the path has no slash: it is listed without the encoding, and not with
+///   it;
 /// * those in the parameter of a listed route that spans several segments.
 ///
-/// Only `%2F` is decoded, and only once. The path has passed the checks of every path, which allow no
-/// reading of it with empty segments or segments of dots; what comes out is checked again.
+/// Only `%2F` is decoded, and only once. The path has passed the checks of every path, which allow
+/// no reading of it with empty segments or segments of dots; what comes out is checked again.
 pub(super) fn meant(catalog: &PlatformCatalog, method: Method, raw: &str) -> Option<String> {
     // Most paths have nothing encoded.
     if raw.contains('%') { meant_by_encoded(catalog, method, raw) } else { None }
