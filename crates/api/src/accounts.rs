@@ -19,8 +19,9 @@ use web::WebState;
 use web::auth::{Caller, FullCaller};
 use web::created::CreatedResource;
 use web::error::ApiError;
-use web::extract::{Json, NoQuery, Path};
+use web::extract::{Json, NoQuery, Path, Query};
 use web::fields::{FieldProblems, GoodFields, RequestBody};
+use web::page::PageQuery;
 
 use crate::ApiState;
 
@@ -186,22 +187,37 @@ async fn import_account(
     })
 }
 
-/// The accounts of a customer.
+type AccountParams = PageQuery<CreatorId>;
+
+/// A page of a customer's accounts.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Accounts {
     accounts: Vec<AccountOut>,
+    /// The `before` for the next page; null on the last one.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<CreatorId>,
 }
 
 /// Lists the accounts that the caller may use.
-#[utoipa::path(get, path = "/v1/accounts", tag = "accounts", responses((status = 200, body = Accounts)))]
+#[utoipa::path(
+    get, path = "/v1/accounts", tag = "accounts", params(AccountParams),
+    responses((status = 200, body = Accounts))
+)]
 async fn list_accounts(
     State(api): State<ApiState>,
     caller: Caller,
-    _: NoQuery,
+    Query(params): Query<AccountParams>,
 ) -> Result<axum::Json<Accounts>, ApiError> {
-    let accounts = store::accounts::list(&api.store, caller.customer).await?;
-    let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
-    Ok(axum::Json(Accounts { accounts: may_use.map(AccountOut::from).collect() }))
+    let mut accounts = store::accounts::list(&api.store, caller.customer).await?;
+    // They are in the order of their names, so a page goes on even if its last account is gone.
+    let before = params.before();
+    let is_next = |account: &Account| {
+        before.as_ref().is_none_or(|last| account.creator_id.as_str() > last.as_str())
+    };
+    accounts.retain(|account| is_next(account) && caller.may_use(&account.creator_id));
+    let page = params.page(accounts, |account| account.creator_id.clone());
+    let shown = page.entries.into_iter().map(AccountOut::from).collect();
+    Ok(axum::Json(Accounts { accounts: shown, next_before: page.next_before }))
 }
 
 /// Shows one account.

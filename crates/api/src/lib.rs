@@ -14,6 +14,7 @@ mod keys;
 mod me;
 mod notices;
 mod password_reset;
+mod platform_routes;
 mod platforms;
 mod register;
 mod sessions;

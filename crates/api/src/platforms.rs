@@ -1,4 +1,4 @@
-//! Platforms: what can be connected, and which routes each one has.
+//! Platforms: what can be connected, and with which credentials.
 
 use accounts::drift::PlatformDegradation;
 use axum::Json;
@@ -7,13 +7,12 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use web::error::ApiError;
-use web::extract::{NoQuery, Path};
+use web::extract::NoQuery;
 
-use crate::ApiState;
+use crate::{ApiState, platform_routes};
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(list_platforms)).routes(routes!(list_platform_routes))
+    OpenApiRouter::new().routes(routes!(list_platforms)).merge(platform_routes::router())
 }
 
 /// The platforms that this service supports.
@@ -43,8 +42,10 @@ struct PlatformOut {
     degradations: Vec<DegradationOut>,
     /// The fields of `auth` in `POST /v1/connect/import`.
     auth: Vec<AuthFieldOut>,
-    /// The number of routes in the catalogue.
+    /// The number of routes in the catalogue; `GET /v1/platforms/{platform}/routes` lists them.
     routes: usize,
+    /// Where the OpenAPI document of its routes is; with `?version=3.0` in OpenAPI 3.0.3.
+    openapi: String,
 }
 
 /// Whether a platform accepts credentials and works as usual.
@@ -129,80 +130,13 @@ async fn list_platforms(State(api): State<ApiState>, _: NoQuery) -> Json<Platfor
             degradations: degradations.into_iter().map(DegradationOut::from).collect(),
             auth: auth.collect(),
             routes: catalog.routes().len(),
+            openapi: document_of(platform),
         }
     });
     Json(Platforms { platforms: platforms.collect() })
 }
 
-/// The catalogue of one platform.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-pub(crate) struct PlatformRoutes {
-    #[schema(schema_with = super::words::platform)]
-    platform: Platform,
-    routes: Vec<RouteOut>,
-}
-
-/// One route of a platform.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-struct RouteOut {
-    #[schema(schema_with = super::words::method)]
-    method: domain::method::Method,
-    /// The path after `/native/`; words in braces are parameters.
-    path: String,
-    group: String,
-    /// Credits that a call costs.
-    cost: i64,
-    /// OAuth scopes that the account's token needs (`platform_delta`).
-    scopes: Vec<String>,
-    description: String,
-    notes: String,
-    /// For a shorthand, the path it stands for.
-    rewrites_to: Option<String>,
-    /// Query parameters that are added when absent.
-    default_query: std::collections::BTreeMap<String, String>,
-    /// Whether a call to it is known to have succeeded.
-    verified: bool,
-    /// When the first call through this service succeeded.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    verified_at: Option<Timestamp>,
-}
-
-/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to
-/// work.
-#[utoipa::path(
-    get, path = "/v1/platforms/{platform}/routes", tag = "platforms",
-    params(("platform" = String, Path, description = "such as platform_delta")),
-    responses(
-        (status = 200, body = PlatformRoutes),
-    )
-)]
-async fn list_platform_routes(
-    State(api): State<ApiState>,
-    Path(platform): Path<Platform>,
-    _: NoQuery,
-) -> Result<Json<PlatformRoutes>, ApiError> {
-    let verified = store::routes::list_verified(&api.store).await?;
-    let verified: std::collections::HashMap<String, Timestamp> = verified
-        .into_iter()
-        .filter(|route| route.platform == platform)
-        .map(|route| (route.route, route.verified_at))
-        .collect();
-    let costs = api.config.credits.costs();
-    let routes = api.catalog.platform(platform).routes().iter().map(|route| {
-        let verified_at = verified.get(&route.name).copied();
-        RouteOut {
-            method: route.method,
-            path: route.template.clone(),
-            group: route.group.clone(),
-            cost: route.cost(&costs).whole(),
-            scopes: route.scopes.clone(),
-            description: route.description.clone(),
-            notes: route.notes.clone(),
-            rewrites_to: route.shorthand().map(|shorthand| format!("/{}", shorthand.target)),
-            default_query: route.default_query.iter().cloned().collect(),
-            verified: route.verified || verified_at.is_some(),
-            verified_at,
-        }
-    });
-    Ok(Json(PlatformRoutes { platform, routes: routes.collect() }))
+/// Where the OpenAPI document of a platform is.
+pub(crate) fn document_of(platform: Platform) -> String {
+    format!("/v1/platforms/{platform}/openapi.json")
 }

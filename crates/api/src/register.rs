@@ -158,7 +158,7 @@ impl RegisteredOut {
         Self {
             api_key: secret.expose().to_owned(),
             key_id: new.first_key.id,
-            trial: TrialOut { state, credits: trial::credits(&api.web, state) },
+            trial: TrialOut { state, credits: trial::promised(&api.web, state) },
             customer: new.into(),
         }
     }

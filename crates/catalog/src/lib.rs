@@ -15,6 +15,7 @@ mod field_problem;
 mod file;
 mod matcher;
 pub mod openapi_import;
+mod operation;
 mod platform;
 mod route;
 mod route_changes;
@@ -31,6 +32,7 @@ pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
 pub use dataset::Dataset;
 pub use field_problem::FieldProblem;
+pub use operation::RouteOperation;
 pub use platform::{MatchedRoute, PlatformCatalog};
 pub use route::{Route, RouteKind};
 pub use route_docs::{

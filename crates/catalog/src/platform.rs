@@ -12,6 +12,7 @@ use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file;
 use crate::file::{self, CatalogFile};
 use crate::matcher::{self, RouteMatcher};
+use crate::operation::{self, RouteOperation};
 use crate::route::{Route, RouteKind};
 use crate::{CatalogError, FieldProblem, shorthand};
 
@@ -26,6 +27,8 @@ pub struct PlatformCatalog {
     datasets: Vec<Dataset>,
     media_archive: Option<MediaArchive>,
     matcher: RouteMatcher,
+    /// How documents name the routes, in their order.
+    operations: Vec<RouteOperation>,
 }
 
 /// A route that a path belongs to.
@@ -57,8 +60,9 @@ impl PlatformCatalog {
         let (internal, routes): (Vec<Route>, Vec<Route>) =
             file.routes.into_iter().partition(|route| route.kind == RouteKind::Internal);
         let matcher = RouteMatcher::new(&routes);
+        let operations = operation::operations(&routes);
         let (auth_fields, media_archive) = (file.auth_fields, file.media_archive);
-        Ok(Self { routes, internal, auth_fields, datasets, media_archive, matcher })
+        Ok(Self { routes, internal, auth_fields, datasets, media_archive, matcher, operations })
     }
 
     /// The catalogue of a platform that nothing is known of.
@@ -70,6 +74,7 @@ impl PlatformCatalog {
             datasets: Vec::new(),
             media_archive: None,
             matcher: RouteMatcher::new(&[]),
+            operations: Vec::new(),
         }
     }
 
@@ -127,6 +132,11 @@ impl PlatformCatalog {
     /// The routes that customers see, in file order: shorthands and the upload included.
     pub fn routes(&self) -> &[Route] {
         &self.routes
+    }
+
+    /// The routes that customers see, each with its name and path in the platform's document.
+    pub fn operations(&self) -> impl ExactSizeIterator<Item = (&Route, &RouteOperation)> {
+        self.routes.iter().zip(&self.operations)
     }
 
     /// The route of a native call: a path after `/native/`, percent-encoded as the caller sent it

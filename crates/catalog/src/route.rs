@@ -89,6 +89,36 @@ impl Route {
         self.body_rules.iter().try_for_each(|rule| body_rules::check(rule, body))
     }
 
+    /// The names of the parameters in its path, in order.
+    pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
+        self.parsed.names()
+    }
+
+    /// Whether a native path can mean it: it is neither the upload nor internal.
+    pub const fn is_native(&self) -> bool {
+        matches!(self.kind, RouteKind::Native | RouteKind::Shorthand(_))
+    }
+
+    /// The parameter of its path that spans several segments, if it has one. It is the last.
+    pub fn spanning_parameter(&self) -> Option<&str> {
+        if self.parsed.spans() { self.parsed.names().last() } else { None }
+    }
+
+    /// Its path without the names of parameters, and without the mark of one that spans several
+    /// segments: OpenAPI takes paths of one shape for the same.
+    pub fn shape(&self) -> String {
+        self.parsed.shape().replace("{*}", "{}")
+    }
+
+    /// Whether a text stands in its path, operation, description, group or notes, in whatever case.
+    pub fn mentions(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let operation = self.docs.as_ref().map_or("", |docs| docs.operation_id.as_str());
+        let own = [&self.template, &self.description, &self.group, &self.notes];
+        let mut texts = own.map(String::as_str).into_iter().chain([operation]);
+        texts.any(|place| place.to_lowercase().contains(&text))
+    }
+
     /// The scopes it needs beyond those granted, in the catalogue's order.
     pub fn missing_scopes(&self, granted: &[&str]) -> Vec<&str> {
         self.scopes.iter().map(String::as_str).filter(|scope| !granted.contains(scope)).collect()

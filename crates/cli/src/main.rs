@@ -50,8 +50,8 @@ enum Command {
     /// Checks the payment processor's set-up, or makes what is missing there.
     #[command(subcommand)]
     Processor(commands::processor::Command),
-    /// Prints the service's OpenAPI 3.1 document.
-    Openapi,
+    /// Prints an OpenAPI document: of the service's own routes, of a platform's, or of all.
+    Openapi(commands::openapi::Options),
     /// Prints the configuration in force, secrets hidden, and all its problems.
     CheckConfig(ConfigFile),
 }
@@ -108,7 +108,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Catalog(command) => commands::catalog::run(command),
         Command::Admin(options) => Box::pin(commands::admin::run(options)).await,
         Command::Processor(command) => commands::processor::run(command).await,
-        Command::Openapi => commands::openapi::run(),
+        Command::Openapi(options) => commands::openapi::run(&options),
         Command::CheckConfig(file) => commands::check_config::run(&file),
     }
 }

@@ -98,7 +98,7 @@ impl fmt::Display for UnknownOutcome {
             UnknownReason::RepeatedHere => {
                 return to.write_str(
                     "the first request with this Idempotency-Key was interrupted on our side and may have taken effect; \
-                     check whether it did, and repeat it with a new Idempotency-Key only if it did not",
+                     check whether it took effect, and repeat it with a new Idempotency-Key only if it did not",
                 );
             }
         }

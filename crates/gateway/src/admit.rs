@@ -17,7 +17,7 @@ use domain::request_key::RequestKey;
 use domain::time::Timestamp;
 use failures::Failure;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Uri};
 use settings::http::UnlistedRoutes;
 use web::auth;
 use web::error::ApiError;
@@ -28,6 +28,7 @@ use web::middleware::body::BufferedRequestBody;
 
 use super::account_entry::AccountEntry;
 use super::cache::{self, KeyEntry};
+use super::encoded_path;
 use super::limits::PassedLimits;
 use super::routes::KnownRoute;
 use super::upload::{self, Upload};
@@ -110,6 +111,27 @@ impl RequestHead {
     /// The native path as the caller sent it; for an upload, the part after the account.
     pub(super) fn native_path(&self) -> &str {
         self.parts.uri.path().get(self.path_at..).unwrap_or_default()
+    }
+
+    /// Writes the slashes of the native path where they were percent-encoded as a whole.
+    pub(super) fn decode_slashes(&mut self, gateway: &GatewayState, account: &AccountEntry) {
+        let catalog = gateway.catalog.platform(account.platform);
+        if let Some(meant) = encoded_path::meant(catalog, self.method, self.native_path()) {
+            self.replace_path(&meant);
+        }
+    }
+
+    /// Replaces the native path. What it is replaced by has passed the checks of paths, so that it
+    /// forms a URI.
+    fn replace_path(&mut self, native: &str) {
+        let uri = &self.parts.uri;
+        let before = uri.path().get(..self.path_at).unwrap_or_default();
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let mut replaced = uri.clone().into_parts();
+        replaced.path_and_query = format!("{before}{native}{query}").parse().ok();
+        if let Ok(meant) = Uri::from_parts(replaced) {
+            self.parts.uri = meant;
+        }
     }
 
     /// Whether this is the platform's upload, by either of our routes.

@@ -86,8 +86,11 @@ async fn arrive(
     let now = gateway.clock.now();
     let (parts, body) = std::mem::take(request).into_parts();
     let identified = admit::identify(gateway, entrance, &parts, (now, caller)).await?;
-    let arrival = RequestHead::new(identified, parts);
+    let mut arrival = RequestHead::new(identified, parts);
     let account = cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?;
+    if entrance == CallEntrance::Native {
+        arrival.decode_slashes(gateway, &account);
+    }
     let whole = match entrance {
         // This is an upload by its native path, so the checks of an upload apply.
         CallEntrance::Native if arrival.is_upload(gateway, &account) => {

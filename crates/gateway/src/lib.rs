@@ -14,6 +14,7 @@ pub mod cache;
 mod call;
 mod call_context;
 mod drift;
+mod encoded_path;
 mod forward;
 mod hold;
 mod idempotency;

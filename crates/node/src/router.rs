@@ -1,22 +1,25 @@
 //! All routes and layers of the public listener, in order.
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{FromRef, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use domain::platform::Platform;
 use failures::Failure;
 use http::HeaderMap;
 use transport::{ExplainingHandler, RequestHandler};
+use web::WebState;
 use web::control_limits::ReportedLimits;
 use web::error::ApiError;
-use web::extract::NoQuery;
+use web::extract::{NoQuery, Path, Query};
+use web::fields::RequestQuery;
 use web::own_requests;
 use web::request_log::RequestRecord;
 
-use crate::contract::ServedDocument;
+use crate::openapi::{DocumentScope, OpenapiVersion};
 use crate::state::{CoreState, NodeState};
-use crate::{openapi, pipeline};
+use crate::{contract, pipeline};
 
 /// The whole public service as one core serves it. Native calls are the majority, so they bypass
 /// the router of the other routes.
@@ -34,6 +37,7 @@ fn control(core: &CoreState) -> Router {
     let once = from_fn_with_state(core.node.web.clone(), own_requests::once);
     let documents = Router::new()
         .route("/openapi.json", get(openapi_document))
+        .route("/v1/platforms/{platform}/openapi.json", get(platform_document))
         .route("/docs/errors", get(error_reference));
     let upload = Router::new().route("/v1/{account}/media/upload", post(gateway::upload_media));
     api.route_layer(once)
@@ -75,19 +79,90 @@ async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::MethodNotAllowed
 }
 
-/// The contract, for tools.
+/// Which document, in which version of OpenAPI.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct DocumentParams {
+    /// `all` adds the routes of all platforms.
+    #[param(inline)]
+    platforms: Option<IncludedPlatforms>,
+    /// `3.1` or `3.0`.
+    #[param(inline)]
+    version: Option<WantedVersion>,
+}
+
+impl RequestQuery for DocumentParams {}
+
+/// In which version of OpenAPI.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct PlatformDocumentParams {
+    /// `3.1` or `3.0`.
+    #[param(inline)]
+    version: Option<WantedVersion>,
+}
+
+impl RequestQuery for PlatformDocumentParams {}
+
+/// The platforms whose routes are added.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum IncludedPlatforms {
+    All,
+}
+
+/// The version of OpenAPI that is asked for.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+enum WantedVersion {
+    #[serde(rename = "3.1")]
+    Current,
+    #[serde(rename = "3.0")]
+    Older,
+}
+
+impl WantedVersion {
+    const fn version(wanted: Option<&Self>) -> OpenapiVersion {
+        match wanted {
+            None | Some(Self::Current) => OpenapiVersion::Current,
+            Some(Self::Older) => OpenapiVersion::Older,
+        }
+    }
+}
+
+/// The contract, for tools: the service's own routes, or everything.
 async fn openapi_document(
     State(node): State<NodeState>,
-    _: NoQuery,
+    Query(params): Query<DocumentParams>,
     headers: HeaderMap,
-) -> Response {
-    let contract = node.contract.get_or_init(|| {
-        ServedDocument::of(&openapi::document(&node.catalog, &node.config.credits.costs()))
-    });
-    contract.response(&headers)
+) -> Result<Response, ApiError> {
+    let scope = match params.platforms {
+        None => DocumentScope::Own,
+        Some(IncludedPlatforms::All) => DocumentScope::Whole,
+    };
+    let version = WantedVersion::version(params.version.as_ref());
+    contract::respond(&node, (scope, version), &headers).await
+}
+
+/// The contract of one platform's routes, for tools.
+async fn platform_document(
+    State(node): State<NodeState>,
+    Path(platform): Path<Platform>,
+    Query(params): Query<PlatformDocumentParams>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let version = WantedVersion::version(params.version.as_ref());
+    contract::respond(&node, (DocumentScope::Platform(platform), version), &headers).await
 }
 
 /// The meaning of each error code, for people who follow the `type` of an error.
 async fn error_reference(_: NoQuery) -> impl IntoResponse {
     ([(http::header::CONTENT_TYPE, "text/markdown; charset=utf-8")], crate::error_reference())
+}
+
+impl FromRef<NodeState> for WebState {
+    fn from_ref(node: &NodeState) -> Self {
+        node.web.clone()
+    }
 }

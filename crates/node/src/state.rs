@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use accounts::drift::DriftRule;
 use accounts::pacing::{PaceBook, PaceQuota, PaceRule};
@@ -48,7 +48,7 @@ use web::middleware::network_limit::NetworkLimiter;
 use web::middleware::rate_limit::RateQuota;
 use web::{WebParts, WebState};
 
-use crate::contract::ServedDocument;
+use crate::contract::ServedDocuments;
 
 /// The number of networks to remember for registrations; beyond it new ones share one quota.
 const REGISTERING_NETWORKS_MAX: usize = 100_000;
@@ -119,8 +119,8 @@ pub(crate) struct NodeParts {
     pub(crate) logo: Option<Arc<settings::brand::BrandLogo>>,
     /// Limits registrations by network.
     pub(crate) registrations: Arc<NetworkLimiter>,
-    /// The contract, generated at the first request for it.
-    pub(crate) contract: OnceLock<ServedDocument>,
+    /// The contract, each document generated at the first request for it.
+    pub(crate) documents: ServedDocuments,
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
     /// Proxies whose forwarding headers are trusted.
@@ -357,7 +357,7 @@ impl NodeState {
             )),
             // The check of the configuration has read it before.
             logo: foundation.config.brand.logo().ok().flatten().map(Arc::new),
-            contract: OnceLock::new(),
+            documents: ServedDocuments::new(),
             frame_rules: FrameRules::new(&http.allowed_hosts)
                 .with_head(http.limits.head_bytes_max, http.limits.headers_max),
             trusted_proxies: http.trusted_networks(),

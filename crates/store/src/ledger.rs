@@ -168,6 +168,14 @@ pub async fn find_adjustment(
     Ok(found)
 }
 
+/// The credits that a customer's trial granted; none if it granted nothing.
+pub async fn trial(store: &Store, customer: CustomerId) -> Result<Credits, StoreError> {
+    const SQL: &str = "
+        select amount from ledger where customer_id = $1 and source = 'trial' and source_id = $1";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.map_or(Ok(Credits::ZERO), |row| Ok(Credits::from_whole(row.int("amount")?)))
+}
+
 async fn is_booked(tx: &mut Tx, grant: &CreditGrant<'_>) -> Result<bool, StoreError> {
     const BOOKED: &str = "select 1 from ledger where source = $1 and source_id = $2";
     Ok(tx.row(BOOKED, &[grant.source.into(), grant.source_id.into()]).await?.is_some())

@@ -98,8 +98,11 @@ pub fn is_json(headers: &http::HeaderMap) -> bool {
     let mut parts = value.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default();
     let utf8 = parts.all(|parameter| {
-        let charset = parameter.to_ascii_lowercase();
-        !charset.starts_with("charset=") || charset.trim_matches('"').ends_with("utf-8")
+        let Some((name, charset)) = parameter.split_once('=') else { return true };
+        let charset = charset.trim();
+        let quoted = charset.strip_prefix('"').and_then(|inner| inner.strip_suffix('"'));
+        !name.trim().eq_ignore_ascii_case("charset")
+            || quoted.unwrap_or(charset).eq_ignore_ascii_case("utf-8")
     });
     essence.eq_ignore_ascii_case("application/json") && utf8
 }
@@ -137,7 +140,11 @@ mod tests {
 
         assert!(say("application/json"));
         assert!(say("Application/JSON; charset=UTF-8"));
-        assert!(!say("application/json; charset=utf-7"));
+        assert!(say("application/json; charset=\"utf-8\"; profile=x"));
+        for other in ["utf-7", "x-utf-8", "\"x-utf-8\"", "\"utf-8", "utf-8\"", ""] {
+            let value: &'static str = format!("application/json; charset={other}").leak();
+            assert!(!say(value), "{other}");
+        }
         assert!(!say("text/plain"));
         assert!(!is_json(&http::HeaderMap::new()));
     }

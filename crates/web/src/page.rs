@@ -1,6 +1,7 @@
-//! Pages of lists, newest first or largest first: the parameters `limit` and `before` of a request,
-//! and the `next_before` of its response.
+//! Pages of lists: the parameters `limit` and `before` of a request, and the
+//! `next_before` of its response.
 
+use domain::account::CreatorId;
 use domain::breakdown::BreakdownCursor;
 use domain::id::{AuditId, ExportId, OrderId};
 use domain::invoice::InvoiceId;
@@ -14,7 +15,6 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use crate::WebState;
 use crate::fields::{FieldProblems, GoodFields, RequestQuery};
 
-const LIMIT_DEFAULT: i64 = 50;
 const LIMIT: &str = "limit";
 const BEFORE: &str = "before";
 
@@ -26,14 +26,24 @@ pub trait PageCursor: DeserializeOwned + Clone + 'static {
     const FORMAT: &'static str;
     /// The most entries of a page.
     const LIMIT_MAX: i64;
-    /// Which entries are on the pages after an entry, for descriptions.
-    const NEXT: &'static str = "older than";
+    /// The number of entries of a page for which no number is asked.
+    const LIMIT_DEFAULT: i64 = 50;
+    /// How the entries of the next page follow one, for descriptions.
+    const FOLLOWING: &'static str = "older than";
 }
 
 impl PageCursor for AuditId {
     const ENTRIES: &'static str = "entries";
     const FORMAT: &'static str = "audit-id";
     const LIMIT_MAX: i64 = 500;
+}
+
+impl PageCursor for CreatorId {
+    const ENTRIES: &'static str = "accounts";
+    const FORMAT: &'static str = "creator-id";
+    const LIMIT_MAX: i64 = 500;
+    const LIMIT_DEFAULT: i64 = 500;
+    const FOLLOWING: &'static str = "after";
 }
 
 impl PageCursor for ExportId {
@@ -58,7 +68,7 @@ impl PageCursor for BreakdownCursor {
     const ENTRIES: &'static str = "entries";
     const FORMAT: &'static str = "breakdown-cursor";
     const LIMIT_MAX: i64 = 1_000;
-    const NEXT: &'static str = "after";
+    const FOLLOWING: &'static str = "after";
 }
 
 impl PageCursor for OrderId {
@@ -115,13 +125,13 @@ impl<C: PageCursor> PageQuery<C> {
     }
 
     fn limit(&self) -> i64 {
-        self.limit.unwrap_or(LIMIT_DEFAULT)
+        self.limit.unwrap_or(C::LIMIT_DEFAULT)
     }
 }
 
 impl<C: PageCursor> IntoParams for PageQuery<C> {
     fn into_params(parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let (entries, next, max) = (C::ENTRIES, C::NEXT, C::LIMIT_MAX);
+        let (entries, max) = (C::ENTRIES, C::LIMIT_MAX);
         let parameter = |name: &str, description: String, schema: ObjectBuilder| {
             ParameterBuilder::new()
                 .name(name)
@@ -136,16 +146,17 @@ impl<C: PageCursor> IntoParams for PageQuery<C> {
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
             .minimum(Some(1))
             .maximum(Some(max))
-            .default(Some(json!(LIMIT_DEFAULT)));
+            .default(Some(json!(C::LIMIT_DEFAULT)));
         let before = ObjectBuilder::new()
             .schema_type(Type::String)
             .format(Some(SchemaFormat::Custom(C::FORMAT.to_owned())));
-        let older = format!(
-            "Only {entries} {next} this one; pass the `next_before` of a page to get the next one."
+        let following = C::FOLLOWING;
+        let next = format!(
+            "Only {entries} {following} this one; pass the `next_before` of a page to get the next one."
         );
         vec![
             parameter(LIMIT, format!("The number of {entries}: 1 to {max}."), limit),
-            parameter(BEFORE, older, before),
+            parameter(BEFORE, next, before),
         ]
     }
 }
@@ -219,7 +230,7 @@ mod tests {
         assert_eq!((both.page.to_read(), both.page.before()), (8, Some(order(1))));
         assert_eq!(both.filter.kind.as_deref(), Some("pack"));
         let none = read(json!({})).unwrap();
-        assert_eq!((none.page.to_read(), none.page.before()), (LIMIT_DEFAULT + 1, None));
+        assert_eq!((none.page.to_read(), none.page.before()), (OrderId::LIMIT_DEFAULT + 1, None));
         assert!(read(json!({"other": 1})).is_err());
     }
 }

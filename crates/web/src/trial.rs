@@ -5,6 +5,7 @@ use domain::credits::Credits;
 use domain::customer::TrialState;
 use domain::id::CustomerId;
 use failures::Failure;
+use store::StoreError;
 
 use crate::WebState;
 use crate::error::ApiError;
@@ -41,10 +42,20 @@ async fn waiting(web: &WebState, customer: CustomerId) -> Option<Credits> {
     (found.trial == TrialState::Pending && trial > Credits::ZERO).then_some(trial)
 }
 
-/// The credits that a trial in this state grants or has granted.
-pub fn credits(web: &WebState, state: TrialState) -> i64 {
+/// The credits of a trial in this state: those that it would grant, or those that it granted, which
+/// stay the same when the configuration changes.
+pub async fn credits(
+    web: &WebState,
+    customer: CustomerId,
+    state: TrialState,
+) -> Result<i64, StoreError> {
     match state {
-        TrialState::Pending | TrialState::Granted => web.config.credits.trial,
-        TrialState::None => 0,
+        TrialState::Granted => Ok(store::ledger::trial(&web.store, customer).await?.whole()),
+        TrialState::Pending | TrialState::None => Ok(promised(web, state)),
     }
+}
+
+/// The credits that a trial in this state would grant.
+pub fn promised(web: &WebState, state: TrialState) -> i64 {
+    if state == TrialState::Pending { web.config.credits.trial } else { 0 }
 }

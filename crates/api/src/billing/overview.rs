@@ -208,7 +208,7 @@ async fn get_billing(
             last_30_days: spend.last_30_days.whole(),
         },
         ledger: ledger::shown(entries, now),
-        trial: Trial { state, credits: trial::credits(&api.web, state) },
+        trial: Trial { state, credits: trial::credits(&api.web, customer, state).await? },
         subscription: subscription(&api, customer).await?,
     }))
 }

@@ -19,6 +19,33 @@ fn openapi_prints_the_committed_contract() {
     assert_eq!(printed, std::fs::read_to_string(written).unwrap());
 }
 
+#[test]
+fn openapi_prints_the_documents_of_platforms_in_both_versions() {
+    let folder = here();
+    let printed = |options: &[&str]| -> serde_json::Value {
+        let text = ok(folder.path(), &[&["openapi"], options].concat());
+        serde_json::from_str(&text).unwrap()
+    };
+    let operation = "/paths/~1v1~1{account}~1native~1users~1me/get/x-route";
+
+    for (version, expected) in [("3.1", "3.1.0"), ("3.0", "3.0.3")] {
+        let platform = printed(&["--platform", "platform_alpha", "--version", version]);
+        let whole = printed(&["--all", "--version", version]);
+
+        for document in [&platform, &whole] {
+            assert_eq!(document["openapi"], expected);
+            assert_eq!(document.pointer(operation).unwrap(), "GET users/me");
+        }
+        assert!(platform["paths"].get("/v1/billing").is_none());
+        assert!(whole["paths"].get("/v1/billing").is_some());
+    }
+    let unknown = fails(folder.path(), &["openapi", "--platform", "platform_omega"]);
+    assert!(unknown.contains("platform_omega"), "{unknown}");
+    let (code, _, explained) = run(folder.path(), &["openapi", "--version", "2.0"]);
+    assert_eq!(code, 2);
+    assert!(explained.contains("the versions are 3.1 and 3.0"), "{explained}");
+}
+
 /// A closed pipe, as in `creator-gateway openapi | head`, is not an error.
 #[test]
 fn a_closed_pipe_is_not_a_failure() {

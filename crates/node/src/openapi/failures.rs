@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use web::auth::SESSION_PATHS;
+use web::auth::{KEY_PATHS, SESSION_PATHS};
 use web::error::documented::{self, DocumentedFailure};
 use web::own_requests::routes::takes_part;
 
@@ -308,14 +308,26 @@ pub(super) fn of(method: &str, path: &str, operation: &Value, is_open: bool) -> 
     }
     by_status
         .into_iter()
-        .map(|(status, failures)| (status.to_string(), response(status, &failures)))
+        .map(|(status, failures)| {
+            let mut response = response(status, &failures);
+            if KEY_PATHS.contains(&path) {
+                add_platform_error(&mut response);
+            }
+            (status.to_string(), response)
+        })
         .collect()
 }
 
 fn response(status: u16, failures: &[DocumentedFailure]) -> Value {
     let words: Vec<String> =
         failures.iter().map(|failure| format!("* `{}`: {}", failure.code, failure.title)).collect();
-    let codes: Vec<&str> = failures.iter().map(|failure| failure.code).collect();
+    let mut codes: Vec<&str> = Vec::with_capacity(failures.len());
+    for failure in failures {
+        // A code may have several titles.
+        if !codes.contains(&failure.code) {
+            codes.push(failure.code);
+        }
+    }
     let (media_type, schema) = if status == 422 {
         ("application/json", "HTTPValidationError")
     } else {
@@ -335,6 +347,20 @@ fn response(status: u16, failures: &[DocumentedFailure]) -> Value {
         response["headers"]["Retry-After"] = json!({ "description": "Seconds to wait before the next attempt, where that is known.", "schema": { "type": "integer" } });
     }
     response
+}
+
+/// Adds what a platform may send with the same status.
+fn add_platform_error(response: &mut Value) {
+    let error = json!({ "$ref": "#/components/schemas/PlatformError" });
+    let content = &mut response["content"];
+    match content.get_mut("application/json") {
+        Some(own) => own["schema"] = json!({ "anyOf": [own["schema"].take(), error] }),
+        None => {
+            let example =
+                json!({ "error": { "code": "not_found", "message": "There is no such chat." } });
+            content["application/json"] = json!({ "schema": error, "example": example });
+        }
+    }
 }
 
 fn example(failure: Option<&DocumentedFailure>) -> Value {
@@ -373,8 +399,11 @@ pub(super) fn share(document: &mut Value) {
 /// The name of the component that equals this response, or an unused name.
 fn name_of(shared: &BTreeMap<String, Value>, status: &str, response: &Value) -> String {
     let code = response.pointer("/content").and_then(|content| {
-        let schema = &content.as_object()?.values().next()?["schema"];
-        schema["allOf"][1]["properties"]["code"]["enum"][0].as_str()
+        let schemas = content.as_object()?.values().map(|body| &body["schema"]);
+        let own = schemas.map(|schema| schema.pointer("/anyOf/0").unwrap_or(schema));
+        let mut codes =
+            own.filter_map(|schema| schema.pointer("/allOf/1/properties/code/enum/0")?.as_str());
+        codes.next()
     });
     let first = format!("{status}-{}", code.unwrap_or("failure"));
     let names =

@@ -1,19 +1,26 @@
-//! The contract: the OpenAPI 3.1 document of all routes, generated from the handlers and the
-//! catalogue.
+//! The contract: OpenAPI documents, generated from the handlers and the catalogue.
 //!
-//! `openapi.json` at the root of the repository is a copy; a test keeps it equal.
+//! One has the service's own routes, one per platform its routes, and one has everything; each is
+//! written in OpenAPI 3.1 and 3.0. `openapi.json` at the root of the repository is a copy of the
+//! first; a test keeps it equal.
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
 
 mod failures;
 mod fields;
+mod native;
+mod platform;
+mod problems;
 mod request_headers;
+mod version_3_0;
+mod whole;
 
-use catalog::{AuthField, AuthKind, Catalog, Route};
+use catalog::{AuthField, AuthKind, Catalog};
 use domain::credits::MeteringCosts;
 use domain::export::ExportFormat;
-use domain::field_error::FieldErrorKind;
+use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use serde_json::{Map, Value, json};
+use settings::Config;
 use web::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
 use web::own_requests::routes::takes_part;
 
@@ -21,32 +28,104 @@ const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The whole document as JSON, with its keys in a fixed order.
-pub fn document(catalog: &Catalog, costs: &MeteringCosts) -> Value {
+/// What the documents are made from: the catalogue and the prices in force.
+pub struct DocumentSources<'a> {
+    /// The routes of each platform.
+    pub catalog: &'a Catalog,
+    /// What calls cost.
+    pub costs: MeteringCosts,
+    /// Query parameters that the service adds itself, so that callers cannot give them.
+    pub reserved: PerPlatform<Vec<String>>,
+}
+
+/// Which routes a document has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DocumentScope {
+    /// The service's own.
+    Own,
+    /// Those of one platform.
+    Platform(Platform),
+    /// All of them.
+    Whole,
+}
+
+/// The version of OpenAPI that a document is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpenapiVersion {
+    /// 3.1.0
+    Current,
+    /// 3.0.3, for tools that do not read 3.1.
+    Older,
+}
+
+impl<'a> DocumentSources<'a> {
+    /// The sources of a configuration.
+    pub fn new(catalog: &'a Catalog, config: &Config) -> Self {
+        let mut reserved = PerPlatform::default();
+        for (platform, section) in config.platforms.iter() {
+            let names = section.query.iter().map(|parameter| parameter.name.clone());
+            reserved.insert(platform, names.collect());
+        }
+        Self { catalog, costs: config.credits.costs(), reserved }
+    }
+
+    fn is_reserved(&self, platform: Platform, name: &str) -> bool {
+        self.reserved.get(platform).is_some_and(|names| names.iter().any(|known| known == name))
+    }
+}
+
+impl std::str::FromStr for OpenapiVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "3.1" => Ok(Self::Current),
+            "3.0" => Ok(Self::Older),
+            _ => Err("the versions are 3.1 and 3.0".to_owned()),
+        }
+    }
+}
+
+/// A document in the version that is asked for.
+pub fn written(
+    sources: &DocumentSources<'_>,
+    scope: DocumentScope,
+    version: OpenapiVersion,
+) -> Value {
+    let document = match scope {
+        DocumentScope::Own => document(sources),
+        DocumentScope::Platform(platform) => platform::document(sources, platform),
+        DocumentScope::Whole => whole::document(sources),
+    };
+    match version {
+        OpenapiVersion::Current => document,
+        OpenapiVersion::Older => version_3_0::converted(document),
+    }
+}
+
+/// The document of the service's own routes, with its keys in a fixed order.
+fn document(sources: &DocumentSources<'_>) -> Value {
+    let (catalog, costs) = (sources.catalog, &sources.costs);
     let (_, described) = api::router().split_for_parts();
     let mut document = serde_json::to_value(described).unwrap_or_default();
     document["openapi"] = json!("3.1.0");
     document["info"] = info();
     document["servers"] = json!([{ "url": "/" }]);
     document["security"] = json!([{ "key": [] }, { "bearer": [] }, { "session": [] }]);
-    document["components"]["securitySchemes"] = json!({
-        "key": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
-        "bearer": { "type": "http", "scheme": "bearer" },
-        "session": {
-            "type": "apiKey", "in": "cookie", "name": "__Host-session",
-            "description": "Created by `POST /v1/auth/login`. On a service whose public address is http on \
-                loopback the cookie is named `session`. Changes must come from a page of the service \
-                (`Sec-Fetch-Site` or `Origin`), as JSON.",
-        },
+    document["components"]["securitySchemes"] = key_schemes();
+    document["components"]["securitySchemes"]["session"] = json!({
+        "type": "apiKey", "in": "cookie", "name": "__Host-session",
+        "description": "Created by `POST /v1/auth/login`. On a service whose public address is http on \
+            loopback the cookie is named `session`. Changes must come from a page of the service \
+            (`Sec-Fetch-Site` or `Origin`), as JSON.",
     });
     document["tags"] = tags();
-    document["paths"][NATIVE_PATH] = native_path(catalog, costs);
-    document["paths"][UPLOAD_PATH] = upload_path(costs);
+    document["paths"][NATIVE_PATH] = native::native_path(costs);
+    document["paths"][UPLOAD_PATH] = native::upload_path(costs);
     document["paths"]["/v1/signup"]["post"]["deprecated"] = json!(true);
     document["components"]["schemas"]["ImportIn"]["properties"]["auth"] = auth_schema(catalog);
-    document["components"]["schemas"]["Problem"] = problem_schema();
-    document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
-    document["components"]["schemas"]["ValidationError"] = field_schema();
+    problems::add(&mut document["components"]["schemas"]);
+    document["components"]["schemas"]["PlatformError"] = platform::platform_error();
     describe_downloads(&mut document);
     add_idempotency_keys(&mut document);
     describe_parameters(&mut document);
@@ -59,6 +138,14 @@ pub fn document(catalog: &Catalog, costs: &MeteringCosts) -> Value {
     document
 }
 
+/// How a key is sent.
+fn key_schemes() -> Value {
+    json!({
+        "key": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+        "bearer": { "type": "http", "scheme": "bearer" },
+    })
+}
+
 fn info() -> Value {
     json!({
         "title": "creator-gateway",
@@ -66,6 +153,8 @@ fn info() -> Value {
         "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         "description": "One key and one path pattern for four creator platforms, metered in credits. \
             Each metered response carries a receipt: what it cost and what is left. \
+            The routes of a platform are in `/v1/platforms/{platform}/openapi.json`, and everything is in \
+            `/openapi.json?platforms=all`; `?version=3.0` writes any of them in OpenAPI 3.0.3. \
             Errors have a stable `code` (RFC 9457); a 422 names every wrong field.",
     })
 }
@@ -84,162 +173,6 @@ fn tags() -> Value {
         { "name": "support", "description": "Allowing staff to help, and what staff can then view." },
         { "name": "usage", "description": "What was called, when, and what it cost." },
     ])
-}
-
-/// The native route: one path for all platforms, with a list of each platform's own routes.
-fn native_path(catalog: &Catalog, costs: &MeteringCosts) -> Value {
-    let mut item = Map::new();
-    item.insert("parameters".to_owned(), json!([
-        { "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
-          "description": "the creator_id of a connected account" },
-        { "name": "native_path", "in": "path", "required": true, "schema": { "type": "string" },
-          "description": "the platform's own path, without its prefix; it may hold slashes and takes the \
-              platform's own query parameters" },
-    ]));
-    for method in METHODS {
-        item.insert(method.to_owned(), native_operation(method, costs));
-    }
-    let routes = Platform::all().into_iter().map(|platform| {
-        let routes = catalog.platform(platform).routes().iter().map(|route| listed(route, costs));
-        (platform.as_str().to_owned(), Value::Array(routes.collect()))
-    });
-    item.insert("x-native-routes".to_owned(), Value::Object(routes.collect()));
-    Value::Object(item)
-}
-
-fn native_operation(method: &str, costs: &MeteringCosts) -> Value {
-    let is_read = method == "get";
-    let cost = if is_read { costs.read } else { costs.write }.whole();
-    let mut operation = json!({
-        "tags": ["native"],
-        "operationId": format!("{method}_native"),
-        "summary": format!("Calls a platform ({} credit{})", cost, if cost == 1 { "" } else { "s" }),
-        "description": native_description(is_read),
-        "responses": metered_answers(
-            "The platform's own status and body, as the platform sends them \
-             (platform_beta: the inner object of its envelope).",
-        ),
-    });
-    operation["parameters"] = json!([request_headers::max_cost(), request_headers::tag()]);
-    if !is_read {
-        operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
-        operation["parameters"] = json!([
-            request_headers::idempotency_key(),
-            request_headers::max_cost(),
-            request_headers::tag()
-        ]);
-    }
-    operation
-}
-
-/// The response of the platform, passed through.
-fn metered_answers(description: &str) -> Value {
-    json!({
-        "default": {
-            "description": description,
-            "headers": receipt_headers(),
-            "content": { "*/*": {} },
-        },
-    })
-}
-
-/// The upload: a multipart form, because a file is not JSON (specification 4.3).
-fn upload_path(costs: &MeteringCosts) -> Value {
-    let answers = metered_answers("The platform's own status and body: the created post.");
-    json!({
-        "parameters": [{
-            "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
-            "description": "the creator_id of a connected account of platform_gamma",
-        }],
-        "post": {
-            "tags": ["native"],
-            "operationId": "upload_media",
-            "summary": format!("Creates a post from a file ({} credits)", costs.write.whole()),
-            "description": "A write of platform_gamma: it needs a key of full scope, is charged like any write \
-                and never sent twice. The post is published immediately, or at `to_be_posted_at`. A field that is \
-                sent empty counts as not sent; unknown and repeated ones are refused.",
-            "parameters": [request_headers::idempotency_key(), request_headers::max_cost(), request_headers::tag()],
-            "requestBody": {
-                "required": true,
-                "content": { "multipart/form-data": { "schema": upload_schema() } },
-            },
-            "responses": answers,
-        },
-    })
-}
-
-fn upload_schema() -> Value {
-    let text = |description: &str| json!({ "type": "string", "description": description });
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["file"],
-        "properties": {
-            "file": { "type": "string", "format": "binary",
-                "description": "the picture or video, sent as a file with a name" },
-            "categories": text("comma-separated words; by default `media,image` or `media,video`, \
-                depending on the type of the file"),
-            "description": text("the text of the post"),
-            "price": { "type": "integer", "minimum": 0,
-                "description": "the price of the single post in minor units: 0, or at least 300" },
-            "is_subscription_item": { "type": "boolean",
-                "description": "whether the post is part of the subscription; its price stays 0 then" },
-            "tag": text("comma-separated words"),
-            "private": { "type": "boolean" },
-            "to_be_posted_at": { "type": "string", "format": "date-time",
-                "description": "when to publish the post, instead of immediately" },
-        },
-    })
-}
-
-fn native_description(is_read: bool) -> String {
-    let kind = if is_read {
-        "A read. It may use a read-only key."
-    } else {
-        "A write. It needs a key of full scope and is never sent twice."
-    };
-    format!(
-        "{kind} Only calls that the platform answered are charged: 401, 429, 5xx, timeouts and broken responses are free. \
-         `platform_alpha`: paths such as `users/me`. `platform_beta`: paths without `/api/v1`; requests are \
-         signed and responses unwrapped. `platform_gamma`: full paths under `user/{{id}}/…`, or the shorthands \
-         (`me`, `subscribers`, `chats`, …), which fill in the creator's id and the paging the platform demands. \
-         `platform_delta`: the official interface; the version header is added, the token's scopes are checked. \
-         `x-native-routes` lists the catalogue; other paths of a platform are forwarded as well."
-    )
-}
-
-fn receipt_headers() -> Value {
-    let header = |description: &str, kind: &str| json!({ "description": description, "schema": { "type": kind } });
-    json!({
-        "X-Request-Id": header("the id of this request, also in the call log", "string"),
-        "X-Credits-Cost": header("credits taken for this call", "integer"),
-        "X-Credits-Balance": header("credits left after it", "integer"),
-        "X-Route": header("the route of the catalogue, or `unlisted`", "string"),
-        "X-Error-Source": header("`platform` or `gateway`, on errors", "string"),
-        "X-Envelope": header("`kept` when a platform_beta response is passed as it came: with its envelope, or no JSON", "string"),
-        "Server-Timing": header("milliseconds at the platform and in the gateway", "string"),
-        "RateLimit": header("what is left of the key's rate, and for how long", "string"),
-        "RateLimit-Policy": header("the key's rate", "string"),
-    })
-}
-
-fn listed(route: &Route, costs: &MeteringCosts) -> Value {
-    let mut listed = json!({
-        "method": route.method.as_str(),
-        "path": route.template,
-        "group": route.group,
-        "cost": route.cost(costs).whole(),
-    });
-    if !route.scopes.is_empty() {
-        listed["scopes"] = json!(route.scopes);
-    }
-    if !route.description.is_empty() {
-        listed["description"] = json!(route.description);
-    }
-    if let Some(shorthand) = route.shorthand() {
-        listed["rewrites_to"] = json!(format!("/{}", shorthand.target));
-    }
-    listed
 }
 
 /// The credentials that connect an account of each platform, from the catalogue.
@@ -277,12 +210,18 @@ fn auth_field(field: &AuthField) -> Value {
     schema
 }
 
-/// Sets the media types of export files.
+/// Sets the media types of export files. Generators read `text/*` as text, whatever its format.
 fn describe_downloads(document: &mut Value) {
-    let file = json!({ "schema": { "type": "string", "format": "binary" } });
-    let types =
-        ExportFormat::ALL.iter().map(|format| (format.media_type().to_owned(), file.clone()));
-    let content: Map<String, Value> = types.collect();
+    let content_of = |media_type: &str| {
+        let mut schema = json!({ "type": "string" });
+        if !media_type.starts_with("text/") {
+            schema["format"] = json!("binary");
+        }
+        json!({ "schema": schema })
+    };
+    let types = ExportFormat::ALL.iter().map(|format| format.media_type());
+    let content: Map<String, Value> =
+        types.map(|media_type| (media_type.to_owned(), content_of(media_type))).collect();
     let responses = &mut document["paths"]["/v1/exports/{job_id}/download"]["get"]["responses"];
     for status in ["200", "206"] {
         responses[status]["content"] = json!(content);
@@ -377,119 +316,4 @@ fn is_open(method: &str, path: &str) -> bool {
 /// Whether the operation accepts a key only.
 fn needs_key(method: &str, path: &str) -> bool {
     KEY_PATHS.contains(&path) || KEY_OPERATIONS.contains(&(method, path))
-}
-
-/// The members of every failure.
-fn problem_members(detail: &Value) -> Value {
-    json!({
-        "type": { "type": "string", "description": "Where the code is explained, relative to the service." },
-        "title": { "type": "string", "description": "A short name for people." },
-        "status": { "type": "integer", "description": "The HTTP status." },
-        "code": { "type": "string", "description": "What programs match; it never changes.",
-                  "example": "insufficient_credits" },
-        "detail": detail,
-        "request_id": { "type": "string", "description": "The id of the request, as in `X-Request-Id`." },
-        "retryable": { "type": "boolean", "description": "Whether the same request may succeed later." },
-    })
-}
-
-const PROBLEM_MEMBERS: [&str; 7] =
-    ["type", "title", "status", "code", "detail", "request_id", "retryable"];
-
-fn problem_schema() -> Value {
-    let mut properties = problem_members(
-        &json!({ "type": "string", "description": "What went wrong, for people." }),
-    );
-    for (name, kind, words) in [
-        ("balance", "integer", "Credits that are left (`insufficient_credits`)."),
-        (
-            "cost",
-            "integer",
-            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`, `cost_above_max`).",
-        ),
-        ("max_cost", "integer", "Credits that `X-Max-Cost` allows (`cost_above_max`)."),
-        (
-            "trial_credits",
-            "integer",
-            "Credits of the free trial, granted when the email address is confirmed (`insufficient_credits`).",
-        ),
-        (
-            "debt",
-            "integer",
-            "Credits that are owed; the next purchase pays them first (`insufficient_credits`).",
-        ),
-        ("key_id", "string", "The key whose budget is used up (`key_budget_exhausted`)."),
-        (
-            "budget",
-            "integer",
-            "Credits that the key may spend in a UTC month (`key_budget_exhausted`).",
-        ),
-        ("used", "integer", "Credits that the key has spent and holds (`key_budget_exhausted`)."),
-        ("resets_at", "string", "When the key may spend again (`key_budget_exhausted`)."),
-        (
-            "platform_status",
-            "integer",
-            "The status of the platform's response (`verification_failed`).",
-        ),
-        ("decline_code", "string", "The bank's reason (`payment_failed`)."),
-        ("order_id", "string", "The order of the charge under way (`change_in_progress`)."),
-        ("pi_id", "string", "Its payment, for `confirm-charge` (`change_in_progress`)."),
-        ("expires_at", "string", "When the charge is cancelled (`change_in_progress`)."),
-        ("platform", "string", "The platform of the slots (`slots_in_use`, `no_free_slot`)."),
-        ("must_free", "integer", "Number of accounts that must free a slot (`slots_in_use`)."),
-        ("limit", "integer", "The platform's limit of active accounts (`no_free_slot`)."),
-        ("inactive_reason", "string", "`no_free_slot` or `switched_off` (`account_inactive`)."),
-        ("call_id", "string", "The call in the call log (`outcome_unknown`, `answer_not_stored`)."),
-    ] {
-        properties[name] = json!({ "type": kind, "description": words });
-    }
-    for (name, words) in [
-        ("missing_scopes", "OAuth scopes that the account's token lacks (`missing_scope`)."),
-        ("accounts", "Active accounts that have the slots (`slots_in_use`, `no_free_slot`)."),
-        ("waiting", "Accounts that would take a slot that becomes free (`slots_in_use`)."),
-    ] {
-        properties[name] =
-            json!({ "type": "array", "items": { "type": "string" }, "description": words });
-    }
-    json!({
-        "type": "object",
-        "description": "A failure (RFC 9457). Match `code`; titles and details may change. Members beyond the \
-            required ones occur with some codes only.",
-        "required": PROBLEM_MEMBERS,
-        "properties": properties,
-    })
-}
-
-fn validation_schema() -> Value {
-    json!({
-        "type": "object",
-        "description": "A request with wrong fields: every 422 has this body. It has the members of every failure, \
-            with a list of the wrong fields as `detail`, and so it is `application/json`.",
-        "required": PROBLEM_MEMBERS,
-        "properties": problem_members(&json!({
-            "type": "array", "minItems": 1, "maxItems": 50,
-            "items": { "$ref": "#/components/schemas/ValidationError" },
-            "description": "Every wrong field, up to 50.",
-        })),
-    })
-}
-
-fn field_schema() -> Value {
-    let kinds: Vec<&str> = FieldErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let meanings: Vec<String> =
-        FieldErrorKind::ALL.iter().map(|kind| format!("* `{kind}`: {}", kind.meaning())).collect();
-    json!({
-        "type": "object",
-        "description": "A wrong field.",
-        "required": ["loc", "msg", "type"],
-        "additionalProperties": false,
-        "properties": {
-            "loc": { "type": "array", "minItems": 1, "items": { "type": "string" },
-                     "description": "Where it is: `body`, `query`, `path` or `header`, then the names and indexes \
-                        down to the field." },
-            "msg": { "type": "string", "description": "What is wrong with the field, and what to send instead." },
-            "type": { "type": "string", "enum": kinds,
-                      "description": format!("The kind of mistake.\n{}", meanings.join("\n")) },
-        },
-    })
 }

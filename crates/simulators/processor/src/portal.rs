@@ -144,6 +144,11 @@ pub(super) fn create_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiE
     call.store.find("billing_portal.configuration", &id, "id").cloned()
 }
 
+pub(super) fn retrieve_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    call.store.find("billing_portal.configuration", &id, "configuration").cloned()
+}
+
 pub(super) fn list_configurations(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     default_configuration(call.store);
     let (active, default) = (call.params.flag("active")?, call.params.flag("is_default")?);

@@ -161,6 +161,7 @@ const ROUTES: &[Route] = &[
         &[portal::CONFIGURATION_PARAMS],
         portal::create_configuration,
     ),
+    get("billing_portal/configurations/{}", &[], portal::retrieve_configuration),
     get(
         "billing_portal/configurations",
         &[LIST, &["active", "is_default"]],

@@ -32,14 +32,7 @@ impl Options {
     fn wants(&self, route: &Route) -> bool {
         let in_group =
             self.group.as_ref().is_none_or(|group| route.group.eq_ignore_ascii_case(group));
-        let operation = route.docs.as_ref().map_or("", |docs| docs.operation_id.as_str());
-        let texts =
-            [&route.template, &route.description, &route.group, &route.notes].map(String::as_str);
-        let is_found = self.search.as_ref().is_none_or(|text| {
-            let text = text.to_lowercase();
-            let mut texts = texts.into_iter().chain([operation]);
-            texts.any(|place| place.to_lowercase().contains(&text))
-        });
+        let is_found = self.search.as_ref().is_none_or(|text| route.mentions(text));
         in_group && is_found
     }
 }

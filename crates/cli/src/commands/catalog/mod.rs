@@ -94,10 +94,14 @@ impl CatalogInForce {
             return Ok(Self { catalog: Catalog::built_in()?, costs });
         }
         let config = file.load()?;
-        let catalog = settings::targets::catalogue(&config).map_err(|problems| {
-            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            anyhow::anyhow!("{}", problems.join("; "))
-        })?;
-        Ok(Self { catalog, costs: config.credits.costs() })
+        Ok(Self { catalog: in_force(&config)?, costs: config.credits.costs() })
     }
+}
+
+/// The catalogue of a configuration, with the operator's files.
+pub(crate) fn in_force(config: &Config) -> anyhow::Result<Catalog> {
+    settings::targets::catalogue(config).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", problems.join("; "))
+    })
 }

@@ -51,6 +51,12 @@ async fn an_account_of_every_platform_is_connected_listed_and_used() {
 
         let listed = client.get("/v1/accounts").await.json();
         assert_eq!(listed["accounts"].as_array().unwrap().len(), 4, "{listed}");
+        let first = client.get("/v1/accounts?limit=3").await.json();
+        let next = first["next_before"].as_str().unwrap();
+        let second = client.get(&format!("/v1/accounts?limit=3&before={next}")).await.json();
+        let pages = [&first, &second].map(|page| page["accounts"].as_array().unwrap().clone());
+        assert_eq!(json!(pages.concat()), listed["accounts"]);
+        assert_eq!((pages[0].len(), &second["next_before"]), (3, &Value::Null));
         app.settled(&client).await;
         app
     })
@@ -71,7 +77,10 @@ async fn credentials_that_the_platform_refuses_are_not_connected() {
             assert_eq!(reply.json()["platform_status"], 401, "{platform}: {}", reply.text());
         }
 
-        assert_eq!(client.get("/v1/accounts").await.json(), json!({"accounts": []}));
+        assert_eq!(
+            client.get("/v1/accounts").await.json(),
+            json!({"accounts": [], "next_before": null})
+        );
         app
     })
     .await;
@@ -230,7 +239,10 @@ async fn a_failing_platform_confirms_nothing() {
 
     assert_eq!(reply.failure(), (400, "verification_failed".to_owned()), "{}", reply.text());
     assert_eq!(reply.json()["platform_status"], 500);
-    assert_eq!(client.get("/v1/accounts").await.json(), json!({"accounts": []}));
+    assert_eq!(
+        client.get("/v1/accounts").await.json(),
+        json!({"accounts": [], "next_before": null})
+    );
     app.end().await;
 }
 

@@ -57,6 +57,24 @@ async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_tr
     .await;
 }
 
+/// The trial of the configuration is for customers who have none yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_granted_trial_is_shown_as_it_was_granted() {
+    on_both(async |mut app| {
+        let member = app.member("ada@example.com").await;
+        let token = app.mailed_token("ada@example.com").await;
+        assert_eq!(confirm(&app.anonymous(), &token).await.status, 200);
+
+        app.stop_service().await;
+        app.start_service(|config| config.credits.trial = 50).await.unwrap();
+
+        let billing = app.with_key(&member.customer.key).get("/v1/billing").await.json();
+        assert_eq!(billing["trial"], json!({"state": "granted", "credits": 500}));
+        app
+    })
+    .await;
+}
+
 /// Email scanners follow links, some of them several times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checking_a_link_five_times_confirms_nothing() {

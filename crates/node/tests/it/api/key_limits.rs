@@ -570,7 +570,8 @@ async fn a_read_only_key_cannot_call_native_writes_of_any_platform() {
         for platform in platforms {
             let account = app.connect(&customer, platform).await;
             let before = app.seen(platform).await.len();
-            let routes = reader.get(&format!("/v1/platforms/{platform}/routes")).await.json();
+            let routes =
+                reader.get(&format!("/v1/platforms/{platform}/routes?limit=500")).await.json();
             for route in routes["routes"].as_array().unwrap() {
                 let (method, path) = (text(&route["method"]), text(&route["path"]));
                 if method == "GET" {

@@ -29,7 +29,7 @@ async fn every_platform_lists_its_auth_fields() {
 async fn every_route_has_a_price_a_group_and_scopes() {
     let app = TestApp::on_sqlite("").await;
     let listed = async |platform: &str| {
-        let path = format!("/v1/platforms/{platform}/routes");
+        let path = format!("/v1/platforms/{platform}/routes?limit=500");
         let reply = app.anonymous().get(&path).await.json();
         reply["routes"].as_array().unwrap().clone()
     };
@@ -51,6 +51,67 @@ async fn every_route_has_a_price_a_group_and_scopes() {
     let subscribers = gamma.iter().find(|route| route["path"] == "subscribers").unwrap();
     assert_eq!(subscribers["default_query"]["limit"], "50", "{subscribers}");
     assert!(subscribers["rewrites_to"].is_string(), "{subscribers}");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn routes_are_listed_in_pages_that_make_the_whole() {
+    let app = TestApp::on_sqlite("").await;
+    let client = app.anonymous();
+    let path = "/v1/platforms/platform_beta/routes";
+    let whole = client.get(&format!("{path}?limit=500")).await.json();
+    let count = whole["routes"].as_array().unwrap().len();
+
+    let (mut count_of_pages, mut before, mut paged) = (0, Value::Null, Vec::new());
+    loop {
+        let cursor = before.as_str().map(|name| format!("&before={}", name.replace(' ', "%20")));
+        let page =
+            client.get(&format!("{path}?limit=40{}", cursor.unwrap_or_default())).await.json();
+        paged.extend(page["routes"].as_array().unwrap().clone());
+        (count_of_pages, before) = (count_of_pages + 1, page["next_before"].clone());
+        if before.is_null() {
+            break;
+        }
+    }
+
+    assert_eq!((count_of_pages, paged.len()), (count.div_ceil(40), count));
+    assert_eq!(Value::Array(paged), whole["routes"]);
+    let default = client.get(path).await.json();
+    assert_eq!(default["routes"].as_array().unwrap().len(), 100);
+    let lost = client.get(&format!("{path}?before=GET%20nothing")).await;
+    assert_eq!(
+        lost.wrong_fields().first().map(|field| field.0.clone()),
+        Some("query.before".to_owned())
+    );
+    for wrong in ["limit=0", "limit=501", "method=HEAD", "colour=red"] {
+        assert_eq!(client.get(&format!("{path}?{wrong}")).await.status, 422, "{wrong}");
+    }
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn routes_are_found_by_group_method_and_text() {
+    let app = TestApp::on_sqlite("").await;
+    let client = app.anonymous();
+    let found = async |query: &str| {
+        let path = format!("/v1/platforms/platform_delta/routes?{query}");
+        client.get(&path).await.json()["routes"].as_array().unwrap().clone()
+    };
+
+    let agencies = found("group=AGENCIES").await;
+    let deletes = found("method=DELETE").await;
+    let folders = found("search=VAULT%2Ffolders&method=GET&limit=500").await;
+    let none = found("search=unheard-of").await;
+
+    assert!(agencies.len() > 5 && agencies.iter().all(|route| route["group"] == "agencies"));
+    assert!(deletes.len() > 5 && deletes.iter().all(|route| route["method"] == "DELETE"));
+    assert_eq!(folders.len(), 3, "{folders:?}");
+    assert!(none.is_empty());
+    let chats = found("group=chats&method=GET").await;
+    let with_query = chats.iter().find(|route| route["query"][0]["name"].is_string());
+    let parameter = &with_query.unwrap()["query"][0];
+    assert!(parameter["type"].is_string() && parameter["required"].is_boolean(), "{parameter}");
+    assert_eq!(chats[0]["paging"], Value::Null);
     app.end().await;
 }
 

@@ -7,12 +7,16 @@
 )]
 
 pub(crate) mod conformity;
+mod examples;
+mod platform_documents;
 mod schema;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use domain::credits::{Credits, MeteringCosts};
+use domain::per_platform::PerPlatform;
+use node::openapi::{DocumentScope, DocumentSources, OpenapiVersion};
 use serde_json::Value;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -21,8 +25,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The document for the default configuration, as printed by `creator-gateway openapi`.
+/// The document of the service's own routes for the default configuration, as printed by
+/// `creator-gateway openapi`.
 pub(crate) fn document() -> Value {
+    written(DocumentScope::Own, OpenapiVersion::Current)
+}
+
+/// A document for the default configuration.
+pub(crate) fn written(scope: DocumentScope, version: OpenapiVersion) -> Value {
     let catalog = catalog::Catalog::built_in().unwrap();
     // Not read from a configuration: reading one declares its platforms.
     let costs = MeteringCosts {
@@ -30,7 +40,8 @@ pub(crate) fn document() -> Value {
         write: Credits::from_whole(2),
         export: Credits::from_whole(10),
     };
-    node::openapi::document(&catalog, &costs)
+    let reserved = PerPlatform::default();
+    node::openapi::written(&DocumentSources { catalog: &catalog, costs, reserved }, scope, version)
 }
 
 /// Every operation of the document: (method, path, operation).
@@ -172,12 +183,20 @@ fn every_operation_that_changes_something_takes_an_idempotency_key() {
     assert!(with > 25, "{with}");
 }
 
+/// The schema of the service's own failures in a content; none where only the platform's are.
+fn own_schema(content: &Value) -> Option<&Value> {
+    let schema = content.get("schema")?;
+    let own = schema.pointer("/anyOf/0").unwrap_or(schema);
+    own.get("allOf").map(|_| own)
+}
+
 /// The codes of one failure status of an operation.
 fn codes(document: &Value, operation: &Value, status: &str) -> Vec<String> {
     let response = operation.pointer(&format!("/responses/{status}")).unwrap();
     let content = followed(document, response).get("content").and_then(Value::as_object);
     let bodies = content.into_iter().flatten().map(|(_, body)| body);
-    let enums = bodies.filter_map(|body| body.pointer("/schema/allOf/1/properties/code/enum"));
+    let own = bodies.filter_map(|body| own_schema(body));
+    let enums = own.filter_map(|schema| schema.pointer("/allOf/1/properties/code/enum"));
     let codes = enums.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
     codes.map(str::to_owned).collect()
 }
@@ -195,9 +214,20 @@ fn every_response_has_a_description_and_every_failure_its_codes() {
             );
             if status.starts_with(['4', '5']) {
                 let content = response["content"].as_object().unwrap();
-                assert_eq!(content.len(), 1, "{place}");
-                let (media_type, body) = content.iter().next().unwrap();
-                let codes = &body["schema"]["allOf"][1]["properties"]["code"]["enum"];
+                let own: Vec<_> = content
+                    .iter()
+                    .filter_map(|(name, body)| Some((name, own_schema(body)?)))
+                    .collect();
+                assert_eq!(own.len(), 1, "{place}");
+                // The platform's own failures are passed through.
+                let is_passed = path.contains("/native/") || path.ends_with("/media/upload");
+                assert_eq!(
+                    content.len(),
+                    if is_passed && status != "422" { 2 } else { 1 },
+                    "{place}"
+                );
+                let (media_type, schema) = own[0];
+                let codes = &schema["allOf"][1]["properties"]["code"]["enum"];
                 assert!(codes.as_array().is_some_and(|codes| !codes.is_empty()), "{place}");
                 assert_eq!(media_type == "application/json", status == "422", "{place}");
             }
@@ -216,8 +246,11 @@ fn every_422_has_one_schema_with_all_its_members() {
     let document = document();
     for (method, path, operation) in operations(&document) {
         let response = followed(&document, &operation["responses"]["422"]);
-        let schema = &response["content"]["application/json"]["schema"]["allOf"][0]["$ref"];
-        assert_eq!(schema, "#/components/schemas/HTTPValidationError", "{method} {path}");
+        let schema = own_schema(&response["content"]["application/json"]).unwrap();
+        assert_eq!(
+            schema["allOf"][0]["$ref"], "#/components/schemas/HTTPValidationError",
+            "{method} {path}"
+        );
     }
     let schemas = &document["components"]["schemas"];
     let required = schemas["HTTPValidationError"]["required"].as_array().unwrap();

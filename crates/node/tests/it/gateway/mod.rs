@@ -15,6 +15,7 @@ mod cookies;
 mod database;
 mod declared_platforms;
 mod drift;
+mod encoded_paths;
 mod faults;
 mod framing;
 mod headers;

@@ -252,7 +252,7 @@ pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: FailureRow = FailureRow {
     retryable: false,
     meaning: "A write, or part of it, was sent, and the platform's response was lost, was cut or broke the rules of \
               HTTP; `platform_status` is its status if that arrived. The write may have taken effect; nothing was \
-              charged. Check at the platform whether it did, and repeat it only if it did not. Send an \
+              charged. Check on the platform whether it took effect, and repeat it only if it did not. Send an \
               `Idempotency-Key` with writes: a repetition under the same key is never sent twice. `call_id` names \
               the entry in the call log.",
 };
