@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::sql::{SqlRow, SqlValue};
 use crate::{Store, StoreError};
 
-pub use tables::{CALLS, LEDGER, TABLES};
+pub use tables::{CALL_TOTALS, CALLS, LEDGER, TABLES};
 
 /// How a column's values are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
