@@ -79,11 +79,17 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(chosen_cards());
     steps.push(step(30, "export progress", export_progress(database)));
     steps.push(step(31, "cookies of accounts", account_cookies(database)));
-    steps.push(step(32, "operators", operators(database)));
-    steps.push(step(33, "invoices", invoices(database)));
-    steps.push(step(34, "tags", tags(database)));
-    steps.push(step(35, "totals of calls", call_totals(database)));
+    steps.extend(latest(database));
     Migrator::with_migrations(steps)
+}
+
+fn latest(database: DatabaseKind) -> [Migration; 4] {
+    [
+        step(32, "operators", operators(database)),
+        step(33, "invoices", invoices(database)),
+        step(34, "tags", tags(database)),
+        step(35, "totals of calls", call_totals(database)),
+    ]
 }
 
 fn byte_order_marks() -> Migration {
