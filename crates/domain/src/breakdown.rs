@@ -117,7 +117,10 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex = |text: &str| {
+            let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            digits.concat()
+        };
         for text in
             ["", "0", "zz", "é0", &hex("1\na\nb"), &hex("x\na\nb\nc"), &hex("1\na\nb\n\0"), "ff"]
         {
