@@ -54,8 +54,8 @@ impl FromStr for BreakdownCursor {
 
     fn from_str(text: &str) -> Result<Self, MalformedCursor> {
         let bytes = bytes_of(text).ok_or(MalformedCursor)?;
-        let text = String::from_utf8(bytes).map_err(|_| MalformedCursor)?;
-        let mut parts = text.splitn(4, SEPARATOR);
+        let written = String::from_utf8(bytes).map_err(|_| MalformedCursor)?;
+        let mut parts = written.splitn(4, SEPARATOR);
         let mut next = || parts.next().ok_or(MalformedCursor);
         let credits = next()?.parse().map_err(|_| MalformedCursor)?;
         let (platform, method, name) = (next()?.to_owned(), next()?.to_owned(), next()?.to_owned());
@@ -117,7 +117,10 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex = |text: &str| {
+            let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            digits.concat()
+        };
         for text in
             ["", "0", "zz", "é0", &hex("1\na\nb"), &hex("x\na\nb\nc"), &hex("1\na\nb\n\0"), "ff"]
         {

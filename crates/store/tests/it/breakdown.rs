@@ -103,8 +103,8 @@ async fn a_key_sees_its_own_spending() {
         let own =
             read(&store, &BreakdownQuery { of, ..query(&caller, BreakdownBy::Account) }).await;
 
-        let (first, second) = (caller.key.to_string(), other.key.to_string());
-        assert_eq!(shown(&all.entries), [(second.as_str(), 1, 2, 1), (first.as_str(), 1, 1, 1)]);
+        let (one, two) = (caller.key.to_string(), other.key.to_string());
+        assert_eq!(shown(&all.entries), [(two.as_str(), 1, 2, 1), (one.as_str(), 1, 1, 1)]);
         assert_eq!(shown(&own.entries), [(caller.account.as_str(), 1, 2, 1)]);
         assert_eq!(own.total.credits.whole(), 2);
     }

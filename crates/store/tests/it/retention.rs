@@ -90,10 +90,10 @@ async fn the_books_and_every_breakdown_are_the_same_after_calls_are_summed_up() 
         assert_eq!(roll_up_all(&store, yesterday(), 1_000).await, [36]);
 
         assert_eq!(listed(&store, &caller).await.len(), 48);
-        for (by, before) in ALL.into_iter().zip(before) {
+        for (by, earlier) in ALL.into_iter().zip(before) {
             let after = read(&store, &query(&caller, by)).await;
-            assert_eq!(after.entries.len(), before.entries.len(), "{by}");
-            for (one, both) in before.entries.iter().zip(&after.entries) {
+            assert_eq!(after.entries.len(), earlier.entries.len(), "{by}");
+            for (one, both) in earlier.entries.iter().zip(&after.entries) {
                 assert_eq!((&one.name, one.counts.calls * 2), (&both.name, both.counts.calls));
                 assert_eq!(one.counts.credits.whole() * 2, both.counts.credits.whole());
                 assert_eq!(one.counts.ok * 2, both.counts.ok);
@@ -210,11 +210,11 @@ async fn only_customers_that_were_never_confirmed_nor_used_are_deleted() {
         grant(&store, funded.id, 5).await;
         let before = NOON.plus_seconds(1);
 
-        let deleted = async |before| {
+        let deleted = async |until| {
             let (mut after, mut deleted) = (None, 0);
             loop {
                 // One by one, so that those that stay are passed over.
-                let step = unconfirmed::delete(&store, (after, before), 1).await.unwrap();
+                let step = unconfirmed::delete(&store, (after, until), 1).await.unwrap();
                 deleted += step.deleted;
                 if step.last.is_none() {
                     return deleted;

@@ -52,11 +52,11 @@ async fn a_request_that_costs_more_than_allowed_is_refused_and_free() {
         assert_eq!((&problem["cost"], &problem["max_cost"]), (&json!(2), &json!(1)));
         assert_eq!(refused.receipt(), (0, 100));
         let export = json!({"dataset": "subscribers"});
-        let refused = at_most("9").post(&exports, &export).await;
-        assert_eq!(refused.failure(), (412, "cost_above_max".to_owned()));
+        let too_expensive = at_most("9").post(&exports, &export).await;
+        assert_eq!(too_expensive.failure(), (412, "cost_above_max".to_owned()));
         for max in ["", "-1", "two", "1.5", "9999999999"] {
-            let refused = at_most(max).get(&read).await;
-            assert_eq!(refused.failure(), (400, "invalid_max_cost".to_owned()), "{max:?}");
+            let unusable = at_most(max).get(&read).await;
+            assert_eq!(unusable.failure(), (400, "invalid_max_cost".to_owned()), "{max:?}");
         }
         assert_eq!(app.seen("platform_alpha").await.len(), before);
         assert_eq!(client.get("/v1/billing").await.json()["balance"], 100);
@@ -163,8 +163,8 @@ async fn different_tags_of_a_day_are_limited() {
     assert_eq!(refused.receipt().0, 0);
     let export = json!({"dataset": "subscribers"});
     let exports = format!("/v1/{account}/exports");
-    let refused = client.with("x-tag", "c").post(&exports, &export).await;
-    assert_eq!(refused.failure(), (409, "too_many_tags".to_owned()));
+    let refused_export = client.with("x-tag", "c").post(&exports, &export).await;
+    assert_eq!(refused_export.failure(), (409, "too_many_tags".to_owned()));
     assert_eq!(status("a").await, 200);
     app.advance_seconds(DAY_S);
     assert_eq!(status("c").await, 200);
@@ -208,8 +208,8 @@ async fn the_breakdown_agrees_with_the_ledger() {
         assert_eq!(routes[0], (Some("export subscribers"), 0, 1, 10));
         assert_eq!((routes.len(), &by_route["entries"][1]["method"]), (4, &json!("GET")));
         assert_eq!(by_route["entries"][0]["platform"], "platform_alpha");
-        let expected = [(Some("team-b"), 0, 1, 10), (None, 1, 0, 1), (Some("team-a"), 1, 0, 1)];
-        assert_eq!(entries(&today), expected);
+        let of_today = [(Some("team-b"), 0, 1, 10), (None, 1, 0, 1), (Some("team-a"), 1, 0, 1)];
+        assert_eq!(entries(&today), of_today);
         let total = json!({"calls": 4, "exports": 1, "credits": 15, "ok": 3, "errors": 1});
         for breakdown in [&by_tag, &by_account, &by_key, &by_route] {
             assert_eq!(breakdown["total"], total);
@@ -293,8 +293,8 @@ async fn spending_stays_the_same_after_its_calls_were_removed() {
         app.running().retain().await;
 
         assert_eq!(log().await, 0);
-        for (by, before) in ["account", "key", "route", "tag"].into_iter().zip(before) {
-            assert_eq!(breakdown(&client, &format!("by={by}&{range}")).await, before, "{by}");
+        for (by, expected) in ["account", "key", "route", "tag"].into_iter().zip(before) {
+            assert_eq!(breakdown(&client, &format!("by={by}&{range}")).await, expected, "{by}");
         }
         assert_eq!(charged(&client).await, 15);
         app.end().await;
