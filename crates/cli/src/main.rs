@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use settings::Config;
 
 #[global_allocator]
@@ -54,6 +54,12 @@ enum Command {
     Openapi(commands::openapi::Options),
     /// Prints the configuration in force, secrets hidden, and all its problems.
     CheckConfig(ConfigFile),
+    /// Prints the completions of a shell; packages contain them.
+    #[command(hide = true)]
+    Completions(commands::package_files::CompletionOptions),
+    /// Writes the manual pages; packages contain them.
+    #[command(hide = true)]
+    Man(commands::package_files::ManualOptions),
 }
 
 /// Which configuration to use.
@@ -110,5 +116,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Processor(command) => commands::processor::run(command).await,
         Command::Openapi(options) => commands::openapi::run(&options),
         Command::CheckConfig(file) => commands::check_config::run(&file),
+        Command::Completions(options) => {
+            commands::package_files::completions(Arguments::command(), &options)
+        }
+        Command::Man(options) => commands::package_files::manual(Arguments::command(), &options),
     }
 }

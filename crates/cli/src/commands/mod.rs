@@ -8,6 +8,7 @@ pub(crate) mod migrate;
 pub(crate) mod openapi;
 mod operator_tables;
 pub(crate) mod operators;
+pub(crate) mod package_files;
 pub(crate) mod processor;
 mod request;
 pub(crate) mod sandbox;

@@ -283,3 +283,34 @@ fn help_describes_the_program_and_its_commands() {
         assert!(out.contains(command), "{command}: {out}");
     }
 }
+
+#[test]
+fn manual_pages_name_every_command() {
+    let folder = here();
+    let pages = folder.path().join("pages");
+    std::fs::create_dir(&pages).unwrap();
+
+    ok(folder.path(), &["man", "--output", "pages"]);
+
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    let first = page("creator-gateway.1");
+    for command in ["serve", "sandbox", "migrate", "verify", "check-config", "admin"] {
+        let name = format!("creator-gateway-{command}.1");
+        assert!(page(&name).contains(".SH SYNOPSIS"), "{name}");
+        assert!(first.contains(&format!("creator\\-gateway\\-{}", command.replace('-', "\\-"))));
+    }
+    let missing = fails(folder.path(), &["man", "--output", "nowhere"]);
+    assert!(missing.contains("nowhere"), "{missing}");
+}
+
+#[test]
+fn completions_are_printed_for_the_known_shells() {
+    let folder = here();
+    for shell in ["bash", "zsh", "fish"] {
+        let printed = ok(folder.path(), &["completions", shell]);
+        assert!(printed.contains("check-config"), "{shell}");
+    }
+    let (code, _, explained) = run(folder.path(), &["completions", "cmd"]);
+    assert_eq!(code, 2);
+    assert!(explained.contains("possible values"), "{explained}");
+}

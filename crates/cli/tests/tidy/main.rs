@@ -15,6 +15,7 @@ mod code;
 mod cycles;
 mod dependencies;
 mod documents;
+mod monitoring;
 mod tree;
 mod words;
 
