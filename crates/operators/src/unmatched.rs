@@ -184,8 +184,8 @@ async fn carry_out(
 ) -> Result<SettlementEffect, Failure> {
     if let Some(GiftDecision { customer, credits }) = gift {
         let reference = format!("payment {}", wish.object);
-        let gift = GiftedCredits { customer, credits, reference: &reference, expires_at: None };
-        let applied = give(operators, who, &gift).await?;
+        let credited = GiftedCredits { customer, credits, reference: &reference, expires_at: None };
+        let applied = give(operators, who, &credited).await?;
         if applied {
             let details = json!({"object": wish.object});
             operators.record(who, (customer, audit::PAYMENT_SETTLED), details).await?;

@@ -191,11 +191,11 @@ async fn remove(
     }
     tables.push(ErasedRows { table: "export_jobs", rows: exports(tx, customer, at).await? });
     tables.push(ErasedRows { table: "customers", rows: name(tx, customer, at).await? });
-    let rows = tx.execute(INVOICES, &[customer.into()]).await?;
-    tables.push(ErasedRows { table: "invoices", rows });
+    let invoices = tx.execute(INVOICES, &[customer.into()]).await?;
+    tables.push(ErasedRows { table: "invoices", rows: invoices });
     // Only entries of an erased customer can be emptied, so this comes last.
-    let rows = tx.execute(AUDIT, &[customer.into()]).await?;
-    tables.push(ErasedRows { table: "audit", rows });
+    let entries = tx.execute(AUDIT, &[customer.into()]).await?;
+    tables.push(ErasedRows { table: "audit", rows: entries });
     Ok(ErasureReport { tables, accounts, payers })
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use billing::processor_setup::{ProcessorSetup, SetupFinding, SetupLevel, SetupReport};
 use runtime::clock::Clock;
-use secrecy::ExposeSecret as _;
+use secrecy::ExposeSecret;
 use serde_json::json;
 use settings::Config;
 
@@ -33,7 +33,7 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     #[command(flatten)]
     file: ConfigFile,
-    /// Where the processor sends events; by default http.public_base_url with /v1/billing/webhook.
+    /// Where the processor sends events; by default `http.public_base_url` with /v1/billing/webhook.
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
     /// Prints JSON.
@@ -77,7 +77,7 @@ async fn set_up(options: &Options, dry_run: bool) -> anyhow::Result<ExitCode> {
     let setup =
         ProcessorSetup { config: &config, processor: &processor, webhook_url: &webhook_url };
     let report = setup.complete(Clock::system().now(), dry_run).await?;
-    let secret = report.webhook_secret.as_ref().map(|secret| secret.expose_secret());
+    let secret = report.webhook_secret.as_ref().map(ExposeSecret::expose_secret);
     if options.json {
         let SetupReport { done, portal_configuration, .. } = &report;
         let shown = json!({

@@ -244,8 +244,8 @@ fn flatten(tree: &syn::UseTree, mut path: Vec<String>, paths: &mut Vec<ImportedP
             flatten(&part.tree, path, paths);
         }
         syn::UseTree::Group(group) => {
-            for tree in &group.items {
-                flatten(tree, path.clone(), paths);
+            for part in &group.items {
+                flatten(part, path.clone(), paths);
             }
         }
         syn::UseTree::Name(name) => {

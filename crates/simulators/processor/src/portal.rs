@@ -146,7 +146,7 @@ pub(super) fn create_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiE
 
 pub(super) fn retrieve_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
-    call.store.find("billing_portal.configuration", &id, "configuration").cloned()
+    call.store.find("billing_portal.configuration", &id, "id").cloned()
 }
 
 pub(super) fn list_configurations(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {

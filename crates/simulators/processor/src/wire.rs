@@ -341,10 +341,11 @@ fn carry_out(
         });
         store.put(stored);
     }
-    if is_about_endpoints && done.is_ok() {
-        if let Some(sent) = webhook_endpoints::sent_to_own(&store) {
-            processor.outbox.change(|endpoint| endpoint.enabled = sent);
-        }
+    if is_about_endpoints
+        && done.is_ok()
+        && let Some(sent) = webhook_endpoints::sent_to_own(&store)
+    {
+        processor.outbox.change(|endpoint| endpoint.enabled = sent);
     }
     processor.settle(&mut store);
     ApiAnswer::Given { status, body, headers: retry_header(status, done.as_ref().err()) }

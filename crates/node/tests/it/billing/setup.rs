@@ -79,8 +79,8 @@ async fn keys_of_the_other_mode_and_refused_keys_are_found() {
 
     config.processor.secret_key = "sk_test_unknown".to_owned().into();
     let stranger = config.processor.client().unwrap().unwrap();
-    let found = findings(&config, &stranger).await;
-    assert_eq!((found.len(), problems(&found, key).len()), (1, 1), "{found:?}");
+    let refused = findings(&config, &stranger).await;
+    assert_eq!((refused.len(), problems(&refused, key).len()), (1, 1), "{refused:?}");
     app.end().await;
 }
 

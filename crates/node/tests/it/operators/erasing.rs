@@ -1,5 +1,7 @@
 //! Erasing: what identifies a person is gone, and nothing that is still going on is cut off.
 
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
+
 use domain::invoice::InvoiceState;
 use serde_json::{Value, json};
 use store::invoices::InvoiceChange;
@@ -150,26 +152,7 @@ async fn addresses_of_invoices_and_receipts_are_removed_for_good() {
 
         done(&app, erase(&customer.id)).await;
 
-        app.run_jobs().await;
-        app.running().reconcile(48).await.unwrap();
-        let url = Some("http://127.0.0.1/processor/invoices/in_late");
-        let invoice = InvoiceChange {
-            id: &invoice,
-            state: InvoiceState::Paid,
-            due_cents: 2_900,
-            paid_cents: 2_900,
-            hosted_url: url,
-            pdf_url: url,
-            paid_at: Some(app.clock.now()),
-            read_at: app.clock.now(),
-        };
-        store::invoices::update(app.store(), &invoice).await.unwrap();
-        let receipt = OrderReceipt {
-            order: begun.order.parse().unwrap(),
-            charge_id: "ch_late",
-            url: "http://127.0.0.1/processor/receipts/ch_late",
-        };
-        store::order_payments::note_receipt(app.store(), &receipt).await.unwrap();
+        Box::pin(arrive_late(&app, &invoice, &begun.order)).await;
         let after = exported(&app, &customer.id).await;
         for gone in ["/invoices/", "/receipts/"] {
             assert!(!after.contains(gone), "{gone} is left: {after}");
@@ -178,6 +161,30 @@ async fn addresses_of_invoices_and_receipts_are_removed_for_good() {
         app
     })
     .await;
+}
+
+/// What may arrive about an invoice and an order after their customer was erased.
+async fn arrive_late(app: &TestApp, invoice: &str, order: &str) {
+    app.run_jobs().await;
+    app.running().reconcile(48).await.unwrap();
+    let url = Some("http://127.0.0.1/processor/invoices/in_late");
+    let invoice = InvoiceChange {
+        id: invoice,
+        state: InvoiceState::Paid,
+        due_cents: 2_900,
+        paid_cents: 2_900,
+        hosted_url: url,
+        pdf_url: url,
+        paid_at: Some(app.clock.now()),
+        read_at: app.clock.now(),
+    };
+    store::invoices::update(app.store(), &invoice).await.unwrap();
+    let receipt = OrderReceipt {
+        order: order.parse().unwrap(),
+        charge_id: "ch_late",
+        url: "http://127.0.0.1/processor/receipts/ch_late",
+    };
+    store::order_payments::note_receipt(app.store(), &receipt).await.unwrap();
 }
 
 /// All tables that an operator's export contains, as text.

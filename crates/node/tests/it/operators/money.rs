@@ -186,8 +186,9 @@ async fn a_settlement_that_failed_is_open_and_one_that_is_unknown_is_finished() 
         app.mend_processor().await;
         assert_eq!(done(&app, list.clone()).await["payments"][0]["object"], stray);
 
-        let lost = json!({"kind": "error_after", "method": "POST", "path": "refunds", "times": 9});
-        app.processor_fault(&lost).await;
+        let unanswered =
+            json!({"kind": "error_after", "method": "POST", "path": "refunds", "times": 9});
+        app.processor_fault(&unanswered).await;
         assert_ne!(asked(&app, &settle).await.status, 200);
         app.mend_processor().await;
         let finished = done(&app, settle).await;
