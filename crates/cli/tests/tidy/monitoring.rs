@@ -16,7 +16,7 @@ fn alert_rules_and_dashboard_name_only_metrics_that_exist() {
     let declared = declared();
     let exists = |name: &str| {
         let whole = PARTS_OF_HISTOGRAMS.iter().find_map(|part| name.strip_suffix(part));
-        declared.contains(name) || whole.is_some_and(|name| declared.contains(name))
+        declared.contains(name) || whole.is_some_and(|stem| declared.contains(stem))
     };
     let mut findings = Vec::new();
     for file in monitoring_files() {
