@@ -141,7 +141,7 @@ impl ProcessorSetup<'_> {
                 findings.warning(SECRET, "works, but may not read the balance, so its mode is unknown: allow reading `Balance`".to_owned());
             }
             Err(error) => {
-                findings.problem("processor.base_url", error.to_string());
+                findings.problem("processor.base_url", ::jobs::chain(&error));
                 return false;
             }
         }

@@ -1,12 +1,12 @@
 """What checks packages: schemas below the build folder, and programs of the system's packages."""
 
-import fcntl
-import filecmp
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+
+import environments
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
@@ -21,18 +21,7 @@ def target_folder():
 
 def schema_python():
     """A Python that has the schemas and what reads them."""
-    folder = target_folder() / "package-test"
-    with open(f"{folder}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        installed = folder / "installed.txt"
-        if not installed.exists() or not filecmp.cmp(WHEELS, installed, shallow=False):
-            shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", folder], check=True, stdout=sys.stderr)
-            pip = [folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "5"]
-            pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", WHEELS]
-            subprocess.run([*pip, *pinned], check=True, stdout=sys.stderr)
-            shutil.copyfile(WHEELS, installed)
-    return folder / "bin/python"
+    return environments.python("package-test", WHEELS) / "python"
 
 
 def _apt(*arguments, as_root=True, folder=None):

@@ -1,53 +1,19 @@
 """Installs the payment processor's libraries and a browser driver, pinned, below the build
 folder."""
 
-import fcntl
-import filecmp
-import os
 import pathlib
-import shutil
-import subprocess
-import sys
+
+import environments
 
 HERE = pathlib.Path(__file__).resolve().parent
 WHEELS = HERE.parent.parent / "processor-test.txt"
-LOCK = HERE / "package-lock.json"
-
-
-def _target():
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent.parent.parent / "target"))
-    target.mkdir(parents=True, exist_ok=True)
-    return target.resolve()
 
 
 def python():
     """The Python of the environment with the library."""
-    folder = _target() / "processor-test"
-    with open(f"{folder}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        installed = folder / "installed.txt"
-        if not installed.exists() or not filecmp.cmp(WHEELS, installed, shallow=False):
-            shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", folder], check=True, stdout=sys.stderr)
-            pip = [folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "5"]
-            pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", WHEELS]
-            subprocess.run([*pip, *pinned], check=True, stdout=sys.stderr)
-            shutil.copyfile(WHEELS, installed)
-    return folder / "bin/python"
+    return environments.python("processor-test", WHEELS) / "python"
 
 
 def node_modules():
     """The folder with the libraries for Node."""
-    folder = _target() / "processor-node"
-    with open(f"{folder}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        installed = folder / "installed.json"
-        if not installed.exists() or not filecmp.cmp(LOCK, installed, shallow=False):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            for name in ("package.json", "package-lock.json"):
-                shutil.copyfile(HERE / name, folder / name)
-            quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-            subprocess.run(["npm", "ci", *quiet], check=True, cwd=folder, stdout=sys.stderr)
-            shutil.copyfile(LOCK, installed)
-    return folder / "node_modules"
+    return environments.node("processor-node", HERE)

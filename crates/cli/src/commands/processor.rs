@@ -33,7 +33,8 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     #[command(flatten)]
     file: ConfigFile,
-    /// Where the processor sends events; by default `http.public_base_url` with /v1/billing/webhook.
+    /// Where the processor sends events; by default `http.public_base_url` with
+    /// /v1/billing/webhook.
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
     /// Prints JSON.

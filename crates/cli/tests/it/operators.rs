@@ -112,8 +112,12 @@ fn export(folder: &Path, ada: &str) {
     assert_eq!((&done["done"], &done["bytes"]), (&"customer_exported".into(), &length.into()));
     let read = unzipped(folder, file);
     assert!(read.starts_with("customer.json keys.json "), "{read}");
-    for part in ["ada@example.com", "operator:grace", "calls.csv ledger.csv\n", "id,at,kind,amount"]
-    {
+    for part in [
+        "ada@example.com",
+        "operator:grace",
+        "calls.csv call_totals.csv ledger.csv\n",
+        "id,at,kind,amount",
+    ] {
         assert!(read.contains(part), "{part}: {read}");
     }
     // What is there is never overwritten.

@@ -381,7 +381,7 @@ fn example(failure: Option<&DocumentedFailure>) -> Value {
 /// to.
 pub(super) fn share(document: &mut Value) {
     let mut shared: BTreeMap<String, Value> = BTreeMap::new();
-    for (_, _, operation) in super::operations(document) {
+    for (_, _, operation) in super::operations::operations(document) {
         let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else {
             continue;
         };

@@ -119,7 +119,7 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
 /// Adds an example to each JSON request body and to each JSON body of a successful response.
 pub(super) fn add_examples(document: &mut Value) {
     let known = document.clone();
-    for (_, _, operation) in super::operations(document) {
+    for (_, _, operation) in super::operations::operations(document) {
         add_example(&known, operation.pointer_mut("/requestBody/content/application~1json"));
         let responses =
             operation.get_mut("responses").and_then(Value::as_object_mut).into_iter().flatten();

@@ -8,6 +8,7 @@
 mod failures;
 mod fields;
 mod native;
+mod operations;
 mod platform;
 mod problems;
 mod request_headers;
@@ -24,9 +25,10 @@ use settings::Config;
 use web::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
 use web::own_requests::routes::takes_part;
 
+use self::operations::operations;
+
 const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// What the documents are made from: the catalogue and the prices in force.
 pub struct DocumentSources<'a> {
@@ -269,18 +271,6 @@ fn describe_successes(document: &mut Value) {
             answer["description"] = json!(words.unwrap_or("Done."));
         }
     }
-}
-
-/// All operations with path and method.
-fn operations(document: &mut Value) -> impl Iterator<Item = (String, &'static str, &mut Value)> {
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    paths.flat_map(|(path, item)| {
-        let members = item.as_object_mut().into_iter().flatten();
-        members.filter_map(move |(member, operation)| {
-            let method = METHODS.iter().find(|method| **method == member)?;
-            Some((path.clone(), *method, operation))
-        })
-    })
 }
 
 /// Sets which credentials each operation accepts: none on open routes, a key or a session

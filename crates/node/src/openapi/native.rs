@@ -4,7 +4,8 @@
 use domain::credits::MeteringCosts;
 use serde_json::{Map, Value, json};
 
-use super::{METHODS, request_headers};
+use super::operations::METHODS;
+use super::request_headers;
 
 /// The native route: one path for all platforms.
 pub(super) fn native_path(costs: &MeteringCosts) -> Value {
