@@ -86,3 +86,7 @@ migrate *arguments:
 bench *arguments:
     cargo build --profile dist
     benches/gateway {{ arguments }}
+
+# The packages of a release, in target/packages
+package *arguments:
+    scripts/package {{ arguments }}

@@ -11,7 +11,7 @@ from processes import Failure
 ROOT = tools.ROOT
 DEPLOY = ROOT / "deploy"
 SCHEMAS = pathlib.Path(__file__).resolve().parent / "schemas.py"
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 
 
 class Checks:

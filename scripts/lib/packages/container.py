@@ -64,6 +64,7 @@ def check_sources(checks):
 
 
 def with_free_ports(text, ports):
+    text = text.replace("0.0.0.0:", "127.0.0.1:")
     for name, port in ports.items():
         text = text.replace(name, port)
     return text
@@ -107,7 +108,6 @@ def play(checks, stage):
     settings = dict(with_free_ports(text, ports).split("=", 1) for name, text in stage if name == "ENV")
     settings["CREATOR_GATEWAY__ADMIN__LISTEN"] = "127.0.0.1:0"
     probe = json.loads(with_free_ports(value(stage, "HEALTHCHECK").split("CMD", 1)[1], ports))
-    # As the image's shell-free form has it: backslashes of the JSON string are those of the command.
     entry = json.loads(value(stage, "ENTRYPOINT")) + json.loads(value(stage, "CMD"))
     check(entry[0] == "/usr/bin/creator-gateway", f"the image starts {entry[0]}")
     with open(folder / "log", "wb") as log:
