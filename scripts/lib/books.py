@@ -51,14 +51,14 @@ class PostgresBooks:
         self.url = self.server.rsplit("/", 1)[0] + "/" + self.database
 
     @staticmethod
-    def command(url, sql):
+    def command(url, sql, timeout_s=STOP_TIMEOUT_S):
         done = subprocess.run(
             ["psql", "-X", "-q", "--csv", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, url],
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=STOP_TIMEOUT_S,
+            timeout=timeout_s,
         )
         check(done.returncode == 0, f"psql: {done.stderr}")
         return done.stdout

@@ -3,10 +3,6 @@
 use std::sync::Arc;
 
 use catalog::AuthValues;
-use clients::platform::{
-    CallErrorKind, ClientError, CookieJar, CredentialVerdict, PresentedAccount, SigningInput,
-    verify,
-};
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
@@ -14,6 +10,10 @@ use domain::platform::Platform;
 use failures::AccountProblem;
 use failures::Failure;
 use failures::FieldProblem;
+use platform_client::{
+    CallErrorKind, ClientError, CookieJar, CredentialVerdict, PresentedAccount, SigningInput,
+    verify,
+};
 use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
 use store::account_cookies::NewCookies;
@@ -92,7 +92,7 @@ async fn store(
     accounts: &AccountsState,
     import: &AccountImport,
     auth: &AuthValues,
-    confirmed: &Confirmation,
+    confirmed: &ConfirmedIdentity,
 ) -> Result<(bool, bool), Failure> {
     for _ in 0..TRIES_MAX {
         let new = verified(accounts, import, auth, confirmed).await?;
@@ -114,13 +114,13 @@ async fn verified(
     accounts: &AccountsState,
     import: &AccountImport,
     auth: &AuthValues,
-    confirmed: &Confirmation,
+    confirmed: &ConfirmedIdentity,
 ) -> Result<NewAccount, Failure> {
     let AccountImport { customer, platform, creator, .. } = import;
     let credentials =
         sealed_credentials::seal(&accounts.vault, (*customer, *platform, creator), auth).await?;
     let platform_account_id = confirmed.platform_account_id.clone().unwrap_or_default();
-    let cookies = cookies(accounts, import, (auth, &platform_account_id), confirmed).await?;
+    let cookies = cookies(accounts, import, auth, &platform_account_id, confirmed).await?;
     let record = AuditRecord {
         customer: *customer,
         actor: import.actor.clone(),
@@ -146,8 +146,9 @@ async fn verified(
 async fn cookies(
     accounts: &AccountsState,
     import: &AccountImport,
-    (auth, platform_account_id): (&AuthValues, &str),
-    confirmed: &Confirmation,
+    auth: &AuthValues,
+    platform_account_id: &str,
+    confirmed: &ConfirmedIdentity,
 ) -> Result<Option<NewCookies>, Failure> {
     let Some(received) = &confirmed.cookies else { return Ok(None) };
     let target = accounts.target(import.platform)?;
@@ -165,7 +166,7 @@ async fn cookies(
 }
 
 /// What the platform said of the account.
-struct Confirmation {
+struct ConfirmedIdentity {
     platform_account_id: Option<String>,
     /// The cookies of its response, where they are kept.
     cookies: Option<Arc<CookieJar>>,
@@ -194,7 +195,7 @@ async fn confirm(
     accounts: &AccountsState,
     import: &AccountImport,
     auth: &AuthValues,
-) -> Result<Confirmation, Failure> {
+) -> Result<ConfirmedIdentity, Failure> {
     let platform = import.platform;
     let target = accounts.target(platform)?;
     let signing = SigningInput { now: accounts.clock.now(), nonce: accounts.random.bytes() };
@@ -211,7 +212,7 @@ async fn confirm(
     match verify::verify(&accounts.upstream, target, presented, signing).await {
         Ok(CredentialVerdict::Confirmed { platform_account_id }) => {
             platform_health::note_success(accounts, platform, accounts.clock.now());
-            Ok(Confirmation { platform_account_id, cookies })
+            Ok(ConfirmedIdentity { platform_account_id, cookies })
         }
         Ok(CredentialVerdict::Refused { status: 401 })
             if accounts.platform_health.refusing_since(platform).is_some() =>

@@ -1,11 +1,11 @@
 //! The cookies of an account that is being connected: those that its identity check was sent, and
 //! those that the same account at the platform had before.
 
-use clients::platform::{AccountHeaders, CookieSet};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use failures::Failure;
+use platform_client::{AccountHeaders, CookieSet};
 use runtime::SealedValue;
 use runtime::vault::VaultError;
 use store::account_cookies::{self, NewCookies, StoredCookies};

@@ -11,11 +11,11 @@ pub mod sealed_credentials;
 use std::sync::Arc;
 
 use catalog::Catalog;
-use clients::platform::{PlatformClient, PlatformTarget};
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
 use failures::Failure;
+use platform_client::{PlatformClient, PlatformTarget};
 use runtime::cached::CachedEntries;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::Tasks;

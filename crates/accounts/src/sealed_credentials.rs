@@ -1,11 +1,11 @@
 //! Credentials and cookies of connected accounts, sealed for their own row.
 
 use catalog::AuthValues;
-use clients::platform::{AccountCredentials, CookieSet};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use platform_client::{AccountCredentials, CookieSet};
 use runtime::{SealedValue, Vault, VaultError};
 use store::account_cookies::StoredCookies;
 

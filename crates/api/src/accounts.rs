@@ -38,15 +38,15 @@ pub(crate) struct AccountOut {
     /// The id chosen by the customer; `{account}` in paths.
     #[schema(value_type = String)]
     creator_id: CreatorId,
-    #[schema(schema_with = super::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
     /// The platform's own id, if the platform reports one.
     platform_account_id: Option<String>,
     /// `active`, `inactive` or `reconnect_needed`.
-    #[schema(schema_with = super::words::account_state)]
+    #[schema(schema_with = web::words::account_state)]
     state: AccountState,
     /// Why it is inactive: `no_free_slot` or `switched_off`; null otherwise.
-    #[schema(schema_with = super::words::inactive_reason)]
+    #[schema(schema_with = web::words::inactive_reason)]
     inactive_reason: Option<InactiveReason>,
     #[schema(value_type = String, format = DateTime)]
     connected_at: Timestamp,
@@ -82,7 +82,7 @@ pub(crate) struct ImportedAccount {
 struct WarningOut {
     /// `connected_twice`: the same account of the platform is also connected under another id, and
     /// uses another slot.
-    #[schema(schema_with = super::words::warning)]
+    #[schema(schema_with = web::words::warning)]
     code: &'static str,
     /// What is wrong and what to do, as a sentence.
     detail: String,
@@ -97,7 +97,7 @@ impl WarningOut {
         let names: Vec<String> = visible.iter().map(|name| format!("`{name}`")).collect();
         let under = if names.is_empty() { "another name".to_owned() } else { names.join(" and ") };
         Self {
-            code: super::words::CONNECTED_TWICE,
+            code: web::words::CONNECTED_TWICE,
             detail: format!(
                 "the account {} of {} is also connected under {under}; each name uses a slot, and \
                  `DELETE /v1/accounts/{{account}}` frees one",
@@ -128,7 +128,7 @@ pub(crate) struct ImportIn {
     /// 1 to 64 letters, digits, `_`, `.` or `-`; unique for the customer.
     #[schema(value_type = String, min_length = 1, max_length = 64, format = "creator-id")]
     creator_id: CreatorId,
-    #[schema(schema_with = super::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
     /// The fields that `GET /v1/platforms` lists for the platform.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
@@ -255,7 +255,7 @@ async fn find(
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AccountChanges {
-    #[schema(schema_with = super::words::wanted_state)]
+    #[schema(schema_with = web::words::wanted_state)]
     state: WantedState,
 }
 
@@ -287,7 +287,7 @@ async fn update_account(
     let details = json!({"creator_id": creator});
     let record = AuditRecord { customer, actor: actor.clone(), action, details };
     let entry = record.now(&api.clock, &api.random);
-    let note = audit::noting_activated((&api.clock, &api.random), customer, &actor);
+    let note = audit::noting_activated(&api.clock, &api.random, customer, &actor);
     let switch = AccountSwitch {
         customer,
         authority: caller.authority(),
@@ -349,7 +349,7 @@ async fn delete_account(
         creator_id: &creator,
         allowances: &api.allowances,
     };
-    let note = audit::noting_activated((&api.clock, &api.random), customer, &entry.actor);
+    let note = audit::noting_activated(&api.clock, &api.random, customer, &entry.actor);
     let deleted = store::accounts::delete(&api.store, &removal, &entry, &note).await?;
     api.cached.forget_account(customer, &creator);
     let shifts = deleted.ok_or(ApiError::Failure(Failure::AccountNotFound))?;

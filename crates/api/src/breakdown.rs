@@ -22,7 +22,7 @@ use web::page::{FilteredPageQuery, ListPage};
 
 use crate::ApiState;
 use crate::usage_scope::{self, UsageScope, Wanted};
-use crate::words;
+use web::words;
 
 /// The most days of one breakdown.
 const DAYS_MAX: i64 = 366;

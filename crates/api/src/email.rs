@@ -101,13 +101,14 @@ async fn confirm_email(
 /// An email address.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Address {
+#[schema(as = Address)]
+pub(crate) struct EmailAddressIn {
     /// The address.
     #[schema(value_type = String, format = Email, example = "ada@example.com")]
     pub(super) email: Email,
 }
 
-impl RequestBody for Address {}
+impl RequestBody for EmailAddressIn {}
 
 /// The response to a request for an email; always the same.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -126,7 +127,7 @@ impl Asked {
 /// Sends the confirmation email again. The response is the same whether the address is known,
 /// confirmed or neither.
 #[utoipa::path(
-    post, path = "/v1/auth/email/resend", tag = "auth", request_body = Address,
+    post, path = "/v1/auth/email/resend", tag = "auth", request_body = EmailAddressIn,
     responses(
         (status = 202, body = Asked),
     )
@@ -134,7 +135,7 @@ impl Asked {
 async fn resend_email_link(
     State(api): State<ApiState>,
     Extension(client): Extension<ClientAddress>,
-    Json(address): Json<Address>,
+    Json(address): Json<EmailAddressIn>,
 ) -> Result<(StatusCode, axum::Json<Asked>), ApiError> {
     email_flows::send_confirmation(&api.identity, client.ip, address.email).await?;
     Ok(Asked::answer())

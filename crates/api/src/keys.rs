@@ -50,7 +50,7 @@ pub(crate) struct KeyOut {
     prefix: String,
     /// The last four characters of the secret.
     last_four: String,
-    #[schema(schema_with = super::words::key_scope)]
+    #[schema(schema_with = web::words::key_scope)]
     scope: KeyScope,
     /// The accounts it is limited to; null means no restriction.
     #[schema(value_type = Option<Vec<String>>)]
@@ -169,10 +169,10 @@ pub(crate) struct KeyIn {
     #[schema(min_length = 1, max_length = 100, format = "line")]
     name: String,
     /// `full` or `read_only`.
-    #[schema(schema_with = super::words::key_scope)]
+    #[schema(schema_with = web::words::key_scope)]
     scope: KeyScope,
     /// The accounts it is limited to, 1 to 100 connected ones; null or absent means no restriction.
-    #[schema(schema_with = super::words::new_key_accounts)]
+    #[schema(schema_with = web::words::new_key_accounts)]
     accounts: Option<Vec<CreatorId>>,
     /// The credits that it may spend in a UTC month, 0 or more; all that the customer has when
     /// absent.
@@ -251,7 +251,7 @@ pub(crate) struct KeyPatch {
     name: Option<String>,
     /// The accounts it is limited to, 1 to 100 connected ones; null means no restriction.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
-    #[schema(schema_with = super::words::changed_key_accounts)]
+    #[schema(schema_with = web::words::changed_key_accounts)]
     accounts: LimitChange<Vec<CreatorId>>,
     /// The credits that it may spend in a UTC month, 0 or more; null means all that the customer
     /// has.
@@ -343,7 +343,7 @@ pub(crate) struct RotationIn {
     #[schema(max_length = 128, format = Password)]
     current_password: Option<String>,
     /// The new scope; unchanged when absent.
-    #[schema(schema_with = super::words::optional_key_scope)]
+    #[schema(schema_with = web::words::optional_key_scope)]
     scope: Option<KeyScope>,
     /// How many seconds the old secret is still accepted: 0 (the default) to 604800.
     #[schema(minimum = 0, maximum = 604_800)]

@@ -6,6 +6,7 @@ mod accounts;
 mod audit;
 mod billing;
 mod breakdown;
+mod call;
 mod email;
 mod exports;
 mod health;
@@ -24,7 +25,6 @@ mod support;
 mod usage;
 mod usage_scope;
 mod whoami;
-pub mod words;
 
 pub use state::{ApiParts, ApiState};
 

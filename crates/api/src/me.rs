@@ -138,7 +138,7 @@ async fn update_me(
 ) -> Result<axum::Json<MeOut>, ApiError> {
     if let Some(email) = patch.email {
         let password = patch.current_password.ok_or_else(missing_password)?;
-        change_address(&api, signed_in.customer, device.ip, (email, password)).await?;
+        change_address(&api, signed_in.customer, device.ip, email, password).await?;
     }
     if let Some(name) = &patch.name {
         store::customers::rename(&api.store, signed_in.customer, name).await?;
@@ -155,7 +155,8 @@ async fn change_address(
     api: &ApiState,
     customer: CustomerId,
     ip: IpAddr,
-    (email, password): (Email, String),
+    email: Email,
+    password: String,
 ) -> Result<(), ApiError> {
     login::confirm(&api.identity, customer, password, ip).await?;
     match email_flows::request_change(&api.identity, ip, customer, email).await? {
@@ -196,8 +197,13 @@ async fn change_password(
     device: SessionDevice,
     Json(change): Json<PasswordIn>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let passwords = (change.current_password, change.new_password);
-    let begun =
-        login::change_password(&api.identity, signed_in.customer, passwords, &device).await?;
+    let begun = login::change_password(
+        &api.identity,
+        signed_in.customer,
+        change.current_password,
+        change.new_password,
+        &device,
+    )
+    .await?;
     Ok(handed_over(&api, begun))
 }

@@ -11,7 +11,7 @@ use web::extract::Json;
 use web::fields::{FieldProblems, GoodFields, RequestBody};
 use web::middleware::real_ip::ClientAddress;
 
-use super::email::{Address, Asked};
+use super::email::{Asked, EmailAddressIn};
 use crate::ApiState;
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
@@ -21,7 +21,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 /// Sends an email with a link to set a new password. The response is the same whether the address
 /// is known or not.
 #[utoipa::path(
-    post, path = "/v1/auth/password/forgot", tag = "auth", request_body = Address,
+    post, path = "/v1/auth/password/forgot", tag = "auth", request_body = EmailAddressIn,
     responses(
         (status = 202, body = Asked),
     )
@@ -29,7 +29,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 async fn forgot_password(
     State(api): State<ApiState>,
     Extension(client): Extension<ClientAddress>,
-    Json(address): Json<Address>,
+    Json(address): Json<EmailAddressIn>,
 ) -> Result<(StatusCode, axum::Json<Asked>), ApiError> {
     email_flows::forgot_password(&api.identity, client.ip, address.email).await?;
     Ok(Asked::answer())

@@ -48,7 +48,7 @@ struct RouteFilter {
     #[param(max_length = 200)]
     group: Option<String>,
     /// Only routes with this method.
-    #[param(schema_with = super::words::method)]
+    #[param(schema_with = web::words::method)]
     method: Option<Method>,
     /// Only routes with this text in their path, operation, description, group or notes, in any
     /// case.
@@ -63,7 +63,7 @@ type RouteParams = FilteredPageQuery<RouteFilter, RouteCursor>;
 /// A page of a platform's routes, in the order of the catalogue.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct PlatformRoutes {
-    #[schema(schema_with = super::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
     routes: Vec<RouteOut>,
     /// The `before` for the next page; null on the last one.
@@ -74,7 +74,7 @@ pub(crate) struct PlatformRoutes {
 /// One route of a platform.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct RouteOut {
-    #[schema(schema_with = super::words::method)]
+    #[schema(schema_with = web::words::method)]
     method: Method,
     /// The path after `/native/`; words in braces are parameters.
     path: String,
@@ -160,7 +160,7 @@ async fn list_platform_routes(
     let verified = verified(&api, platform).await?;
     let costs = api.config.credits.costs();
     let routes = page.entries.into_iter().map(|(route, named)| {
-        RouteOut::new(platform, (route, named), (&costs, verified.get(&route.name).copied()))
+        RouteOut::new(platform, route, named, &costs, verified.get(&route.name).copied())
     });
     Ok(Json(PlatformRoutes { platform, routes: routes.collect(), next_before: page.next_before }))
 }
@@ -192,8 +192,10 @@ impl RouteFilter {
 impl RouteOut {
     fn new(
         platform: Platform,
-        (route, named): (&Route, &RouteOperation),
-        (costs, verified_at): (&MeteringCosts, Option<Timestamp>),
+        route: &Route,
+        named: &RouteOperation,
+        costs: &MeteringCosts,
+        verified_at: Option<Timestamp>,
     ) -> Self {
         let docs = route.docs.as_deref();
         Self {
@@ -210,7 +212,7 @@ impl RouteOut {
             paging: docs.and_then(|docs| docs.paging.as_ref()).map(RoutePagingOut::from),
             deprecated: docs.is_some_and(|docs| docs.deprecated),
             operation_id: operation_id(route, named).to_owned(),
-            operation: operation_link(platform, (route, named)),
+            operation: operation_link(platform, route, named),
             verified: route.verified || verified_at.is_some(),
             verified_at,
         }
@@ -225,7 +227,7 @@ fn operation_id<'a>(route: &Route, named: &'a RouteOperation) -> &'a str {
 }
 
 /// The document of the platform, with a JSON pointer to the operation.
-fn operation_link(platform: Platform, (route, named): (&Route, &RouteOperation)) -> String {
+fn operation_link(platform: Platform, route: &Route, named: &RouteOperation) -> String {
     let path = if route.is_native() { &named.path } else { UPLOAD.1 };
     let mut pointer = String::with_capacity(path.len() + 16);
     for character in path.chars() {

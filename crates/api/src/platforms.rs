@@ -25,7 +25,7 @@ pub(crate) struct Platforms {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PlatformOut {
     /// The platform's name in requests and responses.
-    #[schema(schema_with = super::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
     /// Whether accounts can be connected in this deployment.
     offered: bool,

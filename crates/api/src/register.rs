@@ -69,7 +69,7 @@ pub(crate) struct RegisteredOut {
 struct TrialOut {
     /// `pending` until the email address is confirmed; `none` if too many trials started today from
     /// this network or under this email domain.
-    #[schema(schema_with = super::words::trial_state)]
+    #[schema(schema_with = web::words::trial_state)]
     state: TrialState,
     /// Credits that the confirmation grants, once.
     credits: i64,

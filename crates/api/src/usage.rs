@@ -16,6 +16,7 @@ use web::error::ApiError;
 use web::extract::Query;
 use web::fields::{DecimalNumber, RequestQuery};
 
+use super::call;
 use super::usage_scope::{self, UsageScope, Wanted};
 use crate::ApiState;
 
@@ -23,7 +24,10 @@ const DAYS_DEFAULT: i64 = 14;
 const LIMIT_DEFAULT: i64 = 100;
 
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(get_daily_usage)).routes(routes!(list_recent_calls))
+    OpenApiRouter::new()
+        .routes(routes!(get_daily_usage))
+        .routes(routes!(list_recent_calls))
+        .merge(call::router())
 }
 
 /// How many days to show.
@@ -90,7 +94,7 @@ struct DayOut {
 /// An endpoint that keeps failing: at least 5 calls in seven days, 80 % of them failed.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct HotFailureOut {
-    #[schema(schema_with = super::words::method)]
+    #[schema(schema_with = web::words::method)]
     method: Method,
     route: String,
     #[schema(value_type = String)]
@@ -167,7 +171,7 @@ pub(crate) struct RecentQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<i64>,
     /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
-    #[param(schema_with = super::words::status_class)]
+    #[param(schema_with = web::words::status_class)]
     status_class: Option<String>,
     /// Whose calls: those of all keys, or of one. By default a key sees its own, and a session
     /// those of all keys. A limited key can request only its own.
@@ -179,6 +183,12 @@ pub(crate) struct RecentQuery {
     /// The `creator_id` of an account.
     #[param(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     account: Option<CreatorId>,
+    /// Only the calls of this route: the `route` of an entry, such as `GET users/me`.
+    #[param(max_length = 512, format = "line")]
+    route: Option<String>,
+    /// Only the calls with this `X-Tag`.
+    #[param(max_length = 64, format = "line")]
+    tag: Option<String>,
     /// Epoch seconds with at most six decimals: only calls before this time. Pass the `next_before`
     /// of a page to get the next one.
     #[param(value_type = Option<f64>, minimum = 0, maximum = 253_402_300_799_i64, format = "epoch-seconds")]
@@ -200,6 +210,8 @@ impl RecentQuery {
             key: of.key,
             only_allowed: of.only_allowed,
             account: self.account,
+            route: self.route,
+            tag: self.tag,
             status_class: self.status_class.as_deref().and_then(read_status_class),
             before: self.before.and_then(|before| read_instant(&before.0)),
             limit: self.limit.unwrap_or(LIMIT_DEFAULT),
@@ -224,7 +236,7 @@ pub(crate) struct RecentCallsOut {
 
 /// One call.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-struct CallOut {
+pub(super) struct CallOut {
     #[schema(value_type = String)]
     call_id: CallId,
     #[schema(value_type = String)]
@@ -233,9 +245,9 @@ struct CallOut {
     at: Timestamp,
     #[schema(value_type = String)]
     account: CreatorId,
-    #[schema(schema_with = super::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
-    #[schema(schema_with = super::words::method)]
+    #[schema(schema_with = web::words::method)]
     method: Method,
     /// The native path, as it was sent.
     path: String,

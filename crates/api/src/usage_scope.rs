@@ -38,7 +38,7 @@ impl UsageScope {
 
 /// Its schema in the contract.
 pub(crate) fn described() -> Object {
-    super::words::one_of(
+    web::words::one_of(
         "`customer`: of all keys. `key`: of one key, `key_id`.",
         UsageScope::ALL.into_iter(),
     )

@@ -26,7 +26,7 @@ pub(crate) struct WhoAmI {
     key_id: Option<KeyId>,
     /// The first characters of the key; absent with a session.
     prefix: Option<String>,
-    #[schema(schema_with = super::words::key_scope)]
+    #[schema(schema_with = web::words::key_scope)]
     scope: KeyScope,
     #[schema(value_type = String)]
     customer_id: CustomerId,

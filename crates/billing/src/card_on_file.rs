@@ -6,18 +6,18 @@
 //! once: the idempotency key of its payment is derived from the job, so a repetition is not a
 //! second attempt at the bank.
 
-use clients::processor::objects::{
-    ExpandableObject, InvoiceStatus, PaymentMethod, ProcessorInvoice, ProcessorSubscription,
-};
-use clients::processor::{
-    CustomerChange, ListFilter, ProcessorClient, ProcessorError, ProrationBehavior,
-    SubscriptionChange,
-};
 use domain::id::{CustomerId, JobId};
 use domain::job::JobKind;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use failures::Failure;
+use processor_client::objects::{
+    ExpandableObject, InvoiceStatus, PaymentMethod, ProcessorInvoice, ProcessorSubscription,
+};
+use processor_client::{
+    CustomerChange, ListFilter, ProcessorClient, ProcessorError, ProrationBehavior,
+    SubscriptionChange,
+};
 use store::cards::{self, SavedCard};
 use store::jobs::{self, NewJob};
 use store::processor_customers;
@@ -120,7 +120,8 @@ pub(super) async fn save(
 pub async fn resume(
     billing: &BillingState,
     job: JobId,
-    (customer, method): (CustomerId, &str),
+    customer: CustomerId,
+    method: &str,
     since: Timestamp,
 ) -> Result<(), Failure> {
     let Some(payer) = processor_customers::find(&billing.store, customer).await? else {
@@ -230,7 +231,7 @@ fn key_now(
     billing: &BillingState,
     work: &Work,
     object: &str,
-) -> Result<clients::processor::IdempotencyKey, Failure> {
+) -> Result<processor_client::IdempotencyKey, Failure> {
     let now = billing.clock.now().unix_micros();
     let method = &work.card.payment_method;
     let chance = hex::encode(billing.random.bytes::<4>());

@@ -5,12 +5,12 @@
 
 use std::cmp::Ordering;
 
-use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
-use clients::processor::{ListFilter, ProcessorClient, ProcessorError};
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 use failures::Failure;
 use failures::PaymentProblem;
+use processor_client::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
+use processor_client::{ListFilter, ProcessorClient, ProcessorError};
 use store::cards::{self, SavedCard};
 use store::processor_customers;
 

@@ -1,12 +1,12 @@
 //! The requests to the processor that make up a change. Each has an idempotency key derived from
 //! the change's id, and the same content however often it is sent.
 
-use clients::processor::objects::ProcessorInvoice;
-use clients::processor::{
-    IdempotencyKey, ItemChange, ItemPrice, ProcessorError, ProrationBehavior, SubscriptionChange,
-};
 use domain::slot::{ChangeProration, SlotChangeKind};
 use domain::time::Timestamp;
+use processor_client::objects::ProcessorInvoice;
+use processor_client::{
+    IdempotencyKey, ItemChange, ItemPrice, ProcessorError, ProrationBehavior, SubscriptionChange,
+};
 use store::slot_changes::{self, SlotChange, SlotChangeItem};
 
 use super::changes::ChangeResult;

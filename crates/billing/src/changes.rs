@@ -11,12 +11,12 @@
 //! upgrade is paid. If that fails, a third request restores the pending plan before the change is
 //! closed.
 
-use clients::processor::ProcessorError;
 use domain::id::CustomerId;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 use failures::Failure;
 use failures::PaymentProblem;
+use processor_client::ProcessorError;
 use runtime::audit;
 use store::slot_changes::{self, SlotChange, SlotChangeStart};
 
@@ -430,7 +430,7 @@ async fn close_failed(
     let failure = slot_changes::SlotChangeFailure { code, decline_code, at: billing.clock.now() };
     // The slots that it was to give up stay, and waiting accounts get them.
     let note =
-        audit::noting_activated((&billing.clock, &billing.random), change.customer, &change.actor);
+        audit::noting_activated(&billing.clock, &billing.random, change.customer, &change.actor);
     let shifts =
         slot_changes::fail(&billing.store, change, failure, &billing.allowances, &note).await?;
     subscriptions::forget(billing, change.customer, &shifts.unwrap_or_default());

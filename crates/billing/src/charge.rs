@@ -4,8 +4,6 @@
 //! order stays pending, and the next charge of the same pack continues that order with the same
 //! request, so that nothing is paid twice.
 
-use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
-use clients::processor::{CustomerPresence, NewIntent, PaymentDecline, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::request_key::RequestKey;
@@ -13,6 +11,8 @@ use domain::time::Timestamp;
 use domain::top_up::WAIT_S;
 use failures::Failure;
 use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
+use processor_client::objects::{ClientSecret, IntentStatus, PaymentIntent};
+use processor_client::{CustomerPresence, NewIntent, PaymentDecline, ProcessorError};
 use store::orders::{self, Order};
 use store::payments::{self, PaymentReceipt};
 
@@ -265,8 +265,8 @@ async fn declined(
 }
 
 async fn close(billing: &BillingState, order: &Order, reason: &str) -> Result<(), Failure> {
-    let ending = (OrderState::Failed, Some(reason));
-    orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
+    orders::close(&billing.store, order.id, OrderState::Failed, Some(reason), billing.clock.now())
+        .await?;
     Ok(())
 }
 

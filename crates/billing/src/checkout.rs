@@ -1,11 +1,11 @@
 //! Buying a pack on the processor's page: the order is opened first, then the page.
 
-use clients::processor::objects::SessionStatus;
-use clients::processor::{CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::request_key::RequestKey;
 use failures::Failure;
+use processor_client::objects::SessionStatus;
+use processor_client::{CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout};
 use settings::billing::Pack;
 use store::orders::{self, Order};
 

@@ -1,11 +1,11 @@
 //! The other direction of the reconciliation: every payment that the ledger recorded on a day must
 //! be at the processor with the same amount.
 
-use clients::processor::objects::IntentStatus;
-use clients::processor::{ProcessorClient, ProcessorError};
 use domain::payment::{Mismatch, PaymentSource};
 use domain::time::UtcDay;
 use failures::Failure;
+use processor_client::objects::IntentStatus;
+use processor_client::{ProcessorClient, ProcessorError};
 use store::recorded_payments::{self, RecordedPayment};
 
 use super::fulfil;

@@ -14,7 +14,7 @@ pub(super) async fn of_payer(billing: &BillingState, payer: &str) -> Result<i64,
     loop {
         let page = processor.list_pending_items(payer, after.as_deref()).await?;
         let sum: i64 =
-            page.data.iter().map(clients::processor::objects::InvoiceItem::net_amount).sum();
+            page.data.iter().map(processor_client::objects::InvoiceItem::net_amount).sum();
         waiting = waiting.saturating_add(sum);
         after = page.next().map(str::to_owned);
         if after.is_none() {

@@ -4,11 +4,11 @@
 //! automatic top-up, in any order and concurrently. The result does not depend on which of them
 //! comes first.
 
-use clients::processor::ProcessorError;
-use clients::processor::objects::{CheckoutSession, IntentStatus, PaymentIntent, SessionStatus};
 use domain::id::{EntryId, OrderId};
 use domain::payment::{Mismatch, OrderChannel, OrderState};
 use failures::Failure;
+use processor_client::ProcessorError;
+use processor_client::objects::{CheckoutSession, IntentStatus, PaymentIntent, SessionStatus};
 use runtime::metrics;
 use settings::ExpirySection;
 use store::orders::{self, Order};
@@ -148,7 +148,7 @@ pub async fn take_session(
         (OrderState::Failed, "payment_failed")
     };
     if let Some(order) = order_of(billing, named, session.customer_id()).await? {
-        orders::close(&billing.store, order.id, (state, Some(reason)), billing.clock.now()).await?;
+        orders::close(&billing.store, order.id, state, Some(reason), billing.clock.now()).await?;
     }
     Ok(FulfilmentOutcome::Ended { reason: reason.to_owned() })
 }
@@ -199,7 +199,7 @@ async fn grant(
         currency: &intent.currency,
         livemode: intent.livemode,
     };
-    let granted = grant_goods(billing, order, (&payment, goods)).await?;
+    let granted = grant_goods(billing, order, &payment, goods).await?;
     if let FulfilmentOutcome::Granted(_) = &granted {
         receipts::note(billing, order, intent).await;
     }
@@ -226,7 +226,7 @@ async fn grant_free(
         currency: &session.currency,
         livemode: session.livemode,
     };
-    grant_goods(billing, order, (&payment, goods)).await
+    grant_goods(billing, order, &payment, goods).await
 }
 
 /// The payment of an order: a payment intent, or a page on which there was nothing to pay.
@@ -242,7 +242,8 @@ struct PagePayment<'a> {
 async fn grant_goods(
     billing: &BillingState,
     order: OrderId,
-    (payment, goods): (&PagePayment<'_>, PaidGoods),
+    payment: &PagePayment<'_>,
+    goods: PaidGoods,
 ) -> Result<FulfilmentOutcome, Failure> {
     if let Some(difference) = &goods.difference {
         note_unmatched(billing, payment.id, Mismatch::OtherGoods, difference).await?;
@@ -311,8 +312,14 @@ async fn end(
         }
     };
     if closes {
-        let ending = (OrderState::Failed, Some(reason));
-        orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
+        orders::close(
+            &billing.store,
+            order.id,
+            OrderState::Failed,
+            Some(reason),
+            billing.clock.now(),
+        )
+        .await?;
         return Ok(FulfilmentOutcome::Ended { reason: reason.to_owned() });
     }
     let is_open = order.channel == OrderChannel::Checkout;

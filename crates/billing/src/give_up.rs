@@ -7,12 +7,12 @@
 //! would be lost, so we add it to the balance. An invoice that the processor still retries is left
 //! alone.
 
-use clients::processor::objects::{
-    InvoiceLine, InvoiceStatus, LineParentKind, ProcessorInvoice, SubscriptionStatus,
-};
-use clients::processor::{NewBalanceTransaction, ProcessorError};
 use domain::id::CustomerId;
 use failures::Failure;
+use processor_client::objects::{
+    InvoiceLine, InvoiceStatus, LineParentKind, ProcessorInvoice, SubscriptionStatus,
+};
+use processor_client::{NewBalanceTransaction, ProcessorError};
 use store::ended_subscriptions::{self, EndedSubscription, VoidedInvoice};
 
 use super::period;

@@ -2,12 +2,12 @@
 //! up to date. A request lists a customer's invoices at the processor only if that was not done for
 //! some time, so that the number of such requests is bounded.
 
-use clients::processor::objects::{InvoiceLine, InvoiceStatus, ProcessorInvoice};
-use clients::processor::{ListFilter, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::invoice::InvoiceState;
 use domain::sales::PartKind;
 use failures::Failure;
+use processor_client::objects::{InvoiceLine, InvoiceStatus, ProcessorInvoice};
+use processor_client::{ListFilter, ProcessorError};
 use store::invoices::{
     self, InvoiceChange, InvoiceQuery, InvoiceSums, ListingClaim, StoredInvoice, StoredInvoiceLine,
 };
@@ -51,7 +51,7 @@ pub async fn find(
     let now = billing.clock.now();
     let before = now.plus_seconds(-billing.config.billing.invoices_refresh_s);
     let is_due = billing.processor().is_ok()
-        && invoices::claim_reading(&billing.store, id, (now, before)).await?;
+        && invoices::claim_reading(&billing.store, id, now, before).await?;
     if !is_due {
         return Ok(Some(known));
     }
@@ -105,10 +105,10 @@ pub(super) async fn note(
     let owner = store::processor_customers::owner(&billing.store, payer).await?;
     let Some(customer) = owner else { return Ok(()) };
     let lines = period::all_lines(billing, invoice).await?;
-    let Some(subject) = subject(billing, customer, (invoice, &lines)).await? else {
+    let Some(subject) = subject(billing, customer, invoice, &lines).await? else {
         return Ok(());
     };
-    let stored = stored(invoice, (customer, &change), (&lines, subject));
+    let stored = stored(invoice, customer, &change, &lines, subject);
     Ok(invoices::insert(&billing.store, &stored).await?)
 }
 
@@ -138,7 +138,8 @@ fn state(invoice: &ProcessorInvoice) -> Option<InvoiceState> {
 async fn subject(
     billing: &BillingState,
     customer: CustomerId,
-    (invoice, lines): (&ProcessorInvoice, &[InvoiceLine]),
+    invoice: &ProcessorInvoice,
+    lines: &[InvoiceLine],
 ) -> Result<Option<InvoiceSubject>, Failure> {
     if let OrderMark::Order(id) = marks::order_in(billing, &invoice.metadata).await?
         && let Some(order) = orders::find(&billing.store, customer, id).await?
@@ -167,8 +168,10 @@ async fn subject(
 
 fn stored(
     invoice: &ProcessorInvoice,
-    (customer, change): (CustomerId, &InvoiceChange<'_>),
-    (lines, subject): (&[InvoiceLine], InvoiceSubject),
+    customer: CustomerId,
+    change: &InvoiceChange<'_>,
+    lines: &[InvoiceLine],
+    subject: InvoiceSubject,
 ) -> StoredInvoice {
     let line =
         |(line, (kind, reference)): (&InvoiceLine, (PartKind, Option<String>))| StoredInvoiceLine {
@@ -218,8 +221,8 @@ async fn refresh(billing: &BillingState, customer: CustomerId) -> Result<(), Fai
     let payer = store::processor_customers::find(&billing.store, customer).await?;
     let Some(payer) = payer else { return Ok(()) };
     let (now, every) = (billing.clock.now(), billing.config.billing.invoices_refresh_s);
-    let times = (now, now.plus_seconds(-every));
-    let claim = invoices::claim_listing(&billing.store, customer, times).await?;
+    let claim =
+        invoices::claim_listing(&billing.store, customer, now, now.plus_seconds(-every)).await?;
     let pages = match claim {
         ListingClaim::First => FIRST_PAGES,
         ListingClaim::Again => 1,
@@ -228,7 +231,7 @@ async fn refresh(billing: &BillingState, customer: CustomerId) -> Result<(), Fai
     let read = read_pages(billing, &payer, pages).await;
     if read.is_err() {
         let due = now.plus_seconds(RETRY_S.saturating_sub(every));
-        invoices::listing_failed(&billing.store, customer, (claim, due)).await?;
+        invoices::listing_failed(&billing.store, customer, claim, due).await?;
     }
     read
 }

@@ -1,12 +1,12 @@
 //! Invoices of subscriptions: what a paid invoice sold is recorded once and grants its credits, and
 //! the customer is notified of a failed payment.
 
-use clients::processor::ProcessorError;
-use clients::processor::objects::{InvoiceStatus, ProcessorInvoice};
 use domain::id::{CustomerId, EntryId};
 use domain::time::Timestamp;
 use emails::EmailRequest;
 use failures::Failure;
+use processor_client::ProcessorError;
+use processor_client::objects::{InvoiceStatus, ProcessorInvoice};
 use store::invoice_notices::{self, FailedPayment};
 use store::payments::{self, NewPayment, PaidFor};
 

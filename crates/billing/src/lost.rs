@@ -1,10 +1,10 @@
 //! Old orders whose request ended without a response. The processor no longer recognises the
 //! request by its key, so its result is looked up before anything else is done.
 
-use clients::processor::ListFilter;
-use clients::processor::objects::PaymentIntent;
 use domain::payment::{OrderChannel, OrderState};
 use failures::Failure;
+use processor_client::ListFilter;
+use processor_client::objects::PaymentIntent;
 use store::orders::{self, Order};
 
 use super::{fulfil, marks};
@@ -59,8 +59,14 @@ pub(super) async fn find_intent(
         match next {
             Some(next) => after = Some(next),
             None => {
-                let ending = (OrderState::Failed, Some("never_made"));
-                orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
+                orders::close(
+                    &billing.store,
+                    order.id,
+                    OrderState::Failed,
+                    Some("never_made"),
+                    billing.clock.now(),
+                )
+                .await?;
                 return Ok(FoundPayment::Nothing);
             }
         }
@@ -97,10 +103,14 @@ async fn settle_checkout(billing: &BillingState, order: &Order) -> Result<(), Fa
     } else if let FoundPayment::Intent(intent) = find_intent(billing, order).await? {
         fulfil::take_intent(billing, &intent).await?;
     }
-    // The page has ended, whatever its status. Money that still arrives pays the order all the
-    // same.
-    let ending = (OrderState::Expired, Some("expired"));
-    orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
+    orders::close(
+        &billing.store,
+        order.id,
+        OrderState::Expired,
+        Some("expired"),
+        billing.clock.now(),
+    )
+    .await?;
     Ok(())
 }
 

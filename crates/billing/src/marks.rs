@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use clients::processor::objects::ObjectMetadata;
 use domain::id::OrderId;
 use failures::Failure;
+use processor_client::objects::ObjectMetadata;
 use store::orders::{self, Order};
 
 use crate::BillingState;

@@ -99,16 +99,17 @@ async fn events(
     now: Timestamp,
 ) -> Result<ToldNotices, Failure> {
     let mut told = ToldNotices::default();
-    audit_events(billing, since, (now, &mut told)).await?;
-    payments(billing, since, (now, &mut told)).await?;
-    exports(billing, since, (now, &mut told)).await?;
+    audit_events(billing, since, now, &mut told).await?;
+    payments(billing, since, now, &mut told).await?;
+    exports(billing, since, now, &mut told).await?;
     Ok(told)
 }
 
 /// Enqueues the email, unless its subjects were told before. Returns the number of emails.
 async fn tell(
     billing: &BillingState,
-    (customer, subjects): (CustomerId, &[String]),
+    customer: CustomerId,
+    subjects: &[String],
     notice: CustomerNotice,
     at: Timestamp,
 ) -> Result<usize, Failure> {
@@ -124,7 +125,7 @@ async fn low_balances(billing: &BillingState, now: Timestamp) -> Result<usize, F
     for low in notice_reasons::low_balances(&billing.store, default).await? {
         let notice = CustomerNotice::LowBalance { threshold: low.threshold.whole() };
         // One notice for each fall: the row is deleted when the balance has risen.
-        told += tell(billing, (low.customer, &[String::new()]), notice, now).await?;
+        told += tell(billing, low.customer, &[String::new()], notice, now).await?;
     }
     Ok(told)
 }
@@ -164,7 +165,7 @@ async fn budget(
         budget,
         resets_at: now.day().next_month_start().start(),
     };
-    tell(billing, (used.customer, &subjects), notice, now).await
+    tell(billing, used.customer, &subjects, notice, now).await
 }
 
 async fn expiring_credits(billing: &BillingState, now: Timestamp) -> Result<usize, Failure> {
@@ -181,7 +182,7 @@ async fn expiring_credits(billing: &BillingState, now: Timestamp) -> Result<usiz
         let credits = lots.iter().map(|lot| lot.left).fold(0, i64::saturating_add);
         let subjects: Vec<String> = lots.iter().map(|lot| lot.id.to_string()).collect();
         let notice = CustomerNotice::ExpiringCredits { credits, first_at };
-        told += tell(billing, (customer, &subjects), notice, now).await?;
+        told += tell(billing, customer, &subjects, notice, now).await?;
     }
     Ok(told)
 }
@@ -197,7 +198,7 @@ async fn expiring_cards(billing: &BillingState, now: Timestamp) -> Result<usize,
             month: card.exp_month,
             year: card.exp_year,
         };
-        told += tell(billing, (card.customer, &[card.subject]), notice, now).await?;
+        told += tell(billing, card.customer, &[card.subject], notice, now).await?;
     }
     Ok(told)
 }
@@ -205,13 +206,14 @@ async fn expiring_cards(billing: &BillingState, now: Timestamp) -> Result<usize,
 async fn audit_events(
     billing: &BillingState,
     since: Timestamp,
-    (now, told): (Timestamp, &mut ToldNotices),
+    now: Timestamp,
+    told: &mut ToldNotices,
 ) -> Result<(), Failure> {
     let found = notice_reasons::audit_events(&billing.store, since).await?;
     told.is_cut_off |= notice_reasons::is_cut_off(found.len());
     for event in found {
         let Some(notice) = notice_of(&event) else { continue };
-        told.emails += tell(billing, (event.customer, &[event.id]), notice, now).await?;
+        told.emails += tell(billing, event.customer, &[event.id], notice, now).await?;
     }
     Ok(())
 }
@@ -241,7 +243,8 @@ fn notice_of(event: &AuditEvent) -> Option<CustomerNotice> {
 async fn payments(
     billing: &BillingState,
     since: Timestamp,
-    (now, told): (Timestamp, &mut ToldNotices),
+    now: Timestamp,
+    told: &mut ToldNotices,
 ) -> Result<(), Failure> {
     let found = notice_reasons::automatic_payments(&billing.store, since).await?;
     told.is_cut_off |= notice_reasons::is_cut_off(found.len());
@@ -252,7 +255,7 @@ async fn payments(
             currency: paid.currency,
             credits: paid.credits,
         };
-        told.emails += tell(billing, (paid.customer, &[paid.sale]), notice, now).await?;
+        told.emails += tell(billing, paid.customer, &[paid.sale], notice, now).await?;
     }
     Ok(())
 }
@@ -260,7 +263,8 @@ async fn payments(
 async fn exports(
     billing: &BillingState,
     since: Timestamp,
-    (now, told): (Timestamp, &mut ToldNotices),
+    now: Timestamp,
+    told: &mut ToldNotices,
 ) -> Result<(), Failure> {
     let found = notice_reasons::finished_exports(&billing.store, since).await?;
     told.is_cut_off |= notice_reasons::is_cut_off(found.len());
@@ -272,7 +276,7 @@ async fn exports(
             is_complete: done.state == domain::export::ExportState::Completed,
         };
         told.emails +=
-            tell(billing, (done.customer, &[done.export.to_string()]), notice, now).await?;
+            tell(billing, done.customer, &[done.export.to_string()], notice, now).await?;
     }
     Ok(())
 }

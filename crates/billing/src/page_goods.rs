@@ -2,10 +2,10 @@
 //! arrived. Tax is added to the price and discounts are taken off it, but what was bought stays the
 //! same.
 
-use clients::processor::objects::{CheckoutLineItem, CheckoutSession, PaymentIntent};
-use clients::processor::{ListFilter, ProcessorError};
 use domain::payment::OrderChannel;
 use failures::Failure;
+use processor_client::objects::{CheckoutLineItem, CheckoutSession, PaymentIntent};
+use processor_client::{ListFilter, ProcessorError};
 use store::orders::Order;
 
 use super::marks;

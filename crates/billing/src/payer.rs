@@ -1,9 +1,9 @@
 //! A customer's id at the processor: created before the first purchase, and stored before it is
 //! used.
 
-use clients::processor::NewCustomer;
 use domain::id::CustomerId;
 use failures::Failure;
+use processor_client::NewCustomer;
 
 use crate::BillingState;
 use crate::jobs::update_email;

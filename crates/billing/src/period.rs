@@ -4,11 +4,11 @@
 //! The subscription's item says which plan renews. The plan in force until then is on invoices: the
 //! plan's line whose period ends when the subscription's does. The latest purchase counts.
 
-use clients::processor::ListFilter;
-use clients::processor::objects::{InvoiceLine, InvoiceStatus, ProcessorInvoice};
 use domain::plan::PlanVersion;
 use domain::time::Timestamp;
 use failures::Failure;
+use processor_client::ListFilter;
+use processor_client::objects::{InvoiceLine, InvoiceStatus, ProcessorInvoice};
 
 use super::plans::{self, SoldItem};
 use crate::BillingState;

@@ -5,13 +5,13 @@
 //! prices name only the plan; they sell what the configuration says of it, provided that it still
 //! costs the same.
 
-use clients::processor::objects::{ExpandableObject, ProcessorPrice};
-use clients::processor::{ProcessorClient, ProcessorError};
 use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::AccountCounts;
 use domain::time::Timestamp;
 use failures::Failure;
+use processor_client::objects::{ExpandableObject, ProcessorPrice};
+use processor_client::{ProcessorClient, ProcessorError};
 use settings::billing::Plan;
 use settings::{Config, ConfigProblem};
 use store::plan_versions::{self, UnknownVersion};

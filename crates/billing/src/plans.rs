@@ -6,10 +6,10 @@
 //! The metadata of prices and products also says what they are for, so that a subscription keeps
 //! what it bought when the offer changes.
 
-use clients::processor::{NewPrice, NewProduct, ProcessorClient, ProcessorError};
 use domain::platform::Platform;
 use domain::slot::{AccountAllowances, AccountCounts};
 use failures::Failure;
+use processor_client::{NewPrice, NewProduct, ProcessorClient, ProcessorError};
 
 use super::plan_versions;
 

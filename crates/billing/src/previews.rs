@@ -2,12 +2,12 @@
 //! counted. A change made soon afterwards is counted from the same second, so it costs what was
 //! shown.
 
-use clients::processor::objects::{InvoiceLine, ProcessorInvoice};
-use clients::processor::{InvoicePreview, ItemChange, ItemPrice};
 use domain::id::CustomerId;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
 use domain::time::Timestamp;
 use failures::Failure;
+use processor_client::objects::{InvoiceLine, ProcessorInvoice};
+use processor_client::{InvoicePreview, ItemChange, ItemPrice};
 use store::change_previews;
 use store::slot_changes::SlotChangeItem;
 use store::subscriptions::SubscriptionView;

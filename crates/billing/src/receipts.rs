@@ -1,9 +1,9 @@
 //! Receipts of paid orders: their address is stored when the payment is granted.
 
-use clients::processor::ProcessorError;
-use clients::processor::objects::PaymentIntent;
 use domain::id::OrderId;
 use failures::Failure;
+use processor_client::ProcessorError;
+use processor_client::objects::PaymentIntent;
 use store::order_payments::{self, OrderReceipt};
 
 use crate::BillingState;

@@ -4,23 +4,25 @@
 //! It grants nothing itself. What is missing from the ledger is handled as if an event had arrived;
 //! payments of all kinds are handled in the order in which they were made, because the first
 //! credits paid settle a debt. Once a day `compare_days` checks the other direction.
+//!
+//! `reconcile_rounds` says when: everything once a day, and changes in between.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
-use clients::processor::objects::{HasId, ProcessorEvent};
-use clients::processor::objects::{IntentStatus, ListPage, PaymentIntent, ProcessorInvoice};
-use clients::processor::{EventListing, ListFilter, ProcessorClient, ProcessorError};
 use domain::id::CustomerId;
 use domain::payment::OrderState;
-use domain::time::UtcDay;
-use failures::Failure;
+use failures::{Failure, PaymentProblem};
+use processor_client::objects::ProcessorEvent;
+use processor_client::objects::{
+    IntentStatus, PaymentIntent, ProcessorInvoice, ProcessorSubscription,
+};
+use processor_client::{EventListing, ListFilter, ProcessorClient, ProcessorError};
 use runtime::metrics;
-use tokio_util::sync::CancellationToken;
 
 use super::fulfil::{self, FulfilmentOutcome};
+use super::listing::{all, listing};
 use super::marks::{self, OrderMark};
-use super::{compare_days, invoice_records, invoices, reversals, subscriptions, webhook};
+use super::{invoice_records, invoices, reversals, subscriptions, webhook};
 use crate::BillingState;
 
 /// How far back the regular reconciliation looks, in hours.
@@ -28,8 +30,6 @@ pub const HOURS: i64 = 72;
 /// How far back a reconciliation can look: a year. The processor keeps events for 30 days, and
 /// their objects permanently.
 pub const HOURS_MAX: i64 = 366 * 24;
-/// The maximum number of pages read from one list, with 100 objects each.
-const PAGES_MAX: usize = 1_000;
 /// The type of the event that reports a paid invoice.
 const INVOICE_PAID: &str = "invoice.paid";
 /// The number of customers read from the store at a time.
@@ -51,33 +51,10 @@ pub struct ReconciliationReport {
     pub unmatched: u64,
     /// Objects or lists that could not be read or processed; the next reconciliation tries again.
     pub failed: u64,
-}
-
-/// Reconciles periodically, starting immediately, and compares each day after it has ended.
-pub fn start(billing: &BillingState, stop: &CancellationToken) {
-    let section = &billing.config.processor;
-    if !section.is_configured() || section.reconcile_every_s == 0 {
-        return;
-    }
-    let (worker, stopped) = (billing.clone(), stop.clone());
-    let every = Duration::from_secs(section.reconcile_every_s);
-    billing.tasks.spawn_control(async move {
-        let mut timer = tokio::time::interval(every);
-        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut compared = None;
-        loop {
-            tokio::select! {
-                () = stopped.cancelled() => return,
-                _ = timer.tick() => {}
-            }
-            let yesterday = worker.clock.now().day().plus_days(-1);
-            tokio::select! {
-                () = stopped.cancelled() => return,
-                () = round(&worker, (compared != Some(yesterday)).then_some(yesterday)) => {}
-            }
-            compared = Some(yesterday);
-        }
-    });
+    /// Seconds after which the processor wants to be asked again, because there were too many
+    /// requests; none if it did not say so. The rest was left for the next reconciliation.
+    #[serde(default)]
+    pub limited_s: Option<u64>,
 }
 
 /// Reconciles the last `hours` hours.
@@ -91,38 +68,34 @@ pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationRep
         from,
         report: ReconciliationReport { hours, ..ReconciliationReport::default() },
     };
-    let untold = look.untold().await;
+    let untold = look.recorded(Some(false)).await;
     let untold = look.read("events", untold);
     look.payments(&untold).await;
-    let parts = [
-        look.checkouts().await.map_err(|error| ("checkouts", error)),
-        look.subscriptions().await.map_err(|error| ("subscriptions", error)),
-        look.reversals().await.map_err(|error| ("refunds and disputes", error)),
-    ];
-    for (what, error) in parts.into_iter().filter_map(Result::err) {
-        look.unread(what, &error);
-    }
+    look.others().await;
     look.events(untold).await;
     metrics::reconciled(look.report.granted, look.report.failed);
     Ok(look.report)
 }
 
-async fn round(billing: &BillingState, day: Option<UtcDay>) {
-    match run(billing, HOURS).await {
-        Ok(report) if report.granted > 0 => {
-            tracing::warn!(?report, "granted payments of which no event had arrived");
-        }
-        Ok(report) => tracing::debug!(?report, "reconciled"),
-        Err(error) => tracing::warn!(%error, "the reconciliation with the processor failed"),
-    }
-    let Some(day) = day else { return };
-    match compare_days::compare(billing, day).await {
-        Ok(0) => {
-            tracing::info!(%day, "the day's payments match those of the processor");
-        }
-        Ok(differing) => tracing::error!(%day, differing, "payments differ from the processor's"),
-        Err(error) => tracing::warn!(%error, %day, "the day's payments could not be compared"),
-    }
+/// Handles what the processor has recorded from `from` on and before `until`, both in seconds since
+/// 1970: the events that have not reached us, whatever object they are about.
+pub(super) async fn changes(
+    billing: &BillingState,
+    from: i64,
+    until: i64,
+) -> Result<ReconciliationReport, Failure> {
+    let processor = billing.processor()?.clone();
+    let hours = (until.saturating_sub(from)).div_euclid(3_600);
+    let report = ReconciliationReport { hours, ..ReconciliationReport::default() };
+    let mut look = Reconciliation { billing, processor, from, report };
+    let recorded = look.recorded(None).await;
+    let recorded = look.read("events", recorded);
+    let ours = recorded
+        .into_iter()
+        .filter(|event| event.created < until && webhook::EVENTS.contains(&event.kind.as_str()));
+    look.events(ours.collect()).await;
+    metrics::reconciled(look.report.granted, look.report.failed);
+    Ok(look.report)
 }
 
 /// One reconciliation in progress.
@@ -135,7 +108,7 @@ struct Reconciliation<'a> {
 }
 
 /// An object that may have been paid.
-struct Payment {
+struct PaymentCandidate {
     /// When, in seconds since 1970.
     at: i64,
     what: Paid,
@@ -147,7 +120,7 @@ enum Paid {
     Intent(Box<PaymentIntent>),
 }
 
-impl Payment {
+impl PaymentCandidate {
     fn of_intent(intent: PaymentIntent) -> Self {
         Self { at: intent.created, what: Paid::Intent(Box::new(intent)) }
     }
@@ -160,6 +133,24 @@ impl Payment {
 }
 
 impl Reconciliation<'_> {
+    /// Handles pages, subscriptions, refunds and disputes.
+    async fn others(&mut self) {
+        if let Err(error) = self.checkouts().await {
+            self.unread("checkouts", &error);
+        }
+        if let Err(error) = self.subscriptions().await {
+            self.unread("subscriptions", &error);
+        }
+        if let Err(error) = self.reversals().await {
+            self.unread("refunds and disputes", &error);
+        }
+    }
+
+    /// Whether the processor wants no more requests for now.
+    const fn is_limited(&self) -> bool {
+        self.report.limited_s.is_some()
+    }
+
     /// Handles payments of invoices and orders that the ledger does not have yet, in the order in
     /// which they were made.
     async fn payments(&mut self, untold: &[ProcessorEvent]) {
@@ -167,8 +158,11 @@ impl Reconciliation<'_> {
         let mut payments = self.read("invoices", invoices);
         let intents = self.intents().await;
         payments.extend(self.read("payment intents", intents));
-        payments.sort_by_key(Payment::place);
+        payments.sort_by_key(PaymentCandidate::place);
         for payment in payments {
+            if self.is_limited() {
+                return;
+            }
             self.report.looked_at += 1;
             match payment.what {
                 Paid::Invoice(id) => {
@@ -183,14 +177,14 @@ impl Reconciliation<'_> {
         }
     }
 
-    async fn intents(&self) -> Result<Vec<Payment>, ProcessorError> {
+    async fn intents(&self) -> Result<Vec<PaymentCandidate>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         let intents: Vec<PaymentIntent> = all(move |after| {
             let processor = processor.clone();
             async move { processor.list_intents(&listing(from, after.as_deref())).await }
         })
         .await?;
-        Ok(intents.into_iter().map(Payment::of_intent).collect())
+        Ok(intents.into_iter().map(PaymentCandidate::of_intent).collect())
     }
 
     /// Handles an intent whose order is not closed, and money that arrived for a closed order.
@@ -224,6 +218,9 @@ impl Reconciliation<'_> {
 
     /// Handles checkout pages that were paid or have ended, and subscriptions that began on one.
     async fn checkouts(&mut self) -> Result<(), Failure> {
+        if self.is_limited() {
+            return Ok(());
+        }
         let (processor, from) = (self.processor.clone(), self.from);
         let sessions = all(move |after| {
             let processor = processor.clone();
@@ -246,16 +243,36 @@ impl Reconciliation<'_> {
             }
         }
         for subscriber in subscribers {
-            if let Err(error) = subscriptions::sync(self.billing, &subscriber).await {
+            if self.is_limited() {
+                break;
+            }
+            if let Err(error) = self.take_subscriber(&subscriber).await {
                 self.failed(&subscriber, &error);
             }
         }
         Ok(())
     }
 
+    /// Reads the subscription of a customer of whom none is stored. The others are compared in
+    /// lists.
+    async fn take_subscriber(&self, payer: &str) -> Result<(), Failure> {
+        let store = &self.billing.store;
+        let Some(customer) = store::processor_customers::owner(store, payer).await? else {
+            return Ok(());
+        };
+        let known = store::subscriptions::find(store, customer).await?;
+        if known.is_some_and(|known| known.view.subscription_id.is_some()) {
+            return Ok(());
+        }
+        subscriptions::sync_customer(self.billing, customer, payer).await
+    }
+
     /// Paid invoices of these hours, and older ones that were paid within them according to an
     /// event that our endpoint has not received.
-    async fn invoices(&self, untold: &[ProcessorEvent]) -> Result<Vec<Payment>, ProcessorError> {
+    async fn invoices(
+        &self,
+        untold: &[ProcessorEvent],
+    ) -> Result<Vec<PaymentCandidate>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         let listed: Vec<ProcessorInvoice> = all(move |after| {
             let processor = processor.clone();
@@ -269,7 +286,8 @@ impl Reconciliation<'_> {
         let older = told.filter(|(_, id)| !known.contains(id));
         let paid = listed.iter().filter(|invoice| invoice.is_paid());
         let paid = paid.map(|invoice| (invoice.paid_at(), invoice.id.as_str()));
-        let payment = |(at, id): (i64, &str)| Payment { at, what: Paid::Invoice(id.to_owned()) };
+        let payment =
+            |(at, id): (i64, &str)| PaymentCandidate { at, what: Paid::Invoice(id.to_owned()) };
         Ok(older.chain(paid).map(payment).collect())
     }
 
@@ -290,21 +308,68 @@ impl Reconciliation<'_> {
         invoices::fulfil_invoice(self.billing, id).await.map(Some)
     }
 
-    /// Reads every live subscription again, however old, because the event about its change or end
-    /// may be missing.
+    /// Compares every live subscription with the stored one, however old, because the event about
+    /// its change or end may be missing. Only those that differ are read again.
     async fn subscriptions(&mut self) -> Result<(), Failure> {
+        if self.is_limited() {
+            return Ok(());
+        }
+        let mut listed = self.live_subscriptions().await?;
         let mut after = None;
-        loop {
+        while !self.is_limited() {
             let store = &self.billing.store;
             let customers = store::subscriptions::list_live(store, after, CUSTOMERS).await?;
-            let Some(last) = customers.last().copied() else { return Ok(()) };
+            let Some(last) = customers.last().copied() else { break };
             after = Some(last);
             for customer in customers {
                 self.report.looked_at += 1;
-                if let Err(error) = self.follow(customer).await {
+                if let Err(error) = self.compare(customer, &mut listed).await {
                     self.failed(&customer.to_string(), &error);
                 }
             }
+        }
+        // What is left is stored as nobody's, or was never ours.
+        for payer in listed.into_values().filter_map(|one| one.customer_id().map(str::to_owned)) {
+            if self.is_limited() {
+                break;
+            }
+            if let Err(error) = subscriptions::sync(self.billing, &payer).await {
+                self.failed(&payer, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// All subscriptions that have not ended, by id.
+    async fn live_subscriptions(
+        &self,
+    ) -> Result<BTreeMap<String, ProcessorSubscription>, ProcessorError> {
+        let processor = self.processor.clone();
+        let listed = all(move |after| {
+            let processor = processor.clone();
+            async move {
+                let listing = ListFilter { after: after.as_deref(), ..ListFilter::default() };
+                processor.list_subscriptions(&listing).await
+            }
+        })
+        .await?;
+        Ok(listed.into_iter().map(|one| (one.id.clone(), one)).collect())
+    }
+
+    /// Reads a customer's subscription again unless it is listed as it is stored.
+    async fn compare(
+        &self,
+        customer: CustomerId,
+        listed: &mut BTreeMap<String, ProcessorSubscription>,
+    ) -> Result<(), Failure> {
+        let known = store::subscriptions::find(&self.billing.store, customer).await?;
+        let of = known.as_ref().and_then(|known| known.view.subscription_id.as_deref());
+        let listed = of.and_then(|id| listed.remove(id));
+        match (known, listed) {
+            (Some(known), Some(listed)) if subscriptions::is_stored(&listed, &known.view) => {
+                subscriptions::apply_again(self.billing, customer, &known).await
+            }
+            _ => self.follow(customer).await,
         }
     }
 
@@ -317,6 +382,9 @@ impl Reconciliation<'_> {
     }
 
     async fn reversals(&mut self) -> Result<(), Failure> {
+        if self.is_limited() {
+            return Ok(());
+        }
         let (processor, from) = (self.processor.clone(), self.from);
         let refunds = all(move |after| {
             let processor = processor.clone();
@@ -348,14 +416,17 @@ impl Reconciliation<'_> {
         Ok(())
     }
 
-    /// Events that our endpoint has not received, oldest first.
-    async fn untold(&self) -> Result<Vec<ProcessorEvent>, ProcessorError> {
+    /// Events, oldest first; with `false` only those that our endpoint has not received.
+    async fn recorded(
+        &self,
+        delivered: Option<bool>,
+    ) -> Result<Vec<ProcessorEvent>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         all(move |after| {
             let processor = processor.clone();
             async move {
                 let listing = EventListing {
-                    delivered: Some(false),
+                    delivered,
                     created_from: Some(from),
                     after: after.as_deref(),
                     ..EventListing::default()
@@ -368,6 +439,9 @@ impl Reconciliation<'_> {
 
     async fn events(&mut self, untold: Vec<ProcessorEvent>) {
         for event in untold {
+            if self.is_limited() {
+                return;
+            }
             self.report.looked_at += 1;
             let id = event.id.clone();
             match webhook::accept(self.billing, event).await {
@@ -403,47 +477,22 @@ impl Reconciliation<'_> {
         })
     }
 
+    /// Remembers that the processor limits requests, so that nothing more is asked of it.
+    fn note_limit(&mut self, error: &Failure) {
+        if let Failure::Payment(PaymentProblem::RateLimited { retry_after_s }) = error {
+            self.report.limited_s = Some(*retry_after_s);
+        }
+    }
+
     fn unread(&mut self, what: &str, error: &Failure) {
         self.report.failed += 1;
+        self.note_limit(error);
         tracing::warn!(%error, what, "a list of the processor could not be read");
     }
 
     fn failed(&mut self, object: &str, error: &Failure) {
         self.report.failed += 1;
+        self.note_limit(error);
         tracing::warn!(%error, payment.object = object, "an object could not be reconciled");
     }
-}
-
-const fn listing(from: i64, after: Option<&str>) -> ListFilter<'_> {
-    ListFilter {
-        customer: None,
-        subscription: None,
-        payment_intent: None,
-        status: None,
-        created_from: Some(from),
-        after,
-        limit: None,
-    }
-}
-
-/// All pages of a list, oldest object first.
-async fn all<T, F, R>(mut page: F) -> Result<Vec<T>, ProcessorError>
-where
-    T: HasId,
-    F: FnMut(Option<String>) -> R,
-    R: Future<Output = Result<ListPage<T>, ProcessorError>>,
-{
-    let mut found = Vec::new();
-    let mut after = None;
-    for _ in 0..PAGES_MAX {
-        let read = page(after.take()).await?;
-        after = read.next().map(str::to_owned);
-        found.extend(read.data);
-        if after.is_none() {
-            break;
-        }
-    }
-    // The processor lists the newest first.
-    found.reverse();
-    Ok(found)
 }

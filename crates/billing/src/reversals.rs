@@ -1,14 +1,14 @@
 //! Reversals: refunds and disputes are read from the processor and take back their credits.
 
-use clients::processor::objects::{
-    DisputeStatus, ExpandableObject, PaymentDispute, PaymentIntent, PaymentRefund,
-};
-use clients::processor::{ListFilter, ProcessorError};
 use domain::id::EntryId;
 use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
 use domain::sales::CreditWithdrawal;
 use emails::EmailRequest;
 use failures::Failure;
+use processor_client::objects::{
+    DisputeStatus, ExpandableObject, PaymentDispute, PaymentIntent, PaymentRefund,
+};
+use processor_client::{ListFilter, ProcessorError};
 use runtime::metrics;
 use store::jobs::NewJob;
 use store::reversals::{self, PaymentReversal, ReversalChange, ReversalEffect};

@@ -2,12 +2,13 @@
 //! for slots is reversed later must not keep that credit as well, so we track how much of the
 //! period's slots was credited.
 
-use clients::processor::objects::{InvoiceItem, InvoiceLine};
 use domain::id::ChangeId;
 use domain::time::Timestamp;
 use failures::Failure;
+use processor_client::objects::{InvoiceItem, InvoiceLine};
+use store::sales::{self, SlotCredit};
 use store::slot_changes::{SlotChange, SlotChangeItem};
-use store::{sales, slot_credits};
+use store::slot_credits;
 
 use super::period;
 use crate::BillingState;
@@ -18,7 +19,7 @@ const LEFT_AFTER_S: i64 = 60;
 const LEFT_MAX: i64 = 20;
 
 /// An item that waits for the next invoice, or did until an invoice included it.
-struct Waiting {
+struct PendingItem {
     item: String,
     cents: i64,
     /// The end of the period, in seconds since 1970.
@@ -61,7 +62,7 @@ async fn read(billing: &BillingState, id: ChangeId) -> Result<(), Failure> {
     let change = &change;
     let Some(item) = change.items.first() else { return Ok(()) };
     let counted = slot_credits::list_counted(&billing.store, change).await?;
-    let is_new = |waiting: &Waiting| !counted.contains(&waiting.item);
+    let is_new = |waiting: &PendingItem| !counted.contains(&waiting.item);
     let mut own = pending(billing, change, item).await?;
     own.retain(is_new);
     if own.is_empty() {
@@ -73,9 +74,13 @@ async fn read(billing: &BillingState, id: ChangeId) -> Result<(), Failure> {
     let sum = own.iter().fold(0_i64, |sum, waiting| sum.saturating_add(waiting.cents));
     let credited = sum.saturating_neg().max(0);
     if let Some(waiting) = own.first() {
-        let period = (change.subscription_id.as_str(), period::seconds(waiting.period_end_s));
-        let named = change.id.to_string();
-        sales::note_slot_credit(&billing.store, change.customer, period, &named, credited).await?;
+        let credit = SlotCredit {
+            subscription: &change.subscription_id,
+            period_end: period::seconds(waiting.period_end_s),
+            change: &change.id.to_string(),
+            cents: credited,
+        };
+        sales::note_slot_credit(&billing.store, change.customer, credit).await?;
     }
     Ok(slot_credits::note(&billing.store, change.id, credited).await?)
 }
@@ -85,7 +90,7 @@ async fn pending(
     billing: &BillingState,
     change: &SlotChange,
     of: &SlotChangeItem,
-) -> Result<Vec<Waiting>, Failure> {
+) -> Result<Vec<PendingItem>, Failure> {
     let payer = store::processor_customers::find(&billing.store, change.customer).await?;
     let Some(payer) = payer else { return Ok(Vec::new()) };
     let (mut found, mut after) = (Vec::new(), None::<String>);
@@ -98,7 +103,7 @@ async fn pending(
                 && item.price_id() == Some(&of.price_id)
                 && is_part_of(of, item.quantity, item.amount)
         };
-        let waiting = |item: &InvoiceItem| Waiting {
+        let waiting = |item: &InvoiceItem| PendingItem {
             item: item.id.clone(),
             cents: item.net_amount(),
             period_end_s: item.period.end,
@@ -115,7 +120,7 @@ async fn invoiced(
     billing: &BillingState,
     change: &SlotChange,
     of: &SlotChangeItem,
-) -> Result<Vec<Waiting>, Failure> {
+) -> Result<Vec<PendingItem>, Failure> {
     let mut found = Vec::new();
     let from = change.created_at.unix_seconds().saturating_sub(86_400);
     for invoice in period::listed(billing, &change.subscription_id, from).await? {
@@ -126,7 +131,7 @@ async fn invoiced(
                 && is_part_of(of, line.quantity.unwrap_or_default(), line.amount);
             if let (true, Some(item)) = (is_own, InvoiceLine::invoice_item_id(&line)) {
                 let (item, period_end_s) = (item.to_owned(), line.period.end);
-                found.push(Waiting { item, cents: line.net_amount(), period_end_s });
+                found.push(PendingItem { item, cents: line.net_amount(), period_end_s });
             }
         }
     }

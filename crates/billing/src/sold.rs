@@ -5,12 +5,12 @@
 //! takes that share back. The sum of the lines of one period is rounded up. Amounts of money are as
 //! the processor computed them.
 
-use clients::processor::ProcessorError;
-use clients::processor::objects::{InvoiceLine, ProcessorInvoice};
 use domain::billing_period::BillingPeriod;
 use domain::sales::PartKind;
 use domain::time::Timestamp;
 use failures::Failure;
+use processor_client::ProcessorError;
+use processor_client::objects::{InvoiceLine, ProcessorInvoice};
 use settings::ExpirySection;
 use store::payments::{SoldInvoice, SoldPart};
 use store::sales::SoldLine;
@@ -42,7 +42,7 @@ pub(super) async fn read(
         ..SortedLines::default()
     };
     for (line, what) in lines.iter().zip(&bought) {
-        sorted.add(line, what, monthly_credits(billing, subscription, (line, what)).await?);
+        sorted.add(line, what, monthly_credits(billing, subscription, line, what).await?);
     }
     Ok(Some(SoldInvoice {
         subscription: subscription.to_owned(),
@@ -68,7 +68,8 @@ async fn anchor(billing: &BillingState, subscription: &str) -> Result<Option<Tim
 async fn monthly_credits(
     billing: &BillingState,
     subscription: &str,
-    (line, bought): (&InvoiceLine, &SoldItem),
+    line: &InvoiceLine,
+    bought: &SoldItem,
 ) -> Result<i64, Failure> {
     let SoldItem::Plan(version) = bought else { return Ok(0) };
     let credits = version.monthly_credits.saturating_mul(line.quantity.unwrap_or(1).max(0));
@@ -116,7 +117,7 @@ impl SortedLines {
             SoldItem::Slots(_) => PartKind::Slot,
             SoldItem::Other => PartKind::Other,
         };
-        let place = self.place(kind, (start, end));
+        let place = self.place(kind, start, end);
         let Some(gathered) = self.parts.get_mut(place) else { return };
         gathered.part.money_cents = gathered.part.money_cents.saturating_add(line.net_amount());
         let covered = end.unix_seconds().saturating_sub(start.unix_seconds());
@@ -139,7 +140,7 @@ impl SortedLines {
     }
 
     /// The index of the group for lines of this kind and period.
-    fn place(&mut self, kind: PartKind, (start, end): (Timestamp, Timestamp)) -> usize {
+    fn place(&mut self, kind: PartKind, start: Timestamp, end: Timestamp) -> usize {
         let is_same = |one: &GatheredLines| one.part.kind == kind && one.part.period_end == end;
         if let Some(place) = self.parts.iter().position(is_same) {
             return place;

@@ -4,14 +4,14 @@
 //! choice returns the same page, another choice closes the previous one. Of concurrent choices one
 //! gets a page, and the others are refused.
 
-use clients::processor::objects::{CheckoutSession, SessionStatus};
-use clients::processor::{
-    CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, PortalOffer, ProcessorError,
-};
 use domain::id::{CustomerId, OfferId};
 use domain::platform::Platform;
 use failures::Failure;
 use failures::PaymentProblem;
+use processor_client::objects::{CheckoutSession, SessionStatus};
+use processor_client::{
+    CheckoutLine, CheckoutPurpose, LinePrice, NewCheckout, NewPortal, PortalOffer, ProcessorError,
+};
 use settings::billing::Plan;
 use store::subscription_offers::{self, SubscriptionOffer};
 

@@ -4,10 +4,6 @@
 //! version, then the processor, and writes only if nothing was written in between. Times of events
 //! are never compared.
 
-use clients::processor::ListFilter;
-use clients::processor::objects::{
-    CheckoutSession, ProcessorPrice, ProcessorSubscription, SessionStatus,
-};
 use domain::account::AccountState;
 use domain::id::{CustomerId, OfferId};
 use domain::plan::PlanVersion;
@@ -16,13 +12,17 @@ use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use emails::EmailRequest;
 use failures::Failure;
+use processor_client::ListFilter;
+use processor_client::objects::{
+    CheckoutSession, ExpandableObject, ProcessorPrice, ProcessorSubscription, SessionStatus,
+};
 use runtime::audit::{self, AuditRecord, NAMED_MAX, named_accounts};
 use serde_json::{Value, json};
 use store::slot_assignment::SlotShift;
 use store::slot_changes::{SlotChange, SlotChangeItem};
 use store::subscriptions::{
-    self, ChangeRecords, ItemBenefit, PaidItem, SubscriptionApplication, SubscriptionReading,
-    SubscriptionUpdate, SubscriptionView,
+    self, ChangeRecords, ItemBenefit, PaidItem, StoredSubscription, SubscriptionApplication,
+    SubscriptionReading, SubscriptionUpdate, SubscriptionView,
 };
 
 use super::give_up::{self, PayingCustomer};
@@ -73,6 +73,48 @@ pub async fn sync_customer(
             }
             SubscriptionApplication::Overtaken => {}
         }
+    }
+    Ok(())
+}
+
+/// Whether a subscription as the processor lists it is what is stored.
+pub(super) fn is_stored(listed: &ProcessorSubscription, view: &SubscriptionView) -> bool {
+    let cancels_at = if listed.cancel_at_period_end { listed.period_end() } else { None };
+    let items = &listed.items.data;
+    view.subscription_id.as_deref() == Some(&listed.id)
+        && view.status == status(listed)
+        && view.period_start == listed.period_start().map(seconds)
+        && view.period_end == listed.period_end().map(seconds)
+        && view.cancels_at == listed.cancel_at.or(cancels_at).map(seconds)
+        && view.latest_invoice_id.as_deref()
+            == listed.latest_invoice.as_ref().map(ExpandableObject::id)
+        && view.items.len() == items.len()
+        && view.items.iter().zip(items).all(|(stored, item)| {
+            (&stored.id, &stored.price_id, stored.quantity)
+                == (&item.id, &item.price.id, item.quantity)
+        })
+}
+
+/// Applies what is stored of a subscription again, because what plans and customers include may
+/// have been configured differently since. Another task that writes at the same time comes later.
+pub(super) async fn apply_again(
+    billing: &BillingState,
+    customer: CustomerId,
+    known: &StoredSubscription,
+) -> Result<(), Failure> {
+    let tell = |happened: &SubscriptionUpdate| tell(billing, happened);
+    let reading = SubscriptionReading {
+        customer,
+        version: known.version,
+        view: &known.view,
+        allowances: &billing.allowances,
+        at: billing.clock.now(),
+        tell: &tell,
+    };
+    if let SubscriptionApplication::Applied(happened) =
+        subscriptions::apply(&billing.store, &reading).await?
+    {
+        forget(billing, customer, &happened.shifts);
     }
     Ok(())
 }

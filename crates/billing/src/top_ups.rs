@@ -5,16 +5,16 @@
 //! customer. A charge with an unknown outcome stays claimed; any node continues it after its lease,
 //! first by looking it up, then by repeating the same request.
 
-use clients::processor::objects::{IntentStatus, PaymentIntent};
-use clients::processor::{
-    CustomerPresence, NewIntent, PaymentDecline, ProcessorError, RequestRefusal,
-};
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
 use emails::EmailRequest;
 use failures::Failure;
 use failures::PaymentProblem;
+use processor_client::objects::{IntentStatus, PaymentIntent};
+use processor_client::{
+    CustomerPresence, NewIntent, PaymentDecline, ProcessorError, RequestRefusal,
+};
 use runtime::metrics;
 use settings::billing::CURRENCY;
 use store::top_up_settings::{self, TopUpRequest, TopUpSettings};
@@ -188,7 +188,7 @@ async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure>
         Ok(intent) => conclude(billing, top_up, &intent).await,
         Err(ProcessorError::Declined(decline)) => declined(billing, top_up, &decline).await,
         Err(ProcessorError::Refused(refusal)) => refused(billing, top_up, &refusal).await,
-        Err(ProcessorError::Missing) => fail(billing, top_up, ("refused", true)).await,
+        Err(ProcessorError::Missing) => fail(billing, top_up, "refused", true).await,
         Err(
             error @ (ProcessorError::LockTimeout
             | ProcessorError::RateLimited(_)
@@ -236,7 +236,7 @@ async fn look_up(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> 
         FoundPayment::Nothing
             if billing.clock.now() >= top_up.claimed_at.plus_seconds(SAME_KEY_S) =>
         {
-            fail(billing, top_up, ("never_made", false)).await
+            fail(billing, top_up, "never_made", false).await
         }
         // It may still be in transit: the same request with the same key takes effect once.
         FoundPayment::Nothing => carry_on(billing, top_up).await,
@@ -279,10 +279,11 @@ async fn unpaid(
             wait(billing, top_up, &intent.id).await
         }
         IntentStatus::RequiresPaymentMethod => {
-            declined_there(billing, top_up, (intent, &decline)).await
+            declined_there(billing, top_up, intent, &decline).await
         }
         IntentStatus::Canceled => {
-            fail(billing, top_up, end_of_canceled(billing, top_up, &decline)).await
+            let (reason, is_decline) = end_of_canceled(billing, top_up, &decline);
+            fail(billing, top_up, reason, is_decline).await
         }
         IntentStatus::Processing
         | IntentStatus::RequiresConfirmation
@@ -300,7 +301,8 @@ async fn unpaid(
 async fn declined_there(
     billing: &BillingState,
     top_up: &TopUp,
-    (intent, decline): (&PaymentIntent, &PaymentDecline),
+    intent: &PaymentIntent,
+    decline: &PaymentDecline,
 ) -> Result<(), Failure> {
     if top_up.state == TopUpState::RequiresAction {
         let now = cancel(billing, top_up, &intent.id).await?;
@@ -309,7 +311,7 @@ async fn declined_there(
             return Ok(());
         }
     }
-    fail(billing, top_up, (decline.reason(), true)).await
+    fail(billing, top_up, decline.reason(), true).await
 }
 
 /// Why a charge was canceled, derived from its last attempt and its age, and whether the card was
@@ -340,7 +342,7 @@ async fn declined(
         }
         top_ups::note_intent(&billing.store, top_up.order, &intent.id).await?;
     }
-    fail(billing, top_up, (decline.reason(), true)).await
+    fail(billing, top_up, decline.reason(), true).await
 }
 
 async fn refused(
@@ -354,12 +356,12 @@ async fn refused(
         return Ok(());
     }
     if refusal.param.as_deref() == Some("payment_method") {
-        fail(billing, top_up, ("card_gone", true)).await?;
+        fail(billing, top_up, "card_gone", true).await?;
         let now = billing.clock.now();
         store::cards::remove_detached(&billing.store, &top_up.payment_method, now).await?;
         return Ok(());
     }
-    fail(billing, top_up, (refusal.code.as_deref().unwrap_or("refused"), true)).await
+    fail(billing, top_up, refusal.code.as_deref().unwrap_or("refused"), true).await
 }
 
 /// The bank requires the customer: the charge waits, and an email says so.
@@ -377,7 +379,8 @@ async fn wait(billing: &BillingState, top_up: &TopUp, intent: &str) -> Result<()
 async fn fail(
     billing: &BillingState,
     top_up: &TopUp,
-    (reason, is_decline): (&str, bool),
+    reason: &str,
+    is_decline: bool,
 ) -> Result<(), Failure> {
     let letter =
         emails::job(&billing.jobs, &EmailRequest::TopUpStopped { customer: top_up.customer });

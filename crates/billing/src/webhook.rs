@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use clients::processor::objects::{self, MalformedEvent};
-use clients::processor::webhook as signature;
 use domain::payment::Mismatch;
 use domain::time::Timestamp;
 use failures::Failure;
 use failures::PaymentProblem;
+use processor_client::objects::{self, MalformedEvent};
+use processor_client::webhook as signature;
 use runtime::metrics;
 use secrecy::ExposeSecret;
 use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};

@@ -13,6 +13,7 @@ use crate::auth_fields::AuthField;
 use crate::body_rules::BodyRule;
 use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file::{self, DatasetText, MediaArchiveText};
+use crate::entry_problem::{self, EntryProblem};
 use crate::route::{Route, RouteKind};
 use crate::route_docs_file::{
     self, BodyText, PagingText, ParameterText, ResponseText, RouteDocsText,
@@ -33,13 +34,10 @@ pub(crate) struct CatalogFile {
     pub(crate) media_archive: Option<MediaArchive>,
 }
 
-/// Reads a file. The error says which entry or line is wrong, and how.
+/// Reads a file. The error says which line and entry are wrong, and how.
 pub(crate) fn parse(text: &str) -> Result<CatalogFile, String> {
     let file: FileText = toml::from_str(text).map_err(|error| error.to_string())?;
-    let routes = file.routes.into_iter().map(RouteText::check).collect::<Result<_, _>>()?;
-    let datasets = file.datasets.into_iter().map(DatasetText::check).collect::<Result<_, _>>()?;
-    let media_archive = file.media_archive.map(MediaArchiveText::value);
-    Ok(CatalogFile { auth_fields: file.auth_fields, routes, datasets, media_archive })
+    file.check().map_err(|problem| problem.in_file(text))
 }
 
 /// Writes a file that reads back as the same fields, routes and datasets.
@@ -87,6 +85,19 @@ struct FileText {
     #[serde(default)]
     datasets: Vec<DatasetText>,
     media_archive: Option<MediaArchiveText>,
+}
+
+impl FileText {
+    fn check(self) -> Result<CatalogFile, EntryProblem> {
+        let file = CatalogFile {
+            auth_fields: self.auth_fields,
+            routes: entry_problem::each("routes", self.routes, RouteText::check)?,
+            datasets: entry_problem::each("datasets", self.datasets, DatasetText::check)?,
+            media_archive: self.media_archive.map(MediaArchiveText::value),
+        };
+        file.check()?;
+        Ok(file)
+    }
 }
 
 /// One `[[routes]]` entry.
@@ -380,10 +391,24 @@ mod tests {
     }
 
     #[test]
-    fn the_problem_names_the_entry() {
+    fn the_problem_names_the_line_and_the_entry() {
         let text = "[[routes]]\nmethod = \"POST\"\ntemplate = \"a//b\"\n";
 
-        assert_eq!(problem(text), "POST a//b: a segment is empty");
+        assert_eq!(problem(text), "line 1: POST a//b: a segment is empty");
+    }
+
+    #[test]
+    fn a_repeated_entry_is_refused_with_the_line_of_the_second() {
+        let route =
+            |template: &str| format!("[[routes]]\nmethod = \"GET\"\ntemplate = \"{template}\"\n\n");
+        let field = "[[auth_fields]]\nname = \"a\"\nkind = \"string\"\nrequired = true\n\
+                     secret = true\nbytes_max = 9\ndescription = \"d\"\n";
+
+        let routes = problem(&[route("a/{x}"), route("b"), route("a/{y}")].concat());
+        let fields = problem(&[field, field].concat());
+
+        assert_eq!(routes, "line 9: two entries are for GET a/{y}");
+        assert_eq!(fields, "line 8: two auth fields are called a");
     }
 
     #[test]

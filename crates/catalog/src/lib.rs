@@ -11,6 +11,7 @@ pub mod column;
 mod column_file;
 pub mod dataset;
 mod dataset_file;
+mod entry_problem;
 mod field_problem;
 mod file;
 mod matcher;

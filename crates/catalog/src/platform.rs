@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::auth_fields::{self, AuthField, AuthValues};
 use crate::dataset::{Dataset, MediaArchive};
 use crate::dataset_file;
+use crate::entry_problem::EntryProblem;
 use crate::file::{self, CatalogFile};
 use crate::matcher::{self, RouteMatcher};
 use crate::operation::{self, RouteOperation};
@@ -53,7 +54,7 @@ impl MatchedRoute<'_> {
 impl PlatformCatalog {
     pub(crate) fn new(platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
         let refused = |problem| CatalogError::File { platform, problem };
-        file.check().map_err(refused)?;
+        file.check().map_err(|entry| refused(entry.problem))?;
         let mut datasets = file.datasets;
         dataset_file::resolve(&mut datasets, &file.routes.iter().collect::<Vec<_>>())
             .map_err(refused)?;
@@ -81,7 +82,6 @@ impl PlatformCatalog {
     /// Adds a further file: entries for the same method and paths, and fields of the same name, are
     /// replaced.
     pub(crate) fn with(self, platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
-        file.check().map_err(|problem| CatalogError::File { platform, problem })?;
         let mut all = CatalogFile {
             auth_fields: self.auth_fields,
             routes: self.routes,
@@ -221,17 +221,25 @@ impl CatalogFile {
     }
 
     /// Finds two entries for the same calls, or two fields of one name.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), EntryProblem> {
+        let refused = |list, index, problem| Err(EntryProblem { list, index, problem });
         let mut keys = HashSet::new();
-        if let Some(route) = self.routes.iter().find(|route| !keys.insert(route.key())) {
-            return Err(format!("two entries are for {}", route.name));
+        let routes = || self.routes.iter().enumerate();
+        if let Some((index, route)) = routes().find(|(_, route)| !keys.insert(route.key())) {
+            return refused("routes", index, format!("two entries are for {}", route.name));
         }
         let mut names = HashSet::new();
-        if let Some(field) = self.auth_fields.iter().find(|field| !names.insert(&field.name)) {
-            return Err(format!("two auth fields are called {}", field.name));
+        let mut fields = self.auth_fields.iter().enumerate();
+        if let Some((index, field)) = fields.find(|(_, field)| !names.insert(&field.name)) {
+            return refused(
+                "auth_fields",
+                index,
+                format!("two auth fields are called {}", field.name),
+            );
         }
-        if self.routes.iter().filter(|route| route.kind == RouteKind::Upload).count() > 1 {
-            return Err("there is more than one upload".to_owned());
+        let mut uploads = routes().filter(|(_, route)| route.kind == RouteKind::Upload);
+        if let Some((index, _)) = uploads.nth(1) {
+            return refused("routes", index, "there is more than one upload".to_owned());
         }
         Ok(())
     }

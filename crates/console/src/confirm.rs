@@ -2,19 +2,22 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Extension, Query, State};
+use axum::extract::Extension;
 use axum::response::Response;
 use axum::routing::{get, post};
 use domain::mail::LinkPurpose;
 use failures::Failure;
 use http::StatusCode;
 use identity::email_flows::{self, ConfirmedAddress};
+use pages::PageFrame;
 use store::mail_links::LinkState;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
-use super::page::{PageBrand, PageForm, show};
-use crate::ConsoleState;
+use crate::stranger::Stranger;
+use console_kit::ConsoleState;
+use console_kit::form::{FormData, FormView, OpenForm};
+use console_kit::page_query::PageQuery;
 
 pub(super) fn router() -> Router<ConsoleState> {
     Router::new()
@@ -22,127 +25,102 @@ pub(super) fn router() -> Router<ConsoleState> {
         .route("/console/confirm/again", post(ask_again))
 }
 
-/// The token, from the page's query or its form.
+/// The token in the page's address.
 #[derive(serde::Deserialize)]
 pub(super) struct PageToken {
     #[serde(default)]
     pub(super) token: String,
 }
 
-/// The address, in the form that requests an email.
-#[derive(serde::Deserialize)]
-pub(super) struct Address {
-    #[serde(default)]
-    pub(super) email: String,
-}
-
-/// The page. Exactly one of its parts is set.
-#[derive(Template, Default)]
+#[derive(Template)]
 #[template(path = "console/confirm.html")]
-struct Page {
-    brand: PageBrand,
+struct ConfirmPage {
+    frame: PageFrame,
+    step: ConfirmStep,
+}
+
+/// What the page shows.
+enum ConfirmStep {
     /// The link can be used: what it would confirm.
-    open: Option<Open>,
+    Open { email: String, token: String, is_change: bool },
     /// The address is confirmed.
-    done: Option<Done>,
-    /// The link cannot be used: the reason.
-    refused: Option<&'static str>,
+    Done { email: String, credits: i64 },
     /// A new link was requested.
-    asked: bool,
-    /// The problem with the address in the form that requests a link.
-    address_problem: Option<String>,
+    Asked,
+    /// The link cannot be used: the reason, and the form that requests another one.
+    Refused { reason: &'static str, form: FormView },
 }
 
-impl Page {
-    /// A page of this service without any of its parts.
-    fn of(console: &ConsoleState) -> Self {
-        Self { brand: PageBrand::of(console), ..Self::default() }
-    }
-}
-
-struct Open {
-    email: String,
-    token: String,
-    is_change: bool,
-}
-
-struct Done {
-    email: String,
-    credits: i64,
+fn page(stranger: &Stranger, status: StatusCode, step: ConfirmStep) -> Response {
+    Stranger::show(status, &ConfirmPage { frame: stranger.frame(), step })
 }
 
 /// Shows what the link would do. Checking a link does not consume it.
 async fn show_link(
-    State(console): State<ConsoleState>,
-    Query(link): Query<PageToken>,
+    PageQuery(link): PageQuery<PageToken>,
+    stranger: Stranger,
 ) -> Result<Response, ApiError> {
-    let found = email_flows::look(&console.identity, &link.token).await?;
+    let found = email_flows::look(&stranger.console().identity, &link.token).await?;
     let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
     let Some(found) = found else {
-        return Ok(refused(&console, &ApiError::Failure(Failure::UnknownLink)));
+        return Ok(refused(&stranger, &ApiError::Failure(Failure::UnknownLink)));
     };
     if found.state != LinkState::Open {
-        return Ok(refused(&console, &email_flows::not_open(found.state).into()));
+        return Ok(refused(&stranger, &email_flows::not_open(found.state).into()));
     }
-    let open = Open {
-        email: found.email.to_string(),
-        token: link.token,
-        is_change: found.purpose == LinkPurpose::ChangeEmail,
-    };
-    Ok(show(StatusCode::OK, &Page { open: Some(open), ..Page::of(&console) }))
+    let is_change = found.purpose == LinkPurpose::ChangeEmail;
+    let step = ConfirmStep::Open { email: found.email.to_string(), token: link.token, is_change };
+    Ok(page(&stranger, StatusCode::OK, step))
 }
 
-async fn use_link(
-    State(console): State<ConsoleState>,
-    PageForm(link): PageForm<PageToken>,
-) -> Result<Response, ApiError> {
-    match email_flows::confirm(&console.identity, &link.token).await {
+async fn use_link(stranger: Stranger, OpenForm(form): OpenForm) -> Result<Response, ApiError> {
+    match email_flows::confirm(&stranger.console().identity, form.raw("token")).await {
         Ok(ConfirmedAddress { email, granted, .. }) => {
-            let done = Done { email: email.to_string(), credits: granted.whole() };
-            Ok(show(StatusCode::OK, &Page { done: Some(done), ..Page::of(&console) }))
+            let step = ConfirmStep::Done { email: email.to_string(), credits: granted.whole() };
+            Ok(page(&stranger, StatusCode::OK, step))
         }
-        Err(error) => refused_or(&console, error.into()),
+        Err(error) => refused_or(&stranger, error.into()),
     }
 }
 
 async fn ask_again(
-    State(console): State<ConsoleState>,
     Extension(client): Extension<ClientAddress>,
-    PageForm(address): PageForm<Address>,
+    stranger: Stranger,
+    OpenForm(form): OpenForm,
 ) -> Result<Response, ApiError> {
-    let problem = match address.email.trim().parse() {
-        Ok(email) => {
-            match email_flows::send_confirmation(&console.identity, client.ip, email).await {
-                Ok(()) => {
-                    return Ok(show(
-                        StatusCode::ACCEPTED,
-                        &Page { asked: true, ..Page::of(&console) },
-                    ));
-                }
-                Err(error @ Failure::TooManyMails { .. }) => {
-                    (ApiError::from(error).row().status, TOO_MANY.to_owned())
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(domain::customer::InvalidEmail) => {
-            let said = format!("The address {}.", domain::customer::InvalidEmail);
-            (StatusCode::UNPROCESSABLE_ENTITY, said)
-        }
+    let identity = &stranger.console().identity;
+    let (status, problem) = match form.text("email").parse() {
+        Ok(email) => match email_flows::send_confirmation(identity, client.ip, email).await {
+            Ok(()) => return Ok(page(&stranger, StatusCode::ACCEPTED, ConfirmStep::Asked)),
+            Err(error) => too_many(error)?,
+        },
+        Err(wrong) => wrong_address(wrong),
     };
-    let page = Page {
-        refused: Some("Request a new link."),
-        address_problem: Some(problem.1),
-        ..Page::of(&console)
-    };
-    Ok(show(problem.0, &page))
+    let form = address_form(&form, problem);
+    let step = ConfirmStep::Refused { reason: "Request a new link.", form };
+    Ok(page(&stranger, status, step))
+}
+
+/// The form that requests an email, with what is wrong with the address.
+pub(super) fn address_form(form: &FormData, problem: String) -> FormView {
+    FormView::filled(FormData::default().with("email", form.text("email"))).mark("email", problem)
+}
+
+pub(super) fn wrong_address(wrong: domain::customer::InvalidEmail) -> (StatusCode, String) {
+    (StatusCode::UNPROCESSABLE_ENTITY, format!("The address {wrong}."))
+}
+
+/// The status and words for too many emails; every other failure stays one.
+pub(super) fn too_many(error: Failure) -> Result<(StatusCode, String), ApiError> {
+    let is_limit = matches!(error, Failure::TooManyMails { .. });
+    let error = ApiError::from(error);
+    if is_limit { Ok((error.row().status, TOO_MANY.to_owned())) } else { Err(error) }
 }
 
 /// Shown when too many emails were requested.
-pub(super) const TOO_MANY: &str =
-    "Too many emails were requested from your network. Try again in an hour.";
+const TOO_MANY: &str = "Too many emails were requested from your network. Try again in an hour.";
 
-fn refused_or(console: &ConsoleState, error: ApiError) -> Result<Response, ApiError> {
+fn refused_or(stranger: &Stranger, error: ApiError) -> Result<Response, ApiError> {
     match error {
         ApiError::Failure(
             Failure::UnknownLink
@@ -150,15 +128,15 @@ fn refused_or(console: &ConsoleState, error: ApiError) -> Result<Response, ApiEr
             | Failure::LinkExpired
             | Failure::LinkOutdated
             | Failure::EmailTaken,
-        ) => Ok(refused(console, &error)),
+        ) => Ok(refused(stranger, &error)),
         other => Err(other),
     }
 }
 
-fn refused(console: &ConsoleState, error: &ApiError) -> Response {
+fn refused(stranger: &Stranger, error: &ApiError) -> Response {
     let reason = match error {
         ApiError::Failure(Failure::LinkUsed) => {
-            "This link, or a newer one, has already been used. If you confirmed your address, no action is needed."
+            "This link, or a newer one, has already been used. If you confirmed your address, you’re all set."
         }
         ApiError::Failure(Failure::LinkExpired) => {
             "This link has expired. Links work for 24 hours."
@@ -170,8 +148,9 @@ fn refused(console: &ConsoleState, error: &ApiError) -> Response {
             "Another customer has registered this address in the meantime."
         }
         _ => {
-            "This link is not known. Part of it may be missing: copy the whole link from the email."
+            "This link isn’t known. Part of it may be missing: copy the whole link from the email."
         }
     };
-    show(error.row().status, &Page { refused: Some(reason), ..Page::of(console) })
+    let step = ConfirmStep::Refused { reason, form: FormView::default() };
+    page(stranger, error.row().status, step)
 }

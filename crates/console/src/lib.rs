@@ -1,79 +1,67 @@
-//! The pages for people, below `/console`: rendered on the server, with the same services as the
-//! API. Only the page for confirming a payment has scripts. A GET changes nothing; a form is
-//! accepted only from our own pages.
+//! The pages for people, below `/console`: rendered on the server, with the routes of the API,
+//! called inside the process (`service.rs`). Everything works without scripts, but for entering a
+//! card. A GET changes nothing; a form is accepted only from our own pages (`form.rs`).
 
-mod billing;
+mod accounts;
+mod attention;
+mod audit;
+mod calls;
+mod chart;
 mod confirm;
-mod page;
-mod pay;
+mod examples;
+mod explorer;
+mod exports;
+mod keys;
+mod login;
+mod overview;
+mod paying_keys;
+mod register;
 mod reset;
+mod stranger;
+mod support;
+mod theme;
+mod tiles;
+mod usage;
+mod user_settings;
 
-use std::sync::Arc;
-
-use ::billing::BillingState;
 use axum::Router;
-use axum::extract::{FromRef, State};
+use axum::extract::{Path, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use emails::EmailsState;
+use console_kit::ConsoleState;
 use failures::Failure;
-use identity::IdentityState;
-use settings::Config;
-use settings::brand::BrandLogo;
-use store::Store;
-use web::WebState;
 use web::error::ApiError;
-
-/// What the pages use.
-#[derive(Clone)]
-pub struct ConsoleState {
-    /// Stores customers.
-    pub store: Store,
-    /// The configuration in force.
-    pub config: Arc<Config>,
-    /// The HTTP edge.
-    pub web: WebState,
-    /// Handles emailed links.
-    pub identity: IdentityState,
-    /// Confirms payments that a bank asks about.
-    pub billing: BillingState,
-    /// Opens the links to payments.
-    pub emails: EmailsState,
-    /// The operator's logo, as it was at the start; none without one.
-    pub logo: Option<Arc<BrandLogo>>,
-}
-
-impl FromRef<ConsoleState> for WebState {
-    fn from_ref(console: &ConsoleState) -> Self {
-        console.web.clone()
-    }
-}
 
 /// Every page, and the files that pages load.
 pub fn router() -> Router<ConsoleState> {
     Router::new()
-        .route("/console/style.css", get(style))
+        .route("/assets/{name}", get(asset))
         .route("/console/logo", get(logo))
-        .merge(billing::router())
+        .merge(accounts::router())
+        .merge(audit::router())
+        .merge(calls::router())
         .merge(confirm::router())
-        .merge(pay::router())
+        .merge(explorer::router())
+        .merge(exports::router())
+        .merge(keys::router())
+        .merge(login::router())
+        .merge(overview::router())
+        .merge(register::router())
         .merge(reset::router())
+        .merge(support::router())
+        .merge(theme::router())
+        .merge(user_settings::router())
 }
 
-/// The style of all pages, with the operator's colors. In the dark, the style's own colors are
-/// kept: they are made for it.
-async fn style(State(console): State<ConsoleState>) -> impl IntoResponse {
-    let headers =
-        [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
-    let brand = &console.config.brand;
-    let own = format!(
-        "@media not (prefers-color-scheme: dark) {{\n  :root {{ --accent: {}; --on-accent: {}; }}\n}}\n",
-        brand.color, brand.text_color
-    );
-    (headers, format!("{}{own}", include_str!("style.css")))
+/// The style or the script of all pages.
+async fn asset(State(console): State<ConsoleState>, Path(name): Path<String>) -> Response {
+    let found = console.pages.assets().respond(&name);
+    found.unwrap_or_else(|| {
+        ApiError::Failure(Failure::NotFound("there is no such file")).into_response()
+    })
 }
 
 /// The operator's logo, for pages and emails. A drawing with scripts in it runs none of them.

@@ -3,20 +3,23 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Extension, Query, State};
+use axum::extract::Extension;
 use axum::response::Response;
 use axum::routing::{get, post};
 use domain::mail::LinkPurpose;
 use failures::Failure;
 use http::StatusCode;
 use identity::email_flows;
+use pages::PageFrame;
 use store::mail_links::LinkState;
 use web::error::ApiError;
 use web::middleware::real_ip::ClientAddress;
 
-use super::confirm::{Address, PageToken, TOO_MANY};
-use super::page::{PageBrand, PageForm, show};
-use crate::ConsoleState;
+use crate::confirm::{PageToken, address_form, too_many, wrong_address};
+use crate::stranger::Stranger;
+use console_kit::ConsoleState;
+use console_kit::form::{FormView, OpenForm};
+use console_kit::page_query::PageQuery;
 
 pub(super) fn router() -> Router<ConsoleState> {
     Router::new()
@@ -24,127 +27,100 @@ pub(super) fn router() -> Router<ConsoleState> {
         .route("/console/reset/ask", post(ask))
 }
 
-#[derive(serde::Deserialize)]
-struct PasswordForm {
-    #[serde(default)]
-    token: String,
-    #[serde(default)]
-    new_password: String,
-    #[serde(default)]
-    repeated: String,
-}
-
-/// The page. At most one of its parts is set; without any it shows the form that requests an email.
-#[derive(Template, Default)]
+#[derive(Template)]
 #[template(path = "console/reset.html")]
-struct Page {
-    brand: PageBrand,
-    /// The link can be used: its token.
-    open: Option<String>,
-    /// The problem with the submitted password.
-    password_problem: Option<String>,
-    /// The password is set.
-    done: bool,
-    /// An email was requested.
-    asked: bool,
-    /// The link cannot be used: the reason.
-    refused: Option<&'static str>,
-    /// The problem with the address in the form that requests an email.
-    address_problem: Option<String>,
+struct ResetPage {
+    frame: PageFrame,
+    step: ResetStep,
 }
 
-impl Page {
-    /// A page of this service without any of its parts.
-    fn of(console: &ConsoleState) -> Self {
-        Self { brand: PageBrand::of(console), ..Self::default() }
-    }
+/// What the page shows.
+enum ResetStep {
+    /// The link can be used: its token, and the form for the password.
+    Open { token: String, form: FormView },
+    /// The password is set.
+    Done,
+    /// An email was requested.
+    Asked,
+    /// The form that requests an email, and why the link cannot be used; empty without a link.
+    Ask { refused: &'static str, form: FormView },
+}
+
+fn page(stranger: &Stranger, status: StatusCode, step: ResetStep) -> Response {
+    Stranger::show(status, &ResetPage { frame: stranger.frame(), step })
 }
 
 /// Shows the form for a new password, or the one that requests an email. Checking a link does not
 /// consume it.
 async fn show_link(
-    State(console): State<ConsoleState>,
-    Query(link): Query<PageToken>,
+    PageQuery(link): PageQuery<PageToken>,
+    stranger: Stranger,
 ) -> Result<Response, ApiError> {
     if link.token.is_empty() {
-        return Ok(show(StatusCode::OK, &Page::of(&console)));
+        let step = ResetStep::Ask { refused: "", form: FormView::default() };
+        return Ok(page(&stranger, StatusCode::OK, step));
     }
-    let found = email_flows::look(&console.identity, &link.token).await?;
+    let found = email_flows::look(&stranger.console().identity, &link.token).await?;
     let found = found.filter(|found| found.purpose == LinkPurpose::ResetPassword);
     match found.map(|found| found.state) {
-        Some(LinkState::Open) => Ok(form(&console, StatusCode::OK, link.token, None)),
-        Some(state) => Ok(refused(&console, &email_flows::not_open(state).into())),
-        None => Ok(refused(&console, &ApiError::Failure(Failure::UnknownLink))),
+        Some(LinkState::Open) => Ok(form(&stranger, link.token, FormView::default())),
+        Some(state) => Ok(refused(&stranger, &email_flows::not_open(state).into())),
+        None => Ok(refused(&stranger, &ApiError::Failure(Failure::UnknownLink))),
     }
 }
 
 async fn set_password(
-    State(console): State<ConsoleState>,
     Extension(client): Extension<ClientAddress>,
-    PageForm(new): PageForm<PasswordForm>,
+    stranger: Stranger,
+    OpenForm(sent): OpenForm,
 ) -> Result<Response, ApiError> {
-    if new.new_password != new.repeated {
-        let problem = "The two passwords are not the same.".to_owned();
-        return Ok(form(&console, StatusCode::UNPROCESSABLE_ENTITY, new.token, Some(problem)));
+    let (token, new) = (sent.raw("token"), sent.raw("new_password"));
+    if new != sent.raw("repeated") {
+        let wrong = FormView::default().mark("repeated", "The two passwords are not the same.");
+        return Ok(form(&stranger, token.to_owned(), wrong));
     }
-    let set =
-        email_flows::reset_password(&console.identity, client.ip, &new.token, new.new_password)
-            .await;
-    match set {
-        Ok(()) => Ok(show(StatusCode::OK, &Page { done: true, ..Page::of(&console) })),
+    let identity = &stranger.console().identity;
+    match email_flows::reset_password(identity, client.ip, token, new.to_owned()).await {
+        Ok(()) => Ok(page(&stranger, StatusCode::OK, ResetStep::Done)),
         Err(Failure::Invalid(problems)) => {
             let said = problems.first().map(|problem| format!("The password {}.", problem.msg));
-            Ok(form(&console, StatusCode::UNPROCESSABLE_ENTITY, new.token, said))
+            let wrong = FormView::default().mark("new_password", said.unwrap_or_default());
+            Ok(form(&stranger, token.to_owned(), wrong))
         }
         Err(
             error @ (Failure::UnknownLink
             | Failure::LinkUsed
             | Failure::LinkExpired
             | Failure::LinkOutdated),
-        ) => Ok(refused(&console, &error.into())),
+        ) => Ok(refused(&stranger, &error.into())),
         Err(other) => Err(other.into()),
     }
 }
 
 async fn ask(
-    State(console): State<ConsoleState>,
     Extension(client): Extension<ClientAddress>,
-    PageForm(address): PageForm<Address>,
+    stranger: Stranger,
+    OpenForm(form): OpenForm,
 ) -> Result<Response, ApiError> {
-    let (status, said) = match address.email.trim().parse() {
-        Ok(email) => {
-            match email_flows::forgot_password(&console.identity, client.ip, email).await {
-                Ok(()) => {
-                    return Ok(show(
-                        StatusCode::ACCEPTED,
-                        &Page { asked: true, ..Page::of(&console) },
-                    ));
-                }
-                Err(error @ Failure::TooManyMails { .. }) => {
-                    (ApiError::from(error).row().status, TOO_MANY.to_owned())
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(domain::customer::InvalidEmail) => {
-            let said = format!("The address {}.", domain::customer::InvalidEmail);
-            (StatusCode::UNPROCESSABLE_ENTITY, said)
-        }
+    let identity = &stranger.console().identity;
+    let (status, problem) = match form.text("email").parse() {
+        Ok(email) => match email_flows::forgot_password(identity, client.ip, email).await {
+            Ok(()) => return Ok(page(&stranger, StatusCode::ACCEPTED, ResetStep::Asked)),
+            Err(error) => too_many(error)?,
+        },
+        Err(wrong) => wrong_address(wrong),
     };
-    Ok(show(status, &Page { address_problem: Some(said), ..Page::of(&console) }))
+    let step = ResetStep::Ask { refused: "", form: address_form(&form, problem) };
+    Ok(page(&stranger, status, step))
 }
 
-fn form(
-    console: &ConsoleState,
-    status: StatusCode,
-    token: String,
-    password_problem: Option<String>,
-) -> Response {
-    show(status, &Page { open: Some(token), password_problem, ..Page::of(console) })
+fn form(stranger: &Stranger, token: String, form: FormView) -> Response {
+    let status = form.status();
+    page(stranger, status, ResetStep::Open { token, form })
 }
 
-fn refused(console: &ConsoleState, error: &ApiError) -> Response {
-    let reason = match error {
+fn refused(stranger: &Stranger, error: &ApiError) -> Response {
+    let refused = match error {
         ApiError::Failure(Failure::LinkUsed) => "This link, or a newer one, has already been used.",
         ApiError::Failure(Failure::LinkExpired) => {
             "This link has expired. Links work for one hour."
@@ -153,8 +129,8 @@ fn refused(console: &ConsoleState, error: &ApiError) -> Response {
             "This link was sent to an address that the account no longer uses."
         }
         _ => {
-            "This link is not known. Part of it may be missing: copy the whole link from the email."
+            "This link isn’t known. Part of it may be missing: copy the whole link from the email."
         }
     };
-    show(error.row().status, &Page { refused: Some(reason), ..Page::of(console) })
+    page(stranger, error.row().status, ResetStep::Ask { refused, form: FormView::default() })
 }

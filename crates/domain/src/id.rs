@@ -127,6 +127,14 @@ impl EntryId {
     }
 }
 
+impl EntryId {
+    /// The id of the entry that gives back what a call was charged.
+    #[must_use]
+    pub const fn of_call(call: CallId) -> Self {
+        Self(call.0)
+    }
+}
+
 impl LotId {
     /// The id of the lot that a ledger entry creates.
     pub const fn of(entry: EntryId) -> Self {

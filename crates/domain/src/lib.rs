@@ -22,6 +22,7 @@ pub mod customer;
 pub mod dataset;
 pub mod export;
 pub mod field_error;
+pub mod hosts;
 pub mod id;
 pub mod invoice;
 pub mod job;

@@ -8,7 +8,6 @@ mod text;
 use std::sync::Arc;
 
 use askama::Template as _;
-use clients::mail::OutgoingMail;
 use domain::customer::Email;
 use domain::id::{CustomerId, JobId};
 use domain::job::JobKind;
@@ -18,13 +17,14 @@ use domain::time::Timestamp;
 use domain::token::SecretToken;
 use domain::top_up::{TopUpState, WAIT_S};
 use jobs::{JobError, JobQueue};
+use mail::OutgoingMail;
 use runtime::Vault;
 use runtime::clock::{Clock, Random};
 use settings::Config;
 use store::Store;
 use store::jobs::NewJob;
 use store::mail_links::NewEmailLink;
-use text::{Content, Html, Plain};
+use text::{EmailContent, Html, Plain};
 
 pub use notices::CustomerNotice;
 pub use text::{amount, time};
@@ -216,7 +216,7 @@ pub async fn write(
             let Some(email) = address_of(emails, *customer).await? else { return Ok(None) };
             address = email;
             let amount = amount(*amount_cents, currency);
-            let account = text::Credits {
+            let account = text::ReversedCredits {
                 moved: *credits,
                 balance: *balance,
                 debt: *debt,
@@ -224,7 +224,7 @@ pub async fn write(
             };
             (
                 &address,
-                text::money_reversed((*kind, *is_undone), &amount, &account, billing_page(emails)),
+                text::money_reversed(*kind, *is_undone, &amount, &account, billing_page(emails)),
             )
         }
         EmailRequest::PaymentFailed { customer, amount_cents, currency, next_attempt } => {
@@ -278,7 +278,7 @@ async fn top_up_stopped(
 
 /// The page where a customer manages payments.
 fn billing_page(emails: &EmailsState) -> String {
-    emails.config.processor.return_url(&emails.config.http.public_base_url)
+    emails.config.processor.billing_url(&emails.config.http.public_base_url)
 }
 
 async fn owner(emails: &EmailsState, email: &Email) -> Result<Option<CustomerId>, JobError> {
@@ -315,7 +315,7 @@ async fn link(
 fn finish(
     emails: &EmailsState,
     to: &Email,
-    words: &Content,
+    words: &EmailContent,
     job: JobId,
 ) -> Result<OutgoingMail, JobError> {
     let unwritten = |error: askama::Error| JobError::Never(error.to_string());

@@ -1,13 +1,13 @@
 //! Notices: what customers are told without asking. Each kind can be switched off, except the one
 //! about the password.
 
-use clients::mail::OutgoingMail;
 use domain::id::{CustomerId, JobId, KeyId};
 use domain::notice::NoticeKind;
 use domain::time::Timestamp;
 use jobs::JobError;
+use mail::OutgoingMail;
 
-use crate::text::{Action, Content, time};
+use crate::text::{Action, EmailContent, time};
 use crate::{EmailsState, amount, billing_page, finish};
 
 /// What a customer is told.
@@ -134,12 +134,12 @@ pub(crate) async fn write(
     finish(emails, &open.email, &content, job).map(Some)
 }
 
-fn content(notice: &CustomerNotice, link: String) -> Content {
+fn content(notice: &CustomerNotice, link: String) -> EmailContent {
     match notice {
         CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, link),
         CustomerNotice::KeyBudget { key, name, percent, used, budget, resets_at } => {
             let named = named_key(&key.to_string(), name);
-            key_budget(&named, *percent, (*used, *budget), *resets_at)
+            key_budget(&named, *percent, *used, *budget, *resets_at)
         }
         CustomerNotice::ExpiringCredits { credits, first_at } => {
             expiring_credits(*credits, *first_at, link)
@@ -157,25 +157,25 @@ fn content(notice: &CustomerNotice, link: String) -> Content {
         }
         CustomerNotice::PasswordChanged { at } => password_changed(*at),
         CustomerNotice::ExportFinished { export, dataset, account, is_complete } => {
-            export_finished(export, (dataset, account), *is_complete)
+            export_finished(export, dataset, account, *is_complete)
         }
     }
 }
 
 /// The line about how to stop emails of this kind.
-const SWITCH_OFF: &str = "You can choose which of these emails you get with PATCH /v1/notices.";
+const SWITCH_OFF: &str = "Use PATCH /v1/notices to choose which of these emails you get.";
 
 fn named_key(key: &str, name: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("\u{201c}{name}\u{201d} ({key})") }
 }
 
-fn low_balance(balance: i64, threshold: i64, link: String) -> Content {
+fn low_balance(balance: i64, threshold: i64, link: String) -> EmailContent {
     let state = if balance == 0 {
         "Your balance is used up, and calls are refused.".to_owned()
     } else {
         format!("Your balance is {balance} credits. When it is used up, calls are refused.")
     };
-    Content {
+    EmailContent {
         subject: "Your balance is low",
         paragraphs: vec![
             state,
@@ -189,16 +189,17 @@ fn low_balance(balance: i64, threshold: i64, link: String) -> Content {
 fn key_budget(
     key: &str,
     percent: i64,
-    (used, budget): (i64, i64),
+    used: i64,
+    budget: i64,
     resets_at: Timestamp,
-) -> Content {
+) -> EmailContent {
     let until = time(resets_at);
     let next = if percent >= 100 {
         format!("Calls with this key are refused until {until}, or until you raise its budget.")
     } else {
         format!("When the budget is used up, calls with this key are refused until {until}.")
     };
-    Content {
+    EmailContent {
         subject: if percent >= 100 {
             "The monthly budget of a key is used up"
         } else {
@@ -213,8 +214,8 @@ fn key_budget(
     }
 }
 
-fn expiring_credits(credits: i64, first_at: Timestamp, link: String) -> Content {
-    Content {
+fn expiring_credits(credits: i64, first_at: Timestamp, link: String) -> EmailContent {
+    EmailContent {
         subject: "Some of your credits expire soon",
         paragraphs: vec![
             format!(
@@ -230,8 +231,8 @@ fn expiring_credits(credits: i64, first_at: Timestamp, link: String) -> Content 
     }
 }
 
-fn expiring_card(card: &str, month: &str, link: String) -> Content {
-    Content {
+fn expiring_card(card: &str, month: &str, link: String) -> EmailContent {
+    EmailContent {
         subject: "Your card expires soon",
         paragraphs: vec![
             format!("Your saved card ({card}) expires at the end of {month}."),
@@ -244,7 +245,7 @@ fn expiring_card(card: &str, month: &str, link: String) -> Content {
     }
 }
 
-fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> Content {
+fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> EmailContent {
     let (subject, what) = if is_top_up {
         (
             "Automatic top-up bought credits",
@@ -255,11 +256,13 @@ fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> Content {
     };
     let mut paragraphs = vec![what];
     if credits > 0 {
-        paragraphs.push(format!("It brought {credits} credits."));
+        paragraphs.push(format!("{credits} credits were added to your balance."));
     }
-    paragraphs
-        .push("GET /v1/billing/invoices and GET /v1/billing/orders have the documents.".to_owned());
-    Content {
+    paragraphs.push(
+        "For invoices and receipts, see GET /v1/billing/invoices and GET /v1/billing/orders."
+            .to_owned(),
+    );
+    EmailContent {
         subject,
         paragraphs,
         action: Some(Action { label: "See your payments", link }),
@@ -267,13 +270,13 @@ fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> Content {
     }
 }
 
-fn subscription_ended(link: String) -> Content {
-    Content {
+fn subscription_ended(link: String) -> EmailContent {
+    EmailContent {
         subject: "Your subscription has ended",
         paragraphs: vec![
             "Your subscription has ended, and you won't be charged for it again.".to_owned(),
-            "Credits that you have stay until they expire. Accounts beyond the included ones are \
-             inactive and stay connected."
+            "The credits you have stay until they expire. Accounts beyond the included ones are \
+             inactive but stay connected."
                 .to_owned(),
         ],
         action: Some(Action { label: "View your plan", link }),
@@ -281,14 +284,14 @@ fn subscription_ended(link: String) -> Content {
     }
 }
 
-fn key_changed(key: &str, is_rotation: bool, at: Timestamp) -> Content {
+fn key_changed(key: &str, is_rotation: bool, at: Timestamp) -> EmailContent {
     let at = time(at);
     let (subject, what) = if is_rotation {
         ("An API key got a new secret", format!("The API key {key} got a new secret on {at}."))
     } else {
         ("An API key was created", format!("The API key {key} was created on {at}."))
     };
-    Content {
+    EmailContent {
         subject,
         paragraphs: vec![what, "GET /v1/audit shows who did it.".to_owned()],
         action: None,
@@ -296,8 +299,8 @@ fn key_changed(key: &str, is_rotation: bool, at: Timestamp) -> Content {
     }
 }
 
-fn password_changed(at: Timestamp) -> Content {
-    Content {
+fn password_changed(at: Timestamp) -> EmailContent {
+    EmailContent {
         subject: "Your password was changed",
         paragraphs: vec![
             format!("The password of your account was changed on {}.", time(at)),
@@ -308,7 +311,7 @@ fn password_changed(at: Timestamp) -> Content {
     }
 }
 
-fn export_finished(export: &str, (dataset, account): (&str, &str), is_complete: bool) -> Content {
+fn export_finished(export: &str, dataset: &str, account: &str, is_complete: bool) -> EmailContent {
     let (subject, next) = if is_complete {
         ("Your export is ready", format!("GET /v1/exports/{export} has the link to its file."))
     } else {
@@ -317,10 +320,10 @@ fn export_finished(export: &str, (dataset, account): (&str, &str), is_complete: 
             format!("You were not charged for it. GET /v1/exports/{export} says why it failed."),
         )
     };
-    Content {
+    EmailContent {
         subject,
         paragraphs: vec![
-            format!("The export {export} of {dataset} of {account} has finished."),
+            format!("The export {export} ({dataset} of {account}) has finished."),
             next,
         ],
         action: None,

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use settings::brand::BrandSection;
 
 /// The content of an email.
-pub(crate) struct Content {
+pub(crate) struct EmailContent {
     /// The subject.
     pub(crate) subject: &'static str,
     /// What happened, one paragraph each.
@@ -30,7 +30,7 @@ pub(crate) struct Action {
 #[derive(Template)]
 #[template(path = "email.txt")]
 pub(crate) struct Plain<'a> {
-    pub(crate) words: &'a Content,
+    pub(crate) words: &'a EmailContent,
     pub(crate) service: &'a str,
     pub(crate) brand: &'a BrandSection,
 }
@@ -39,12 +39,12 @@ pub(crate) struct Plain<'a> {
 #[derive(Template)]
 #[template(path = "email.html")]
 pub(crate) struct Html<'a> {
-    pub(crate) words: &'a Content,
+    pub(crate) words: &'a EmailContent,
     pub(crate) service: &'a str,
     pub(crate) brand: &'a BrandSection,
 }
 
-pub(crate) fn confirm_email(link: String, trial: i64) -> Content {
+pub(crate) fn confirm_email(link: String, trial: i64) -> EmailContent {
     let mut paragraphs = vec![
         "An account was registered with this email address. Confirm that the address is yours."
             .to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn confirm_email(link: String, trial: i64) -> Content {
         );
     }
     paragraphs.push("The link works once, within 24 hours.".to_owned());
-    Content {
+    EmailContent {
         subject: "Confirm your email address",
         paragraphs,
         action: Some(Action { label: "Confirm this address", link }),
@@ -63,8 +63,8 @@ pub(crate) fn confirm_email(link: String, trial: i64) -> Content {
     }
 }
 
-pub(crate) fn change_email(link: String) -> Content {
-    Content {
+pub(crate) fn change_email(link: String) -> EmailContent {
+    EmailContent {
         subject: "Confirm your new email address",
         paragraphs: vec![
             "A customer asked to use this email address for their account. Confirm that the address is yours."
@@ -76,11 +76,11 @@ pub(crate) fn change_email(link: String) -> Content {
     }
 }
 
-pub(crate) fn email_change_asked(wanted: &Email) -> Content {
-    Content {
+pub(crate) fn email_change_asked(wanted: &Email) -> EmailContent {
+    EmailContent {
         subject: "Your email address is about to change",
         paragraphs: vec![
-            format!("A change of your account's email address to {wanted} was requested."),
+            format!("Someone asked to change your account's email address to {wanted}."),
             "The change takes effect when the new address is confirmed.".to_owned(),
         ],
         action: None,
@@ -88,8 +88,8 @@ pub(crate) fn email_change_asked(wanted: &Email) -> Content {
     }
 }
 
-pub(crate) fn email_changed(current: &Email) -> Content {
-    Content {
+pub(crate) fn email_changed(current: &Email) -> EmailContent {
+    EmailContent {
         subject: "Your email address was changed",
         paragraphs: vec![format!(
             "Your account now uses {current}. This address is no longer used."
@@ -99,12 +99,12 @@ pub(crate) fn email_changed(current: &Email) -> Content {
     }
 }
 
-pub(crate) fn reset_password(link: String) -> Content {
-    Content {
+pub(crate) fn reset_password(link: String) -> EmailContent {
+    EmailContent {
         subject: "Set a new password",
         paragraphs: vec![
             "A new password was requested for the account with this email address.".to_owned(),
-            "The link works once, within one hour. Setting a new password logs you out in every browser."
+            "The link works once, within one hour. Setting a new password signs you out of every browser."
                 .to_owned(),
         ],
         action: Some(Action { label: "Set a new password", link }),
@@ -112,21 +112,21 @@ pub(crate) fn reset_password(link: String) -> Content {
     }
 }
 
-pub(crate) fn password_reset() -> Content {
-    Content {
+pub(crate) fn password_reset() -> EmailContent {
+    EmailContent {
         subject: "Your password was changed",
         paragraphs: vec![
             "The password of the account with this email address was changed with a link that we emailed to it."
                 .to_owned(),
-            "You were logged out in every browser. API keys keep working.".to_owned(),
+            "You were signed out of every browser. API keys keep working.".to_owned(),
         ],
         action: None,
         otherwise: "If this wasn't you, someone else may have access to your email. Secure your mailbox, then set a new password.",
     }
 }
 
-pub(crate) fn accounts_deactivated(accounts: &[String], link: String) -> Content {
-    Content {
+pub(crate) fn accounts_deactivated(accounts: &[String], link: String) -> EmailContent {
+    EmailContent {
         subject: "Some of your accounts are inactive",
         paragraphs: vec![
             "Your subscription now includes fewer accounts, so the newest ones are inactive. They stay connected, but \
@@ -144,15 +144,15 @@ pub(crate) fn payment_failed(
     amount: &str,
     next_attempt: Option<Timestamp>,
     link: String,
-) -> Content {
+) -> EmailContent {
     let next = match next_attempt {
         Some(at) => format!("We'll try again on {}.", time(at)),
         None => "We won't try again automatically.".to_owned(),
     };
-    Content {
+    EmailContent {
         subject: "A payment for your subscription failed",
         paragraphs: vec![
-            format!("We couldn't charge {amount} for your subscription to your card."),
+            format!("We couldn't charge your card {amount} for your subscription."),
             next,
             "Until this is paid, you can't buy more slots. If it stays unpaid, your subscription ends."
                 .to_owned(),
@@ -163,7 +163,7 @@ pub(crate) fn payment_failed(
 }
 
 /// What a reversal did to a customer's credits.
-pub(crate) struct Credits {
+pub(crate) struct ReversedCredits {
     /// Credits taken (positive) or returned (negative).
     pub(crate) moved: i64,
     /// The balance afterwards.
@@ -175,11 +175,12 @@ pub(crate) struct Credits {
 }
 
 pub(crate) fn money_reversed(
-    (kind, is_undone): (ReversalKind, bool),
+    kind: ReversalKind,
+    is_undone: bool,
     amount: &str,
-    credits: &Credits,
+    credits: &ReversedCredits,
     link: String,
-) -> Content {
+) -> EmailContent {
     let what = match (kind, is_undone) {
         (ReversalKind::Refund, false) => format!("{amount} was refunded to you."),
         (ReversalKind::Refund, true) => {
@@ -214,7 +215,7 @@ pub(crate) fn money_reversed(
                 .to_owned(),
         );
     }
-    Content {
+    EmailContent {
         subject: match (kind, credits.moved, is_undone) {
             (ReversalKind::Refund, 0, false) => "A payment was refunded to you",
             (ReversalKind::Refund, 0, true) => "A refund failed",
@@ -242,13 +243,13 @@ pub fn time(at: Timestamp) -> String {
     format!("{} UTC", minute.replace('T', " "))
 }
 
-pub(crate) fn top_up_waits(amount: &str, until: &str, link: String) -> Content {
-    Content {
+pub(crate) fn top_up_waits(amount: &str, until: &str, link: String) -> EmailContent {
+    EmailContent {
         subject: "Your bank wants you to confirm a payment",
         paragraphs: vec![
             format!(
-                "Your balance is low, and automatic top-up charged {amount} to your card. Your bank wants you to \
-                 confirm the payment before it is made."
+                "Your balance is low, and automatic top-up started a payment of {amount} with your card. Your \
+                 bank wants you to confirm it first."
             ),
             "Nothing is charged until you confirm, and automatic top-up is paused. When your credits run out, calls \
              are refused."
@@ -261,8 +262,8 @@ pub(crate) fn top_up_waits(amount: &str, until: &str, link: String) -> Content {
     }
 }
 
-pub(crate) fn top_up_stopped(link: String) -> Content {
-    Content {
+pub(crate) fn top_up_stopped(link: String) -> EmailContent {
+    EmailContent {
         subject: "Automatic top-up was turned off",
         paragraphs: vec![
             "Your balance is low, and your card was declined several times in a row, so automatic top-up was turned \
@@ -279,13 +280,13 @@ pub(crate) fn top_up_stopped(link: String) -> Content {
 mod tests {
     use super::*;
 
-    fn words() -> Content {
+    fn words() -> EmailContent {
         confirm_email("https://api.example.com/console/confirm?token=a-b_c".to_owned(), 500)
     }
 
     fn brand() -> BrandSection {
         let config = settings::Config::from_toml(
-            "[brand]\nname = \"Acme & Co\"\nsupport_email = \"help@acme.example\"\ncolor = \"#aa0011\"\nlogo_file = \"a.png\"",
+            "[brand]\nname = \"Acme & Co\"\nsupport_email = \"help@acme.example\"\noperator = \"Acme Ltd\"\naccent.light = \"#aa0011\"\nlogo_file = \"a.png\"",
         )
         .unwrap();
         *config.brand
@@ -299,10 +300,12 @@ mod tests {
         let html = Html { words: &words, service, brand: &brand() }.render().unwrap();
 
         assert!(plain.contains("Acme & Co, https://api.example.com"), "{plain}");
+        assert!(plain.contains("\nOperated by Acme Ltd\n"), "{plain}");
         assert!(plain.contains("Questions? Write to help@acme.example."), "{plain}");
         assert!(!plain.contains("creator-gateway") && !html.contains("creator-gateway"));
         for part in [
             "Acme &#38; Co",
+            "Operated by Acme Ltd",
             "mailto:help@acme.example",
             "background:#aa0011",
             "https://api.example.com/console/logo",
@@ -346,9 +349,9 @@ mod tests {
     #[test]
     fn reversal_email_matches_what_happened() {
         use ReversalKind::{Dispute, Refund};
-        let told = |what, moved, stops_top_up| {
-            let credits = Credits { moved, balance: 5, debt: 2, stops_top_up };
-            let words = money_reversed(what, "10.00 USD", &credits, String::new());
+        let told = |(kind, is_undone), moved, stops_top_up| {
+            let credits = ReversedCredits { moved, balance: 5, debt: 2, stops_top_up };
+            let words = money_reversed(kind, is_undone, "10.00 USD", &credits, String::new());
             (words.subject, words.paragraphs.join("\n"))
         };
         for (what, moved, subject) in [

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use clients::storage::{ObjectName, StoredObject};
 use domain::id::ExportId;
 use failures::Failure;
 use runtime::metrics;
+use storage::{ObjectName, StoredObject};
 use store::exports::{self, ExportCleanup, ExportLease, ReapedExports};
 
 use super::failpoints::{self, Failpoint};

@@ -11,15 +11,15 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clients::storage::{
-    ObjectName, OpenSegment, PutOutcome, SegmentReader, StorageError, WorkFile, is_full,
-};
 use domain::dataset::DatasetName;
 use domain::export::ExportPhase;
 use domain::window::DateWindow;
 use failures::Failure;
 use runtime::metrics;
-use store::exports::{self, Export, ExportFailure, ExportLease, ExportOutput};
+use storage::{
+    ObjectName, OpenSegment, PutOutcome, SegmentReader, StorageError, WorkFile, is_full,
+};
+use store::exports::{self, Export, ExportFailure, ExportLease, ExportOutput, ExportPublication};
 use tabular::{
     FileFormat, FileLayout, FileRendering, ManifestFacts, RenderedFile, SpoolReader, SpoolWriter,
     SpooledPages, TabularError,
@@ -189,7 +189,7 @@ impl ExportJob<'_> {
         let work = self.exports.storage.work_file(&label)?;
         let columns = columns::of(self.exports, &self.export)?;
         let bytes_max = self.exports.config.exports.bytes_max;
-        FileDraft::begin(work, (layout_of(&self.export), columns), bytes_max)
+        FileDraft::begin(work, layout_of(&self.export), columns, bytes_max)
     }
 
     fn note(&self, spooled: &SpooledPages) {
@@ -286,7 +286,8 @@ impl ExportJob<'_> {
         let published = self.exports.tasks.on_control(async move {
             let now = exports.clock.now();
             let expires_at = now.plus_seconds(exports.config.exports.retention_s);
-            exports::publish(&exports.store, &lease, (now, expires_at), &output, progress).await
+            let publication = ExportPublication { output: &output, now, expires_at };
+            exports::publish(&exports.store, &lease, publication, progress).await
         });
         let published = published.await.map_err(Failure::from)?.map_err(Failure::from)?;
         failpoints::reach(Failpoint::Published).await;

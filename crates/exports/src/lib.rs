@@ -18,6 +18,6 @@ pub mod place;
 mod state;
 pub mod worker;
 
-pub use clients::storage::StorageError;
 pub use state::{ExportsParts, ExportsState};
+pub use storage::StorageError;
 pub use tabular::COLUMN_NAME_BYTES_MAX;

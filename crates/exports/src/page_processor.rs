@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Sink;
 
-use clients::storage::{OpenSegment, Storage, UnsentFrame, WorkFile};
+use storage::{OpenSegment, Storage, UnsentFrame, WorkFile};
 use tabular::{
     DraftOutcome, FileColumns, FileLayout, FileRendering, SpoolReader, SpoolWriter, SpooledPages,
     TabularDraft,
@@ -52,7 +52,8 @@ impl FileDraft {
     /// Starts an empty file with these columns and a maximum size in bytes.
     pub(super) fn begin(
         work: WorkFile,
-        (layout, columns): (FileLayout, FileColumns),
+        layout: FileLayout,
+        columns: FileColumns,
         bytes_max: u64,
     ) -> Step<Self> {
         let draft =
@@ -88,7 +89,7 @@ impl FileDraft {
         };
         work.empty()?;
         let pages = SpoolReader::new(frames(segments)?)?;
-        let rendered = tabular::render(rendering, (spooled, &columns), pages, work.file())?;
+        let rendered = tabular::render(rendering, spooled, &columns, pages, work.file())?;
         Ok(FinishedFile { work, rendered })
     }
 }

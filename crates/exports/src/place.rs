@@ -1,10 +1,10 @@
 //! The names of an export's objects in the storage: each export has a folder, and each claim a
 //! folder within it.
 
-use clients::storage::ObjectName;
 use domain::export::ExportFormat;
 use domain::id::ExportId;
 use failures::Failure;
+use storage::ObjectName;
 
 /// The prefix of all exports.
 pub const ROOT: &str = "exports";

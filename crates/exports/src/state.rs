@@ -4,12 +4,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use catalog::Catalog;
-use clients::storage::Storage;
 use gateway::state::GatewayState;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use settings::Config;
+use storage::Storage;
 use store::Store;
 use tokio::sync::Notify;
 

@@ -15,7 +15,7 @@ use runtime::metrics;
 use store::StoreError;
 use store::exports::{
     self, ClaimedExport, Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress,
-    LeaseRenewal,
+    LeaseRenewal, LeaseTimes, WorkerReport,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -113,7 +113,7 @@ async fn attempt(
     let begun = (export.attempt, waits_until(exports, &export));
     let ending = tokio::select! {
         ending = job::run(exports, lease, export, &shared) => ending,
-        ending = keep(exports, lease, &shared, (&bell, stop)) => ending,
+        ending = keep(exports, lease, &shared, &bell, stop) => ending,
     };
     shared.is_halted.store(true, Ordering::SeqCst);
     let word = end(exports, lease, &ending, (shared.progress(), begun)).await?;
@@ -133,7 +133,8 @@ async fn keep(
     exports: &ExportsState,
     lease: ExportLease,
     shared: &JobProgress,
-    (bell, stop): (&Notify, &CancellationToken),
+    bell: &Notify,
+    stop: &CancellationToken,
 ) -> WorkEnding {
     let renew_s = exports.config.exports.renew_s;
     let pause = Duration::from_secs(renew_s.unsigned_abs()).min(PROGRESS_EACH);
@@ -155,9 +156,9 @@ async fn keep(
         (noted, renewed_at) = (Some(stands), now);
         let until = now.plus_seconds(exports.config.exports.lease_s);
         let has_new_page = shared.has_new_page.load(Ordering::SeqCst);
-        let times = (now, until);
-        let so_far = (shared.progress(), shared.doing());
-        match exports::renew(&exports.store, &lease, times, so_far, has_new_page).await {
+        let (progress, doing) = (shared.progress(), shared.doing());
+        let report = WorkerReport { progress, doing, has_new_page };
+        match exports::renew(&exports.store, &lease, LeaseTimes { now, until }, report).await {
             Ok(LeaseRenewal::Kept) => failpoints::reach(Failpoint::ProgressNoted).await,
             Ok(LeaseRenewal::Cancelling) => return WorkEnding::Cancelled,
             Ok(LeaseRenewal::Lost) => return WorkEnding::Lost,
@@ -173,7 +174,7 @@ async fn keep(
 /// Whether another customer is waiting for a worker while this customer has several on this node.
 async fn gives_way(exports: &ExportsState, lease: ExportLease, now: Timestamp) -> bool {
     let waiting_since = now.plus_seconds(-exports.config.exports.renew_s);
-    match exports::gives_way(&exports.store, &lease, (now, waiting_since)).await {
+    match exports::gives_way(&exports.store, &lease, now, waiting_since).await {
         Ok(gives_way) => gives_way,
         Err(error) => {
             tracing::warn!(%error, "waiting exports could not be read");
@@ -194,25 +195,26 @@ async fn end(
     let (word, is_ours) = match ending {
         WorkEnding::Published => ("completed", true),
         WorkEnding::Failed(failure) => {
-            ("failed", failed(exports, lease, now, (failure, progress)).await?)
+            ("failed", failed(exports, lease, now, failure, progress).await?)
         }
         WorkEnding::Later(failure) if attempt >= exports.config.exports.attempts_max => {
-            ("failed", failed(exports, lease, now, (failure, progress)).await?)
+            ("failed", failed(exports, lease, now, failure, progress).await?)
         }
         WorkEnding::Later(failure) => {
             let (code, message) = (&failure.code, &failure.message);
             tracing::warn!(export.id = %lease.export, code, message, "an export failed and will be retried");
             let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
-            ("postponed", exports::postpone(store, &lease, (now, until), progress).await?)
+            ("postponed", exports::postpone(store, &lease, now, until, progress).await?)
         }
         WorkEnding::Waiting(failure) if now >= waits_until => {
-            ("failed", failed(exports, lease, now, (failure, progress)).await?)
+            ("failed", failed(exports, lease, now, failure, progress).await?)
         }
         WorkEnding::Waiting(failure) => {
             let (code, message) = (&failure.code, &failure.message);
             tracing::warn!(export.id = %lease.export, code, message, "an export is waiting");
             let until = now.plus_seconds(REFUSED_RETRY_S);
-            ("postponed", exports::pause(store, &lease, (now, until), failure, progress).await?)
+            let times = LeaseTimes { now, until };
+            ("postponed", exports::pause(store, &lease, times, failure, progress).await?)
         }
         WorkEnding::Cancelled => {
             ("cancelled", exports::end_cancelled(store, &lease, now, progress).await?)
@@ -240,7 +242,8 @@ async fn failed(
     exports: &ExportsState,
     lease: ExportLease,
     now: Timestamp,
-    (failure, progress): (&ExportFailure, ExportProgress),
+    failure: &ExportFailure,
+    progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     let (code, message) = (&failure.code, &failure.message);
     tracing::warn!(export.id = %lease.export, code, message, "an export failed");

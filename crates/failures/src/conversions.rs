@@ -1,9 +1,9 @@
 //! Conversions from the errors of lower layers.
 
-use clients::processor::ProcessorError;
-use clients::storage::StorageError;
+use processor_client::ProcessorError;
 use runtime::VaultError;
 use runtime::tasks::LostTask;
+use storage::StorageError;
 
 use crate::{ExportProblem, Failure, FieldProblem};
 

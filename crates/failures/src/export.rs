@@ -1,8 +1,8 @@
 //! What can go wrong with exports.
 
 use catalog::dataset::MediaArchive;
-use clients::storage::StorageError;
 use domain::export::ExportState;
+use storage::StorageError;
 
 /// Every way a request for an export can fail.
 #[derive(Debug, thiserror::Error)]

@@ -25,6 +25,12 @@ pub enum OperatorProblem {
     /// The order has no money to give back.
     #[error("the order is {0}; only a paid order can be refunded")]
     NotRefundable(OrderState),
+    /// Nothing was paid for the order, as with a code for all of its price.
+    #[error(
+        "nothing was paid for the order, so there is nothing to give back; grant a negative number of credits to take \
+         its credits"
+    )]
+    NothingPaid,
     /// The payment was settled before, in another way.
     #[error("this payment was settled before: {0}; nothing was changed")]
     SettledOtherwise(String),

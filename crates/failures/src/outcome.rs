@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use clients::platform::{CallErrorKind, ClientError};
 use domain::id::CallId;
+use platform_client::{CallErrorKind, ClientError};
 
 use crate::Failure;
 

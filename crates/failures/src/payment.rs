@@ -1,11 +1,11 @@
 //! Failures of payments.
 
-use clients::processor::{ProcessorError, RateLimit};
 use domain::account::CreatorId;
 use domain::id::OrderId;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use processor_client::{ProcessorError, RateLimit};
 use store::slot_assignment::OccupiedSlots;
 
 /// The `Retry-After` in seconds when the processor limits requests without saying for how long.

@@ -7,12 +7,12 @@
 use std::sync::{Arc, Weak};
 
 use accounts::sealed_credentials;
-use clients::platform::{CookieJar, CookieSet, PlatformTarget};
 use domain::account::CreatorId;
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use failures::Failure;
 use parking_lot::Mutex;
+use platform_client::{CookieJar, CookieSet, PlatformTarget};
 use runtime::vault::VaultError;
 use store::account_cookies::{self, CookieUpdate, JarVersion, StoredCookies};
 use store::accounts::Account;

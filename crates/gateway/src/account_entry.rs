@@ -8,16 +8,16 @@ use std::sync::{Arc, OnceLock};
 
 use accounts::pacing::AccountPace;
 use accounts::sealed_credentials;
-use clients::platform::breaker::Breaker;
-use clients::platform::{
-    AccountCredentials, AccountHeaders, CallErrorKind, CookieJar, PlatformTarget,
-};
 use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use failures::AccountProblem;
 use failures::Failure;
+use platform_client::breaker::Breaker;
+use platform_client::{
+    AccountCredentials, AccountHeaders, CallErrorKind, CookieJar, PlatformTarget,
+};
 use runtime::clock::Random;
 use runtime::sealing::DataKey;
 use transport::LoadCounter;

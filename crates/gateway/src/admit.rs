@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog::{MatchedRoute, Route};
-use clients::platform::path::{self, PathProblem};
 use domain::account::CreatorId;
 use domain::call_tag::CallTag;
 use domain::credits::Credits;
@@ -18,6 +17,7 @@ use domain::time::Timestamp;
 use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri};
+use platform_client::path::{self, PathProblem};
 use settings::http::UnlistedRoutes;
 use web::auth;
 use web::error::ApiError;
@@ -152,21 +152,22 @@ pub(super) async fn identify(
     gateway: &GatewayState,
     entrance: CallEntrance,
     parts: &Parts,
-    (now, caller): (Timestamp, &mut Option<Arc<KeyEntry>>),
+    now: Timestamp,
+    caller: &mut Option<Arc<KeyEntry>>,
 ) -> Result<IdentifiedCall, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
     let (named, path_at) = split_path(entrance, parts.uri.path())?;
     path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
     check_query(entrance, parts.uri.query().unwrap_or_default())?;
-    let secret = auth::presented_key(&parts.headers)?;
-    let mut key = cache::key(gateway, secret.hash(), now).await?;
+    let hash = auth::key_hash(parts)?;
+    let mut key = cache::key(gateway, hash, now).await?;
     *caller = Some(Arc::clone(&key));
     auth::refuse_other_session(&gateway.web, parts, key.customer).await?;
     let mut allowed = check_key(&key, method, named);
     if allowed.is_err() {
         // The cached key may be older than a change that allows this call.
-        key = cache::read_key(gateway, secret.hash()).await?;
+        key = cache::read_key(gateway, hash).await?;
         allowed = check_key(&key, method, named);
     }
     let creator = allowed?;
@@ -265,7 +266,8 @@ pub(super) fn plan(
         return Ok(CallPlan {
             route: gateway.unlisted.route(
                 arrival.key.customer,
-                (arrival.method, arrival.native_path()),
+                arrival.method,
+                arrival.native_path(),
                 gateway.clock.now(),
             ),
             shorthand: None,

@@ -85,7 +85,7 @@ async fn arrive(
 ) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
     let now = gateway.clock.now();
     let (parts, body) = std::mem::take(request).into_parts();
-    let identified = admit::identify(gateway, entrance, &parts, (now, caller)).await?;
+    let identified = admit::identify(gateway, entrance, &parts, now, caller).await?;
     let mut arrival = RequestHead::new(identified, parts);
     let account = cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?;
     if entrance == CallEntrance::Native {
@@ -178,8 +178,7 @@ async fn attempt(
     };
     if account.pace.is_some() {
         // Boxed: most platforms are not paced.
-        match Box::pin(pacing::turn(gateway, &account, (&plan.route, arrival.method), answer))
-            .await?
+        match Box::pin(pacing::turn(gateway, &account, &plan.route, arrival.method, answer)).await?
         {
             CallTurn::Now => {}
             CallTurn::Later(then) => now = then,
@@ -252,9 +251,16 @@ async fn carry_refused(
     }
 }
 
-/// The result of a call, how long it took, and when it arrived.
+/// The result of a call, and when it was there.
 struct FetchedAnswer {
     received: Result<ReceivedAnswer, ForwardFailure>,
+    timing: AnswerTiming,
+}
+
+/// How long a platform took, and when its response, or the lack of one, was known.
+#[derive(Clone, Copy)]
+struct AnswerTiming {
+    /// In milliseconds.
     upstream_ms: f64,
     at: Instant,
 }
@@ -278,7 +284,7 @@ async fn fetch(
         Err(failure) => Err(failure),
     };
     let at = Instant::now();
-    FetchedAnswer { received, upstream_ms: milliseconds(sent_at, at), at }
+    FetchedAnswer { received, timing: AnswerTiming { upstream_ms: milliseconds(sent_at, at), at } }
 }
 
 /// Passes the response on and settles the hold.
@@ -288,12 +294,12 @@ async fn conclude(
     fetched: FetchedAnswer,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let FetchedAnswer { received, upstream_ms, at } = fetched;
+    let FetchedAnswer { received, timing } = fetched;
     match received {
         Ok(received) => {
             observe::observe_response(setting, &received);
             let ReceivedAnswer { status, headers, content } = received;
-            let first = ResponseHead { status, headers, upstream_ms, at };
+            let first = ResponseHead { status, headers, timing };
             match content {
                 Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
                 Content::Stream { first: bytes, rest } => {
@@ -303,16 +309,15 @@ async fn conclude(
             }
         }
         // Boxed: few calls fail.
-        Err(failure) => Box::pin(fail(setting, held, failure, (upstream_ms, at), answer)).await,
+        Err(failure) => Box::pin(fail(setting, held, failure, timing, answer)).await,
     }
 }
 
-/// The head of a response, how long it took, and when it arrived.
+/// The head of a response, and when it arrived.
 struct ResponseHead {
     status: StatusCode,
     headers: HeaderMap,
-    upstream_ms: f64,
-    at: Instant,
+    timing: AnswerTiming,
 }
 
 impl ResponseHead {
@@ -337,17 +342,17 @@ async fn deliver(
     let ending = CallEnding {
         outcome,
         status: Some(begun.status.as_u16()),
-        upstream_ms: Some(begun.upstream_ms),
-        at: begun.at,
+        upstream_ms: Some(begun.timing.upstream_ms),
+        at: begun.timing.at,
         stored,
         frees_key: begun.frees_key(),
     };
     let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
-    let ResponseHead { status, headers, upstream_ms, at: _ } = begun;
+    let ResponseHead { status, headers, timing } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     answer::put_platform_hint(&mut response, setting.whole.arrival.method);
     let receipt = receipt(held.cost, balance, outcome);
-    put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
+    put_receipt(setting, response.headers_mut(), &receipt, timing.upstream_ms);
     answer.send(response);
     ended.report(setting, None);
     Ok(())
@@ -358,7 +363,7 @@ async fn stream(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
     begun: ResponseHead,
-    content: (Bytes, clients::platform::AnswerBody),
+    content: (Bytes, platform_client::AnswerBody),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let outcome = Outcome::of_status(begun.status.as_u16());
@@ -367,7 +372,7 @@ async fn stream(
     let mut response = answer::platform_head(begun.status, begun.headers.clone(), body);
     answer::put_platform_hint(&mut response, setting.whole.arrival.method);
     let receipt = receipt(held.cost, balance, outcome);
-    put_receipt(setting, response.headers_mut(), &receipt, begun.upstream_ms);
+    put_receipt(setting, response.headers_mut(), &receipt, begun.timing.upstream_ms);
     answer.send(response);
     let is_repeatable = setting.whole.arrival.idempotency.is_some();
     let stored_bytes_max = setting.gateway.config.http.limits.stored_answer_bytes_max;
@@ -383,7 +388,7 @@ async fn stream(
     let ending = CallEnding {
         outcome: reached,
         status: Some(begun.status.as_u16()),
-        upstream_ms: Some(begun.upstream_ms),
+        upstream_ms: Some(begun.timing.upstream_ms),
         at: Instant::now(),
         stored: stored.filter(|_| !reached.may_have_happened()),
         frees_key: begun.frees_key(),
@@ -397,7 +402,7 @@ async fn fail(
     setting: &CallContext<'_>,
     held: &mut HeldCall,
     failure: ForwardFailure,
-    (upstream_ms, at): (f64, Instant),
+    timing: AnswerTiming,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let row = failure.error.row();
@@ -405,8 +410,8 @@ async fn fail(
     let ending = CallEnding {
         outcome: failure.outcome,
         status: Some(status),
-        upstream_ms: Some(upstream_ms),
-        at,
+        upstream_ms: Some(timing.upstream_ms),
+        at: timing.at,
         stored: None,
         frees_key: failure.frees_key,
     };
@@ -416,7 +421,7 @@ async fn fail(
         response.extensions_mut().insert(HarmlessFailure);
     }
     let receipt = receipt(held.cost, balance, failure.outcome);
-    put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
+    put_receipt(setting, response.headers_mut(), &receipt, timing.upstream_ms);
     answer.send(response);
     ended.report(setting, Some(code));
     Ok(())

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use clients::platform::PlatformTarget;
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use platform_client::PlatformTarget;
 use tokio::time::Instant;
 
 use super::account_entry::AccountEntry;

@@ -6,8 +6,8 @@
 //! meaning.
 
 use catalog::PlatformCatalog;
-use clients::platform::path;
 use domain::method::Method;
+use platform_client::path;
 
 /// The path that was meant, if slashes were encoded that should not have been:
 ///

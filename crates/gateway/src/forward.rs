@@ -3,11 +3,11 @@
 //! A read is retried once, if no byte of a response arrived and the connection was a reused one or
 //! was refused. A write is never retried.
 
-use clients::platform::{CallErrorKind, ClientError, PlatformResponse};
 use domain::charge::Outcome;
 use domain::repeat::PlatformStatus;
 use failures::Failure;
 use failures::UnknownOutcome;
+use platform_client::{CallErrorKind, ClientError, PlatformResponse};
 use web::error::ApiError;
 
 use super::admit::Content;

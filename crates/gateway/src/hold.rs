@@ -1,13 +1,14 @@
 //! Phase 2, hold: the credits are set aside before anything leaves.
 //!
-//! A write waits until its hold is durable. A read waits for that only where this process is not
-//! the authority for the balance, or where its key has a budget; otherwise its credits are reserved
-//! immediately, and its *response* waits for the durable hold.
+//! A write waits until its hold is durable. A read waits for that only if its key has a budget or
+//! the balance may not cover it; otherwise it is sent immediately, and its *response* waits for the
+//! durable hold, which may still refuse it.
 
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
 use failures::Failure;
 use failures::{NotStored, UnknownOutcome};
+use runtime::metrics;
 use store::idempotency::{ExistingRequest, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, HoldRefusal, PendingHold};
 use web::error::ApiError;
@@ -65,10 +66,9 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
         idempotency: idempotency::claim(whole, held_at),
         tag: arrival.tag.clone(),
     };
-    let is_sure = gateway.meter().is_authority() && !arrival.key.has_budget;
-    let may_leave_at_once = arrival.method.is_read() && is_sure;
-    let reserved = if may_leave_at_once {
-        gateway.meter().reserve_patiently(wanted).await
+    // Only the hold's transaction knows what is left of a key's budget.
+    let reserved = if arrival.method.is_read() && !arrival.key.has_budget {
+        gateway.meter().reserve_read(wanted).await
     } else {
         gateway.meter().reserve(wanted).await
     };
@@ -82,10 +82,11 @@ pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld>
             HoldRefusal::Store(error) => ApiError::Failure(Failure::Store(error)),
         })
     })?;
-    let since = (!may_leave_at_once).then(tokio::time::Instant::now);
+    let may_leave = reservation.may_leave();
+    let since = (!may_leave).then(tokio::time::Instant::now);
     let mut held = HeldCall { call, key: arrival.key.key, cost: plan.cost, since, reservation };
-    if !may_leave_at_once {
-        // Boxed: a read on SQLite does not wait here, and its future needs no room for it.
+    if !may_leave {
+        // Boxed: most reads do not wait here, and their future needs no room for it.
         Box::pin(held.durable_in_time(setting)).await?;
     }
     Ok(held)
@@ -107,7 +108,13 @@ impl HeldCall {
 
     /// Waits until the hold is committed: returns the balance after it, or why it was refused.
     pub(super) async fn durable(&mut self) -> Result<Credits, NotHeld> {
-        let refused = match self.reservation.durable().await {
+        let outcome = self.reservation.durable().await;
+        if self.since.is_none()
+            && let Some(cause) = withholding_cause(&outcome)
+        {
+            metrics::read_withheld(cause);
+        }
+        let refused = match outcome {
             HoldOutcome::Held { balance } => return Ok(balance),
             HoldOutcome::Insufficient { balance } => {
                 ApiError::Failure(Failure::InsufficientCredits { balance, cost: self.cost })
@@ -165,5 +172,39 @@ impl HeldCall {
     fn renew(&self, gateway: &crate::state::GatewayState) {
         let expires_at = gateway.clock.now().plus_seconds(gateway.config.metering.hold_ttl_s);
         self.reservation.renew(expires_at);
+    }
+}
+
+/// Why the response of a read is withheld whose hold had this outcome; none if it is not.
+const fn withholding_cause(outcome: &HoldOutcome) -> Option<&'static str> {
+    match outcome {
+        HoldOutcome::Held { .. } | HoldOutcome::Idempotency(_) => None,
+        HoldOutcome::Insufficient { .. } => Some("credits"),
+        HoldOutcome::BudgetExhausted { .. } => Some("budget"),
+        HoldOutcome::KeyRefused | HoldOutcome::KeyChanged => Some("key"),
+        HoldOutcome::AccountChanged => Some("account"),
+        HoldOutcome::Failed(_) => Some("database"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_of_a_hold_has_a_declared_cause() {
+        let refusals = [
+            HoldOutcome::Insufficient { balance: Credits::ZERO },
+            HoldOutcome::KeyRefused,
+            HoldOutcome::KeyChanged,
+            HoldOutcome::AccountChanged,
+            HoldOutcome::Failed(std::sync::Arc::new(store::StoreError::Stopped)),
+        ];
+
+        for refusal in refusals {
+            let cause = withholding_cause(&refusal).unwrap();
+            assert!(metrics::WITHHOLDING_CAUSES.contains(&cause), "{cause}");
+        }
+        assert_eq!(withholding_cause(&HoldOutcome::Held { balance: Credits::ZERO }), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What a call's response says beyond its content.
 
-use clients::platform::ClientError;
+use platform_client::ClientError;
 
 use super::call_context::CallContext;
 use super::drift::{self, DriftSign};

@@ -42,7 +42,8 @@ fn of<'a>(
 pub(super) async fn turn(
     gateway: &GatewayState,
     account: &AccountEntry,
-    (route, method): (&KnownRoute, Method),
+    route: &KnownRoute,
+    method: Method,
     answer: &mut AnswerSender,
 ) -> Result<CallTurn, Failure> {
     let Some((pace, class)) = of(account, route, method) else { return Ok(CallTurn::Now) };

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use catalog::shorthand;
-use clients::platform::{CallErrorKind, NativeCall, PlatformTarget, RequestBody, SigningInput};
 use domain::field_error::FieldErrorKind;
 use domain::id::CallId;
 use failures::Failure;
 use failures::FieldProblem;
+use platform_client::{CallErrorKind, NativeCall, PlatformTarget, RequestBody, SigningInput};
 use web::error::ApiError;
 
 use super::account_entry::AccountEntry;

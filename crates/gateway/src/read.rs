@@ -7,16 +7,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clients::platform::{
-    AnswerBody, CallErrorKind, ClientError, NativeCall, PlatformResponse, PlatformTarget,
-    ReadLimits, ReadUpTo, RequestBody, SigningInput, envelope,
-};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::method::Method;
 use domain::platform::Platform;
 use failures::Failure;
 use http::{HeaderMap, StatusCode};
+use platform_client::{
+    AnswerBody, CallErrorKind, ClientError, NativeCall, PlatformResponse, PlatformTarget,
+    ReadLimits, ReadUpTo, RequestBody, SigningInput, envelope,
+};
 
 use super::account_entry::AccountEntry;
 use super::drift::{self, DriftSign};
@@ -84,7 +84,8 @@ pub async fn account(
 /// can be replaced.
 pub async fn get(
     gateway: &GatewayState,
-    (customer, creator): (CustomerId, &CreatorId),
+    customer: CustomerId,
+    creator: &CreatorId,
     read: &OwnRead<'_>,
 ) -> Result<ReadAnswer, ReadFailure> {
     let account = account(gateway, customer, creator).await.map_err(ReadFailure::Account)?;

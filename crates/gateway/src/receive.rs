@@ -8,12 +8,12 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use clients::platform::{
+use domain::charge::Outcome;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use platform_client::{
     AnswerBody, CalledWith, ClientError, PlatformResponse, PlatformTarget, ReadLimits, ReadUpTo,
     envelope,
 };
-use domain::charge::Outcome;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use web::middleware::budget::{BudgetRoom, BudgetShare};
@@ -89,7 +89,7 @@ pub(super) fn receive<'a>(
         path: &destination.path,
         query: &destination.query,
     };
-    let mut headers = target.headers_for_caller(&headers, called);
+    let mut headers = target.headers_for_caller(&headers, called, account.headers(target).ok());
     async move {
         if is_event_stream(&headers) {
             body.allow_silence(target.stream_idle());
@@ -152,11 +152,14 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the content type is JSON.
+/// Whether the content type is JSON: `application/json`, the older `text/json`, or a type that ends
+/// in `+json` (RFC 6839, section 3.1).
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| {
-        value.trim_start().to_ascii_lowercase().starts_with("application/json")
+        let essence =
+            value.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+        matches!(essence.as_str(), "application/json" | "text/json") || essence.ends_with("+json")
     })
 }
 

@@ -10,9 +10,9 @@
 use std::sync::Arc;
 
 use accounts::platform_health;
-use clients::platform::{CredentialVerdict, PresentedAccount, SigningInput, verify};
 use domain::account::AccountState;
 use domain::time::Timestamp;
+use platform_client::{CredentialVerdict, PresentedAccount, SigningInput, verify};
 use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 
 use super::account_entry::AccountEntry;

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use clients::platform::oauth::{self, RefreshFailure};
-use clients::platform::{AccountCredentials, OauthTokens, PlatformTarget};
 use domain::time::Timestamp;
 use failures::Failure;
+use platform_client::oauth::{self, RefreshFailure};
+use platform_client::{AccountCredentials, OauthTokens, PlatformTarget};
 use runtime::metrics;
 use store::platform_health::RefusalCause;
 
@@ -236,7 +236,7 @@ async fn refresh(
     let upstream = &gateway.accounts().upstream;
     let (headers, now) = (account.headers(target)?, gateway.clock.now());
     pacing::charge_own(gateway, account, false);
-    match oauth::refresh_for(upstream, target, (headers, now), refresh_token).await {
+    match oauth::refresh_for(upstream, target, headers, now, refresh_token).await {
         Ok(fresh) => {
             tokens.refreshed();
             keep(gateway, account, fresh).await?;

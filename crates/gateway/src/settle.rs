@@ -71,16 +71,29 @@ pub(super) async fn settle_before_answer(
     ending: CallEnding,
 ) -> Result<(Credits, EndedCall), NotHeld> {
     let (ended, resolution) = resolved(setting, held, ending);
-    if setting.whole.arrival.idempotency.is_none() {
-        held.reservation.resolve(resolution);
-        return Ok((held.durable().await?, ended));
+    if setting.whole.arrival.idempotency.is_some() {
+        // Boxed: few calls have an `Idempotency-Key`.
+        let balance = Box::pin(settle_for_repetition(setting, held, resolution)).await?;
+        return Ok((balance, ended));
     }
+    let apart = held.reservation.resolve_together(resolution);
+    let balance = held.durable().await?;
+    if let Some(apart) = apart {
+        held.reservation.resolve_apart(apart);
+    }
+    Ok((balance, ended))
+}
+
+async fn settle_for_repetition(
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    resolution: CallResolution,
+) -> Result<Credits, NotHeld> {
     let settled = held.reservation.resolve_and_tell(resolution);
     let balance = held.durable().await?;
     let limit = setting.gateway.config.metering.hold_wait_max();
-    // Boxed: few calls have an `Idempotency-Key`.
-    drop(Box::pin(tokio::time::timeout(limit, settled)).await);
-    Ok((balance, ended))
+    drop(tokio::time::timeout(limit, settled).await);
+    Ok(balance)
 }
 
 /// The values for the log, and those for the writer.

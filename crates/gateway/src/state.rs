@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use accounts::AccountsState;
 use catalog::{Catalog, Route};
-use clients::platform::breaker::RetryBudget;
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
 use http::HeaderValue;
+use platform_client::breaker::RetryBudget;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::{CallTracker, Tasks};
 use runtime::vault::Vault;

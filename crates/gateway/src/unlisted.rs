@@ -48,7 +48,8 @@ impl UnlistedShapes {
     pub(super) fn route(
         &self,
         customer: CustomerId,
-        (method, path): (Method, &str),
+        method: Method,
+        path: &str,
         now: Timestamp,
     ) -> Arc<KnownRoute> {
         let Some(shape) = shape(path).filter(|_| self.shapes_max > 0) else {
@@ -158,7 +159,7 @@ mod tests {
         let start = Timestamp::from_unix_micros(0);
         let customer = |number| CustomerId::new(start, [number; 10]);
         let name = |of, path, at| {
-            let route = shapes.route(of, (Method::Get, path), at);
+            let route = shapes.route(of, Method::Get, path, at);
             route.name().to_string()
         };
         let own = |path| name(customer(1), path, start);
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(own("a/2"), "GET a/{}");
         assert_eq!(name(customer(2), "c", start), "GET c");
         assert_eq!(name(customer(1), "c", start.plus_seconds(86_400)), "GET c");
-        let route = shapes.route(customer(1), (Method::Get, "a/1"), start);
+        let route = shapes.route(customer(1), Method::Get, "a/1", start);
         assert_eq!(route.header(), "unlisted");
     }
 
@@ -178,7 +179,7 @@ mod tests {
         let shapes = UnlistedShapes::new(0);
         let now = Timestamp::from_unix_micros(0);
 
-        let route = shapes.route(CustomerId::new(now, [1; 10]), (Method::Post, "a"), now);
+        let route = shapes.route(CustomerId::new(now, [1; 10]), Method::Post, "a", now);
 
         assert_eq!(&**route.name(), "unlisted");
     }

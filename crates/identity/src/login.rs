@@ -128,7 +128,8 @@ pub async fn log_in(
 pub async fn change_password(
     identity: &IdentityState,
     id: CustomerId,
-    (current, new): (String, String),
+    current: String,
+    new: String,
     device: &SessionDevice,
 ) -> Result<NewLogin, Failure> {
     if let Some(problem) = web::fields::problem_of_new("new_password", &new) {

@@ -213,9 +213,10 @@ async fn reconcile(
 
 fn refused(error: &StaffError) -> Response {
     let status = match error {
-        StaffError::EmailTaken | StaffError::OtherAmount { .. } | StaffError::ReferenceTaken(_) => {
-            StatusCode::CONFLICT
-        }
+        StaffError::EmailTaken
+        | StaffError::Erased(_)
+        | StaffError::OtherAmount { .. }
+        | StaffError::ReferenceTaken(_) => StatusCode::CONFLICT,
         StaffError::NoCustomer(_)
         | StaffError::NoEmail(_)
         | StaffError::NoPermission(..)

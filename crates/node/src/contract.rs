@@ -60,19 +60,20 @@ impl ServedDocuments {
 /// beside the control runtime.
 pub(crate) async fn respond(
     node: &NodeState,
-    wanted: (DocumentScope, OpenapiVersion),
+    scope: DocumentScope,
+    version: OpenapiVersion,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (scope, version) = wanted;
     let unknown = || ApiError::Failure(Failure::NotFound("nothing has that id"));
     let slot = node.documents.find(scope, version).ok_or_else(unknown)?;
-    let served = slot.served.get_or_try_init(|| make(node.clone(), wanted)).await?;
+    let served = slot.served.get_or_try_init(|| make(node.clone(), scope, version)).await?;
     Ok(served.response(headers))
 }
 
 async fn make(
     node: NodeState,
-    (scope, version): (DocumentScope, OpenapiVersion),
+    scope: DocumentScope,
+    version: OpenapiVersion,
 ) -> Result<ServedDocument, ApiError> {
     let made = tokio::task::spawn_blocking(move || {
         let sources = DocumentSources::new(&node.catalog, &node.config);

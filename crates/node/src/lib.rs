@@ -5,6 +5,8 @@ mod admin;
 mod admin_access;
 mod contract;
 pub mod demo;
+mod failure_page;
+mod front_page;
 mod job_kinds;
 pub mod openapi;
 mod operator_routes;

@@ -14,7 +14,7 @@ use runtime::metrics;
 use tower::ServiceExt;
 use transport::{ArrivedRequest, ConnectionPeer};
 use web::auth;
-use web::error::render::{render, written};
+use web::error::render::written;
 use web::error::{ApiError, HarmlessFailure, PendingFailure};
 use web::idempotency;
 use web::middleware::real_ip::ClientAddress;
@@ -22,6 +22,7 @@ use web::middleware::request_id::RequestLabel;
 use web::middleware::{framing, real_ip, security_headers};
 use web::request_log::LineOnDrop;
 
+use crate::failure_page::FailureReader;
 use crate::state::{CoreState, NodeState};
 
 /// Serves one request: gives it an id, checks its head, routes it, and renders a failure.
@@ -33,6 +34,7 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
     });
     let is_safe = request.method().is_safe();
     let is_metered = gateway::is_metered(request.method(), request.uri().path());
+    let reader = FailureReader::of(&core.node.pages, &request);
     let client = real_ip::client(peer.ip, peer.tls, request.headers(), &core.node.trusted_proxies);
     let response = match framing::admit(&request, &core.node.frame_rules) {
         Ok(()) if core.node.keys_need_https && is_key_bare(&core.node, peer, request.headers()) => {
@@ -53,7 +55,7 @@ pub(crate) async fn serve(core: CoreState, control: Router, arrived: ArrivedRequ
             response
         }
     };
-    let mut response = rendered(response, label.as_str(), is_safe);
+    let mut response = rendered(response, label.as_str(), is_safe, &reader);
     if is_metered && !response.headers().contains_key("x-credits-cost") {
         idempotency::put_free(response.headers_mut(), None);
     }
@@ -138,12 +140,12 @@ fn refused(problem: framing::FrameProblem) -> Response {
 
 /// Writes the body of a failure; other headers of the response, such as a receipt, stay. `is_safe`:
 /// the request's method changes nothing.
-fn rendered(mut response: Response, id: &str, is_safe: bool) -> Response {
+fn rendered(mut response: Response, id: &str, is_safe: bool, reader: &FailureReader) -> Response {
     let Some(PendingFailure(failure)) = response.extensions_mut().remove::<PendingFailure>() else {
         return response;
     };
     let is_harmless = is_safe || response.extensions_mut().remove::<HarmlessFailure>().is_some();
-    let mut rendered = render(&failure, id, is_harmless);
+    let mut rendered = reader.response(&failure, id, is_harmless);
     response.headers_mut().remove(http::header::CONTENT_LENGTH);
     for (name, value) in response.headers() {
         if !rendered.headers().contains_key(name) {

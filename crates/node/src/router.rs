@@ -1,25 +1,33 @@
 //! All routes and layers of the public listener, in order.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{FromRef, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use console_kit::service::ServiceRoutes;
 use domain::platform::Platform;
 use failures::Failure;
+use gateway::state::GatewayState;
 use http::HeaderMap;
+use tower::ServiceExt;
 use transport::{ExplainingHandler, RequestHandler};
 use web::WebState;
 use web::control_limits::ReportedLimits;
 use web::error::ApiError;
-use web::extract::{NoQuery, Path, Query};
+use web::extract::{Path, Query};
 use web::fields::RequestQuery;
+use web::middleware::real_ip::ClientAddress;
+use web::middleware::request_id::RequestLabel;
 use web::own_requests;
 use web::request_log::RequestRecord;
 
 use crate::openapi::{DocumentScope, OpenapiVersion};
 use crate::state::{CoreState, NodeState};
-use crate::{contract, pipeline};
+use crate::{contract, front_page, pipeline};
 
 /// The whole public service as one core serves it. Native calls are the majority, so they bypass
 /// the router of the other routes.
@@ -38,16 +46,40 @@ fn control(core: &CoreState) -> Router {
     let documents = Router::new()
         .route("/openapi.json", get(openapi_document))
         .route("/v1/platforms/{platform}/openapi.json", get(platform_document))
-        .route("/docs/errors", get(error_reference));
+        .route("/", get(front_page::show));
     let upload = Router::new().route("/v1/{account}/media/upload", post(gateway::upload_media));
-    api.route_layer(once)
-        .with_state(core.api())
-        .merge(documents.with_state(core.node.clone()))
-        .merge(console::router().with_state(core.console()))
+    let api: Router = api.route_layer(once).with_state(core.api());
+    let routes = Arc::new(OwnRoutes { api: api.clone(), gateway: core.node.beside.clone() });
+    api.merge(documents.with_state(core.node.clone()))
+        .merge(console::router().merge(billing_pages::router()).with_state(core.console(routes)))
+        .merge(reference::router().with_state(core.node.reference.clone()))
         .layer(from_fn_with_state(core.node.clone(), on_control))
         .merge(upload.with_state(core.gateway.clone()))
         .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
+}
+
+/// The routes that pages use, inside the process.
+struct OwnRoutes {
+    api: Router,
+    gateway: GatewayState,
+}
+
+impl ServiceRoutes for OwnRoutes {
+    fn serve(&self, request: Request) -> Pin<Box<dyn Future<Output = Response> + Send>> {
+        if !gateway::is_native(request.uri().path()) {
+            let served = self.api.clone().oneshot(request);
+            return Box::pin(async move { served.await.unwrap_or_else(|never| match never {}) });
+        }
+        let extensions = request.extensions();
+        let label = extensions.get::<RequestLabel>().cloned();
+        let client = extensions.get::<ClientAddress>().copied();
+        let (Some(label), Some(client)) = (label, client) else {
+            let lost = Failure::Internal("a page's call has no id or no sender".to_owned());
+            return Box::pin(async move { ApiError::Failure(lost).into_response() });
+        };
+        Box::pin(gateway::proxy_call(self.gateway.clone(), request, label, client.ip))
+    }
 }
 
 /// Counts the request and runs it on the control runtime, where the store lives. The work completes
@@ -142,7 +174,7 @@ async fn openapi_document(
         Some(IncludedPlatforms::All) => DocumentScope::Whole,
     };
     let version = WantedVersion::version(params.version.as_ref());
-    contract::respond(&node, (scope, version), &headers).await
+    contract::respond(&node, scope, version, &headers).await
 }
 
 /// The contract of one platform's routes, for tools.
@@ -153,12 +185,7 @@ async fn platform_document(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let version = WantedVersion::version(params.version.as_ref());
-    contract::respond(&node, (DocumentScope::Platform(platform), version), &headers).await
-}
-
-/// The meaning of each error code, for people who follow the `type` of an error.
-async fn error_reference(_: NoQuery) -> impl IntoResponse {
-    ([(http::header::CONTENT_TYPE, "text/markdown; charset=utf-8")], crate::error_reference())
+    contract::respond(&node, DocumentScope::Platform(platform), version, &headers).await
 }
 
 impl FromRef<NodeState> for WebState {

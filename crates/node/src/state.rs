@@ -14,11 +14,8 @@ use api::{ApiParts, ApiState};
 use billing::low_balances::LowBalances;
 use billing::{BillingParts, BillingState, plans};
 use catalog::Catalog;
-use clients::mail::Mailer;
-use clients::platform::{PlatformClient, UpstreamSettings};
-use clients::processor::ProcessorClient;
-use clients::storage::Storage;
-use console::ConsoleState;
+use console_kit::ConsoleState;
+use console_kit::service::ServiceRoutes;
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
 use domain::slot::AccountAllowances;
@@ -33,12 +30,18 @@ use identity::mail_limits::MailLimits;
 use identity::passwords::PasswordHashing;
 use identity::{IdentityParts, IdentityState};
 use jobs::JobQueue;
+use mail::Mailer;
 use operators::OperatorsState;
+use pages::PagesState;
+use platform_client::{PlatformClient, UpstreamSettings};
+use processor_client::ProcessorClient;
+use reference::{ReferenceParts, ReferenceState};
 use runtime::clock::{Clock, Random};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use settings::Config;
 use settings::pacing::{PaceSection, PacingSection};
+use storage::Storage;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::Notify;
@@ -49,6 +52,7 @@ use web::middleware::rate_limit::RateQuota;
 use web::{WebParts, WebState};
 
 use crate::contract::ServedDocuments;
+use crate::openapi;
 
 /// The number of networks to remember for registrations; beyond it new ones share one quota.
 const REGISTERING_NETWORKS_MAX: usize = 100_000;
@@ -99,6 +103,12 @@ pub(crate) struct NodeParts {
     pub(crate) web: WebState,
     /// The part of the data plane that all cores share.
     pub(crate) gateway: Arc<SharedGateway>,
+    /// The data plane for work beside the listener: exports, and calls from pages.
+    pub(crate) beside: GatewayState,
+    /// The look of pages.
+    pub(crate) pages: PagesState,
+    /// The documentation.
+    pub(crate) reference: ReferenceState,
     /// Access to platforms for work beside the listener.
     pub(crate) accounts: AccountsState,
     /// Logins, passwords and links in emails.
@@ -116,7 +126,7 @@ pub(crate) struct NodeParts {
     /// Sends emails.
     pub(crate) mailer: Mailer,
     /// The operator's logo, read at the start.
-    pub(crate) logo: Option<Arc<settings::brand::BrandLogo>>,
+    pub(crate) logo: Option<Arc<settings::brand_logo::BrandLogo>>,
     /// Limits registrations by network.
     pub(crate) registrations: Arc<NetworkLimiter>,
     /// The contract, each document generated at the first request for it.
@@ -251,7 +261,8 @@ impl Foundation {
     fn gateway(
         &self,
         web: &WebState,
-        (meter, spool): (Meter, UploadSpool),
+        meter: Meter,
+        spool: UploadSpool,
         verified: HashSet<(Platform, String)>,
     ) -> Arc<SharedGateway> {
         Arc::new(SharedGateway::new(GatewayParts {
@@ -268,6 +279,16 @@ impl Foundation {
             spool,
             verified,
         }))
+    }
+
+    fn reference(&self, pages: &PagesState) -> ReferenceState {
+        let (catalog, config) = (Arc::clone(&self.catalog), Arc::clone(&self.config));
+        ReferenceState::new(ReferenceParts {
+            pages: pages.clone(),
+            config: Arc::clone(&self.config),
+            catalog: Arc::clone(&self.catalog),
+            contract: Arc::new(move || openapi::own_document(&catalog, &config)),
+        })
     }
 
     fn exports(&self, gateway: GatewayState, storage: Storage) -> ExportsState {
@@ -340,16 +361,19 @@ impl NodeState {
         };
         let web = foundation.web();
         let accounts = foundation.accounts(opened.targets);
-        let metered = (opened.meter.clone(), opened.spool);
-        let gateway = foundation.gateway(&web, metered, opened.verified);
+        let gateway = foundation.gateway(&web, opened.meter.clone(), opened.spool, opened.verified);
         let beside = GatewayState::new(Arc::clone(&gateway), accounts.clone());
         let billing = foundation.billing(opened.processor, opened.low_balances);
         let (http, rates) = (&foundation.config.http, &foundation.config.rate_limits);
+        let pages = PagesState::new(&foundation.config);
         Self(Arc::new(NodeParts {
             identity: foundation.identity(),
             operators: foundation.operators(&billing),
             billing,
-            exports: foundation.exports(beside, opened.storage),
+            exports: foundation.exports(beside.clone(), opened.storage),
+            reference: foundation.reference(&pages),
+            pages,
+            beside,
             emails: foundation.emails(),
             registrations: Arc::new(NetworkLimiter::new(
                 RateQuota::per_hour(rates.registrations_per_hour),
@@ -432,11 +456,14 @@ impl CoreState {
         })
     }
 
-    /// The state of the console.
-    pub(crate) fn console(&self) -> ConsoleState {
+    /// The state of the console, which uses these routes.
+    pub(crate) fn console(&self, routes: Arc<dyn ServiceRoutes>) -> ConsoleState {
         let node = &self.node;
         ConsoleState {
             store: node.store.clone(),
+            random: node.random.clone(),
+            routes,
+            pages: node.pages.clone(),
             config: Arc::clone(&node.config),
             web: node.web.clone(),
             identity: node.identity.clone(),

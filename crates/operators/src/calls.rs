@@ -49,8 +49,8 @@ pub(crate) async fn show(
     for owner in owners {
         let ids = found.iter().filter(|details| details.call.customer == owner);
         let ids: Vec<String> = ids.map(|details| details.call.id.to_string()).collect();
-        let about = (owner, audit::OPERATOR_VIEWED_CALL);
-        operators.record(who, about, json!({"call_ids": ids})).await?;
+        let details = json!({"call_ids": ids});
+        operators.record(who, owner, audit::OPERATOR_VIEWED_CALL, details).await?;
     }
     let mut calls = Vec::new();
     for details in found {

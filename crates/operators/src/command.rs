@@ -168,7 +168,7 @@ pub async fn run(
     match command {
         OperatorCommand::ListCustomers { state, plan, in_debt, text, cursor, limit } => {
             let filter = customers::CustomerFilter { state, plan, in_debt, text };
-            customers::list(operators, &filter, (cursor, limit)).await
+            customers::list(operators, &filter, cursor, limit).await
         }
         OperatorCommand::ShowCustomer { customer } => {
             Box::pin(profile::show(operators, who, &customer)).await
@@ -189,7 +189,7 @@ pub async fn run(
             calls::show(operators, who, named, customer.as_ref()).await
         }
         OperatorCommand::RefundOrder { order, credits, dry_run } => {
-            Box::pin(refunds::refund(operators, who, order, (credits, dry_run))).await
+            Box::pin(refunds::refund(operators, who, order, credits, dry_run)).await
         }
         OperatorCommand::Liability => liability::read(operators).await,
         OperatorCommand::ListUnmatched { with_settled, limit } => {

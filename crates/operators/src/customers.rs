@@ -28,7 +28,8 @@ pub(crate) struct CustomerFilter {
 pub(crate) async fn list(
     operators: &OperatorsState,
     filter: &CustomerFilter,
-    (cursor, limit): (Option<CustomerId>, Option<i64>),
+    cursor: Option<CustomerId>,
+    limit: Option<i64>,
 ) -> Result<OperatorOutcome, Failure> {
     let limit = page_size(limit)?;
     let text = filter.text.as_ref().map(|text| text.to_ascii_lowercase());
@@ -67,8 +68,7 @@ pub(crate) async fn find(
     let once: BTreeSet<(CustomerId, &str)> =
         found.iter().map(|found| (found.id, found.matched)).collect();
     for (customer, by) in once {
-        let about = (customer, audit::OPERATOR_FOUND);
-        operators.record(who, about, json!({"by": by})).await?;
+        operators.record(who, customer, audit::OPERATOR_FOUND, json!({"by": by})).await?;
     }
     let matches = found.into_iter().map(CustomerMatch::from).collect();
     Ok(OperatorOutcome::CustomersFound { matches })

@@ -48,7 +48,7 @@ pub async fn export(
     spawn: impl FnOnce(std::pin::Pin<Box<dyn Future<Output = ()> + Send>>),
 ) -> Result<CustomerArchive, Failure> {
     let customer = operators.find(named).await?.id;
-    operators.record(who, (customer, audit::OPERATOR_EXPORTED), json!({})).await?;
+    operators.record(who, customer, audit::OPERATOR_EXPORTED, json!({})).await?;
     let (sender, pieces) = mpsc::channel(4);
     let operators = operators.clone();
     spawn(Box::pin(async move {
@@ -67,10 +67,10 @@ async fn write(
 ) -> Result<(), Failure> {
     let mut bundle = BundleWriter::new();
     for table in TABLES {
-        write_json(operators, (customer, table), &mut bundle, out).await?;
+        write_json(operators, customer, table, &mut bundle, out).await?;
     }
     for table in [&CALLS, &CALL_TOTALS, &LEDGER] {
-        write_csv(operators, (customer, table), &mut bundle, out).await?;
+        write_csv(operators, customer, table, &mut bundle, out).await?;
     }
     let rest = bundle.finish().map_err(failed)?;
     drop(out.send(Ok(Bytes::from(rest))).await);
@@ -86,7 +86,8 @@ async fn send(bundle: &mut BundleWriter, out: &ArchiveSender) -> bool {
 /// A list of objects, one on each line.
 async fn write_json(
     operators: &OperatorsState,
-    (customer, table): (CustomerId, &DumpedTable),
+    customer: CustomerId,
+    table: &DumpedTable,
     bundle: &mut BundleWriter,
     out: &ArchiveSender,
 ) -> Result<(), Failure> {
@@ -94,8 +95,9 @@ async fn write_json(
     bundle.text("[").map_err(failed)?;
     let (mut after, mut between) = (None::<Vec<String>>, "\n");
     loop {
-        let place = (customer, after.as_deref());
-        let page = customer_dump::page(&operators.store, table, place, PAGE_ROWS).await?;
+        let page =
+            customer_dump::page(&operators.store, table, customer, after.as_deref(), PAGE_ROWS)
+                .await?;
         for row in page.rows {
             bundle.text(&format!("{between}{}", Value::Object(row))).map_err(failed)?;
             between = ",\n";
@@ -112,7 +114,8 @@ async fn write_json(
 
 async fn write_csv(
     operators: &OperatorsState,
-    (customer, table): (CustomerId, &DumpedTable),
+    customer: CustomerId,
+    table: &DumpedTable,
     bundle: &mut BundleWriter,
     out: &ArchiveSender,
 ) -> Result<(), Failure> {
@@ -121,8 +124,9 @@ async fn write_csv(
     bundle.csv_line(names.collect()).map_err(failed)?;
     let mut after = None::<Vec<String>>;
     loop {
-        let place = (customer, after.as_deref());
-        let page = customer_dump::page(&operators.store, table, place, PAGE_ROWS).await?;
+        let page =
+            customer_dump::page(&operators.store, table, customer, after.as_deref(), PAGE_ROWS)
+                .await?;
         for row in &page.rows {
             write_line(bundle, table, row).map_err(failed)?;
         }

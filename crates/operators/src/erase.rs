@@ -28,7 +28,7 @@ pub(crate) async fn erase(
     let customer = operators.find(named).await?.id;
     if dry_run {
         let details = json!({"command": "erase"});
-        operators.record(who, (customer, audit::OPERATOR_PREVIEWED), details).await?;
+        operators.record(who, customer, audit::OPERATOR_PREVIEWED, details).await?;
         let report = attempt(operators, who, customer, ErasureMode::Preview).await??;
         return Ok(OperatorOutcome::CustomerErased(described(customer, report, true)));
     }
@@ -65,7 +65,7 @@ async fn attempt(
     customer: CustomerId,
     mode: ErasureMode,
 ) -> Result<Result<Option<ErasureReport>, OpenErasure>, Failure> {
-    let entry = operators.entry(who, (customer, audit::CUSTOMER_ERASED), json!({}));
+    let entry = operators.entry(who, customer, audit::CUSTOMER_ERASED, json!({}));
     let follow = |payers: &[String]| {
         payers.iter().map(|payer| delete_payer::job(&operators.billing, payer)).collect()
     };

@@ -1,5 +1,5 @@
 //! The operator's work on one customer, call or payment: found, shown, exported, suspended, erased,
-//! refunded, settled.
+//! refunded, settled; and whether the payment processor is set up.
 //!
 //! The command line and the admin listener run the same [`OperatorCommand`]s. Each look at one
 //! customer and each change is in that customer's audit list, with the name of who did it. Nothing
@@ -11,6 +11,7 @@ mod customers;
 mod dump;
 mod erase;
 mod liability;
+pub mod processor_setup;
 mod profile;
 mod refunds;
 mod shapes;
@@ -84,7 +85,8 @@ impl OperatorsState {
     fn entry(
         &self,
         who: &OperatorIdentity,
-        (customer, action): (CustomerId, &'static str),
+        customer: CustomerId,
+        action: &'static str,
         details: Value,
     ) -> AuditEntry {
         let record = AuditRecord { customer, actor: who.actor(), action, details };
@@ -95,10 +97,11 @@ impl OperatorsState {
     async fn record(
         &self,
         who: &OperatorIdentity,
-        about: (CustomerId, &'static str),
+        customer: CustomerId,
+        action: &'static str,
         details: Value,
     ) -> Result<(), Failure> {
-        Ok(store::audit::record(&self.store, &self.entry(who, about, details)).await?)
+        Ok(store::audit::record(&self.store, &self.entry(who, customer, action, details)).await?)
     }
 
     /// The customer that the operator named.

@@ -29,7 +29,7 @@ pub(crate) async fn show(
     named: &CustomerRef,
 ) -> Result<OperatorOutcome, Failure> {
     let customer = operators.find(named).await?;
-    operators.record(who, (customer.id, audit::OPERATOR_VIEWED), json!({})).await?;
+    operators.record(who, customer.id, audit::OPERATOR_VIEWED, json!({})).await?;
     let profile = Box::pin(profile(operators, customer)).await?;
     Ok(OperatorOutcome::Customer(Box::new(profile)))
 }
@@ -107,15 +107,7 @@ async fn calls(
     operators: &OperatorsState,
     customer: CustomerId,
 ) -> Result<Vec<CallPoint>, Failure> {
-    let wanted = RecentCalls {
-        customer,
-        key: None,
-        only_allowed: false,
-        account: None,
-        status_class: None,
-        before: None,
-        limit: SHOWN_MAX,
-    };
+    let wanted = RecentCalls::of(customer, SHOWN_MAX);
     let page = store::calls::recent(&operators.store, &wanted).await?;
     Ok(page.calls.into_iter().map(CallPoint::from).collect())
 }

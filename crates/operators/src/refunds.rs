@@ -5,13 +5,13 @@
 //! first, and the request has an idempotency key that is derived from the order.
 
 use billing::reversals;
-use clients::processor::objects::PaymentRefund;
-use clients::processor::{ListFilter, NewRefund};
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, OrderId};
 use domain::lots::LotSource;
 use domain::payment::{OrderState, ReversalKind, ReversalState};
 use failures::{Failure, OperatorProblem};
+use processor_client::objects::PaymentRefund;
+use processor_client::{ListFilter, NewRefund};
 use runtime::audit;
 use serde_json::json;
 use store::ledger::{CreditGrant, CreditGrantOutcome};
@@ -27,24 +27,32 @@ pub(crate) async fn refund(
     operators: &OperatorsState,
     who: &OperatorIdentity,
     id: OrderId,
-    (credits, dry_run): (CreditTreatment, bool),
+    credits: CreditTreatment,
+    dry_run: bool,
 ) -> Result<OperatorOutcome, Failure> {
     let order = store::orders::find_any(&operators.store, id).await?;
     let order = order.ok_or_else(|| unknown("order", id))?;
-    let Some(intent) = order.payment.clone().filter(|_| order.state.is_paid()) else {
+    if !order.state.is_paid() {
         return Err(OperatorProblem::NotRefundable(order.state).into());
+    }
+    let Some(intent) = order.payment.clone() else {
+        return Err(OperatorProblem::NothingPaid.into());
     };
     let preview = preview(operators, &order, &intent, credits).await?;
-    let mut result = preview.ok_or(OperatorProblem::NotRefundable(order.state))?;
+    let mut result = preview.ok_or(OperatorProblem::NothingPaid)?;
     if dry_run {
         let details = json!({"command": "refund", "order_id": id});
-        operators.record(who, (order.customer, audit::OPERATOR_PREVIEWED), details).await?;
+        operators.record(who, order.customer, audit::OPERATOR_PREVIEWED, details).await?;
         return Ok(OperatorOutcome::OrderRefunded(OrderRefund { dry_run, ..result }));
     }
     let details = json!({"order_id": id, "amount_cents": result.amount_cents, "credits": credits});
-    operators.record(who, (order.customer, audit::ORDER_REFUNDED), details).await?;
+    operators.record(who, order.customer, audit::ORDER_REFUNDED, details).await?;
     result.refund_id = send(operators, id, &intent).await?;
     result.applied = result.refund_id.is_some();
+    if !result.applied {
+        // Somebody else has refunded it since the preview.
+        (result.amount_cents, result.credits_taken) = (0, 0);
+    }
     if credits == CreditTreatment::Keep {
         result.credits_kept = keep(operators, who, &order, &intent).await?;
     }
@@ -123,7 +131,7 @@ async fn preview(
     };
     let after =
         change.map_or((balance.available, balance.debt), |change| (change.balance, change.debt));
-    let (available, owed) = with_kept((after.0.whole(), after.1.whole()), kept);
+    let (available, owed) = with_kept(after.0.whole(), after.1.whole(), kept);
     Ok(Some(OrderRefund {
         order_id: order.id,
         customer_id: order.customer,
@@ -140,7 +148,7 @@ async fn preview(
 }
 
 /// Balance and debt after credits are granted: they pay the debt first.
-const fn with_kept((balance, debt): (i64, i64), kept: i64) -> (i64, i64) {
+const fn with_kept(balance: i64, debt: i64, kept: i64) -> (i64, i64) {
     let paid = if kept < debt { kept } else { debt };
     (balance.saturating_add(kept - paid), debt - paid)
 }
@@ -194,7 +202,7 @@ pub(crate) async fn give(
         at: now,
     };
     let details = json!({"credits": gift.credits.whole(), "reference": gift.reference});
-    let entry = operators.entry(who, (gift.customer, audit::CREDITS_ADJUSTED), details);
+    let entry = operators.entry(who, gift.customer, audit::CREDITS_ADJUSTED, details);
     match store::ledger::adjust(&operators.store, &grant, false, &entry).await? {
         CreditGrantOutcome::Granted { .. } => Ok(true),
         CreditGrantOutcome::Repeated => Ok(false),
@@ -202,5 +210,6 @@ pub(crate) async fn give(
             Err(OperatorProblem::NotGranted("the ledger cannot hold that many").into())
         }
         CreditGrantOutcome::NoCustomer => Err(unknown("customer", gift.customer)),
+        CreditGrantOutcome::Erased => Err(OperatorProblem::Erased.into()),
     }
 }

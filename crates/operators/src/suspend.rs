@@ -4,11 +4,11 @@
 //! unless the operator asks for that; then it ends immediately at the payment processor, before the
 //! suspension, so that a failure there leaves the customer as it was.
 
-use clients::processor::ProcessorError;
 use domain::customer::{CustomerRef, CustomerState};
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use failures::{Failure, FieldProblem, OperatorProblem};
+use processor_client::ProcessorError;
 use runtime::audit;
 use serde_json::json;
 use store::suspensions::{self, SuspensionOutcome};
@@ -42,19 +42,19 @@ pub(crate) async fn suspend(
     if wish.dry_run {
         let details =
             json!({"command": "suspend", "cancel_subscription": wish.cancel_subscription});
-        operators.record(who, (customer, audit::OPERATOR_PREVIEWED), details).await?;
+        operators.record(who, customer, audit::OPERATOR_PREVIEWED, details).await?;
         let applied = standing.state != CustomerState::Suspended;
-        return Ok(view(customer, (CustomerState::Suspended, applied), subscription, true));
+        return Ok(view(customer, CustomerState::Suspended, applied, subscription, true));
     }
     if let Some(subscription) = &subscription {
         end_subscription(operators, who, customer, subscription).await?;
     }
     let details = json!({});
-    let entry = operators.entry(who, (customer, audit::CUSTOMER_SUSPENDED), details);
+    let entry = operators.entry(who, customer, audit::CUSTOMER_SUSPENDED, details);
     let outcome = suspensions::suspend(&operators.store, wish.reason.trim(), &entry).await?;
     operators.billing.cached.forget_keys_of(customer);
     let applied = applied(outcome, customer)?;
-    Ok(view(customer, (CustomerState::Suspended, applied), subscription, false))
+    Ok(view(customer, CustomerState::Suspended, applied, subscription, false))
 }
 
 /// Ends a suspension.
@@ -64,13 +64,13 @@ pub(crate) async fn resume(
     named: &CustomerRef,
 ) -> Result<OperatorOutcome, Failure> {
     let customer = operators.find(named).await?.id;
-    let entry = operators.entry(who, (customer, audit::CUSTOMER_RESUMED), json!({}));
+    let entry = operators.entry(who, customer, audit::CUSTOMER_RESUMED, json!({}));
     let outcome = suspensions::resume(&operators.store, &entry).await?;
     operators.billing.cached.forget_keys_of(customer);
     let applied = applied(outcome, customer)?;
     let standing = suspensions::find(&operators.store, customer).await?;
     let state = standing.map_or(CustomerState::Active, |standing| standing.state);
-    Ok(view(customer, (state, applied), None, false))
+    Ok(view(customer, state, applied, None, false))
 }
 
 /// Checks a text of the operator's.
@@ -85,7 +85,8 @@ pub(crate) fn check_text(field: &'static str, text: &str) -> Result<(), Failure>
 
 fn view(
     customer_id: CustomerId,
-    (state, applied): (CustomerState, bool),
+    state: CustomerState,
+    applied: bool,
     cancelled_subscription: Option<String>,
     dry_run: bool,
 ) -> OperatorOutcome {
@@ -136,7 +137,7 @@ async fn end_subscription(
     subscription: &str,
 ) -> Result<(), Failure> {
     let details = json!({"subscription_id": subscription});
-    operators.record(who, (customer, audit::SUBSCRIPTION_CANCELLED), details).await?;
+    operators.record(who, customer, audit::SUBSCRIPTION_CANCELLED, details).await?;
     match operators.billing.processor()?.cancel_subscription(subscription).await {
         Ok(_) | Err(ProcessorError::Missing) => {}
         Err(error) => return Err(error.into()),

@@ -1,11 +1,11 @@
 //! Payments that matched no order: listed, and settled by a decision of the operator.
 
-use clients::processor::{ListFilter, NewRefund};
 use domain::credits::Credits;
 use domain::customer::CustomerRef;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use failures::{Failure, FieldProblem, OperatorProblem};
+use processor_client::{ListFilter, NewRefund};
 use runtime::audit;
 use serde_json::json;
 use store::unmatched_settlements::{self, SettlementClaim, UnmatchedPayment, UnmatchedSettlement};
@@ -155,7 +155,7 @@ async fn claim_and_carry_out(
         return Err(OperatorProblem::SettledOtherwise(other).into());
     }
     let is_new = claim == SettlementClaim::Claimed;
-    match carry_out(operators, who, wish, (&settled, decision.gift)).await {
+    match carry_out(operators, who, wish, &settled, decision.gift).await {
         Ok(done) => Ok(SettlementEffect { applied: is_new || done.applied, ..done }),
         Err(error) => {
             if is_new && is_certainly_undone(&error) {
@@ -180,7 +180,8 @@ async fn carry_out(
     operators: &OperatorsState,
     who: &OperatorIdentity,
     wish: &SettlementWish,
-    (settled, gift): (&UnmatchedSettlement<'_>, Option<GiftDecision>),
+    settled: &UnmatchedSettlement<'_>,
+    gift: Option<GiftDecision>,
 ) -> Result<SettlementEffect, Failure> {
     if let Some(GiftDecision { customer, credits }) = gift {
         let reference = format!("payment {}", wish.object);
@@ -188,7 +189,7 @@ async fn carry_out(
         let applied = give(operators, who, &credited).await?;
         if applied {
             let details = json!({"object": wish.object});
-            operators.record(who, (customer, audit::PAYMENT_SETTLED), details).await?;
+            operators.record(who, customer, audit::PAYMENT_SETTLED, details).await?;
         }
         return Ok(SettlementEffect { applied, refund_id: None });
     }

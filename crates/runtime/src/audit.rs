@@ -140,7 +140,8 @@ pub fn named_accounts(shifts: &[&SlotShift]) -> Value {
 /// Returns a function that builds the entry for accounts that a change of slots activated; it
 /// returns `None` if there are none.
 pub fn noting_activated<'n>(
-    (clock, random): (&'n Clock, &'n Random),
+    clock: &'n Clock,
+    random: &'n Random,
     customer: CustomerId,
     actor: &'n str,
 ) -> impl Fn(&[SlotShift]) -> Option<AuditEntry> + Send + Sync + 'n {

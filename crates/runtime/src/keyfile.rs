@@ -107,7 +107,8 @@ impl<'p> LockedKeyFile<'p> {
     /// kept only if it is in `needed`, because data is still wrapped by it.
     pub fn with_new_key(
         &self,
-        (in_force, needed): (&Keyring, &[String]),
+        in_force: &Keyring,
+        needed: &[String],
         random: &Random,
         now: Timestamp,
     ) -> Result<Keyring, KeyFileError> {
@@ -219,7 +220,7 @@ mod tests {
         let file = LockedKeyFile::lock(path)?;
         let needed: Vec<String> = needed.iter().map(|id| (*id).to_owned()).collect();
         let now = Timestamp::from_unix_micros(7);
-        let keyring = file.with_new_key((in_force, &needed), &Random::seeded(5), now)?;
+        let keyring = file.with_new_key(in_force, &needed, &Random::seeded(5), now)?;
         file.write(&keyring)?;
         Ok(keyring)
     }

@@ -4,17 +4,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clients::platform::SettingsProblem;
-use clients::processor::webhook::SECRET_BYTES_MIN;
-use clients::processor::{ProcessorClient, ProcessorSettings};
 use domain::per_platform::PerPlatform;
 use domain::platform::Platform;
+use platform_client::SettingsProblem;
+use processor_client::webhook::SECRET_BYTES_MIN;
+use processor_client::{ProcessorClient, ProcessorSettings};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::problem::ConfigProblem;
 use super::sections::AccountNumbers;
-use crate::hosts::is_loopback_host;
+use domain::hosts::is_loopback_host;
 
 /// The currency of all prices.
 pub const CURRENCY: &str = "usd";
@@ -129,16 +129,26 @@ impl ProcessorSection {
 
     /// Where the customer goes after a checkout.
     pub fn success_url(&self, public_base_url: &str) -> String {
-        own_page(&self.success_url, public_base_url, "/console/billing?session_id=", SESSION_PLACE)
+        own_page(
+            &self.success_url,
+            public_base_url,
+            "/console/billing/return?session_id=",
+            SESSION_PLACE,
+        )
     }
 
     /// Where the customer goes when leaving a checkout without paying.
     pub fn cancel_url(&self, public_base_url: &str) -> String {
-        own_page(&self.cancel_url, public_base_url, "/console/billing?cancelled=true", "")
+        own_page(&self.cancel_url, public_base_url, "/console/billing/return?cancelled=true", "")
     }
 
     /// Where the customer returns to from the portal or the bank.
     pub fn return_url(&self, public_base_url: &str) -> String {
+        own_page(&self.return_url, public_base_url, "/console/billing/return", "")
+    }
+
+    /// Where a customer manages payments: emails lead there. A person signs in there first.
+    pub fn billing_url(&self, public_base_url: &str) -> String {
         own_page(&self.return_url, public_base_url, "/console/billing", "")
     }
 
@@ -454,12 +464,12 @@ mod tests {
 
         assert_eq!(
             section.success_url("https://api.example.com"),
-            "https://api.example.com/console/billing?session_id={CHECKOUT_SESSION_ID}"
+            "https://api.example.com/console/billing/return?session_id={CHECKOUT_SESSION_ID}"
         );
         assert_eq!(section.cancel_url("https://api.example.com"), "https://shop.example.com/x");
         assert_eq!(
             section.return_url("https://api.example.com"),
-            "https://api.example.com/console/billing"
+            "https://api.example.com/console/billing/return"
         );
     }
 }

@@ -2,43 +2,50 @@
 
 use std::path::PathBuf;
 
+use super::brand_color::{DARK, LIGHT};
+use super::brand_logo::BrandLogo;
 use super::problem::ConfigProblem;
 
-/// The largest logo, in bytes.
-const LOGO_BYTES_MAX: u64 = 262_144;
-/// The image formats that browsers and mail programs show, by the ending of the file's name.
-const LOGO_TYPES: [(&str, &str); 6] = [
-    ("png", "image/png"),
-    ("jpg", "image/jpeg"),
-    ("jpeg", "image/jpeg"),
-    ("gif", "image/gif"),
-    ("webp", "image/webp"),
-    ("svg", "image/svg+xml"),
-];
+/// The longest name, in characters.
+const NAME_MAX: usize = 40;
+/// The longest other line, in characters.
+const LINE_MAX: usize = 200;
 
-/// Whose service it is.
+/// Whose service it is. Texts may be empty: then nothing is shown in their place.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BrandSection {
     /// The name of the service.
     pub name: String,
-    /// Where customers get help. Empty: no address is shown.
-    pub support_email: String,
     /// An image file. Empty: only the name is shown.
     pub logo_file: PathBuf,
-    /// The color of buttons and links, as `#rrggbb`.
-    pub color: String,
-    /// The color of text on it.
-    pub text_color: String,
+    /// The color of buttons and links.
+    pub accent: BrandAccent,
+    /// Who operates the service.
+    pub operator: String,
+    /// Where customers get help by email.
+    pub support_email: String,
+    /// A page where customers get help.
+    pub support_url: String,
+    /// The terms of use.
+    pub terms_url: String,
+    /// The privacy policy.
+    pub privacy_url: String,
+    /// A page with the state of the service.
+    pub status_url: String,
+    /// One line at the top of all pages.
+    pub announcement: String,
 }
 
-/// A logo, ready to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrandLogo {
-    /// The media type.
-    pub media_type: &'static str,
-    /// The file.
-    pub bytes: Vec<u8>,
+/// The color of buttons and links in each theme, as `#rrggbb`. Emails use that of the light one,
+/// with white text on it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrandAccent {
+    /// On light pages.
+    pub light: String,
+    /// On dark pages.
+    pub dark: String,
 }
 
 impl BrandSection {
@@ -54,52 +61,71 @@ impl BrandSection {
 
     /// Reads the logo; none if there is none.
     pub fn logo(&self) -> Result<Option<BrandLogo>, ConfigProblem> {
-        const KEY: &str = "brand.logo_file";
         if self.logo_path().is_none() {
             return Ok(None);
         }
-        let ending = self.logo_file.extension().and_then(|ending| ending.to_str());
-        let ending = ending.unwrap_or_default().to_ascii_lowercase();
-        let known = LOGO_TYPES.iter().find(|(one, _)| *one == ending);
-        let Some((_, media_type)) = known else {
-            let message = "must be a png, jpg, gif, webp or svg file";
-            return Err(ConfigProblem::new(KEY, message));
-        };
-        let unreadable =
-            |error: std::io::Error| ConfigProblem::new(KEY, format!("cannot be read: {error}"));
-        let about = std::fs::metadata(&self.logo_file).map_err(unreadable)?;
-        if !about.is_file() || about.len() > LOGO_BYTES_MAX {
-            return Err(ConfigProblem::new(KEY, "must be a file of at most 262,144 bytes"));
-        }
-        let bytes = std::fs::read(&self.logo_file).map_err(unreadable)?;
-        Ok(Some(BrandLogo { media_type, bytes }))
+        BrandLogo::read(&self.logo_file)
+            .map(Some)
+            .map_err(|message| ConfigProblem::new("brand.logo_file", message))
     }
 
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
-        let length = self.name.chars().count();
-        if !(1..=60).contains(&length) || self.name.chars().any(char::is_control) {
-            let message = "must be 1 to 60 characters on one line";
-            problems.push(ConfigProblem::new("brand.name", message));
+        let mut problem =
+            |key: &str, message: String| problems.push(ConfigProblem::new(key, message));
+        if self.name.is_empty() || !is_line(&self.name, NAME_MAX) {
+            problem("brand.name", format!("must be 1 to {NAME_MAX} characters on one line"));
+        }
+        for (key, text) in
+            [("brand.operator", &self.operator), ("brand.announcement", &self.announcement)]
+        {
+            if !is_line(text, LINE_MAX) {
+                problem(key, format!("must be at most {LINE_MAX} characters on one line"));
+            }
         }
         if let Some(address) = self.support()
             && address.parse::<domain::customer::Email>().is_err()
         {
             let message = "must be empty or an address such as help@example.com";
-            problems.push(ConfigProblem::new("brand.support_email", message));
+            problem("brand.support_email", message.to_owned());
         }
-        for (key, color) in [("color", &self.color), ("text_color", &self.text_color)] {
-            if !is_color(color) {
-                let message = "must be a color such as #1f5fbf";
-                problems.push(ConfigProblem::new(format!("brand.{key}"), message));
+        for (key, url) in self.links() {
+            if !url.is_empty() && !is_web_address(url) {
+                let message = "must be empty or an address such as https://example.com/terms";
+                problem(key, message.to_owned());
+            }
+        }
+        for (key, theme, color) in [
+            ("brand.accent.light", &LIGHT, &self.accent.light),
+            ("brand.accent.dark", &DARK, &self.accent.dark),
+        ] {
+            if let Err(message) = theme.check(color) {
+                problem(key, message);
             }
         }
         problems.extend(self.logo().err());
     }
+
+    const fn links(&self) -> [(&'static str, &String); 4] {
+        [
+            ("brand.support_url", &self.support_url),
+            ("brand.terms_url", &self.terms_url),
+            ("brand.privacy_url", &self.privacy_url),
+            ("brand.status_url", &self.status_url),
+        ]
+    }
 }
 
-fn is_color(text: &str) -> bool {
-    let digits = text.strip_prefix('#').unwrap_or_default();
-    digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+fn is_line(text: &str, max: usize) -> bool {
+    text.chars().count() <= max && !text.chars().any(char::is_control)
+}
+
+/// An absolute address of a page, which a browser can open.
+fn is_web_address(text: &str) -> bool {
+    let uri = text.parse::<http::Uri>();
+    uri.is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("https" | "http"))
+            && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'))
+    })
 }
 
 #[cfg(test)]
@@ -113,35 +139,36 @@ mod tests {
 
     #[test]
     fn wrong_values_are_problems() {
+        let long = format!("announcement = \"{}\"", "a".repeat(201));
         for (toml, key) in [
             ("name = \"\"", "brand.name"),
             ("name = \"a\\nb\"", "brand.name"),
+            (
+                "name = \"A name of more than forty characters, which no sidebar has room for\"",
+                "brand.name",
+            ),
+            ("operator = \"a\\tb\"", "brand.operator"),
+            (long.as_str(), "brand.announcement"),
             ("support_email = \"help\"", "brand.support_email"),
-            ("color = \"blue\"", "brand.color"),
-            ("color = \"#12345\"", "brand.color"),
-            ("text_color = \"#ffffff;}\"", "brand.text_color"),
-            ("logo_file = \"logo.txt\"", "brand.logo_file"),
+            ("support_url = \"example.com/help\"", "brand.support_url"),
+            ("terms_url = \"javascript:alert(1)\"", "brand.terms_url"),
+            ("privacy_url = \"https://user@example.com/\"", "brand.privacy_url"),
+            ("status_url = \"ftp://example.com/\"", "brand.status_url"),
+            ("accent = { light = \"blue\", dark = \"#5fc0d5\" }", "brand.accent.light"),
+            ("accent.dark = \"#12345\"", "brand.accent.dark"),
+            ("accent.light = \"#ffffff;}\"", "brand.accent.light"),
             ("logo_file = \"no/such/logo.png\"", "brand.logo_file"),
         ] {
             assert_eq!(problems(toml), [key], "{toml}");
         }
-        assert_eq!(problems("name = \"Acme\"\nsupport_email = \"help@acme.example\""), [""; 0]);
     }
 
     #[test]
-    fn a_logo_is_read_with_its_type_and_has_a_largest_size() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("logo.SVG");
-        std::fs::write(&path, "<svg/>").unwrap();
-        let of = |file: &std::path::Path| {
-            let toml = format!("[brand]\nlogo_file = {:?}", file.display().to_string());
-            Config::from_toml(&toml).unwrap().brand
-        };
-
-        let logo = of(&path).logo().unwrap().unwrap();
-
-        assert_eq!((logo.media_type, logo.bytes.as_slice()), ("image/svg+xml", &b"<svg/>"[..]));
-        std::fs::write(&path, vec![b' '; 262_145]).unwrap();
-        assert!(of(&path).logo().is_err());
+    fn a_whole_brand_is_accepted() {
+        let toml = "name = \"Acme\"\noperator = \"Acme Ltd\"\nsupport_email = \"help@acme.example\"\n\
+            support_url = \"https://acme.example/help\"\nterms_url = \"https://acme.example/terms\"\n\
+            privacy_url = \"https://acme.example/privacy\"\nstatus_url = \"http://127.0.0.1:9/status\"\n\
+            announcement = \"Maintenance on Sunday.\"\naccent.light = \"#aa0011\"";
+        assert_eq!(problems(toml), [""; 0]);
     }
 }

@@ -31,12 +31,12 @@ pub(super) fn declare(tree: &mut Value, defaults: &mut Value) -> Vec<ConfigProbl
             }
         }
     }
-    remove_replaced(tree, defaults, &mut declarations);
+    problems.extend(remove_replaced(tree, defaults, &mut declarations));
     if let Err(problem) = Platform::declare(&declarations) {
         let (PlatformNameProblem::Malformed(name) | PlatformNameProblem::Repeated(name)) = &problem;
         problems.push(ConfigProblem::new(format!("platforms.{name}"), problem.to_string()));
     }
-    drop_aliases(tree, &declarations);
+    problems.extend(drop_aliases(tree, defaults, &declarations));
     problems
 }
 
@@ -74,8 +74,7 @@ fn declaration(
         };
     }
     if !extends.is_empty() && !is_built_in(&extends) {
-        let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
-        return Err(problem(name, "extends", &super::problem::unknown(&extends, built_in)));
+        return Err(problem(name, "extends", &not_built_in(&extends)));
     }
     if extends.is_empty() && text(tree, name, "catalog").is_empty() {
         return Err(undeclared(name));
@@ -95,6 +94,17 @@ fn declaration(
     Ok(plain(name))
 }
 
+/// What is said of a platform that cannot be extended.
+fn not_built_in(extends: &str) -> String {
+    let built_in = Platform::BUILT_IN.iter().map(|platform| platform.as_str());
+    let unknown = super::problem::unknown(extends, built_in.clone());
+    if unknown.contains("did you mean") {
+        return unknown;
+    }
+    let built_in: Vec<&str> = built_in.collect();
+    format!("must name a built-in platform: {}", built_in.join(", "))
+}
+
 /// A table of a name that is not built in, and that says neither what it extends nor which routes
 /// it has.
 fn undeclared(name: &str) -> ConfigProblem {
@@ -105,11 +115,13 @@ fn undeclared(name: &str) -> ConfigProblem {
 }
 
 /// Removes each built-in platform that has one platform in its place, which keeps its stored name.
+/// Returns its settings that would be lost: each that is not the default.
 fn remove_replaced(
     tree: &mut Value,
     defaults: &mut Value,
     declarations: &mut Vec<PlatformDeclaration>,
-) {
+) -> Vec<ConfigProblem> {
+    let mut problems = Vec::new();
     for built_in in Platform::BUILT_IN {
         let built_in = built_in.as_str();
         let mut extending = declarations
@@ -121,23 +133,62 @@ fn remove_replaced(
         }
         built_in.clone_into(&mut only.stored_name);
         only.sells_slots |= has_slot_price(tree, built_in);
+        for key in changed_keys(tree, defaults, built_in) {
+            let message = format!(
+                "has no effect: platforms.{} takes the place of this platform; set it there, or \
+                 give {built_in} a base_url to have both",
+                only.name
+            );
+            problems.push(ConfigProblem::new(format!("platforms.{built_in}.{key}"), message));
+        }
         remove(tree, built_in);
         remove(defaults, built_in);
         declarations.retain(|declared| declared.name != built_in);
     }
+    problems
+}
+
+/// The keys of a platform's table that are not as the defaults have them.
+fn changed_keys(tree: &Value, defaults: &Value, name: &str) -> Vec<String> {
+    let table = |root| section(root, "platforms").and_then(|all| table_of(all.get(name)?));
+    let Some(given) = table(tree) else { return Vec::new() };
+    let default = |key: &String| table(defaults).and_then(|table| table.get(key));
+    let mut keys: Vec<String> = given
+        .iter()
+        .filter(|(key, value)| default(key).is_none_or(|default| default.kind != value.kind))
+        .map(|(key, _)| key.clone())
+        .collect();
+    keys.sort_unstable();
+    keys
 }
 
 /// Where both names of a platform stand in one table, the default under the stored name goes.
-fn drop_aliases(tree: &mut Value, declarations: &[PlatformDeclaration]) {
+/// Anything else under it was set by the operator, and is refused: one of the two would be ignored.
+fn drop_aliases(
+    tree: &mut Value,
+    defaults: &Value,
+    declarations: &[PlatformDeclaration],
+) -> Vec<ConfigProblem> {
+    let mut problems = Vec::new();
     for key in ["included", "prices"] {
+        let usual = section(defaults, "slots").and_then(|slots| table_of(slots.get(key)?));
         let table = section_mut(tree, "slots").and_then(|slots| slots.get_mut(key));
         let Some(ValueKind::Table(table)) = table.map(|value| &mut value.kind) else { continue };
-        for declared in declarations {
-            if declared.name != declared.stored_name && table.contains_key(&declared.name) {
-                table.remove(&declared.stored_name);
+        for PlatformDeclaration { name, stored_name, .. } in declarations {
+            if name == stored_name || !table.contains_key(name) {
+                continue;
+            }
+            let removed = table.remove(stored_name).map(|value| value.kind);
+            let default = usual.and_then(|usual| usual.get(stored_name)).map(|value| &value.kind);
+            if removed.is_some() && removed.as_ref() != default {
+                problems.push(ConfigProblem::new(
+                    format!("slots.{key}.{stored_name}"),
+                    format!("is the same platform as {name}, which is given too; take one out"),
+                ));
             }
         }
     }
+    problems
 }
 
 fn base(defaults: &Value, extends: &str) -> Value {
@@ -172,9 +223,12 @@ fn lay_over(below: &mut Value, over: Value) {
 }
 
 fn section<'a>(tree: &'a Value, name: &str) -> Option<&'a Map<String, Value>> {
-    let ValueKind::Table(root) = &tree.kind else { return None };
-    match &root.get(name)?.kind {
-        ValueKind::Table(section) => Some(section),
+    table_of(table_of(tree)?.get(name)?)
+}
+
+fn table_of(value: &Value) -> Option<&Map<String, Value>> {
+    match &value.kind {
+        ValueKind::Table(table) => Some(table),
         _ => None,
     }
 }
@@ -287,6 +341,58 @@ mod tests {
         let slots = of("[slots.included]\nnobody = 1");
         assert!(slots.starts_with("slots.included"), "{slots}");
         assert!(slots.contains("must be one of platform_alpha, "), "{slots}");
+    }
+
+    #[test]
+    fn only_built_in_platforms_are_extended_so_no_two_extend_each_other() {
+        let found = problems(
+            "[platforms.one]\nextends = \"two\"\n[platforms.two]\nextends = \"one\"\n\
+             [platforms.three]\nextends = \"three\"",
+        );
+
+        let said = "must name a built-in platform: platform_alpha, platform_beta, platform_gamma, \
+                    platform_delta";
+        let expected =
+            ["one", "three", "two"].map(|name| format!("platforms.{name}.extends: {said}"));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn settings_of_a_platform_that_another_takes_the_place_of_are_refused_not_ignored() {
+        let mine =
+            "[platforms.mine]\nextends = \"platform_alpha\"\nbase_url = \"https://m.example\"\n";
+
+        let found = problems(&format!(
+            "{mine}[platforms.platform_alpha]\ncookies = true\nusr_agent = \"x\"\nbase_url = \"\"\n\
+             [platforms.platform_alpha.pacing]\nmax_wait_ms = 5"
+        ));
+
+        let said = "has no effect: platforms.mine takes the place of this platform; set it there, \
+                    or give platform_alpha a base_url to have both";
+        let expected = ["cookies", "pacing", "usr_agent"]
+            .map(|key| format!("platforms.platform_alpha.{key}: {said}"));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_platform_is_named_once_in_each_table() {
+        let mine =
+            "[platforms.mine]\nextends = \"platform_alpha\"\nbase_url = \"https://m.example\"\n";
+        let of = |table: &str| problems(&format!("{mine}{table}"));
+
+        let said = "is the same platform as mine, which is given too; take one out";
+        assert_eq!(
+            of("[slots.included]\nmine = 3\nplatform_alpha = 77"),
+            [format!("slots.included.platform_alpha: {said}")]
+        );
+        assert_eq!(
+            of("[slots.prices]\nmine = { price_cents = 99, price_id = \"\" }\n\
+                platform_alpha = { price_cents = 98, price_id = \"\" }"),
+            [format!("slots.prices.platform_alpha: {said}")]
+        );
+        let plan = "[[plans]]\nid = \"p\"\nname = \"P\"\nprice_cents = 100\nmonthly_credits = 1\n\
+                    platforms = { mine = 1, platform_alpha = 2 }";
+        assert_eq!(of(plan), ["plans[0].platforms: must name mine once"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clients::platform::EnvelopeSettings;
+use platform_client::EnvelopeSettings;
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use config::ConfigError;
 
 use super::layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
+use super::origins::KeyOrigins;
 use super::problem::ConfigProblem;
 
 /// A key of the default file.
@@ -18,10 +19,12 @@ struct KnownKey {
 }
 
 /// Returns the configuration that the variables set, as TOML, and the problems of variables that
-/// set nothing: a variable with our prefix must name a key. An empty variable counts as unset.
+/// set nothing: a variable with our prefix must name a key. An empty variable counts as unset. The
+/// keys that are set join `origins`.
 pub(super) fn overrides(
     variables: impl IntoIterator<Item = (String, String)>,
     file: Option<&toml::Table>,
+    origins: &mut KeyOrigins,
 ) -> Result<(toml::Table, Vec<ConfigProblem>), ConfigError> {
     let known = known(file)?;
     let (mut table, mut problems) = (toml::Table::new(), Vec::new());
@@ -36,7 +39,10 @@ pub(super) fn overrides(
         };
         let value = if key.is_list { list(&text) } else { Some(toml::Value::String(text)) };
         match value {
-            Some(value) => insert(&mut table, &key.steps, value),
+            Some(value) => {
+                origins.add_variable(key.steps.join("."), &variable);
+                insert(&mut table, &key.steps, value);
+            }
             // The message does not repeat the value, which may be a secret.
             None => {
                 problems
@@ -130,7 +136,8 @@ mod tests {
         let variables = variables
             .iter()
             .map(|(name, value)| (format!("{ENVIRONMENT_PREFIX}__{name}"), (*value).to_owned()));
-        let (table, problems) = overrides(variables, Some(&file.parse().unwrap())).unwrap();
+        let (table, problems) =
+            overrides(variables, Some(&file.parse().unwrap()), &mut KeyOrigins::default()).unwrap();
         (table, problems.into_iter().map(|problem| problem.key).collect())
     }
 

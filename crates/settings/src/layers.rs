@@ -5,6 +5,9 @@ pub const DEFAULT_TOML: &str = include_str!("../../../config/default.toml");
 /// The prefix of environment variables such as `CREATOR_GATEWAY__HTTP__LISTEN`.
 pub const ENVIRONMENT_PREFIX: &str = "CREATOR_GATEWAY";
 
+/// The prefix of the variables of `[brand]`.
+pub(super) const BRAND_PREFIX: &str = "CREATOR_GATEWAY__BRAND__";
+
 /// The layers, each over the one before.
 pub(super) type Layers = config::ConfigBuilder<config::builder::DefaultState>;
 

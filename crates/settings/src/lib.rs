@@ -7,16 +7,18 @@
 mod access;
 pub mod billing;
 pub mod brand;
+mod brand_color;
+pub mod brand_logo;
 mod declared_platforms;
 pub mod envelope;
 mod environment;
 mod exports;
 mod gateway;
-pub mod hosts;
 pub mod http;
 mod layers;
 pub mod mail;
 pub mod notices;
+mod origins;
 pub mod pacing;
 pub mod platforms;
 mod problem;
@@ -37,6 +39,7 @@ pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
 pub use gateway::{PlatformDriftSection, PlatformRefusalsSection};
 pub use layers::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
+pub use origins::KeyOrigin;
 pub use problem::{ConfigProblem, UnreadableConfig, listed};
 pub use rate_limits::RateLimitsSection;
 pub use retention::RetentionSection;
@@ -50,7 +53,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret as _;
 
-use layers::{Layers, layer};
+use layers::{BRAND_PREFIX, Layers, layer};
+use origins::KeyOrigins;
 
 /// The whole configuration in force.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -111,6 +115,9 @@ pub struct Config {
     pub log: LogSection,
     /// The platforms.
     pub platforms: platforms::PlatformsSection,
+    /// Where the keys were set, for problems.
+    #[serde(skip)]
+    origins: KeyOrigins,
 }
 
 impl Config {
@@ -124,33 +131,48 @@ impl Config {
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, UnreadableConfig> {
-        let given = file
-            .map(|path| Ok::<_, UnreadableConfig>(reading::parse(text_of(path)?)?))
-            .transpose()?;
-        let (overrides, problems) = environment::overrides(variables, given.as_ref())?;
+        let written = file.map(text_of_file).transpose().map_err(UnreadableConfig::File)?;
+        let mut origins = written.as_deref().map(KeyOrigins::of_file).unwrap_or_default();
+        let given = written.map(reading::parse).transpose().map_err(UnreadableConfig::Syntax)?;
+        let (overrides, problems) =
+            environment::overrides(variables, given.as_ref(), &mut origins)?;
         let mut layers = layer(DEFAULT_TOML);
         if let Some(table) = given {
             let text = table.to_string();
             layers = layers.add_source(config::File::from_str(&text, config::FileFormat::Toml));
         }
         let overrides = config::File::from_str(&overrides.to_string(), config::FileFormat::Toml);
-        Self::read(layers.add_source(overrides), problems)
+        Self::read(layers.add_source(overrides), problems, origins)
+    }
+
+    /// `[brand]` as the environment sets it, over the defaults: for the sandbox, which decides
+    /// everything else itself.
+    pub fn brand_of_environment() -> Result<Box<brand::BrandSection>, UnreadableConfig> {
+        let of_brand = environment::variables().filter(|(name, _)| name.starts_with(BRAND_PREFIX));
+        Ok(Self::load_with(None, of_brand)?.brand)
     }
 
     /// Reads the defaults overridden by `overrides`, a TOML text. Ignores the environment.
     pub fn from_toml(overrides: &str) -> Result<Self, UnreadableConfig> {
         let text = config::File::from_str(overrides, config::FileFormat::Toml);
-        Self::read(layer(DEFAULT_TOML).add_source(text), Vec::new())
+        Self::read(layer(DEFAULT_TOML).add_source(text), Vec::new(), KeyOrigins::default())
     }
 
     /// Reads the layers. If something cannot be read, the other problems are collected as well.
-    fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, UnreadableConfig> {
+    fn read(
+        layers: Layers,
+        mut problems: Vec<ConfigProblem>,
+        origins: KeyOrigins,
+    ) -> Result<Self, UnreadableConfig> {
         let (mut tree, mut defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
         problems.extend(declared_platforms::declare(&mut tree, &mut defaults));
         let (read, found) = reading::read(tree, &defaults);
         problems.extend(found);
+        let located = |all: Vec<ConfigProblem>| {
+            all.into_iter().map(|problem| problem.located(&origins)).collect()
+        };
         match read {
-            Some(config) if problems.is_empty() => Ok(config),
+            Some(config) if problems.is_empty() => Ok(Self { origins, ..config }),
             Some(config) => {
                 let others = config.all_problems().into_iter();
                 // Values that could not be read were replaced by their defaults, whose problems are
@@ -159,9 +181,9 @@ impl Config {
                     |other: &ConfigProblem| problems.iter().all(|known| known.key != other.key);
                 let others: Vec<ConfigProblem> = others.filter(is_news).collect();
                 problems.extend(others);
-                Err(UnreadableConfig::Values(problems))
+                Err(UnreadableConfig::Values(located(problems)))
             }
-            None => Err(UnreadableConfig::Values(problems)),
+            None => Err(UnreadableConfig::Values(located(problems))),
         }
     }
 
@@ -227,7 +249,12 @@ impl Config {
                 problems.push(problem);
             }
         }
-        problems
+        problems.into_iter().map(|problem| self.located(problem)).collect()
+    }
+
+    /// The problem with where its key was set, if that is known.
+    pub fn located(&self, problem: ConfigProblem) -> ConfigProblem {
+        problem.located(&self.origins)
     }
 
     /// The whole configuration as TOML, secrets hidden.
@@ -242,18 +269,15 @@ impl Config {
     }
 }
 
-/// Reads a file as text.
-fn text_of(path: &Path) -> Result<String, UnreadableConfig> {
-    let unreadable = |error: std::io::Error| {
-        UnreadableConfig::File(match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            std::io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
-            std::io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
-            std::io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
-            _ => error.to_string(),
-        })
-    };
-    std::fs::read_to_string(path).map_err(unreadable)
+/// Reads a file as text; the error says why it cannot be read.
+fn text_of_file(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
+        std::io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+        _ => error.to_string(),
+    })
 }
 
 impl Config {

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clients::mail::{self, MailDestination, MailSecurity, MailSettings, Mailer, SmtpServer};
+use domain::hosts::is_loopback_host;
 use http::uri::Authority;
+use mail::{MailDestination, MailSecurity, MailSettings, Mailer, SmtpServer};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Config;
@@ -70,7 +71,7 @@ impl MailSection {
             return Err(unknown());
         }
         let host = place.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        if security == MailSecurity::None && !mail::is_loopback(&host) {
+        if security == MailSecurity::None && !is_loopback_host(&host) {
             let message = "smtp:// is unencrypted and allowed on loopback only; use smtps:// or smtp+starttls://";
             return Err(ConfigProblem::new("mail.url", message));
         }

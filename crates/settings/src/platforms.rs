@@ -242,20 +242,5 @@ impl PlatformSection {
                 "must be \"body\" or \"basic\"",
             ));
         }
-        let times = [
-            ("connect_ms", self.timeouts.connect_ms),
-            ("tls_ms", self.timeouts.tls_ms),
-            ("first_byte_ms", self.timeouts.first_byte_ms),
-            ("between_bytes_ms", self.timeouts.between_bytes_ms),
-            ("stream_idle_ms", self.timeouts.stream_idle_ms),
-        ];
-        for (name, value) in times {
-            if value == 0 {
-                problems.push(ConfigProblem::new(
-                    format!("{key}.timeouts.{name}"),
-                    "must be above zero",
-                ));
-            }
-        }
     }
 }

@@ -1,14 +1,16 @@
 //! What is wrong with a configuration.
 
+use crate::origins::{KeyOrigin, KeyOrigins};
+
 /// A configuration that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableConfig {
     /// The file cannot be read.
     #[error("the configuration cannot be read: {0}")]
     File(String),
-    /// The file is not TOML.
+    /// The file is not TOML: where, and what is wrong. The line itself may hold a secret.
     #[error("the configuration cannot be read: {0}")]
-    Syntax(#[from] toml::de::Error),
+    Syntax(String),
     /// The built-in defaults and the layers over them cannot be merged.
     #[error("the configuration cannot be read: {0}")]
     Layers(#[from] config::ConfigError),
@@ -29,18 +31,29 @@ pub struct ConfigProblem {
     pub key: String,
     /// What is wrong, and what to do about it.
     pub message: String,
+    /// Where the operator set it, if that is known.
+    pub origin: Option<KeyOrigin>,
 }
 
 impl std::fmt::Display for ConfigProblem {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}: {}", self.key, self.message)
+        match &self.origin {
+            Some(origin) => write!(formatter, "{} ({origin}): {}", self.key, self.message),
+            None => write!(formatter, "{}: {}", self.key, self.message),
+        }
     }
 }
 
 impl ConfigProblem {
     /// A problem with the key of this dotted name.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { key: key.into(), message: message.into() }
+        Self { key: key.into(), message: message.into(), origin: None }
+    }
+
+    /// The same with where its key was set.
+    pub(super) fn located(self, origins: &KeyOrigins) -> Self {
+        let origin = self.origin.or_else(|| origins.of(&self.key).cloned());
+        Self { origin, ..self }
     }
 }
 

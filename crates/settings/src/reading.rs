@@ -7,6 +7,7 @@ use config::{ConfigError, Value, ValueKind};
 use serde_path_to_error::Segment;
 
 use super::Config;
+use super::origins::LineStarts;
 use super::problem::{ConfigProblem, unknown};
 
 /// The most mistakes that are reported for one configuration.
@@ -38,10 +39,10 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Co
         let problem = ConfigProblem::new(dotted(&place), message);
         let mended = match mistake {
             ReadMistake::Unknown { .. } => remove(&mut tree, &place),
-            ReadMistake::Missing(_) | ReadMistake::OtherType | ReadMistake::UnreadableConfig(_) => {
-                default_of(defaults, &place)
-                    .is_some_and(|default| put(&mut tree, &place, default.clone()))
-            }
+            ReadMistake::Missing(_)
+            | ReadMistake::OtherType(_)
+            | ReadMistake::UnreadableConfig(_) => default_of(defaults, &place)
+                .is_some_and(|default| put(&mut tree, &place, default.clone())),
         };
         // A second mistake at the same path means that its default is not accepted there either.
         let is_new = problems.iter().all(|known| known.key != problem.key);
@@ -59,8 +60,8 @@ enum ReadMistake {
     Unknown { name: String, known: Vec<String> },
     /// A required field is missing.
     Missing(String),
-    /// The value has the wrong type.
-    OtherType,
+    /// The value has the wrong type. What was expected, in the words of the library.
+    OtherType(String),
     /// The value has the right type but is not accepted.
     UnreadableConfig(String),
 }
@@ -74,7 +75,7 @@ impl ReadMistake {
                 let name = field.rsplit(['.', ']']).next().unwrap_or_default();
                 Self::Missing(name.to_owned())
             }
-            ConfigError::Type { .. } => Self::OtherType,
+            ConfigError::Type { expected, .. } => Self::OtherType(expected.to_owned()),
             other => {
                 let text = other.to_string();
                 if let Some((_, word)) = text.split_once(" does not have variant constructor ") {
@@ -105,7 +106,10 @@ impl ReadMistake {
             let message = "must be an address with a port, such as 127.0.0.1:8080";
             return Self::UnreadableConfig(message.to_owned());
         }
-        Self::OtherType
+        // serde's message: invalid type: string "x", expected struct X for key `a.b`
+        let expected = text.rsplit_once(", expected ").map_or("", |(_, expected)| expected);
+        let expected = expected.split(" for key ").next().unwrap_or_default();
+        Self::OtherType(expected.to_owned())
     }
 
     /// The message, given the default value and the given value.
@@ -113,24 +117,38 @@ impl ReadMistake {
         match self {
             Self::Unknown { name, known } => unknown(name, known.iter().map(String::as_str)),
             Self::Missing(_) => "must be given".to_owned(),
-            Self::OtherType => wanted(default.map(|value| &value.kind), given),
+            Self::OtherType(expected) => wanted(expected, default.map(|value| &value.kind), given),
             Self::UnreadableConfig(what) => what.clone(),
         }
     }
 }
 
-/// What a value must be, judging by its default.
-fn wanted(default: Option<&ValueKind>, given: Option<&mut Value>) -> String {
+/// What a value must be, judging by what was expected and by its default.
+fn wanted(expected: &str, default: Option<&ValueKind>, given: Option<&mut Value>) -> String {
     let wanted = match default {
+        _ if expected == "a floating point" => "must be a number",
+        _ if expected == "a sequence" => wanted_list(default),
+        _ if expected.starts_with("struct ") => "must be a table with keys of its own",
+        _ if expected == "true, false or a table" => "must be true, false or a table",
         Some(ValueKind::Boolean(_)) => "must be true or false",
         Some(kind) if is_whole(kind) => return wanted_number(given),
         Some(ValueKind::Float(_)) => "must be a number",
-        Some(ValueKind::Array(_)) => "must be a list, such as [\"a\", \"b\"]",
-        Some(ValueKind::Table(_)) => "must be a section with keys of its own",
+        Some(ValueKind::Array(_)) => wanted_list(default),
+        Some(ValueKind::Table(_)) => "must be a table with keys of its own",
         Some(ValueKind::String(_)) => "must be a text or one of the listed words",
         Some(_) | None => "cannot be used",
     };
     format!("{wanted}; config/default.toml has an example")
+}
+
+/// What a list must be, judging by what its default holds.
+fn wanted_list(default: Option<&ValueKind>) -> &'static str {
+    let Some(ValueKind::Array(values)) = default else { return "must be a list in [ ]" };
+    match values.first().map(|value| &value.kind) {
+        Some(ValueKind::Table(_)) => "must be a list of tables",
+        Some(ValueKind::String(_)) => "must be a list, such as [\"a\", \"b\"]",
+        Some(_) | None => "must be a list in [ ]",
+    }
 }
 
 const fn is_whole(kind: &ValueKind) -> bool {
@@ -152,8 +170,9 @@ fn wanted_number(given: Option<&mut Value>) -> String {
 }
 
 /// Parses a file's text as TOML. A whole number that is too large stays a text, so that its field
-/// refuses it by name.
-pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
+/// refuses it by name. The error says where and what, and not what stands there: the rest of the
+/// line may be a secret.
+pub(super) fn parse(mut text: String) -> Result<toml::Table, String> {
     for _ in 0..MISTAKES_MAX {
         let error = match text.parse::<toml::Table>() {
             Ok(table) => return Ok(table),
@@ -164,11 +183,22 @@ pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
             let digits = token.trim_start_matches(['-', '+']);
             digits.len() > 18 && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
         });
-        let Some(span) = digits else { return Err(error) };
+        let Some(span) = digits else { return Err(syntax(&text, &error)) };
         let quoted = format!("\"{}\"", text.get(span.clone()).unwrap_or_default());
         text.replace_range(span, &quoted);
     }
-    text.parse()
+    text.parse().map_err(|error| syntax(&text, &error))
+}
+
+/// What is wrong with a text that is not TOML. Names of keys are shown, values are not.
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let Some(span) = error.span() else { return error.message().to_owned() };
+    let line = LineStarts::of(text).line_of(span.start);
+    let before = text.get(..span.start).unwrap_or_default();
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    let key = text.get(span).filter(|_| error.message() == "duplicate key");
+    let key = key.map(|key| format!(" `{key}`")).unwrap_or_default();
+    format!("line {line}, column {column}: {}{key}", error.message())
 }
 
 fn steps(path: &serde_path_to_error::Path) -> Vec<PathStep> {
@@ -337,16 +367,14 @@ mod tests {
             [
                 format!("credits.read: {number}"),
                 format!("database.migrate_at_start: must be true or false{shown}"),
-                format!("http.allowed_hosts: must be a list, such as [\"a\", \"b\"]{shown}"),
+                format!("http.allowed_hosts: must be a list in [ ]{shown}"),
                 format!("http.limits.head_bytes_max: {number}"),
                 "http.limits.upload_bytes_max: must be a whole number".to_owned(),
                 "http.listen: must be an address with a port, such as 127.0.0.1:8080".to_owned(),
                 format!("http.unlisted_routes: must be a text or one of the listed words{shown}"),
-                format!("jobs: must be a section with keys of its own{shown}"),
-                format!(
-                    "platforms.platform_alpha.headers: must be a list, such as [\"a\", \"b\"]{shown}"
-                ),
-                format!("secrets.master_keys: must be a list, such as [\"a\", \"b\"]{shown}"),
+                format!("jobs: must be a table with keys of its own{shown}"),
+                format!("platforms.platform_alpha.headers: must be a list of tables{shown}"),
+                format!("secrets.master_keys: must be a list in [ ]{shown}"),
             ]
         );
     }

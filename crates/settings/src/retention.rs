@@ -12,6 +12,8 @@ pub struct RetentionSection {
     pub unconfirmed_customers_days: i64,
     /// Days for which jobs that were given up are kept; 0: permanently.
     pub given_up_jobs_days: i64,
+    /// Days for which entries of the audit lists are kept; 0: permanently.
+    pub audit_days: i64,
     /// The most calls that one transaction sums up.
     pub batch_calls: i64,
     /// The most of a node's time that summing up calls may take, in percent.
@@ -32,6 +34,8 @@ impl RetentionSection {
         need(unconfirmed, "unconfirmed_customers_days", "must be 0, or 7 to 36,500");
         let given_up = is_kept(self.given_up_jobs_days, 7);
         need(given_up, "given_up_jobs_days", "must be 0, or 7 to 36,500");
+        let audit = is_kept(self.audit_days, 365);
+        need(audit, "audit_days", "must be 0, or 365 to 36,500");
         need((1..=5_000).contains(&self.batch_calls), "batch_calls", "must be 1 to 5,000");
         need((1..=100).contains(&self.load_percent), "load_percent", "must be 1 to 100");
     }
@@ -47,14 +51,15 @@ mod tests {
             let config = Config::from_toml(&format!("[retention]\n{text}")).unwrap();
             config.problems().into_iter().map(|problem| problem.key).collect()
         };
-        let off = "calls_days = 0\nunconfirmed_customers_days = 0\ngiven_up_jobs_days = 0";
-        let wrong = "calls_days = 34\nunconfirmed_customers_days = 6\ngiven_up_jobs_days = -1\nbatch_calls = 0\nload_percent = 0";
+        let off = "calls_days = 0\nunconfirmed_customers_days = 0\ngiven_up_jobs_days = 0\naudit_days = 0";
+        let wrong = "calls_days = 34\nunconfirmed_customers_days = 6\ngiven_up_jobs_days = -1\naudit_days = 364\nbatch_calls = 0\nload_percent = 0";
 
         assert_eq!(keys(off), [""; 0]);
         let names = [
             "calls_days",
             "unconfirmed_customers_days",
             "given_up_jobs_days",
+            "audit_days",
             "batch_calls",
             "load_percent",
         ];

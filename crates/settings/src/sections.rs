@@ -156,7 +156,7 @@ pub struct MeteringSection {
     /// Milliseconds that the hold of a read may wait for the read to end.
     pub read_patience_ms: u64,
     /// The longest that a settlement waits to be committed together with others, in milliseconds; 0
-    /// to 100. Only on SQLite, where reads are sent before their holds are written.
+    /// to 100.
     pub gather_ms: u64,
     /// Seconds after which a hold that is not renewed expires.
     pub hold_ttl_s: i64,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clients::platform::{
+use platform_client::{
     ExternalSettings, PartSettings, SigningSettings, ValuesSettings, ValuesSource,
 };
 use secrecy::{ExposeSecret as _, SecretString};
@@ -137,7 +137,9 @@ impl SigningSection {
                 if self.scheme != scheme {
                     problems.push(ConfigProblem::new(
                         format!("{key}.{name}"),
-                        format!("is of use with scheme = \"{scheme}\" only"),
+                        format!(
+                            "is used with scheme = \"{scheme}\" only; set that, or take this out"
+                        ),
                     ));
                 }
             }
@@ -238,8 +240,8 @@ mod tests {
         ]
     "#;
 
-    fn request(signing: &str) -> http::Request<clients::platform::RequestBody> {
-        use clients::platform::{AccountCredentials, NativeCall, SigningInput};
+    fn request(signing: &str) -> http::Request<platform_client::RequestBody> {
+        use platform_client::{AccountCredentials, NativeCall, SigningInput};
         let config = Config::from_toml(&format!("{BETA}{KEYED}{signing}")).unwrap();
         let targets = crate::targets::targets(&config.platforms, None).unwrap();
         let target = targets.iter().next().unwrap().1;
@@ -294,7 +296,7 @@ mod tests {
             ),
             (
                 "fields = [\"token\"]".to_owned(),
-                "signing.fields: is of use with scheme = \"external\" only",
+                "signing.fields: is used with scheme = \"external\" only",
             ),
             (
                 "values = { file = \"/nowhere\", url = \"http://x\" }".to_owned(),

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clients::storage::{BucketSettings, StorageLocation, StorageSettings};
 use secrecy::{ExposeSecret, SecretString};
+use storage::{BucketSettings, StorageLocation, StorageSettings};
 
 use super::problem::ConfigProblem;
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use catalog::{AuthField, AuthKind, Catalog};
-use clients::platform::{
+use catalog::{AuthField, AuthKind, Catalog, CatalogError};
+use domain::per_platform::PerPlatform;
+use domain::platform::Platform;
+use platform_client::{
     CallTimeouts, ClientAuthentication, CredentialField, HostSettings, OauthSettings,
     PlatformTarget, TargetSettings, VerifySettings,
 };
-use domain::per_platform::PerPlatform;
-use domain::platform::Platform;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
@@ -28,7 +28,7 @@ pub fn targets(
     let mut problems = Vec::new();
     for (platform, section) in platforms.offered() {
         let mut settings = settings(platform, section);
-        settings.credential_fields = catalog.map_or_else(Vec::new, |catalog| {
+        settings.credential_fields = catalog.map(|catalog| {
             let fields = catalog.platform(platform).auth_fields().iter();
             fields.map(credential_field).collect()
         });
@@ -74,7 +74,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     let verify = &section.verify_route;
     TargetSettings {
         platform,
-        credential_fields: Vec::new(),
+        credential_fields: None,
         base_url: section.base_url.clone(),
         path_prefix: section.path_prefix.clone(),
         headers: section.headers.iter().map(pair).collect(),
@@ -146,13 +146,19 @@ fn with_platform(
     if path.as_os_str().is_empty() {
         return Ok(catalog);
     }
-    let unusable = |error: &dyn std::fmt::Display| ("catalog", error.to_string());
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(&error))?;
+    let text = crate::text_of_file(path)
+        .map_err(|reason| ("catalog", format!("{}: {reason}", path.display())))?;
     let changed = match section.catalog_mode {
         CatalogMode::Merge => catalog.with_extra(platform, &text),
         CatalogMode::Replace => catalog.with_replacement(platform, &text),
     };
-    changed.map_err(|error| unusable(&error))
+    changed.map_err(|error| {
+        let problem = match error {
+            CatalogError::File { problem, .. } => problem,
+            other => other.to_string(),
+        };
+        ("catalog", format!("{}: {problem}", path.display()))
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `[billing]` and `[billing.tax]`: what pages of the processor ask for besides a card, and which
 //! documents customers get.
 
-use clients::processor::CheckoutQuestions;
+use processor_client::CheckoutQuestions;
 
 use super::ConfigProblem;
 

@@ -32,6 +32,15 @@ const WRONG: &[(&str, &str, &str)] = &[
         "must be http:// or https://",
     ),
     ("hosts = [{ path = \"up\" }]", "hosts[0].base_url", "must be given"),
+    ("hosts = \"up\"", "hosts", "must be a list in [ ]; config/default.toml has an example"),
+    ("hosts = [\"up\"]", "hosts[0]", "must be a table with keys of its own"),
+    ("headers = \"X: y\"", "headers", "must be a list of tables"),
+    ("envelope = 5", "envelope", "must be true, false or a table"),
+    (
+        "pacing.reads = { per_second = \"fast\", burst = 1 }",
+        "pacing.reads.per_second",
+        "must be a number",
+    ),
     ("query = [{ name = \"\", value = \"x\" }]", "query[0].name", "is required"),
     (
         "query = [{ name = \"key\", value = \"{call_id}\" }]",
@@ -73,10 +82,15 @@ const WRONG: &[(&str, &str, &str)] = &[
         "belongs to the connection",
     ),
     ("response_headers = [\"Set-Cookie\"]", "response_headers[0]", "never passes"),
-    ("catalog = \"/nowhere.toml\"", "catalog", "No such file"),
+    ("catalog = \"/nowhere.toml\"", "catalog", "/nowhere.toml: there is no such file"),
+    ("catalog = \"/\"", "catalog", "it is a folder, not a file"),
     ("catalog_mode = \"append\"", "catalog_mode", "is not one of"),
     ("unlisted_routes = \"drop\"", "unlisted_routes", "one of the words"),
-    ("timeouts.connect_ms = 0", "timeouts.connect_ms", "must be above zero"),
+    ("timeouts.connect_ms = 0", "timeouts.connect_ms", "must be 1 to 86,400,000"),
+    ("timeouts.stream_idle_ms = 86400001", "timeouts.stream_idle_ms", "at most a day"),
+    ("timeouts.tls_ms = -1", "timeouts.tls_ms", "is negative or too large"),
+    ("version_header = { name = \"X-V\" }", "version_header.value", "is required"),
+    ("verify_route.id_pointer = \"/a~b\"", "verify_route.id_pointer", "only as ~0 and ~1"),
     (
         "signing = { scheme = \"md5\", key = \"k\" }",
         "signing.scheme",
@@ -86,7 +100,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "signing = { scheme = \"none\", url = \"http://127.0.0.1:1\" }",
         "signing.url",
-        "is of use with scheme = \"external\" only",
+        "is used with scheme = \"external\" only",
     ),
     (
         "signing = { scheme = \"external\", url = \"http://signer.example:1\" }",
@@ -128,6 +142,7 @@ const WRONG_PARTS: &[(&str, &str, &str)] = &[
     ("from = \"hash\", algorithm = \"sha256\", of = [\"later\"]", "of", "no earlier part"),
     ("from = \"hmac\", algorithm = \"sha256\", of = []", "of", "is required"),
     ("from = \"method\", bytes = 4", "bytes", "take it out"),
+    ("from = \"hash\", algorithm = \"sha256\", of = \"b\"", "of", "must be a list"),
 ];
 
 fn problems(toml: &str) -> Vec<(String, String)> {

@@ -1,11 +1,12 @@
 //! The cost of metering a call: its hold and its settlement, with many concurrent calls, as on a
-//! busy node. On SQLite as for a read (the settlement is there when the caller starts to wait for
-//! the hold), on PostgreSQL with hold and settlement separate. Then the cost of reading usage while
-//! counts are pending. `cargo bench -p store`; to include PostgreSQL, run it under
-//! `scripts/postgres run --`.
+//! busy node, as for a read: the settlement is there when the caller starts to wait for the hold.
+//! Then the cost of reading usage while counts are pending. `cargo bench -p store`; to include
+//! PostgreSQL, run it under `scripts/postgres run --`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a benchmark must fail when something unexpected happens, and it owns its tasks"
 )]
@@ -31,9 +32,9 @@ use store::audit::AuditEntry;
 use store::customers::{NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
 use store::ledger::CreditGrant;
-use store::metering::{self, CallResolution, Hold, HoldOutcome, Meter, MeterOptions};
+use store::metering::{self, BatchReport, CallResolution, Hold, HoldOutcome, Meter, MeterOptions};
 use store::usage::{self, UsageOf};
-use store::{Store, testing};
+use store::{DatabaseKind, Store, testing};
 use tokio::runtime::Runtime;
 
 const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
@@ -203,21 +204,16 @@ fn end_of(hold: &Hold) -> CallResolution {
     }
 }
 
-/// One call: the hold, the round trip to the platform, the settlement, and waiting for its hold.
+/// One read: the hold, the round trip to the platform, the settlement, and waiting for its hold.
 async fn call(meter: &Meter, hold: Hold) {
     let end = end_of(&hold);
-    let outcome = if meter.is_authority() {
-        let mut reservation = meter.reserve_patiently(hold).await.unwrap();
-        tokio::task::yield_now().await;
-        reservation.resolve(end);
-        reservation.durable().await
-    } else {
-        let mut reservation = meter.reserve(hold).await.unwrap();
-        let outcome = reservation.durable().await;
-        tokio::task::yield_now().await;
-        reservation.resolve(end);
-        outcome
-    };
+    let mut reservation = meter.reserve_read(hold).await.unwrap();
+    if !reservation.may_leave() {
+        assert!(matches!(reservation.durable().await, HoldOutcome::Held { .. }));
+    }
+    tokio::task::yield_now().await;
+    reservation.resolve(end);
+    let outcome = reservation.durable().await;
     assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");
 }
 
@@ -243,9 +239,60 @@ async fn calls(meter: &Meter, caller: &BenchCaller, count: u64, at_once: u64) ->
     begun.elapsed()
 }
 
+/// How the writer spent its time: commits, holds, settlements, and the microseconds from the start
+/// of each transaction to the end of its commit.
+#[derive(Default)]
+struct WriterTime {
+    batches: AtomicU64,
+    holds: AtomicU64,
+    ends: AtomicU64,
+    busy_us: AtomicU64,
+}
+
+impl WriterTime {
+    fn add(&self, report: &BatchReport) {
+        let micros = u64::try_from(report.duration.as_micros()).unwrap();
+        let parts = [
+            (&self.batches, 1),
+            (&self.holds, u64::try_from(report.holds).unwrap()),
+            (&self.ends, u64::try_from(report.resolutions).unwrap()),
+            (&self.busy_us, micros),
+        ];
+        for (total, part) in parts {
+            total.fetch_add(part, Ordering::Relaxed);
+        }
+    }
+
+    /// Prints what was added since the last time.
+    #[expect(clippy::cast_precision_loss, reason = "the figures are small")]
+    fn report(&self, what: &str) {
+        let take = |total: &AtomicU64| total.swap(0, Ordering::Relaxed) as f64;
+        let (batches, holds) = (take(&self.batches), take(&self.holds));
+        if holds < 1.0 {
+            return;
+        }
+        let (ends, busy_us) = (take(&self.ends), take(&self.busy_us));
+        println!(
+            "{what}: {:.0} holds and {:.0} settlements in a commit of {:.2} ms: {:.1} us of the writer for each \
+             call, at most {:.0} calls a second",
+            holds / batches,
+            ends / batches,
+            busy_us / batches / 1e3,
+            busy_us / holds,
+            holds / busy_us * 1e6,
+        );
+    }
+}
+
 /// A meter as the server creates it for one core, with its writer on a separate thread.
-fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()>) {
+fn start(
+    runtime: &Runtime,
+    store: &Store,
+    spent: &Arc<WriterTime>,
+) -> (Meter, std::thread::JoinHandle<()>) {
     let mut options = MeterOptions::new(NodeId::new(NOON, [9; 10]), 1);
+    let spent = Arc::clone(spent);
+    options.on_batch = Arc::new(move |report| spent.add(report));
     options.queue_age_max = Duration::from_mins(1);
     let (meter, writer) = metering::start(store, options);
     let thread = std::thread::Builder::new().name("metering".to_owned());
@@ -257,6 +304,37 @@ fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()
     let (meter, dispatcher) = meter.on_one_runtime();
     runtime.spawn(dispatcher.run());
     (meter, thread)
+}
+
+/// What the database has written so far: its calls, the bytes of their table with its indexes (on
+/// SQLite of the whole file), and on PostgreSQL the bytes of its write-ahead log.
+fn written(runtime: &Runtime, store: &Store) -> [i64; 3] {
+    const SQLITE: &str = "
+        select cast((select count(*) from calls) as text) || ' ' || cast(page_count * page_size as text)
+            || ' 0' as line
+        from pragma_page_count(), pragma_page_size()";
+    const POSTGRES: &str = "
+        select concat((select count(*) from calls), ' ', pg_total_relation_size('calls'), ' ',
+            cast(pg_current_wal_lsn() - '0/0' as bigint)) as line";
+    let sql = match store.database() {
+        DatabaseKind::Sqlite => SQLITE,
+        DatabaseKind::Postgres => POSTGRES,
+    };
+    let lines = runtime.block_on(testing::lines(store, sql)).unwrap();
+    let mut numbers = lines.first().unwrap().split(' ').map(|number| number.parse().unwrap());
+    std::array::from_fn(|_| numbers.next().unwrap())
+}
+
+/// Prints what each call since `before` took.
+fn report_space(store: &Store, before: [i64; 3], after: [i64; 3]) {
+    let [calls, stored, log] = std::array::from_fn(|place| after[place] - before[place]);
+    let calls = calls.max(1);
+    println!(
+        "{:?}: {calls} calls, {} bytes stored and {} bytes of write-ahead log for each",
+        store.database(),
+        stored / calls,
+        log / calls
+    );
 }
 
 /// The queries behind a customer's usage page.
@@ -287,18 +365,24 @@ fn read_usage(
 fn main() {
     let mut criterion = Criterion::default().configure_from_args().sample_size(20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for store in runtime.block_on(testing::stores()) {
+    let stores =
+        runtime.block_on(async { [Some(testing::sqlite().await), testing::postgres().await] });
+    for store in stores.into_iter().flatten() {
         let caller = runtime.block_on(BenchCaller::register(&store));
-        let (meter, writer) = start(&runtime, &store);
+        let spent = Arc::new(WriterTime::default());
+        let (meter, writer) = start(&runtime, &store, &spent);
+        let before = written(&runtime, &store);
         let mut group = criterion.benchmark_group(format!("metering {:?}", store.database()));
         group.throughput(Throughput::Elements(1)).measurement_time(Duration::from_secs(8));
         for at_once in AT_ONCE {
-            group.bench_function(format!("{at_once} at once"), |bencher| {
+            group.bench_function(format!("{at_once} concurrent"), |bencher| {
                 bencher
                     .iter_custom(|count| runtime.block_on(calls(&meter, &caller, count, at_once)));
             });
+            spent.report(&format!("{:?}, {at_once} concurrent calls", store.database()));
         }
         group.finish();
+        report_space(&store, before, written(&runtime, &store));
         read_usage(&mut criterion, &runtime, &store, (&meter, &caller));
         drop(meter);
         writer.join().unwrap();

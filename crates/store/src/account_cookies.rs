@@ -162,7 +162,8 @@ async fn replace(tx: &mut Tx, update: &CookieUpdate, now: Timestamp) -> Result<b
 /// if they continue a jar that was changed meanwhile: nothing may be committed then.
 pub(crate) async fn connect(
     tx: &mut Tx,
-    (customer, creator): (CustomerId, &CreatorId),
+    customer: CustomerId,
+    creator: &CreatorId,
     new: Option<&NewCookies>,
     now: Timestamp,
 ) -> Result<bool, StoreError> {

@@ -169,8 +169,15 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<ConnectionOutcom
     }
     let (state, version) = standing(&mut tx, new, existing.as_ref()).await?;
     upsert(&mut tx, new, state, version).await?;
-    let place = (new.customer, &new.creator_id);
-    if !account_cookies::connect(&mut tx, place, new.cookies.as_ref(), new.at).await? {
+    if !account_cookies::connect(
+        &mut tx,
+        new.customer,
+        &new.creator_id,
+        new.cookies.as_ref(),
+        new.at,
+    )
+    .await?
+    {
         return Ok(ConnectionOutcome::CookiesChanged);
     }
     let created = existing.is_none();
@@ -321,7 +328,7 @@ pub async fn set_state(
     state: AccountState,
 ) -> Result<Option<i64>, StoreError> {
     let mut tx = store.write().await?;
-    let changed = set_state_in(&mut tx, (customer, creator_id), version, state).await?;
+    let changed = set_state_in(&mut tx, customer, creator_id, version, state).await?;
     notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(changed)
@@ -330,7 +337,8 @@ pub async fn set_state(
 /// Like `set_state`, within a transaction.
 pub(crate) async fn set_state_in(
     tx: &mut Tx,
-    (customer, creator_id): (CustomerId, &CreatorId),
+    customer: CustomerId,
+    creator_id: &CreatorId,
     version: i64,
     state: AccountState,
 ) -> Result<Option<i64>, StoreError> {

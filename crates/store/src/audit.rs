@@ -1,4 +1,5 @@
-//! The audit list: what staff, operators and customers did. Append-only, enforced by triggers.
+//! The audit list: what staff, operators and customers did. Triggers enforce that no entry is
+//! changed, and none removed before its time is over.
 
 use domain::id::{AuditId, CustomerId, EntryId};
 use domain::time::Timestamp;
@@ -75,6 +76,27 @@ pub async fn list(store: &Store, query: &AuditQuery<'_>) -> Result<Vec<AuditEntr
             })
         })
         .collect()
+}
+
+/// Deletes entries that are older than `before`, the oldest first, at most `limit`. Returns how
+/// many were deleted.
+pub async fn delete_old(store: &Store, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
+    // The condition that the triggers check. Nodes with other settings never move it back.
+    const KEPT_SINCE: &str = "
+        insert into settings (name, value) values ('audit_kept_since', $1)
+        on conflict (name) do update set value = excluded.value
+        where cast(settings.value as bigint) < cast(excluded.value as bigint)";
+    // Ids begin with their time: the primary key finds the oldest.
+    const SQL: &str = "
+        delete from audit where id in (
+            select id from audit where id < $1 and at < $2 order by id limit $3)";
+    let mut tx = store.write().await?;
+    tx.execute(KEPT_SINCE, &[before.unix_micros().to_string().as_str().into()]).await?;
+    let oldest_kept = stored(AuditId::new(before, [0; 10]));
+    let values = [oldest_kept.as_str().into(), before.into(), limit.into()];
+    let deleted = tx.execute(SQL, &values).await?;
+    tx.commit().await?;
+    Ok(deleted)
 }
 
 /// Writes an entry in the transaction of the change it describes.

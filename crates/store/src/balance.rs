@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use domain::id::CustomerId;
 
 use crate::StoreError;
+use crate::metering::LockedSight;
 use crate::sql::{SqlKind, SqlRow, SqlValue};
 use crate::statement_batch::BatchedStatement;
 use crate::tx::{RowTable, Tx};
@@ -109,6 +110,16 @@ impl LockedBalances {
     /// The balances as changed by this transaction.
     pub(crate) fn current(&self) -> impl Iterator<Item = (CustomerId, BalanceRow)> + '_ {
         self.rows.iter().map(|(customer, (_, now))| (*customer, *now))
+    }
+
+    /// What this transaction saw of each balance, and leaves of it.
+    pub(crate) fn sights(&self) -> impl Iterator<Item = LockedSight> + '_ {
+        self.rows.iter().map(|(customer, (before, after))| LockedSight {
+            customer: *customer,
+            before: before.available,
+            after: after.available,
+            held: after.held,
+        })
     }
 
     pub(crate) fn get_mut(&mut self, customer: CustomerId) -> Option<&mut BalanceRow> {

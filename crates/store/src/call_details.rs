@@ -67,6 +67,14 @@ pub async fn find(store: &Store, wanted: &CallSearch<'_>) -> Result<Vec<CallDeta
     find_in(&mut store.inspect().await?, wanted).await
 }
 
+/// The newest of the customer's calls that match, under the usual limits on time.
+pub async fn find_one(
+    store: &Store,
+    wanted: &CallSearch<'_>,
+) -> Result<Option<CallDetails>, StoreError> {
+    Ok(find_in(&mut store.snapshot().await?, wanted).await?.into_iter().next())
+}
+
 pub(crate) async fn find_in(
     tx: &mut Tx,
     wanted: &CallSearch<'_>,

@@ -27,11 +27,12 @@ pub struct RollUpBatch {
 /// A call that is open, or that an `Idempotency-Key` refers to, stays.
 pub async fn roll_up(
     store: &Store,
-    (after, before): (Option<CallId>, Timestamp),
+    after: Option<CallId>,
+    before: Timestamp,
     limit: i64,
 ) -> Result<RollUpBatch, StoreError> {
     let mut tx = store.write().await?;
-    let ids = oldest(&mut tx, (after, before), limit).await?;
+    let ids = oldest(&mut tx, after, before, limit).await?;
     let Some(last) = ids.last() else { return Ok(RollUpBatch { calls: 0, last: None }) };
     let last = last.parse().map_err(|_| StoreError::corrupt("calls", last))?;
     tx.rows_over(ADD, rows(&ids)).await?;
@@ -43,7 +44,8 @@ pub async fn roll_up(
 /// Locks the oldest calls that may go. Ids sort by time, so that the primary key finds them.
 async fn oldest(
     tx: &mut Tx,
-    (after, before): (Option<CallId>, Timestamp),
+    after: Option<CallId>,
+    before: Timestamp,
     limit: i64,
 ) -> Result<Vec<String>, StoreError> {
     const SQL: &str = "

@@ -86,12 +86,33 @@ pub struct RecentCalls {
     pub only_allowed: bool,
     /// Only those for this account.
     pub account: Option<CreatorId>,
+    /// Only those of this route, as the log names it.
+    pub route: Option<String>,
+    /// Only those with this tag.
+    pub tag: Option<String>,
     /// Only those that ended this way.
     pub status_class: Option<StatusClass>,
     /// Only those that began before this instant.
     pub before: Option<Timestamp>,
     /// Approximate page size; at least one.
     pub limit: i64,
+}
+
+impl RecentCalls {
+    /// The newest calls of a customer, whatever they are.
+    pub const fn of(customer: CustomerId, limit: i64) -> Self {
+        Self {
+            customer,
+            key: None,
+            only_allowed: false,
+            account: None,
+            route: None,
+            tag: None,
+            status_class: None,
+            before: None,
+            limit,
+        }
+    }
 }
 
 /// Calls, newest first.
@@ -120,8 +141,9 @@ async fn last_of_page(
     wanted: &RecentCalls,
     limit: i64,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let sql =
-        format!("select held_at from calls where {FILTER} order by held_at desc limit 1 offset $8");
+    let sql = format!(
+        "select held_at from calls where {FILTER} order by held_at desc limit 1 offset $10"
+    );
     let row = tx.row(AssertSqlSafe(sql), &values(wanted, limit - 1)).await?;
     row.map(|row| row.time("held_at")).transpose()
 }
@@ -136,13 +158,13 @@ async fn since(
         id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
         outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms, tag";
     let first = first.map_or(i64::MIN, Timestamp::unix_micros);
-    let sql = format!("select {COLUMNS} from calls where {FILTER} and held_at >= $8");
+    let sql = format!("select {COLUMNS} from calls where {FILTER} and held_at >= $10");
     let rows = tx.rows(AssertSqlSafe(sql), &values(wanted, first)).await?;
     rows.iter().map(call).collect()
 }
 
 /// The filter's values, and one more.
-fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
+fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 10] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
     let ClassFilter { status_min, ended } = ClassFilter::of(wanted.status_class);
     [
@@ -153,6 +175,8 @@ fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 8] {
         status_min.into(),
         ended.into(),
         i64::from(wanted.only_allowed).into(),
+        wanted.route.as_deref().into(),
+        wanted.tag.as_deref().into(),
         last.into(),
     ]
 }
@@ -168,7 +192,9 @@ const FILTER: &str = "
         state <> 'held' and $6 = case when state = 'settled' and status < 400 then 'ok' else 'error' end
     ))
     and ($7 = 0 or creator_id in (select creator_id from key_accounts where key_id = $2)
-        or not exists (select 1 from key_accounts where key_id = $2))";
+        or not exists (select 1 from key_accounts where key_id = $2))
+    and (cast($8 as text) is null or route = $8)
+    and (cast($9 as text) is null or tag = $9)";
 
 /// A class as the filter takes it.
 struct ClassFilter {

@@ -160,6 +160,7 @@ async fn grant(
         CreditGrantOutcome::Granted { .. } => Ok(trial.credits),
         CreditGrantOutcome::Repeated
         | CreditGrantOutcome::TooMany { .. }
-        | CreditGrantOutcome::NoCustomer => Ok(Credits::ZERO),
+        | CreditGrantOutcome::NoCustomer
+        | CreditGrantOutcome::Erased => Ok(Credits::ZERO),
     }
 }

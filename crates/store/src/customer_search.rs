@@ -95,7 +95,7 @@ pub async fn find(store: &Store, text: &str) -> Result<Vec<FoundCustomer>, Store
     }
     let mut customers = Vec::new();
     for (id, matched, value) in found {
-        customers.extend(described(&mut tx, id, (matched, value)).await?);
+        customers.extend(described(&mut tx, id, matched, value).await?);
     }
     Ok(customers)
 }
@@ -103,7 +103,8 @@ pub async fn find(store: &Store, text: &str) -> Result<Vec<FoundCustomer>, Store
 async fn described(
     tx: &mut Tx,
     id: CustomerId,
-    (matched, value): (&'static str, String),
+    matched: &'static str,
+    value: String,
 ) -> Result<Option<FoundCustomer>, StoreError> {
     let sql = format!("select c.email, {STATE} as state from customers c where c.id = $1");
     let row = tx.row(sqlx::AssertSqlSafe(sql), &[id.into()]).await?;

@@ -165,7 +165,7 @@ pub async fn insert(store: &Store, invoice: &StoredInvoice) -> Result<(), StoreE
     let mut tx = store.write().await?;
     if tx.execute(SQL, &values).await? == 1 {
         for (place, line) in (0_i64..).zip(&invoice.lines) {
-            insert_line(&mut tx, (&invoice.id, place), line).await?;
+            insert_line(&mut tx, &invoice.id, place, line).await?;
         }
     }
     tx.commit().await
@@ -173,7 +173,8 @@ pub async fn insert(store: &Store, invoice: &StoredInvoice) -> Result<(), StoreE
 
 async fn insert_line(
     tx: &mut Tx,
-    (invoice, place): (&str, i64),
+    invoice: &str,
+    place: i64,
     line: &StoredInvoiceLine,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
@@ -288,7 +289,8 @@ pub async fn list(
 pub async fn claim_listing(
     store: &Store,
     customer: CustomerId,
-    (now, before): (Timestamp, Timestamp),
+    now: Timestamp,
+    before: Timestamp,
 ) -> Result<ListingClaim, StoreError> {
     const FIRST: &str = "
         insert into invoice_reads (customer_id, read_at) values ($1, $2) on conflict (customer_id) do nothing";
@@ -322,7 +324,8 @@ pub enum ListingClaim {
 pub async fn listing_failed(
     store: &Store,
     customer: CustomerId,
-    (claim, due): (ListingClaim, Timestamp),
+    claim: ListingClaim,
+    due: Timestamp,
 ) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     if claim == ListingClaim::First {
@@ -340,7 +343,8 @@ pub async fn listing_failed(
 pub async fn claim_reading(
     store: &Store,
     id: &str,
-    (now, before): (Timestamp, Timestamp),
+    now: Timestamp,
+    before: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "update invoices set read_at = $2 where id = $1 and read_at < $3";
     let mut tx = store.write().await?;

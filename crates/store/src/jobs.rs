@@ -134,7 +134,7 @@ pub async fn postpone(
     const SQL: &str = "
         update jobs set run_at = $3, last_error = $4, leased_until = null, leased_by = null
         where id = $1 and attempts = $2";
-    end_attempt(store, SQL, (id, attempt), run_at, error).await
+    end_attempt(store, SQL, JobAttempt { id, attempt }, run_at, error).await
 }
 
 /// Gives a job up: it is kept for inspection and not retried. False if another claim has been made
@@ -149,7 +149,7 @@ pub async fn give_up(
     const SQL: &str = "
         update jobs set given_up_at = $3, last_error = $4, leased_until = null, leased_by = null
         where id = $1 and attempts = $2";
-    end_attempt(store, SQL, (id, attempt), now, error).await
+    end_attempt(store, SQL, JobAttempt { id, attempt }, now, error).await
 }
 
 /// Makes all given-up jobs due as if they were new, and returns how many.
@@ -255,13 +255,20 @@ pub(crate) async fn insert_all(tx: &mut Tx, new: &[NewJob]) -> Result<(), StoreE
     Ok(())
 }
 
+/// One attempt at a job.
+struct JobAttempt {
+    id: JobId,
+    attempt: i64,
+}
+
 async fn end_attempt(
     store: &Store,
     sql: &'static str,
-    (id, attempt): (JobId, i64),
+    of: JobAttempt,
     at: Timestamp,
     error: &str,
 ) -> Result<bool, StoreError> {
+    let JobAttempt { id, attempt } = of;
     // PostgreSQL cannot store NUL in texts.
     let shown: String =
         error.chars().filter(|letter| *letter != '\0').take(ERROR_CHARS_MAX).collect();

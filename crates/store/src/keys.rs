@@ -7,7 +7,7 @@ use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::sql::{SqlRow, SqlValue, hex};
+use crate::sql::{SqlRow, SqlValue, hex, unhex};
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, notices};
 
@@ -194,6 +194,24 @@ pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<ApiKey>, Stor
     let mut tx = store.read().await?;
     let Some(row) = tx.row(SQL, &[id.into()]).await? else { return Ok(None) };
     find_in(&mut tx, row.parse("customer_id", "keys")?, id).await
+}
+
+/// The hash of a key's current secret, for requests that a page sends with the key. None if the
+/// customer has no such key.
+pub async fn current_hash(
+    store: &Store,
+    customer: CustomerId,
+    id: KeyId,
+) -> Result<Option<KeyHash>, StoreError> {
+    const SQL: &str = "
+        select s.hash
+        from key_secrets s
+        join keys k on k.id = s.key_id
+        where k.id = $1 and k.customer_id = $2 and s.valid_until is null";
+    let row = store.read().await?.row(SQL, &[id.into(), customer.into()]).await?;
+    let Some(row) = row else { return Ok(None) };
+    let bytes = unhex(&row.text("hash")?);
+    Ok(bytes.and_then(|bytes| KeyHash::from_bytes(&bytes)))
 }
 
 /// The key that a secret belongs to. `PresentedKey::is_usable` says whether it is accepted.

@@ -52,6 +52,8 @@ pub enum CreditGrantOutcome {
     },
     /// There is no such customer.
     NoCustomer,
+    /// The customer was erased: nobody could spend them.
+    Erased,
 }
 
 /// What the operator added or took under one reference.
@@ -91,7 +93,7 @@ pub async fn remove(
 }
 
 /// Adds credits, or takes them if `takes` is set, and writes an audit entry: both or neither, once
-/// for each source.
+/// for each source. Nothing is added for a customer that was erased.
 pub async fn adjust(
     store: &Store,
     adjustment: &CreditGrant<'_>,
@@ -104,6 +106,10 @@ pub async fn adjust(
     } else {
         grant_in(&mut tx, adjustment).await?
     };
+    // Granting has locked the customer, so an erasure comes before or after.
+    if !takes && is_erased(&mut tx, adjustment.customer).await? {
+        return Ok(CreditGrantOutcome::Erased);
+    }
     if matches!(granting, CreditGrantOutcome::Granted { .. }) {
         audit::insert(&mut tx, entry).await?;
         tx.commit().await?;
@@ -111,13 +117,17 @@ pub async fn adjust(
     Ok(granting)
 }
 
+async fn is_erased(tx: &mut Tx, customer: CustomerId) -> Result<bool, StoreError> {
+    const SQL: &str = "select 1 as erased from customers where id = $1 and erased_at is not null";
+    Ok(tx.row(SQL, &[customer.into()]).await?.is_some())
+}
+
 /// Like `grant`, within a transaction.
 pub(crate) async fn grant_in(
     tx: &mut Tx,
     grant: &CreditGrant<'_>,
 ) -> Result<CreditGrantOutcome, StoreError> {
-    let opened =
-        lots::open(tx, grant.customer, LotSelection::None, (grant.entry, grant.at)).await?;
+    let opened = lots::open(tx, grant.customer, LotSelection::None, grant.entry, grant.at).await?;
     let Some(mut holdings) = opened else { return Ok(CreditGrantOutcome::NoCustomer) };
     if is_booked(tx, grant).await? {
         return Ok(CreditGrantOutcome::Repeated);
@@ -136,7 +146,7 @@ pub(crate) async fn remove_in(
     removal: &CreditGrant<'_>,
 ) -> Result<CreditGrantOutcome, StoreError> {
     let opened =
-        lots::open(tx, removal.customer, LotSelection::Spent, (removal.entry, removal.at)).await?;
+        lots::open(tx, removal.customer, LotSelection::Spent, removal.entry, removal.at).await?;
     let Some(mut holdings) = opened else { return Ok(CreditGrantOutcome::NoCustomer) };
     if is_booked(tx, removal).await? {
         return Ok(CreditGrantOutcome::Repeated);

@@ -2,7 +2,8 @@
 //! operator owes.
 //!
 //! Calls do not touch lots, so what was spent since the last change of a customer's lots is
-//! attributed here as it would be there, without writing. All customers are read in one snapshot.
+//! attributed here as it would be there, without writing. All customers are read in one snapshot,
+//! without those that were erased: nobody can spend what they had.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,7 @@ pub struct LiabilityLine {
 pub struct CreditLiability {
     /// By source and age; without lines that are empty.
     pub lines: Vec<LiabilityLine>,
-    /// The sum of the lines: the balances of all customers.
+    /// The sum of the lines: the balances of all customers that were not erased.
     pub outstanding: Credits,
     /// Held for running calls and exports, which may come back.
     pub held: Credits,
@@ -64,7 +65,8 @@ struct LiabilitySums {
 pub async fn read(store: &Store, now: Timestamp) -> Result<CreditLiability, StoreError> {
     const TOTALS: &str = "
         select cast(coalesce(sum(held), 0) as bigint) as held, cast(coalesce(sum(debt), 0) as bigint) as debt
-        from customer_credits";
+        from customer_credits
+        where customer_id not in (select id from customers where erased_at is not null)";
     let mut tx = store.inspect().await?;
     let mut sums = LiabilitySums::default();
     let mut after = String::new();
@@ -94,7 +96,10 @@ async fn add_customers(
 ) -> Result<Option<String>, StoreError> {
     const SQL: &str = "
         select customer_id, available from customer_credits
-        where customer_id > $1 and available > 0 order by customer_id limit $2";
+        where customer_id > $1 and available > 0
+          and not exists (
+              select 1 from customers c where c.id = customer_credits.customer_id and c.erased_at is not null)
+        order by customer_id limit $2";
     let rows = tx.rows(SQL, &[after.into(), CUSTOMERS_MAX.into()]).await?;
     let Some(last) = rows.last() else { return Ok(None) };
     let last = last.text("customer_id")?;

@@ -68,6 +68,7 @@ mod postgres;
 mod private_files;
 pub mod processor_customers;
 pub mod processor_events;
+pub mod reconciliations;
 pub mod recorded_payments;
 pub mod refresh_claims;
 pub mod registration;

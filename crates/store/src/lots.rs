@@ -63,7 +63,8 @@ pub(crate) async fn open(
     tx: &mut Tx,
     customer: CustomerId,
     wanted: LotSelection,
-    (entry, at): (EntryId, Timestamp),
+    entry: EntryId,
+    at: Timestamp,
 ) -> Result<Option<CreditHoldings>, StoreError> {
     let balances = balance::lock(tx, std::iter::once(customer)).await?;
     let Some((_, balance)) = balances.current().next() else { return Ok(None) };
@@ -106,7 +107,7 @@ impl CreditHoldings {
                 balance.removed.checked_sub(movement.amount).ok_or(StoreError::TooLarge)?;
                 balance.remove(-movement.amount);
             }
-            if !self.write_entry(tx, (place, movement), label).await? {
+            if !self.write_entry(tx, place, movement, label).await? {
                 return Ok(false);
             }
         }
@@ -116,7 +117,8 @@ impl CreditHoldings {
     async fn write_entry(
         &mut self,
         tx: &mut Tx,
-        (place, movement): (u64, &LotMovement),
+        place: u64,
+        movement: &LotMovement,
         label: EntryLabel<'_>,
     ) -> Result<bool, StoreError> {
         const INSERT: &str = "
@@ -243,7 +245,7 @@ pub async fn settle(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
-    if let Some(holdings) = open(&mut tx, customer, LotSelection::None, (entry, now)).await? {
+    if let Some(holdings) = open(&mut tx, customer, LotSelection::None, entry, now).await? {
         holdings.save(&mut tx).await?;
         tx.commit().await?;
     }

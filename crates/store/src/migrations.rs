@@ -90,6 +90,8 @@ fn newest(database: DatabaseKind) -> Vec<Migration> {
         step(34, "tags", tags(database)),
         step(35, "totals of calls", call_totals(database)),
         step(36, "notices", notices(database)),
+        step(37, "reconciliations", reconciliations(database)),
+        step(38, "end of audit entries", audit_retention(database)),
     ]
 }
 
@@ -138,6 +140,20 @@ const fn notices(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0036_notices.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0036_notices.postgres.sql"),
+    }
+}
+
+const fn audit_retention(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0038_audit_retention.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0038_audit_retention.postgres.sql"),
+    }
+}
+
+const fn reconciliations(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0037_reconciliations.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0037_reconciliations.postgres.sql"),
     }
 }
 

@@ -35,7 +35,8 @@ pub struct OrderReceipt<'a> {
 pub async fn list(
     store: &Store,
     customer: CustomerId,
-    (from, until): (Timestamp, Timestamp),
+    from: Timestamp,
+    until: Timestamp,
 ) -> Result<BTreeMap<OrderId, OrderPayment>, StoreError> {
     const SQL: &str = "
         select o.id, s.amount_cents, s.tax_cents, r.url,

@@ -187,7 +187,8 @@ pub async fn set_payment(store: &Store, id: OrderId, payment: &str) -> Result<()
 pub async fn close(
     store: &Store,
     id: OrderId,
-    (state, failure): (OrderState, Option<&str>),
+    state: OrderState,
+    failure: Option<&str>,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "

@@ -184,13 +184,25 @@ pub async fn claim(store: &Store, new: &NewRequest<'_>) -> Result<RequestClaim, 
     Ok(find(store, &new.name).await?.map_or(RequestClaim::Busy, RequestClaim::Known))
 }
 
+/// How a request goes over from one attempt to another.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestTakeover {
+    /// The attempt that has lost its lease.
+    pub from: RunId,
+    /// The attempt that takes over.
+    pub to: RunId,
+    /// Now.
+    pub now: Timestamp,
+    /// Until when the new attempt has the request.
+    pub leased_until: Timestamp,
+}
+
 /// Takes over a request whose attempt `from` has lost its lease, to run it again. False if another
 /// attempt did so first, or it has ended meanwhile.
 pub async fn take_over(
     store: &Store,
     name: &RequestName,
-    (from, to): (RunId, RunId),
-    (now, leased_until): (Timestamp, Timestamp),
+    RequestTakeover { from, to, now, leased_until }: RequestTakeover,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update own_requests set run_id = $5, leased_until = $7

@@ -151,7 +151,7 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
     let grantee = match paid.what {
         PaidFor::Order { id, subtotal_cents, expires_at } => {
             let order = orders::lock(&mut tx, id).await?;
-            of_order(order.as_ref(), paid, (subtotal_cents, expires_at))
+            of_order(order.as_ref(), paid, subtotal_cents, expires_at)
         }
         PaidFor::Invoice(invoice) => of_invoice(&mut tx, paid, invoice).await?,
     };
@@ -160,7 +160,7 @@ pub async fn fulfil(store: &Store, paid: &NewPayment<'_>) -> Result<PaymentOutco
         Err(difference) => return refuse(tx, difference, paid).await,
     };
     let wanted = if grantee.order.is_some() { LotSelection::None } else { LotSelection::Plans };
-    let opened = lots::open(&mut tx, grantee.customer, wanted, (paid.entry, paid.at)).await?;
+    let opened = lots::open(&mut tx, grantee.customer, wanted, paid.entry, paid.at).await?;
     let Some(holdings) = opened else {
         return Err(StoreError::corrupt("customer_credits", grantee.customer));
     };
@@ -238,7 +238,8 @@ impl PaidFor<'_> {
 fn of_order(
     order: Option<&Order>,
     paid: &NewPayment<'_>,
-    (subtotal_cents, expires_at): (i64, Option<Timestamp>),
+    subtotal_cents: i64,
+    expires_at: Option<Timestamp>,
 ) -> Result<PaymentGrantee, PaymentMismatch> {
     let differ = |reason, details: String| Err(PaymentMismatch { reason, details });
     let Some(order) = order else {
@@ -421,7 +422,7 @@ async fn write(
     holdings.save_new_lots(tx).await?;
     sales::insert_parts(tx, holdings.customer, &sale, lines).await?;
     let lots = std::mem::take(&mut holdings.lots);
-    let mut known = sales::read(tx, scope, lots, (0, paid.at)).await?;
+    let mut known = sales::read(tx, scope, lots, 0, paid.at).await?;
     let before = known.all().to_vec();
     known.arrived(&sale.id);
     sales::save(tx, holdings.customer, &before, known.all()).await?;

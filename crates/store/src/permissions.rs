@@ -94,7 +94,12 @@ pub async fn list(store: &Store) -> Result<Vec<GrantedPermission>, StoreError> {
         .collect()
 }
 
-/// A customer's permissions; none for a closed customer.
+/// What a customer may do as staff; nothing for a closed customer, and for all others.
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Vec<Permission>, StoreError> {
+    of(&mut store.read().await?, customer).await
+}
+
+/// The same, in a transaction.
 pub(crate) async fn of(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Permission>, StoreError> {
     const SQL: &str = "
         select p.permission from staff_permissions p join customers c on c.id = p.customer_id

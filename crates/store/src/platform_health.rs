@@ -318,7 +318,7 @@ async fn mark(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError
         update credential_refusals set marked_version = $4
         where platform = $1 and customer_id = $2 and creator_id = $3";
     let (customer, creator) = (refusal.customer, &refusal.creator);
-    let marked = move_to(tx, (customer, creator), refusal.version, AccountState::ReconnectNeeded);
+    let marked = move_to(tx, customer, creator, refusal.version, AccountState::ReconnectNeeded);
     let marked_version = marked.await?;
     let values = [
         refusal.platform.stored_name().into(),
@@ -358,8 +358,10 @@ async fn unmark(
     for row in tx.rows(MARKED, &[platform.stored_name().into(), since.into()]).await? {
         let customer = row.parse("customer_id", "credential_refusals")?;
         let creator = row.parse("creator_id", "credential_refusals")?;
-        let place = (customer, &creator);
-        if move_to(tx, place, row.int("marked_version")?, AccountState::Active).await?.is_some() {
+        if move_to(tx, customer, &creator, row.int("marked_version")?, AccountState::Active)
+            .await?
+            .is_some()
+        {
             unmarked.push((customer, creator));
         }
     }
@@ -369,11 +371,12 @@ async fn unmark(
 /// Changes the state of an account that still has this version, and returns the new version.
 async fn move_to(
     tx: &mut Tx,
-    (customer, creator): (CustomerId, &CreatorId),
+    customer: CustomerId,
+    creator: &CreatorId,
     version: i64,
     state: AccountState,
 ) -> Result<Option<i64>, StoreError> {
-    let moved = crate::accounts::set_state_in(tx, (customer, creator), version, state).await?;
+    let moved = crate::accounts::set_state_in(tx, customer, creator, version, state).await?;
     if moved.is_some() {
         notices::tell_account(tx, customer, creator).await?;
     }

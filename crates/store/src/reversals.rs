@@ -163,7 +163,7 @@ async fn reverse_in(
         PaymentSource::Intent => of_pack(tx, &sale.id).await?,
         PaymentSource::Invoice => LotSelection::Plans,
     };
-    let opened = lots::open(tx, sale.customer, wanted, (reversal.entry, reversal.at)).await?;
+    let opened = lots::open(tx, sale.customer, wanted, reversal.entry, reversal.at).await?;
     let holdings = opened.ok_or_else(|| StoreError::corrupt("customer_credits", sale.customer))?;
     if !advance(tx, sale, reversal).await? {
         return Ok(None);
@@ -173,7 +173,7 @@ async fn reverse_in(
         let is_refunded = sums.refunded_cents >= sale.amount_cents;
         orders::mark_refunded(tx, order, is_refunded).await?;
     }
-    let mut change = bring_in_line(tx, holdings, (sale, sums.gone_cents), reversal).await?;
+    let mut change = bring_in_line(tx, holdings, sale, sums.gone_cents, reversal).await?;
     if reversal.state == ReversalState::Standing {
         // Money that was taken back must not be charged again without the customer.
         let reason = Some(reversal.kind.as_str());
@@ -187,7 +187,8 @@ async fn reverse_in(
 async fn bring_in_line(
     tx: &mut Tx,
     mut holdings: CreditHoldings,
-    (sale, gone_cents): (&ReversibleSale, i64),
+    sale: &ReversibleSale,
+    gone_cents: i64,
     reversal: &PaymentReversal<'_>,
 ) -> Result<ReversalChange, StoreError> {
     let scope = match sale.source {
@@ -195,7 +196,7 @@ async fn bring_in_line(
         PaymentSource::Invoice => SaleScope::Invoices(sale.customer),
     };
     let lots = std::mem::take(&mut holdings.lots);
-    let mut sales = sales::read(tx, scope, lots, (reversal.credit_cents, reversal.at)).await?;
+    let mut sales = sales::read(tx, scope, lots, reversal.credit_cents, reversal.at).await?;
     let before = sales.all().to_vec();
     sales.reverse(&sale.id, gone_cents);
     sales::save(tx, sale.customer, &before, sales.all()).await?;

@@ -74,14 +74,25 @@ pub async fn slot_money_is_whole(
     Ok(store.read().await?.row(SQL, &[pot.into()]).await?.is_none())
 }
 
+/// The money that a lowering of slots credited.
+#[derive(Debug, Clone, Copy)]
+pub struct SlotCredit<'a> {
+    /// The processor's id of the subscription.
+    pub subscription: &'a str,
+    /// The end of the period.
+    pub period_end: Timestamp,
+    /// The id of the change.
+    pub change: &'a str,
+    /// How much.
+    pub cents: i64,
+}
+
 /// Records which invoices' money a lowering of slots credited, starting with the latest of the
 /// period. Once for each change.
 pub async fn note_slot_credit(
     store: &Store,
     customer: CustomerId,
-    (subscription, period_end): (&str, Timestamp),
-    change: &str,
-    cents: i64,
+    SlotCredit { subscription, period_end, change, cents }: SlotCredit<'_>,
 ) -> Result<(), StoreError> {
     const ONCE: &str = "
         insert into slot_credits (change_id, customer_id, subscription_id, period_end, cents)
@@ -117,7 +128,8 @@ pub(crate) async fn read(
     tx: &mut Tx,
     scope: SaleScope<'_>,
     lots: CustomerLots,
-    (credit_cents, now): (i64, Timestamp),
+    credit_cents: i64,
+    now: Timestamp,
 ) -> Result<CustomerSales, StoreError> {
     const SALES: &str = "
         select id, sold_at, number, amount_cents, tax_cents, reversed_cents, withdrawn_cents from sales where";

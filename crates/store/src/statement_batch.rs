@@ -94,7 +94,7 @@ pub(crate) fn batched(statements: &[&BatchedStatement<'_>]) -> StatementBatch {
         parameter += kinds.len();
         columns.push(columns_of(statement.returns, texts));
         if !statement.returns.is_empty() {
-            arms.push(arm(number, statement.returns, (texts, numbers)));
+            arms.push(arm(number, statement.returns, texts, numbers));
         }
     }
     if arms.is_empty() {
@@ -136,7 +136,7 @@ fn columns_of(returns: &[(&'static str, SqlKind)], texts: usize) -> Arc<[BatchCo
 }
 
 /// The `select` that returns one statement's rows within the batch.
-fn arm(number: usize, returns: &[(&str, SqlKind)], (texts, numbers): (usize, usize)) -> String {
+fn arm(number: usize, returns: &[(&str, SqlKind)], texts: usize, numbers: usize) -> String {
     let column_of = |kind, nth| {
         let mut same = returns.iter().filter(|(_, other)| *other == kind);
         same.nth(nth).map_or("null", |(name, _)| *name)

@@ -1,5 +1,6 @@
-//! A fresh database for a test, of each available kind.
+//! A fresh database for a test.
 //!
+//! A test of both kinds is two tests, made with `#[both_databases]` of the crate `test_databases`.
 //! SQLite is always available. PostgreSQL is if `CREATOR_GATEWAY_TEST_POSTGRES` has the URL of a
 //! server with a role that may create databases. With `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` its
 //! absence is a failure, so that nothing is skipped silently. PostgreSQL databases are copies of a
@@ -8,6 +9,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::missing_panics_doc,
+    clippy::print_stderr,
     reason = "a test that cannot prepare must fail"
 )]
 
@@ -46,11 +48,33 @@ enum DatabaseHome {
     Server { admin: Box<PgConnectOptions>, name: String },
 }
 
-/// A fresh store of each available kind.
-pub async fn stores() -> Vec<TestStore> {
-    let mut stores = vec![sqlite().await];
-    stores.extend(postgres().await);
-    stores
+tokio::task_local! {
+    /// The kind of database that the running test is about.
+    static TESTED: DatabaseKind;
+}
+
+/// Runs a test on SQLite.
+pub async fn on_sqlite(test: impl Future<Output = ()>) {
+    Box::pin(TESTED.scope(DatabaseKind::Sqlite, test)).await;
+}
+
+/// Runs a test on PostgreSQL. Without a server it says on stderr that it does nothing, or fails if
+/// one is required.
+pub async fn on_postgres(test: impl Future<Output = ()>) {
+    if server().is_some() {
+        Box::pin(TESTED.scope(DatabaseKind::Postgres, test)).await;
+    } else {
+        eprintln!("not run: {POSTGRES_URL} names no server");
+    }
+}
+
+/// A fresh store of the kind that the test is about. Only in a test of both databases.
+pub async fn store() -> TestStore {
+    let kind = TESTED.try_with(|kind| *kind).expect("the test has `#[both_databases]`");
+    match kind {
+        DatabaseKind::Sqlite => sqlite().await,
+        DatabaseKind::Postgres => postgres().await.expect("a PostgreSQL server"),
+    }
 }
 
 /// A fresh SQLite store.
@@ -65,11 +89,7 @@ pub async fn sqlite() -> TestStore {
 
 /// A fresh PostgreSQL store, if a server is configured.
 pub async fn postgres() -> Option<TestStore> {
-    let Ok(url) = std::env::var(POSTGRES_URL) else {
-        let required = std::env::var(REQUIRE_POSTGRES).is_ok_and(|value| value == "1");
-        assert!(!required, "{REQUIRE_POSTGRES} is set, but {POSTGRES_URL} is not");
-        return None;
-    };
+    let url = server()?;
     let admin = PgConnectOptions::from_str(&url).expect("a PostgreSQL URL");
     let mut connection = admin.connect().await.expect("the PostgreSQL server responds");
     let template = template(&admin, &mut connection).await;
@@ -88,6 +108,14 @@ pub async fn postgres() -> Option<TestStore> {
     })
 }
 
+/// The URL of the PostgreSQL server, if one is configured.
+fn server() -> Option<String> {
+    let url = std::env::var(POSTGRES_URL).ok();
+    let required = std::env::var(REQUIRE_POSTGRES).is_ok_and(|value| value == "1");
+    assert!(url.is_some() || !required, "{REQUIRE_POSTGRES} is set, but {POSTGRES_URL} is not");
+    url
+}
+
 /// Runs a statement that no function of the store would run, and returns the number of rows it
 /// changed.
 pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError> {
@@ -95,6 +123,21 @@ pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError
     let changed = tx.execute(sql, &[]).await?;
     tx.commit().await?;
     Ok(changed)
+}
+
+/// Runs a query and returns its column `line`, for tests that look at whole tables.
+pub async fn lines(store: &Store, sql: &'static str) -> Result<Vec<String>, StoreError> {
+    store.read().await?.rows(sql, &[]).await?.iter().map(|row| row.text("line")).collect()
+}
+
+/// The texts of the statements that the metering's connection has run since it was opened.
+/// PostgreSQL only.
+pub async fn metering_statements(store: &Store) -> Result<Vec<String>, StoreError> {
+    const SQL: &str = "select statement as line from pg_prepared_statements";
+    let mut tx = store.write_metering().await?;
+    let rows = tx.rows(SQL, &[]).await?;
+    tx.commit().await?;
+    rows.iter().map(|row| row.text("line")).collect()
 }
 
 /// Runs a test's statement on the metering's connection.

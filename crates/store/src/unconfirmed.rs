@@ -37,11 +37,12 @@ pub struct UnconfirmedStep {
 /// then nor left anything of their own.
 pub async fn delete(
     store: &Store,
-    (after, before): (Option<CustomerId>, Timestamp),
+    after: Option<CustomerId>,
+    before: Timestamp,
     limit: i64,
 ) -> Result<UnconfirmedStep, StoreError> {
     let mut tx = store.write().await?;
-    let unconfirmed = unconfirmed(&mut tx, (after, before), limit).await?;
+    let unconfirmed = unconfirmed(&mut tx, after, before, limit).await?;
     let mut deleted = 0_u64;
     for customer in &unconfirmed {
         if is_used(&mut tx, *customer).await? {
@@ -89,7 +90,8 @@ const TRACES: &[&str] = &[
 /// Locks customers that may go.
 async fn unconfirmed(
     tx: &mut Tx,
-    (after, before): (Option<CustomerId>, Timestamp),
+    after: Option<CustomerId>,
+    before: Timestamp,
     limit: i64,
 ) -> Result<Vec<CustomerId>, StoreError> {
     const SQL: &str = "

@@ -85,7 +85,8 @@ pub(crate) fn begin_data<W: Write + Seek>(
 pub(crate) fn finish_data<W: Write + Seek>(
     data: DigestingWriter<ArchiveWriter<W>>,
     facts: &ManifestFacts<'_>,
-    (spooled, columns): (&SpooledPages, &FileColumns),
+    spooled: &SpooledPages,
+    columns: &FileColumns,
 ) -> Result<W, TabularError> {
     let DigestedOutput { out: mut archive, digest } = data.finish();
     let manifest = ArchiveManifest {

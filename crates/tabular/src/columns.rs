@@ -332,7 +332,7 @@ impl RowPass<'_> {
             scanner.expect(b':')?;
             let place = match node.find(expected, spelling.span.of(self.row)) {
                 Some(place) => place,
-                None => self.add_member(node, (parent, depth), spelling)?,
+                None => self.add_member(node, parent, depth, spelling)?,
             };
             expected = place + 1;
             if let Some(member) = node.members.get_mut(place) {
@@ -377,7 +377,8 @@ impl RowPass<'_> {
     fn add_member(
         &mut self,
         node: &mut ObjectNode,
-        (parent, depth): (&str, usize),
+        parent: &str,
+        depth: usize,
         spelling: StringSpan,
     ) -> Result<usize, TabularError> {
         let mut name = String::new();

@@ -83,8 +83,8 @@ impl<W: Read + Write + Seek> TabularDraft<W> {
         let DraftFile::Waiting(out) = std::mem::replace(&mut self.file, DraftFile::GivenUp) else {
             return Ok(());
         };
-        let known = (&SpooledPages::default(), self.flattener.columns());
-        let begun = FileWriter::begin(self.layout, (out, self.bytes_max), known);
+        let (nothing, known) = (SpooledPages::default(), self.flattener.columns());
+        let begun = FileWriter::begin(self.layout, out, self.bytes_max, &nothing, known);
         let begun = begun.map_err(|error| too_large(error, self.bytes_max))?;
         self.file = DraftFile::Begun(Box::new(begun));
         Ok(())
@@ -125,15 +125,14 @@ impl<W: Read + Write + Seek> TabularDraft<W> {
         }
         let (bytes_max, columns) = (self.bytes_max, self.flattener.into_columns());
         let limit = |error| too_large(error, bytes_max);
-        let all = (spooled, &columns);
         let file = match self.file {
             DraftFile::GivenUp => return Ok(DraftOutcome::Columns(columns)),
             DraftFile::Begun(file) => *file,
             DraftFile::Waiting(out) => {
-                FileWriter::begin(self.layout, (out, bytes_max), all).map_err(limit)?
+                FileWriter::begin(self.layout, out, bytes_max, spooled, &columns).map_err(limit)?
             }
         };
-        let FileDigest { bytes, sha256 } = file.finish(facts, all).map_err(limit)?;
+        let FileDigest { bytes, sha256 } = file.finish(facts, spooled, &columns).map_err(limit)?;
         Ok(DraftOutcome::File(RenderedFile { rows: spooled.rows, bytes, sha256 }))
     }
 }
@@ -193,7 +192,7 @@ mod tests {
         let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
         let rendering = FileRendering::new(layout, FACTS);
         let rendered =
-            render(&rendering, (&spooled, flattener.columns()), frames, &mut whole).unwrap();
+            render(&rendering, &spooled, flattener.columns(), frames, &mut whole).unwrap();
         let drafted = match drafted {
             DraftOutcome::File(drafted) => {
                 assert_eq!(drafted, rendered);

@@ -134,14 +134,14 @@ impl<'a> FileRendering<'a> {
 /// `out` is unusable.
 pub fn render<R: Read, W: Read + Write + Seek>(
     rendering: &FileRendering<'_>,
-    (spooled, columns): (&SpooledPages, &FileColumns),
+    spooled: &SpooledPages,
+    columns: &FileColumns,
     mut frames: SpoolReader<R>,
     out: W,
 ) -> Result<RenderedFile, TabularError> {
     let limit = |error| too_large(error, rendering.bytes_max);
     let (layout, bytes_max) = (rendering.layout, rendering.bytes_max);
-    let mut file =
-        FileWriter::begin(layout, (out, bytes_max), (spooled, columns)).map_err(limit)?;
+    let mut file = FileWriter::begin(layout, out, bytes_max, spooled, columns).map_err(limit)?;
     let mut flattener = RowFlattener::arranging(columns.clone());
     each_frame(rendering, spooled, &mut frames, |text| {
         if layout.keeps_rows(columns) {
@@ -154,7 +154,7 @@ pub fn render<R: Read, W: Read + Write + Seek>(
     })
     .map_err(limit)?;
     let FileDigest { bytes, sha256 } =
-        file.finish(&rendering.facts, (spooled, columns)).map_err(limit)?;
+        file.finish(&rendering.facts, spooled, columns).map_err(limit)?;
     Ok(RenderedFile { rows: spooled.rows, bytes, sha256 })
 }
 
@@ -207,8 +207,10 @@ impl<W: Read + Write + Seek> FileWriter<W> {
     /// its size.
     pub(crate) fn begin(
         layout: FileLayout,
-        (out, bytes_max): (W, u64),
-        (spooled, columns): (&SpooledPages, &FileColumns),
+        out: W,
+        bytes_max: u64,
+        spooled: &SpooledPages,
+        columns: &FileColumns,
     ) -> Result<Self, TabularError> {
         let out = CappedWriter::new(out, bytes_max);
         Ok(match layout.format {
@@ -259,7 +261,8 @@ impl<W: Read + Write + Seek> FileWriter<W> {
     pub(crate) fn finish(
         self,
         facts: &ManifestFacts<'_>,
-        (spooled, columns): (&SpooledPages, &FileColumns),
+        spooled: &SpooledPages,
+        columns: &FileColumns,
     ) -> Result<FileDigest, TabularError> {
         let archive = match self {
             Self::Lines(out) => return Ok(digested(out)?),
@@ -273,7 +276,7 @@ impl<W: Read + Write + Seek> FileWriter<W> {
             }
             Self::Zip(writer) => {
                 let written = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
-                archive::finish_data(written.into_inner(), facts, (spooled, columns))?
+                archive::finish_data(written.into_inner(), facts, spooled, columns)?
             }
             Self::Xlsx(writer) => writer.finish()?,
         };
@@ -353,7 +356,7 @@ mod tests {
     ) -> Result<(Vec<u8>, RenderedFile), TabularError> {
         let frames = SpoolReader::new(segments.iter().map(Vec::as_slice)).unwrap();
         let mut file = Cursor::new(Vec::new());
-        let rendered = render(rendering, (spooled, columns), frames, &mut file)?;
+        let rendered = render(rendering, spooled, columns, frames, &mut file)?;
         assert_eq!(rendered.bytes, file.get_ref().len() as u64);
         assert_eq!(rendered.sha256, hex::encode(Sha256::digest(file.get_ref())));
         Ok((file.into_inner(), rendered))

@@ -126,7 +126,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
                 },
                 CellValue::Number(text) | CellValue::Json(text) => text.into(),
             };
-            line.text((letters, ""), &text).map_err(|TooLong { length }| {
+            line.text(letters, "", &text).map_err(|TooLong { length }| {
                 TabularError::CellTooLong {
                     row: self.rows,
                     column: flattener.columns().names().get(index).cloned().unwrap_or_default(),
@@ -152,7 +152,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
         let mut line = SheetRow::begin(&mut self.sheet, "1");
         for (letters, name) in self.letters.iter().zip(columns.names()) {
             // Names are shorter than the limit of a cell.
-            line.text((letters, NAME_STYLE), name).map_err(|_| TabularError::ColumnNameTooLong)?;
+            line.text(letters, NAME_STYLE, name).map_err(|_| TabularError::ColumnNameTooLong)?;
         }
         line.end();
         Ok(())
@@ -205,7 +205,7 @@ impl<'s> SheetRow<'s> {
         push(self.sheet, &[&digits, "</v></c>"]);
     }
 
-    fn text(&mut self, (letters, style): (&str, &str), text: &str) -> Result<(), TooLong> {
+    fn text(&mut self, letters: &str, style: &str, text: &str) -> Result<(), TooLong> {
         // A text never has more UTF-16 units than bytes.
         if text.len() > CELL_LENGTH_MAX {
             let length = text.encode_utf16().count();

@@ -49,7 +49,8 @@ fn rows_of_a_file_become_files_of_every_format() {
         let out = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         tabular::render(
             &FileRendering::new(layout, FACTS),
-            (&spooled, flattener.columns()),
+            &spooled,
+            flattener.columns(),
             frames,
             out,
         )

@@ -103,7 +103,7 @@ async fn serve<S: RequestHandler>(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&shared, core, &served, (stream, peer)),
+            Ok((stream, peer)) => admit(&shared, core, &served, stream, peer),
             Err(error) if concerns_one_connection(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "connections cannot be accepted at the moment");
@@ -126,7 +126,8 @@ fn admit<S: RequestHandler>(
     shared: &SharedCores,
     core: usize,
     served: &ServedConnections<S>,
-    (stream, peer): (TcpStream, SocketAddr),
+    stream: TcpStream,
+    peer: SocketAddr,
 ) {
     let ip = peer.ip().to_canonical();
     let permit = shared.limits.enter(ip);

@@ -60,7 +60,7 @@ enum LimitedWork {
     KeyChange,
     /// It changes something at the payment processor.
     Payment,
-    /// It asks the payment processor for a price.
+    /// It asks the payment processor for a price, or for the state of one payment.
     Preview,
 }
 
@@ -158,12 +158,12 @@ impl ControlLimits {
             Some(LimitedWork::Payment | LimitedWork::Preview) if share.limited_key.is_some() => {
                 Ok(())
             }
-            Some(LimitedWork::Import) => count(parts, &self.imports, customer, ("imports", now)),
+            Some(LimitedWork::Import) => count(parts, &self.imports, customer, "imports", now),
             Some(LimitedWork::KeyChange) => {
-                count(parts, &self.key_changes, share, ("key-changes", now))
+                count(parts, &self.key_changes, share, "key-changes", now)
             }
-            Some(LimitedWork::Payment) => count(parts, &self.payments, customer, ("payments", now)),
-            Some(LimitedWork::Preview) => count(parts, &self.previews, customer, ("previews", now)),
+            Some(LimitedWork::Payment) => count(parts, &self.payments, customer, "payments", now),
+            Some(LimitedWork::Preview) => count(parts, &self.previews, customer, "previews", now),
         }
     }
 
@@ -174,7 +174,7 @@ impl ControlLimits {
         share: QuotaShare,
         now: Timestamp,
     ) -> Result<(), ApiError> {
-        count(parts, &self.keyed, share, ("idempotency-keys", now))
+        count(parts, &self.keyed, share, "idempotency-keys", now)
     }
 
     /// A proxy that does not name its client is not counted: all its clients would share one quota.
@@ -200,7 +200,8 @@ fn count<K: Clone + Eq + Hash>(
     parts: &Parts,
     limiter: &RateLimiter<K>,
     taker: K,
-    (name, now): (&'static str, Timestamp),
+    name: &'static str,
+    now: Timestamp,
 ) -> Result<(), ApiError> {
     let reported = parts.extensions.get::<ReportedLimits>().cloned().unwrap_or_default();
     let decision = limiter.check(taker, 1, now);
@@ -232,7 +233,9 @@ impl LimitedWork {
             Some(Self::KeyChange)
         } else if below("/v1/billing") && is_change {
             Some(Self::Payment)
-        } else if below("/v1/billing") && path.ends_with("/preview") {
+        } else if below("/v1/billing") && path.ends_with("/preview")
+            || path.starts_with("/v1/billing/orders/")
+        {
             Some(Self::Preview)
         } else {
             None
@@ -263,10 +266,11 @@ mod tests {
         {
             assert_eq!(of(method, path), Some(LimitedWork::Payment), "{path}");
         }
-        let preview = "/v1/billing/slots/preview";
-        assert_eq!(of(Method::GET, preview), Some(LimitedWork::Preview));
+        for path in ["/v1/billing/slots/preview", "/v1/billing/orders/ord_1"] {
+            assert_eq!(of(Method::GET, path), Some(LimitedWork::Preview), "{path}");
+        }
         for path in
-            ["/v1/auth/keys", "/v1/billing", "/v1/billing/usage", "/v1/accounts", "/v1/authkeys"]
+            ["/v1/auth/keys", "/v1/billing", "/v1/billing/orders", "/v1/accounts", "/v1/authkeys"]
         {
             assert_eq!(of(Method::GET, path), None, "{path}");
         }

@@ -4,6 +4,7 @@
 //! This is the only place where a failure gets a status and a code.
 
 pub mod auth;
+pub mod byte_range;
 pub mod control_limits;
 pub mod created;
 pub mod daily_tags;
@@ -18,6 +19,7 @@ pub mod own_requests;
 pub mod page;
 pub mod request_log;
 pub mod trial;
+pub mod words;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;

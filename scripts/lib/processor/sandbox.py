@@ -1,6 +1,7 @@
 """A process of the program that prints its addresses on its first line, in JSON."""
 
 import json
+import os
 import subprocess
 import tempfile
 import threading
@@ -11,10 +12,11 @@ LOG_BYTES_MAX = 8_192
 
 
 class Process:
-    def __init__(self, program, *arguments):
+    def __init__(self, program, *arguments, environment=None):
         self.log = tempfile.TemporaryFile()
         command = [program, *map(str, arguments)]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
+        everything = {**os.environ, **(environment or {})}
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=everything)
         lines = []
         reader = threading.Thread(target=lambda: lines.append(self.process.stdout.readline()), daemon=True)
         reader.start()

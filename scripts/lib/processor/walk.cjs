@@ -109,7 +109,7 @@ async function buyPack(page, number, look) {
     await page.locator("#complete").click();
   }
   check((await comesBack(page)) === session.session_id, "the return URL does not name the session");
-  await isTold(page, "Your payment was received");
+  await isTold(page, "As soon as the payment provider confirms your payment");
   await done("POST", "billing/sync-card", { session_id: session.session_id });
   await balanceBecomes(before + PACK_CREDITS, "the pack's credits");
   const orders = (await done("GET", "billing/orders")).orders;
@@ -202,6 +202,41 @@ async function authentication(page) {
   say("a card that requires authentication, completed and failed");
 }
 
+// Signs in to the console.
+async function signIn(page) {
+  await page.goto(`${facts.base_url}/console/login`);
+  await page.locator('input[name="email"]').fill(facts.customer.email);
+  await page.locator('input[name="password"]').fill(facts.customer.password);
+  await page.locator("button.primary").click();
+  await page.waitForURL(`${facts.base_url}/console`);
+}
+
+// The console charges the saved card: once for two clicks, and after the bank's question.
+async function consoleCharges(browser) {
+  const page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
+  const refused = [];
+  page.on("pageerror", (error) => refused.push(String(error)));
+  page.on("console", (line) => line.type() === "error" && refused.push(line.text()));
+  await signIn(page);
+  const before = await balance();
+  await page.goto(`${facts.base_url}/console/billing`);
+  await page.getByText("Pay now with Visa 3184").dblclick();
+  await isTold(page, "Your bank asks you to confirm this payment", "4-console-asks");
+  check((await balance()) === before, "credits were granted before the payment");
+  await answersTheBank(page, "#complete", "4-console-bank");
+  await isTold(page, "Payment received", "4-console-paid");
+  await balanceBecomes(before + PACK_CREDITS, "the credits of the charge in the console");
+  const plain = await browser.newContext({ javaScriptEnabled: false, storageState: await page.context().storageState() });
+  const unscripted = await plain.newPage();
+  await unscripted.goto(`${facts.base_url}/console/billing`);
+  await unscripted.getByText("Use another card").click();
+  await unscripted.waitForURL((url) => url.href.startsWith(facts.processor_url));
+  await plain.close();
+  check(refused.length === 0, `the page's scripts were blocked: ${refused}`);
+  await page.context().close();
+  say("the console: a charge that the bank asks about, two clicks that pay once, and the payment page without scripts");
+}
+
 async function topUp(page) {
   // With the keyboard only: the fields, and the button with Enter.
   const before = await balance();
@@ -242,7 +277,7 @@ async function newestEmail() {
 
 // Presses the page's button, and the bank's in its frame.
 async function answersTheBank(page, button, name) {
-  await page.locator("#start:enabled").click();
+  await page.locator("[data-start]:enabled").click();
   const frame = page.frameLocator('iframe[name="processor-authentication"]');
   await frame.locator(button).waitFor();
   if (name) await shoot(page, name);
@@ -273,7 +308,7 @@ async function confirmTopUp(page, browser) {
   const told = await plain.locator("main").innerText();
   check(told.includes("requires JavaScript"), `the page without scripts says ${told}`);
   await fits(plain, "needs JavaScript", "4-confirm-without-scripts");
-  check(await plain.locator("#start").isDisabled(), "a button without effect can be pressed");
+  check(await plain.locator("[data-start]").isHidden(), "a button without effect is shown");
   await plain.close();
   // On a phone: the bank is asked, and the page shows the result.
   const phone = await browser.newPage({ viewport: { width: 390, height: 844 }, colorScheme: "dark" });
@@ -283,11 +318,11 @@ async function confirmTopUp(page, browser) {
   await phone.goto(link);
   await isTold(phone, "10.00 USD", "4-confirm-phone-dark");
   await answersTheBank(phone, "#complete", "4-confirm-bank-phone-dark");
-  await isTold(phone, "5000 credits were added", "4-confirmed-phone-dark");
+  await isTold(phone, "5,000 credits were added", "4-confirmed-phone-dark");
   check(refused.length === 0, `the page's scripts were blocked: ${refused}`);
   await balanceBecomes(before - 1 + PACK_CREDITS, "the confirmed charge's credits");
   await phone.goto(link);
-  await isTold(phone, "5000 credits were added");
+  await isTold(phone, "5,000 credits were added");
   await phone.close();
   const order = (await done("GET", "billing/orders")).orders.find((one) => one.order_id === pending.order_id);
   check(order.status === "paid", JSON.stringify(order));
@@ -306,9 +341,9 @@ async function subscribe(browser) {
   check(!wide, "the page is wider than a phone");
   await payWith(phone, "4242424242424242");
   await comesBack(phone);
-  await isTold(phone, "Your payment was received", "5-subscribed-phone-dark");
-  await phone.goto(`${facts.base_url}/console/billing`);
-  await isTold(phone, "take effect shortly", "5-back-phone-dark");
+  await isTold(phone, "As soon as the payment provider confirms your payment", "5-subscribed-phone-dark");
+  await phone.goto(`${facts.base_url}/console/billing/return`);
+  await isTold(phone, "takes effect in a moment", "5-back-phone-dark");
   await phone.close();
   await balanceBecomes(before + MONTHLY_CREDITS, "the first month's credits");
   const subscription = await done("GET", "billing/subscription");
@@ -376,7 +411,7 @@ async function portal(page) {
   });
   await page.locator("#return").click();
   await comesBack(page);
-  await isTold(page, "take effect shortly", "7-back-from-portal");
+  await isTold(page, "takes effect in a moment", "7-back-from-portal");
   await control("processor/clock", { advance_months: 1 });
   await until("the last day of the subscription", async () => {
     const value = await done("GET", "billing/subscription");
@@ -404,6 +439,7 @@ async function portal(page) {
     await packOnThePage(page);
     await oneClick();
     await authentication(page);
+    await consoleCharges(browser);
     await topUp(page);
     await confirmTopUp(page, browser);
     await subscribe(browser);

@@ -183,7 +183,7 @@ impl DriftBook {
         let mut refuses = false;
         for (name, change) in [(None, in_whole), (route, in_route)] {
             if let Some((kind, change)) = change {
-                lines.record(response.platform, name, (kind, change));
+                lines.record(response.platform, name, kind, change);
                 refuses |=
                     kind == DriftKind::Unauthorized && matches!(change, LineChange::Began { .. });
             }
@@ -232,7 +232,7 @@ impl DriftBook {
             }
             for (name, line) in lines.all() {
                 if let Some(change) = line.judge_degraded(kind, now, &self.rule) {
-                    lines.record(platform, name, (kind, change));
+                    lines.record(platform, name, kind, change);
                 }
                 let Some((since, share_percent)) = line.degradation(kind) else { continue };
                 let route = name.map(str::to_owned);
@@ -295,12 +295,7 @@ impl PlatformLines {
     }
 
     /// Records and logs that a line began or ceased to be degraded.
-    fn record(
-        &self,
-        platform: Platform,
-        route: Option<&str>,
-        (kind, change): (DriftKind, LineChange),
-    ) {
+    fn record(&self, platform: Platform, route: Option<&str>, kind: DriftKind, change: LineChange) {
         let Some(counter) = self.degraded.get(kind as usize) else { return };
         let route = route.unwrap_or("all routes");
         let (was, is) = match change {

@@ -23,7 +23,7 @@ use web::error::ApiError;
 use web::extract::{Json, NoQuery};
 use web::fields::{DecimalNumber, FieldProblems, GoodFields, RequestBody};
 
-use super::card::Script;
+use super::card::ProcessorScript;
 use crate::ApiState;
 
 const CENTS_MAX: i64 = 99_999_999;
@@ -70,7 +70,7 @@ struct PendingTopUp {
     order_id: OrderId,
     /// `claimed` (in progress), or `requires_action`: the bank requires the customer to confirm,
     /// and no other charge is made until `POST /v1/billing/confirm-charge`.
-    #[schema(schema_with = crate::words::top_up_state)]
+    #[schema(schema_with = web::words::top_up_state)]
     state: TopUpState,
     /// Whether the bank requires the customer; then everything that a browser needs is here.
     requires_action: bool,
@@ -181,7 +181,7 @@ async fn set_autotopup(
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
     let known = top_ups::view(&api.billing, caller.customer).await?.settings;
     if wanted.is_on() {
-        let wish = wish(&api, caller.customer, (&wanted, known.as_ref()))?;
+        let wish = wish(&api, caller.customer, &wanted, known.as_ref())?;
         top_ups::turn_on(&api.billing, &wish).await?;
     } else {
         top_ups::turn_off(&api.billing, caller.customer).await?;
@@ -242,7 +242,7 @@ impl PendingTopUp {
             }
         };
         let Some(action) = read.await else { return };
-        let script = Script::of(api);
+        let script = ProcessorScript::of(api);
         self.client_secret = Some(action.client_secret.expose().to_owned());
         self.payment_method_id = action.payment_method;
         (self.publishable_key, self.js_url) = (script.publishable_key, script.js_url);
@@ -252,7 +252,8 @@ impl PendingTopUp {
 fn wish<'a>(
     api: &ApiState,
     customer: CustomerId,
-    (wanted, known): (&'a AutoTopUpIn, Option<&'a TopUpSettings>),
+    wanted: &'a AutoTopUpIn,
+    known: Option<&'a TopUpSettings>,
 ) -> Result<TopUpRequest<'a>, ApiError> {
     let threshold = wanted.threshold_credits.or_else(|| known.map(|known| known.threshold.whole()));
     let cap = wanted.daily_cap_usd.as_ref().map(|amount| cents(&amount.0)).transpose()?;

@@ -62,14 +62,14 @@ impl From<SavedCard> for CardOut {
 }
 
 /// What a browser needs so that a customer can authenticate a payment.
-pub(super) struct Script {
+pub(super) struct ProcessorScript {
     /// The key with which the processor's script is started.
     pub(super) publishable_key: Option<String>,
     /// Its address.
     pub(super) js_url: Option<String>,
 }
 
-impl Script {
+impl ProcessorScript {
     pub(super) fn of(api: &ApiState) -> Self {
         let section = &api.config.processor;
         let shown = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -96,7 +96,7 @@ async fn view(
     customer: CustomerId,
     card: Option<SavedCard>,
 ) -> Result<axum::Json<CardView>, ApiError> {
-    let script = Script::of(api);
+    let script = ProcessorScript::of(api);
     Ok(axum::Json(CardView {
         card: card.map(CardOut::from),
         autotopup: autotopup::shown(api, customer).await?,

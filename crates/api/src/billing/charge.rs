@@ -15,7 +15,7 @@ use web::fields::RequestBody;
 use web::idempotency_key::OptionalRequestKey;
 use web::own_requests::NotKept;
 
-use super::card::Script;
+use super::card::ProcessorScript;
 use super::checkout::PackChoice;
 use crate::ApiState;
 
@@ -55,7 +55,7 @@ struct PaidOut {
 
 /// A charge that waits for the customer, with what a browser needs to continue.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-struct ActionOut {
+pub(super) struct ActionOut {
     /// Always `requires_action`.
     status: &'static str,
     /// Always true.
@@ -120,8 +120,8 @@ fn shown(api: &ApiState, charge: PackCharge) -> Response {
     response
 }
 
-fn waiting(api: &ApiState, order_id: OrderId, action: RequiredAction) -> ActionOut {
-    let Script { publishable_key, js_url } = Script::of(api);
+pub(super) fn waiting(api: &ApiState, order_id: OrderId, action: RequiredAction) -> ActionOut {
+    let ProcessorScript { publishable_key, js_url } = ProcessorScript::of(api);
     ActionOut {
         status: "requires_action",
         requires_action: true,

@@ -18,9 +18,9 @@ use web::auth::Caller;
 use web::error::ApiError;
 use web::extract;
 use web::fields::{FieldProblems, GoodFields, RequestBody};
+use web::words;
 
 use crate::ApiState;
-use crate::words;
 
 /// When calls are charged.
 const CALLS_CHARGED: &str = "Each call is charged only if the platform answers it: one that the platform refuses with \

@@ -14,9 +14,9 @@ use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::{NoQuery, Path, Query};
 use web::page::PageQuery;
+use web::words;
 
 use crate::ApiState;
-use crate::words;
 
 const NO_INVOICE: ApiError = ApiError::Failure(Failure::NotFound(
     "there is no invoice with that id; `GET /v1/billing/invoices` lists them",

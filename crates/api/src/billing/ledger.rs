@@ -19,7 +19,7 @@ use web::page::FilteredPageQuery;
 
 use crate::ApiState;
 use crate::usage_scope::{self, UsageScope, Wanted};
-use crate::words;
+use web::words;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list_ledger))

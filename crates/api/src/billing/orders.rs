@@ -3,24 +3,32 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
+use billing::charge::{self, PaymentStanding};
 use domain::id::OrderId;
+use domain::key::KeyScope;
 use domain::payment::{OrderChannel, OrderState};
 use domain::time::Timestamp;
+use failures::Failure;
 use store::order_payments::{self, OrderPayment};
 use store::orders::{self, Order, OrderQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
 use web::error::ApiError;
-use web::extract::Query;
+use web::extract::{NoQuery, Path, Query};
 use web::page::PageQuery;
+use web::words;
 
+use super::charge::{ActionOut, waiting};
 use crate::ApiState;
-use crate::words;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(list_orders))
+    OpenApiRouter::new().routes(routes!(list_orders)).routes(routes!(get_order))
 }
+
+const NO_ORDER: ApiError = ApiError::Failure(Failure::NotFound(
+    "there is no order with that id; `GET /v1/billing/orders` lists them",
+));
 
 type OrderParams = PageQuery<OrderId>;
 
@@ -107,7 +115,7 @@ async fn list_orders(
     let page = wanted.page(found, |order| order.id);
     let times = page.entries.last().zip(page.entries.first());
     let mut payments = match times.map(|(oldest, newest)| (oldest.created_at, newest.created_at)) {
-        Some(times) => order_payments::list(&api.store, customer, times).await?,
+        Some((from, until)) => order_payments::list(&api.store, customer, from, until).await?,
         None => BTreeMap::new(),
     };
     let order = |order: Order| {
@@ -116,4 +124,53 @@ async fn list_orders(
     };
     let orders = page.entries.into_iter().map(order).collect();
     Ok(axum::Json(Orders { orders, next_before: page.next_before }))
+}
+
+/// An order, with the state of its payment.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct OrderView {
+    #[serde(flatten)]
+    order: OrderOut,
+    /// `requires_action` (the bank requires the customer), `processing`, `paid`, or `over`:
+    /// declined, cancelled or given up.
+    #[schema(schema_with = words::payment_standing)]
+    payment: &'static str,
+    /// The id to confirm with `POST /v1/billing/confirm-charge`; null without a payment.
+    pi_id: Option<String>,
+    /// What a browser needs so that the customer can authenticate, with `requires_action`. Only for
+    /// callers of full scope.
+    action: Option<ActionOut>,
+}
+
+/// Shows an order, and whether its payment waits for the customer, for the bank, or has ended.
+/// Reading it changes nothing: what was authenticated is granted by `POST
+/// /v1/billing/confirm-charge`, or by itself a little later.
+#[utoipa::path(
+    get, path = "/v1/billing/orders/{order_id}", tag = "billing",
+    params(("order_id" = String, Path, description = "The `order_id` of an order.")),
+    responses((status = 200, body = OrderView))
+)]
+async fn get_order(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Path(order_id): Path<String>,
+    _: NoQuery,
+) -> Result<axum::Json<OrderView>, ApiError> {
+    caller.refuse_limited()?;
+    let order_id: OrderId = order_id.parse().map_err(|_| NO_ORDER)?;
+    let order = orders::find(&api.store, caller.customer, order_id).await?.ok_or(NO_ORDER)?;
+    let at = order.created_at;
+    let mut payments = order_payments::list(&api.store, caller.customer, at, at).await?;
+    let pi_id = order.payment.clone();
+    let (payment, action) = match charge::look(&api.billing, &order).await? {
+        PaymentStanding::Waiting(action) => {
+            let is_full = caller.scope() == KeyScope::Full;
+            ("requires_action", is_full.then(|| waiting(&api, order_id, action)))
+        }
+        PaymentStanding::Processing => ("processing", None),
+        PaymentStanding::Paid => ("paid", None),
+        PaymentStanding::Over => ("over", None),
+    };
+    let order = OrderOut::new(order, payments.remove(&order_id));
+    Ok(axum::Json(OrderView { order, payment, pi_id, action }))
 }

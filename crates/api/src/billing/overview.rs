@@ -83,7 +83,7 @@ struct LotOut {
     #[schema(value_type = String)]
     lot_id: LotId,
     /// Why they were granted.
-    #[schema(schema_with = crate::words::lot_source)]
+    #[schema(schema_with = web::words::lot_source)]
     source: LotSource,
     /// What they belong to, such as an order or a plan; null if nothing.
     reference: Option<String>,
@@ -155,7 +155,7 @@ struct SpendOut {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Trial {
     /// `none`, `pending` or `granted`.
-    #[schema(schema_with = crate::words::trial_state)]
+    #[schema(schema_with = web::words::trial_state)]
     state: TrialState,
     /// Credits that the trial granted, or that confirming the email address grants; 0 without a
     /// trial.
@@ -167,7 +167,7 @@ struct Trial {
 struct SubscriptionOut {
     /// The plan's id.
     plan_id: String,
-    #[schema(schema_with = crate::words::subscription_status)]
+    #[schema(schema_with = web::words::subscription_status)]
     status: SubscriptionStatus,
 }
 

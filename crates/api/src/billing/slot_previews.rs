@@ -14,10 +14,10 @@ use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::Query;
 use web::fields::{FieldProblems, GoodFields, RequestQuery};
+use web::words;
 
 use super::slots::not_sold;
 use crate::ApiState;
-use crate::words;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(preview_slots)).routes(routes!(preview_switch))
@@ -29,7 +29,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[into_params(parameter_in = Query)]
 struct PreviewQuery {
     /// `platform_alpha` or `platform_beta`.
-    #[param(schema_with = words::platform)]
+    #[param(value_type = words::PlatformName, inline)]
     platform: Platform,
     /// The exact number of extra slots, 0 to 1,000.
     #[param(minimum = 0, maximum = 1000)]
@@ -105,10 +105,10 @@ async fn preview_slots(
 #[into_params(parameter_in = Query)]
 struct SwitchQuery {
     /// The platform that would have one slot fewer.
-    #[param(schema_with = words::platform)]
+    #[param(value_type = words::PlatformName, inline)]
     from: Platform,
     /// The platform that would have one slot more.
-    #[param(schema_with = words::platform)]
+    #[param(value_type = words::PlatformName, inline)]
     to: Platform,
 }
 

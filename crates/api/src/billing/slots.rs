@@ -24,9 +24,9 @@ use web::error::ApiError;
 use web::extract::{Json, NoQuery};
 use web::fields::{FieldProblems, GoodFields, RequestBody};
 use web::own_requests::ChangeOfRequest;
+use web::words;
 
 use crate::ApiState;
-use crate::words;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(get_slots, set_slots)).routes(routes!(switch_slot))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::Extension;
 use axum::extract::State;
+use billing::decide::SLOTS_MAX;
 use billing::plans;
 use billing::subscribe::{self, PlanChoice};
 use domain::account::CreatorId;
@@ -15,9 +16,11 @@ use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use failures::{Failure, FieldProblem};
+use serde_json::{Value, json};
 use settings::billing::{CURRENCY, INTERVAL, Plan};
 use store::slot_limits::SlotLimits;
 use store::subscriptions::{DisplacedAccount, SubscriptionView};
+use utoipa::openapi::schema::Schema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::{Caller, UnrestrictedCaller};
@@ -25,9 +28,9 @@ use web::error::ApiError;
 use web::extract::{Json, NoQuery};
 use web::fields::RequestBody;
 use web::own_requests::NotKept;
+use web::words;
 
 use crate::ApiState;
-use crate::words;
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
@@ -138,7 +141,7 @@ struct SubscribeIn {
     plan_id: String,
     /// Extra slots from the start, for `platform_alpha` and `platform_beta`.
     #[serde(default)]
-    #[schema(schema_with = words::extra_slots)]
+    #[schema(schema_with = extra_slots_schema)]
     slots: BTreeMap<String, i64>,
 }
 
@@ -151,6 +154,24 @@ struct SubscribeOut {
     url: String,
     /// The `session_id` that the success page receives.
     session_id: String,
+}
+
+/// Extra slots of a new subscription, for the platforms that sell them.
+fn extra_slots_schema() -> Schema {
+    let count = json!({
+        "type": "integer", "minimum": 0, "maximum": SLOTS_MAX, "description": "Extra slots on the platform.",
+    });
+    let sold = Platform::all().into_iter().filter(|platform| platform.sells_slots());
+    let properties: serde_json::Map<String, Value> = sold
+        .flat_map(|platform| {
+            // The same where a platform has kept the name that it is stored under.
+            [platform.as_str(), platform.stored_name()].map(|name| (name.to_owned(), count.clone()))
+        })
+        .collect();
+    words::of(json!({
+        "type": "object", "additionalProperties": false, "properties": properties,
+        "description": "Extra slots from the start, for each platform that sells them.",
+    }))
 }
 
 /// Extra slots by platform, which may be named by either of its names, but once.
@@ -272,7 +293,7 @@ pub(super) async fn state(
     let live = known.filter(|view| view.status.is_live());
     let next = match live {
         Some(view) => next(api, customer, view, &usage.limits).await?,
-        None => Next::default(),
+        None => NextPeriod::default(),
     };
     let limit = |platform: Platform| (platform, usage.limits.limit.on(platform));
     let paid = live.and_then(|view| view.paid.as_ref());
@@ -295,7 +316,7 @@ pub(super) async fn state(
 
 /// The state after the end of the period.
 #[derive(Default)]
-struct Next {
+struct NextPeriod {
     /// `None` if the subscription ends, or if the version of its price is unknown.
     version: Option<PlanVersion>,
     over_limit: Vec<DisplacedAccount>,
@@ -306,7 +327,7 @@ async fn next(
     customer: CustomerId,
     view: &SubscriptionView,
     limits: &SlotLimits,
-) -> Result<Next, ApiError> {
+) -> Result<NextPeriod, ApiError> {
     let item = view.plan_item().filter(|_| !view.ends_with_period());
     let version = match item {
         Some(item) => store::plan_versions::find(&api.store, &item.price_id).await?,
@@ -318,7 +339,7 @@ async fn next(
         limit = limit.plus(&plan).plus(&limits.extra);
     }
     let over_limit = store::slot_limits::over(&api.store, customer, &limit).await?;
-    Ok(Next { version, over_limit })
+    Ok(NextPeriod { version, over_limit })
 }
 
 /// A page of the processor.

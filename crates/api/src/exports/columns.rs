@@ -1,16 +1,23 @@
 //! Columns: those that datasets declare, and those that an export is limited to.
 
-use std::collections::HashSet;
-
 use ::exports::COLUMN_NAME_BYTES_MAX;
 use catalog::column::{ColumnUnit, DatasetColumn};
-use domain::field_error::FieldErrorKind;
-use failures::FieldProblem;
-use serde_json::Value;
-use web::fields::{FieldProblems, GoodFields};
+use serde_json::json;
+use utoipa::openapi::schema::Schema;
 
 /// The maximum number of columns in a request.
 pub(crate) const CHOSEN_MAX: usize = 200;
+
+/// The chosen columns of a file, or null for all.
+pub(crate) fn chosen_columns() -> Schema {
+    web::words::of(json!({
+        "type": ["array", "null"], "minItems": 1, "maxItems": CHOSEN_MAX,
+        "description": "The only columns of the file, in this order: 1 to 200 names, each once, of those that \
+            `GET /v1/exports/datasets` lists or of other fields of the rows. A column that no row has is empty. In `jsonl`, \
+            the members of each line. All columns when absent or null.",
+        "items": { "type": "string", "minLength": 1, "maxLength": COLUMN_NAME_BYTES_MAX },
+    }))
+}
 
 /// A column of a dataset's files.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -19,9 +26,9 @@ pub(super) struct ColumnOut {
     /// within a name is preceded by a backslash.
     name: String,
     #[serde(rename = "type")]
-    #[schema(schema_with = crate::words::column_type)]
+    #[schema(schema_with = web::words::column_type)]
     kind: &'static str,
-    #[schema(schema_with = crate::words::column_unit)]
+    #[schema(schema_with = web::words::column_unit)]
     unit: Option<&'static str>,
 }
 
@@ -32,26 +39,5 @@ impl From<&DatasetColumn> for ColumnOut {
             kind: column.kind.as_str(),
             unit: column.unit.map(ColumnUnit::as_str),
         }
-    }
-}
-
-/// What the schema of `columns` cannot check: that each name appears once, and its length in bytes.
-pub(super) fn check(fields: &GoodFields<'_>, problems: &mut FieldProblems) {
-    let given = fields.value("columns").and_then(Value::as_array).into_iter().flatten();
-    let mut names = HashSet::new();
-    for (index, name) in given.enumerate() {
-        let name = name.as_str().unwrap_or_default();
-        let (kind, message) = if name.len() > COLUMN_NAME_BYTES_MAX {
-            let message = format!("must have at most {COLUMN_NAME_BYTES_MAX} bytes");
-            (FieldErrorKind::TooLong, message)
-        } else if names.insert(name) {
-            continue;
-        } else {
-            let message = "is already in the list; name each column once".to_owned();
-            (FieldErrorKind::Duplicate, message)
-        };
-        let mut problem = FieldProblem::new("body", "columns", kind, message);
-        problem.loc.push(index.to_string());
-        problems.add(problem);
     }
 }

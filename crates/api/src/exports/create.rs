@@ -46,17 +46,17 @@ const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archi
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportIn {
     /// A dataset of the account's platform; `GET /v1/exports/datasets` lists them.
-    #[schema(schema_with = crate::words::dataset)]
+    #[schema(schema_with = web::words::dataset)]
     dataset: DatasetName,
     /// The format of the file; `csv` when absent.
-    #[schema(schema_with = crate::words::optional_export_format)]
+    #[schema(schema_with = web::words::optional_export_format)]
     fmt: Option<ExportFormat>,
     /// Whether the file starts with a byte order mark, by which some spreadsheets recognize UTF-8.
     /// Only with `csv`; false when absent.
     #[serde(default)]
     #[schema(default = false)]
     csv_bom: bool,
-    #[schema(schema_with = crate::words::chosen_columns)]
+    #[schema(schema_with = columns::chosen_columns)]
     columns: Option<Vec<String>>,
     /// The maximum number of rows in the file, at least 1; no maximum when absent.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
@@ -94,7 +94,7 @@ struct Wish {
         ("account" = String, Path, description = "its creator_id"),
         ("Idempotency-Key" = Option<String>, Header, description = "repeating the request with the same key creates only one export"),
         ("X-Max-Cost" = Option<String>, Header, description = "the most credits that the request may cost; one that costs more is refused with 412"),
-        ("X-Tag" = Option<String>, Header, description = "what the request is for, for `GET /v1/billing/usage/breakdown?by=tag`: 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, of which the first is a letter or a digit"),
+        ("X-Tag" = Option<String>, Header, description = "what the request is for, for `GET /v1/billing/usage/breakdown?by=tag`: 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, starting with a letter or a digit"),
     ),
     responses(
         (status = 201, description = "the export is waiting for a worker", body = ExportOut,
@@ -153,7 +153,7 @@ async fn create(api: &ApiState, parts: &mut Parts, incoming: Body) -> Result<Res
     })?;
     let wish = wish(api, &account, wanted)?;
     let now = api.clock.now();
-    let mut new = new_export(api, &caller, &account, wish, &parts.headers)?;
+    let mut new = new_export(api, &caller, &account, wish, parts)?;
     let shown = ExportOut::of(api, as_created(&new), Sight::Own);
     let location = format!("/v1/exports/{}", new.id);
     let record = CreatedResource { location, body: shown }.into_response();
@@ -230,7 +230,7 @@ fn check(
         let message = "can only be true with `fmt: \"csv\"`";
         problems.body("csv_bom", FieldErrorKind::NotAllowed, message);
     }
-    columns::check(fields, problems);
+    fields.check_names("columns", "column", ::exports::COLUMN_NAME_BYTES_MAX, problems);
     let Some(name) = fields.parsed::<DatasetName>("dataset") else { return Ok(()) };
     match catalog.dataset(name) {
         None => problems.add(not_offered(account.platform, catalog.datasets())),
@@ -328,14 +328,14 @@ fn new_export(
     caller: &KeyCaller,
     account: &Account,
     wish: Wish,
-    headers: &HeaderMap,
+    parts: &Parts,
 ) -> Result<NewExport, ApiError> {
     let now = api.clock.now();
     Ok(NewExport {
         id: ExportId::new(now, api.random.bytes()),
         customer: caller.customer,
         key: caller.key.id,
-        key_hash: auth::presented_key(headers)?.hash(),
+        key_hash: auth::key_hash(parts)?,
         account: account.creator_id.clone(),
         platform: account.platform,
         dataset: wish.dataset,
@@ -349,7 +349,7 @@ fn new_export(
         cost: api.config.credits.costs().export,
         created_at: now,
         pending_max: api.config.exports.pending_max,
-        tag: metered_headers::tag(headers)?,
+        tag: metered_headers::tag(&parts.headers)?,
         idempotency: None,
     })
 }

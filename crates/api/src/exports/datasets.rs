@@ -28,7 +28,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 #[into_params(parameter_in = Query)]
 struct DatasetParams {
     /// Only those of this platform; all platforms when absent.
-    #[param(schema_with = crate::words::platform)]
+    #[param(schema_with = web::words::platform)]
     platform: Option<Platform>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Datasets {
 /// A list of a platform that can be exported.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct DatasetOut {
-    #[schema(schema_with = crate::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
-    #[schema(schema_with = crate::words::dataset)]
+    #[schema(schema_with = web::words::dataset)]
     dataset: DatasetName,
     description: String,
     /// The possible values of `fmt`.

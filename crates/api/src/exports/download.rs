@@ -1,7 +1,6 @@
 //! Downloading the finished file, with a key, a session or a signed link. If the storage can be
 //! reached directly, a link redirects there.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use ::exports::links::{self, DownloadLink};
@@ -14,11 +13,12 @@ use domain::id::ExportId;
 use failures::ExportProblem;
 use failures::Failure;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use store::exports::{self, Export, ExportOutput};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::Caller;
+use web::byte_range::RequestedRange;
 use web::error::ApiError;
 use web::extract::Path;
 use web::fields;
@@ -40,14 +40,6 @@ struct LinkParams {
     token: i64,
     exp: i64,
     signature: String,
-}
-
-/// The requested part of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Wanted {
-    Whole,
-    /// At least one byte.
-    Part(Range<u64>),
 }
 
 /// Downloads the file of a completed export, with a key, a session, or a link returned in the last
@@ -188,11 +180,15 @@ async fn streamed(
     let tag = format!("\"{}\"", output.sha256);
     // Ranges apply to GET only (RFC 9110, section 14.2).
     let is_head = parts.method == Method::HEAD;
-    let asked = if is_head { Some(Wanted::Whole) } else { wanted(&parts.headers, &tag, length)? };
+    let asked = if is_head {
+        Some(RequestedRange::Whole)
+    } else {
+        RequestedRange::read(&parts.headers, &tag, length)?
+    };
     let Some(wanted) = asked else { return Ok(behind_end(output.bytes)) };
     let range = match &wanted {
-        Wanted::Whole => 0..length,
-        Wanted::Part(range) => range.clone(),
+        RequestedRange::Whole => 0..length,
+        RequestedRange::Part(range) => range.clone(),
     };
     let name = place::name(output.key.clone())?;
     let Some(download) = api.exports.storage.read(&name, range.clone()).await? else {
@@ -208,7 +204,7 @@ async fn streamed(
         Body::from_stream(chunks)
     };
     let mut response = Response::new(body);
-    if let Wanted::Part(_) = &wanted {
+    if let RequestedRange::Part(_) = &wanted {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         let last = range.end.saturating_sub(1);
         put(
@@ -236,76 +232,4 @@ fn behind_end(bytes: i64) -> Response {
     let mut response = ApiError::from(ExportProblem::RangeBehindEnd(bytes)).into_response();
     put(&mut response, header::CONTENT_RANGE, &format!("bytes */{bytes}"));
     response
-}
-
-/// What the request asks for (RFC 9110, section 14.2); `None` if it lies after the end. With an
-/// unknown unit, or a range of another version of the file, that is the whole file.
-fn wanted(headers: &HeaderMap, tag: &str, length: u64) -> Result<Option<Wanted>, ApiError> {
-    let mut ranges = headers.get_all(header::RANGE).iter();
-    let Some(range) = ranges.next() else { return Ok(Some(Wanted::Whole)) };
-    if ranges.next().is_some() || range.as_bytes().contains(&b',') {
-        return Err(ApiError::SeveralRanges);
-    }
-    let is_other = headers.get(header::IF_RANGE).is_some_and(|known| known != tag);
-    let range =
-        range.to_str().ok().filter(|_| !is_other).and_then(|text| text.strip_prefix("bytes="));
-    let Some((first, last)) = range.and_then(|range| range.trim().split_once('-')) else {
-        return Ok(Some(Wanted::Whole));
-    };
-    let bounds = match (first.parse::<u64>(), last.parse::<u64>()) {
-        (Ok(from), Ok(to)) if from <= to => from..to.saturating_add(1).min(length),
-        (Ok(from), Err(_)) if last.is_empty() => from..length,
-        (Err(_), Ok(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
-        _ => return Ok(Some(Wanted::Whole)),
-    };
-    Ok((!bounds.is_empty()).then_some(Wanted::Part(bounds)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(range: &'static str) -> Option<Wanted> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::RANGE, HeaderValue::from_static(range));
-        wanted(&headers, "\"tag\"", 10).unwrap()
-    }
-
-    #[test]
-    fn single_ranges_are_supported() {
-        assert_eq!(asked("bytes=0-3"), Some(Wanted::Part(0..4)));
-        assert_eq!(asked("bytes=4-"), Some(Wanted::Part(4..10)));
-        assert_eq!(asked("bytes=-3"), Some(Wanted::Part(7..10)));
-        assert_eq!(asked("bytes=-30"), Some(Wanted::Part(0..10)));
-        assert_eq!(asked("bytes=8-99"), Some(Wanted::Part(8..10)));
-    }
-
-    #[test]
-    fn range_after_the_end_is_empty() {
-        assert_eq!(asked("bytes=10-"), None);
-        assert_eq!(asked("bytes=99-100"), None);
-        assert_eq!(asked("bytes=-0"), None);
-    }
-
-    #[test]
-    fn invalid_range_returns_the_whole_file() {
-        for text in ["items=0-3", "bytes=x-3", "bytes=5-2", "bytes=-", "bytes=", "0-3"] {
-            assert_eq!(asked(text), Some(Wanted::Whole), "{text}");
-        }
-    }
-
-    #[test]
-    fn several_ranges_are_refused_and_another_version_returns_the_whole_file() {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-0,2-3"));
-        assert!(matches!(wanted(&headers, "\"tag\"", 10), Err(ApiError::SeveralRanges)));
-
-        headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-0"));
-        headers.insert(header::IF_RANGE, HeaderValue::from_static("\"other\""));
-        assert_eq!(wanted(&headers, "\"tag\"", 10).unwrap(), Some(Wanted::Whole));
-        assert_eq!(wanted(&headers, "\"other\"", 10).unwrap(), Some(Wanted::Part(0..1)));
-
-        headers.append(header::RANGE, HeaderValue::from_static("bytes=1-1"));
-        assert!(matches!(wanted(&headers, "\"other\"", 10), Err(ApiError::SeveralRanges)));
-    }
 }

@@ -46,8 +46,8 @@ async fn get_export(
     Path(id): Path<ExportId>,
     _: NoQuery,
 ) -> Result<Json<ExportOut>, ApiError> {
-    let look = (Permission::TO_LOOK, audit::STAFF_READ_EXPORTS);
-    let (export, sight) = reach(&api, &caller, id, look).await?;
+    let (export, sight) =
+        reach(&api, &caller, id, Permission::TO_LOOK, audit::STAFF_READ_EXPORTS).await?;
     Ok(Json(ExportOut::of(&api, export, sight)))
 }
 
@@ -96,14 +96,14 @@ async fn delete_export(
     Path(id): Path<ExportId>,
     _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
-    let manage = (Permission::TO_MANAGE_EXPORTS, audit::STAFF_DELETED_EXPORT);
-    let (export, sight) = reach(&api, &caller, id, manage).await?;
+    let (export, sight) =
+        reach(&api, &caller, id, Permission::TO_MANAGE_EXPORTS, audit::STAFF_DELETED_EXPORT)
+            .await?;
     let reason = match sight {
         Sight::Own => ExportRemoval::ByCustomer,
         Sight::Record => ExportRemoval::BySupport,
     };
-    let removed = (reason, api.clock.now());
-    match exports::delete(&api.store, export.customer, id, removed).await? {
+    match exports::delete(&api.store, export.customer, id, reason, api.clock.now()).await? {
         ExportDeletion::Deleted => {
             api.exports.signal.notify_one();
             Ok(StatusCode::NO_CONTENT)
@@ -134,7 +134,8 @@ async fn reach(
     api: &ApiState,
     caller: &Caller,
     id: ExportId,
-    (needs, action): (&'static [Permission], &'static str),
+    needs: &'static [Permission],
+    action: &'static str,
 ) -> Result<(Export, Sight), ApiError> {
     if let Some(export) = own(api, caller, id).await? {
         return Ok((export, Sight::Own));

@@ -18,10 +18,10 @@ use web::error::ApiError;
 use web::extract::{Path, Query};
 use web::fields::RequestQuery;
 use web::page::{FilteredPageQuery, PageQuery};
+use web::words;
 
 use super::record::{ExportOut, Sight};
 use crate::ApiState;
-use crate::words;
 
 pub(super) type ListParams = PageQuery<ExportId>;
 

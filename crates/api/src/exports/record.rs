@@ -19,11 +19,11 @@ pub(super) struct ExportOut {
     job_id: ExportId,
     #[schema(value_type = String)]
     account: CreatorId,
-    #[schema(schema_with = crate::words::platform)]
+    #[schema(schema_with = web::words::platform)]
     platform: Platform,
-    #[schema(schema_with = crate::words::dataset)]
+    #[schema(schema_with = web::words::dataset)]
     dataset: DatasetName,
-    #[schema(schema_with = crate::words::export_format)]
+    #[schema(schema_with = web::words::export_format)]
     fmt: ExportFormat,
     /// Whether a csv file starts with a byte order mark.
     csv_bom: bool,
@@ -37,7 +37,7 @@ pub(super) struct ExportOut {
     /// As requested.
     end_date: Option<String>,
     max_rows: Option<i64>,
-    #[schema(schema_with = crate::words::export_state)]
+    #[schema(schema_with = web::words::export_state)]
     status: ExportState,
     /// Its cost, and the state of its credits.
     credits: CreditsOut,
@@ -72,7 +72,7 @@ pub(super) struct ExportOut {
 struct ProgressOut {
     /// The current activity: `reading` the list, `checking` whether its head has changed meanwhile,
     /// or `writing` the file. Null before a worker starts and after the end.
-    #[schema(schema_with = crate::words::export_phase)]
+    #[schema(schema_with = web::words::export_phase)]
     phase: Option<ExportPhase>,
     /// The number of pages read from the platform.
     pages: i64,
@@ -145,7 +145,7 @@ impl CreditsOut {
 /// Why the file of an export, or the export, was removed.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct RemovalOut {
-    #[schema(schema_with = crate::words::export_removal)]
+    #[schema(schema_with = web::words::export_removal)]
     reason: ExportRemoval,
     /// Since when; for a missing file, when that was noticed.
     #[schema(value_type = String, format = DateTime)]

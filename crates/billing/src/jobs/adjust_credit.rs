@@ -2,10 +2,10 @@
 //! from the job.
 
 use ::jobs::{JobError, chain, payload};
-use clients::processor::{NewBalanceTransaction, ProcessorError};
 use domain::id::CustomerId;
 use domain::job::JobKind;
 use domain::sales::CreditWithdrawal;
+use processor_client::{NewBalanceTransaction, ProcessorError};
 use settings::billing::CURRENCY;
 use store::jobs::{Job, NewJob};
 

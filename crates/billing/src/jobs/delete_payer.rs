@@ -2,8 +2,8 @@
 //! deleted.
 
 use ::jobs::{JobError, chain, payload};
-use clients::processor::ProcessorError;
 use domain::job::{JobKind, PayerDeletion};
+use processor_client::ProcessorError;
 use store::jobs::{Job, NewJob};
 
 use crate::BillingState;

@@ -2,10 +2,10 @@
 //! are emailed there. Safe to run again: the address is read again each time.
 
 use ::jobs::{JobError, chain, payload};
-use clients::processor::{CustomerChange, ProcessorError};
 use domain::customer::Email;
 use domain::id::CustomerId;
 use domain::job::{AddressChange, JobKind};
+use processor_client::{CustomerChange, ProcessorError};
 use store::jobs::{Job, NewJob};
 
 use crate::BillingState;

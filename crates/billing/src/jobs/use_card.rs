@@ -10,7 +10,13 @@ use crate::card_on_file::{self, CardWork};
 /// Sets the card wherever it is used, and pays open invoices with it.
 pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
     let payload: CardWork = payload(job)?;
-    let card = (payload.customer, payload.payment_method.as_str());
-    let done = card_on_file::resume(billing, job.id, card, job.created_at).await;
+    let done = card_on_file::resume(
+        billing,
+        job.id,
+        payload.customer,
+        payload.payment_method.as_str(),
+        job.created_at,
+    )
+    .await;
     done.map_err(|error| JobError::Later(chain(&error)))
 }

@@ -124,7 +124,7 @@ fn two_entries_for_the_same_paths_in_one_file_are_refused() {
 
     assert_eq!(
         refused.to_string(),
-        "the catalogue of platform_delta: two entries are for GET a/{y}"
+        "the catalogue of platform_delta: line 4: two entries are for GET a/{y}"
     );
 }
 

@@ -24,7 +24,7 @@ use crate::output::say_line;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    work: Work,
+    work: AdminSubcommand,
     #[command(flatten)]
     file: ConfigFile,
     /// The data folder of a sandbox, instead of a configuration.
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 }
 
 #[derive(clap::Subcommand)]
-enum Work {
+enum AdminSubcommand {
     /// Customers: list, show, find, suspend, resume, erase, export.
     #[command(subcommand)]
     Customers(CustomersWork),
@@ -188,7 +188,7 @@ enum AdminWork {
     Liability(bool),
 }
 
-impl Work {
+impl AdminSubcommand {
     fn sorted(self) -> AdminWork {
         use staff::StaffCommand;
         AdminWork::Staff(match self {
@@ -245,7 +245,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
             Box::pin(liability::run(config, name, format)).await?;
         }
         AdminWork::Operator(OperatorWork::Export { customer, output }) => {
-            let exporting = Box::pin(operators::export(config, name, (&customer, &output)));
+            let exporting = Box::pin(operators::export(config, name, &customer, &output));
             let bytes = exporting.await?;
             if is_json {
                 let file = output.display().to_string();
@@ -381,12 +381,15 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
     if is_json {
         say_line!("{}", serde_json::to_string(&report)?)?;
     } else {
-        let ReconciliationReport { hours: covered, looked_at, granted, events, unmatched, failed } =
-            report;
+        let ReconciliationReport { hours: covered, looked_at, granted, events, .. } = report;
+        let ReconciliationReport { unmatched, failed, limited_s, .. } = report;
         say_line!("checked {looked_at} object(s) of the last {covered} hours")?;
         say_line!("granted {granted} payment(s) that were missing from the ledger")?;
         say_line!("processed {events} event(s) that had not arrived")?;
         say_line!("{unmatched} payment(s) match no order; {failed} failure(s), see the log")?;
+        if let Some(seconds) = limited_s {
+            say_line!("the processor limits requests: try again in {seconds} s for the rest")?;
+        }
     }
     Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

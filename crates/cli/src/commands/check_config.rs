@@ -18,7 +18,7 @@ pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
                 config.to_toml()?
             ))?;
             let mut problems = config.all_problems();
-            problems.extend(logs::problem(&config.log));
+            problems.extend(logs::problem(&config.log).map(|problem| config.located(problem)));
             problems
         }
         Err(error) => match error.downcast_ref() {

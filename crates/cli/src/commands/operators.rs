@@ -265,7 +265,8 @@ pub(crate) async fn run(
 pub(crate) async fn export(
     config: Config,
     name: Option<&OperatorName>,
-    (customer, output): (&CustomerRef, &Path),
+    customer: &CustomerRef,
+    output: &Path,
 ) -> anyhow::Result<u64> {
     let mut file = std::fs::OpenOptions::new()
         .write(true)

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use billing::processor_setup::{ProcessorSetup, SetupFinding, SetupLevel, SetupReport};
+use operators::processor_setup::{ProcessorSetup, SetupFinding, SetupLevel, SetupReport};
 use runtime::clock::Clock;
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -105,7 +105,7 @@ async fn set_up(options: &Options, dry_run: bool) -> anyhow::Result<ExitCode> {
 fn prepared(
     options: &Options,
     config: &Config,
-) -> anyhow::Result<(clients::processor::ProcessorClient, String)> {
+) -> anyhow::Result<(processor_client::ProcessorClient, String)> {
     let client = config.processor.client().map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("the configuration has problems:\n  {}", lines.join("\n  "))
@@ -113,6 +113,6 @@ fn prepared(
     let processor = client.context(
         "no payment processor is configured: set processor.base_url and the settings below it",
     )?;
-    let default = || billing::processor_setup::default_webhook_url(config);
+    let default = || operators::processor_setup::default_webhook_url(config);
     Ok((processor, options.webhook_url.clone().unwrap_or_else(default)))
 }

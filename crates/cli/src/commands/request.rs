@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// The service's response.
-pub(crate) struct Answer {
+pub(crate) struct ServiceResponse {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
@@ -29,7 +29,7 @@ const HEAD_BYTES_MAX: usize = 16_384;
 const PIECE_BYTES: usize = 65_536;
 
 /// Posts JSON and reads the whole response.
-pub(crate) async fn post(to: &Destination<'_>, json: &[u8]) -> anyhow::Result<Answer> {
+pub(crate) async fn post(to: &Destination<'_>, json: &[u8]) -> anyhow::Result<ServiceResponse> {
     let stream = send(to, json).await?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn post_for_stream(
     to: &Destination<'_>,
     json: &[u8],
     mut write: impl FnMut(&[u8]) -> std::io::Result<()>,
-) -> anyhow::Result<Option<Answer>> {
+) -> anyhow::Result<Option<ServiceResponse>> {
     let mut stream = send(to, json).await?;
     let mut answer = Vec::new();
     while parse(&answer).is_none() {
@@ -85,11 +85,11 @@ async fn send(to: &Destination<'_>, json: &[u8]) -> anyhow::Result<TcpStream> {
 }
 
 /// An HTTP/1.0 response ends with the connection, so everything after the head is the body.
-fn parse(answer: &[u8]) -> Option<Answer> {
+fn parse(answer: &[u8]) -> Option<ServiceResponse> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let (head, rest) = answer.split_at(end);
     let status = std::str::from_utf8(head).ok()?.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, body: rest.get(4..)?.to_vec() })
+    Some(ServiceResponse { status, body: rest.get(4..)?.to_vec() })
 }
 
 #[cfg(test)]

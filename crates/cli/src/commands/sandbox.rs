@@ -35,7 +35,9 @@ const CREDITS: i64 = 10_000;
 #[derive(clap::Args)]
 #[command(
     after_help = "Log lines go to gateway.log in the data folder, one for each request. With RUST_LOG set, to a level such \
-                        as `info` or `gateway=debug`, they go to standard error instead."
+                        as `info` or `gateway=debug`, they go to standard error instead.\n\n\
+                        Environment variables such as CREATOR_GATEWAY__BRAND__NAME set the brand of pages and emails; other \
+                        settings are the sandbox's own."
 )]
 pub(crate) struct Options {
     /// Address and port of the gateway; port 0 takes a free one.
@@ -65,8 +67,8 @@ struct Remembered {
 #[derive(serde::Serialize)]
 struct Description<'a> {
     base_url: String,
-    /// `None` if there is no console.
-    console_url: Option<String>,
+    /// The pages for people; the customer below can sign in.
+    console_url: String,
     simulators_url: String,
     /// Where sent emails can be read.
     mail_url: String,
@@ -78,12 +80,12 @@ struct Description<'a> {
     log: Option<String>,
     api_key: &'a str,
     read_only_key: &'a str,
-    customer: Customer<'a>,
+    customer: SandboxCustomer<'a>,
     accounts: &'a BTreeMap<Platform, String>,
 }
 
 #[derive(serde::Serialize)]
-struct Customer<'a> {
+struct SandboxCustomer<'a> {
     email: &'a str,
     password: &'a str,
 }
@@ -185,6 +187,7 @@ fn config(
         }
     }
     let mut config = Config::from_toml(&toml)?;
+    config.brand = Config::brand_of_environment()?;
     // The simulated platforms log the id of each call, so that their log can be compared with the
     // ledger.
     config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
@@ -280,7 +283,7 @@ fn description<'a>(
 ) -> Description<'a> {
     Description {
         base_url: format!("http://{}", gateway.address()),
-        console_url: None,
+        console_url: format!("http://{}/console", gateway.address()),
         simulators_url: format!("http://{}", world.address()),
         mail_url: world.mail_url(),
         processor_url: world.processor_url(),
@@ -289,7 +292,7 @@ fn description<'a>(
         log: None,
         api_key: &remembered.api_key,
         read_only_key: &remembered.read_only_key,
-        customer: Customer { email: EMAIL, password: &remembered.password },
+        customer: SandboxCustomer { email: EMAIL, password: &remembered.password },
         accounts: &remembered.accounts,
     }
 }
@@ -299,91 +302,62 @@ fn in_json(description: &Description<'_>) -> anyhow::Result<String> {
     Ok(format!("{}\n", serde_json::to_string(description)?))
 }
 
-/// For people: where everything is, and calls to copy.
+/// For people: the console and its login, the key, lines to copy, and where everything is.
 fn in_words(description: &Description<'_>) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
-    let base = &description.base_url;
-    let account = |platform: Platform| {
-        description.accounts.get(&platform).map(String::as_str).unwrap_or_default()
-    };
+    let SandboxCustomer { email, password } = &description.customer;
     writeln!(out, "creator-gateway sandbox is ready\n")?;
-    writeln!(out, "  gateway     {base}")?;
-    writeln!(out, "  platforms   {} (simulated)", description.simulators_url)?;
-    writeln!(out, "  mail        {}", description.mail_url)?;
-    writeln!(
-        out,
-        "  payments    {}/processor (simulated, with test cards)",
-        description.processor_url
-    )?;
-    writeln!(out, "  metrics     {}/metrics", description.admin_url)?;
-    writeln!(out, "  data        {}", description.data)?;
-    if let Some(log) = &description.log {
-        writeln!(out, "  log         {log} (one line per request)")?;
-    }
-    let Customer { email, password } = &description.customer;
-    writeln!(out, "  login       {email} with the password {password}")?;
-    writeln!(out, "  key         {}", description.api_key)?;
-    writeln!(out, "  read-only   {}\n", description.read_only_key)?;
-    writeln!(
-        out,
-        "Try a call on each platform; the headers show its cost and the credits left:\n"
-    )?;
-    for (platform, path) in [
-        (Platform::ALPHA, "users/me"),
-        (Platform::BETA, "account/me"),
-        (Platform::GAMMA, "subscribers"),
-        (Platform::DELTA, "chats"),
-    ] {
-        let key = description.api_key;
-        writeln!(
-            out,
-            "  curl -i -H 'X-API-Key: {key}' {base}/v1/{}/native/{path}",
-            account(platform)
-        )?;
-    }
-    writeln!(out, "\nBalance, and credits spent on each platform:\n")?;
-    writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/billing", description.read_only_key)?;
-    writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/platforms\n", description.read_only_key)?;
-    write_export(&mut out, description)?;
-    write_payments(&mut out, description)?;
+    writeln!(out, "  Console     {}", description.console_url)?;
+    writeln!(out, "  Sign in     {email} with the password {password}\n")?;
+    writeln!(out, "Or call the API. Copy the key, then any of these lines:\n")?;
+    writeln!(out, "  export CGW_KEY={}\n", description.api_key)?;
+    write_lines(&mut out, description)?;
+    write_addresses(&mut out, description)?;
     writeln!(out, "Press Ctrl-C to stop.")?;
     Ok(out)
 }
 
-/// How to export a dataset as a file.
-fn write_export(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
-    let (base, key) = (&description.base_url, description.api_key);
-    let wanted = "{\"dataset\":\"subscribers\",\"fmt\":\"csv\"}";
+/// Five lines that work with `$CGW_KEY`: a call, the balance, an export, a purchase, and a month
+/// that passes.
+fn write_lines(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
+    const KEY: &str = "-H \"X-API-Key: $CGW_KEY\"";
+    const JSON: &str = "-H 'Content-Type: application/json'";
+    let base = &description.base_url;
+    let account = |platform: Platform| {
+        description.accounts.get(&platform).map(String::as_str).unwrap_or_default()
+    };
+    let (alpha, gamma) = (account(Platform::ALPHA), account(Platform::GAMMA));
+    let export = "'{\"dataset\":\"subscribers\",\"fmt\":\"csv\"}'";
+    let clock = format!("{}/control/processor/clock", description.simulators_url);
+    writeln!(out, "  curl -i {KEY} {base}/v1/{alpha}/native/users/me")?;
+    writeln!(out, "  curl {KEY} {base}/v1/billing")?;
+    writeln!(out, "  curl {KEY} {JSON} -d {export} {base}/v1/{gamma}/exports")?;
     writeln!(
         out,
-        "Export a whole dataset as a file; the list shows when and where it is ready:\n"
+        "  curl {KEY} {JSON} -d '{{\"pack_id\":\"pack_10\"}}' {base}/v1/billing/checkout"
     )?;
+    writeln!(out, "  curl -d '{{\"advance_months\":1}}' {clock}\n")?;
     writeln!(
         out,
-        "  curl -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -d '{wanted}' {base}/v1/demo_gamma/exports"
+        "The first shows its cost in the headers. The fourth returns the address of a page;"
     )?;
-    writeln!(out, "  curl -H 'X-API-Key: {key}' {base}/v1/demo_gamma/exports\n")
+    writeln!(out, "pay there with the card 4242 4242 4242 4242. The last lets a month pass.\n")
 }
 
-/// How to buy credits, and how to let a month pass.
-fn write_payments(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
-    let (base, key) = (&description.base_url, description.api_key);
-    writeln!(
-        out,
-        "Buy credits or a plan: open the url in the response and pay with 4242 4242 4242 4242:\n"
-    )?;
-    for (path, body) in
-        [("checkout", "{\"pack_id\":\"pack_10\"}"), ("subscribe", "{\"plan_id\":\"plan_studio\"}")]
-    {
-        writeln!(
-            out,
-            "  curl -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -d '{body}' {base}/v1/billing/{path}"
-        )?;
+/// Where everything is.
+fn write_addresses(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
+    let base = &description.base_url;
+    writeln!(out, "  Docs        {base}/docs")?;
+    let accounts: Vec<&str> = description.accounts.values().map(String::as_str).collect();
+    writeln!(out, "  Accounts    {}", accounts.join(", "))?;
+    writeln!(out, "  Read-only   {} (a key for reads alone)", description.read_only_key)?;
+    writeln!(out, "  Platforms   {} (simulated)", description.simulators_url)?;
+    writeln!(out, "  Payments    {}/processor (simulated)", description.processor_url)?;
+    writeln!(out, "  Emails      {}", description.mail_url)?;
+    writeln!(out, "  Metrics     {}/metrics", description.admin_url)?;
+    writeln!(out, "  Data        {}", description.data)?;
+    if let Some(log) = &description.log {
+        writeln!(out, "  Log         {log} (a line for each request)")?;
     }
-    writeln!(out, "\nAdvance the payment processor's clock, so that subscriptions renew:\n")?;
-    writeln!(
-        out,
-        "  curl -d '{{\"advance_months\":1}}' {}/control/processor/clock\n",
-        description.simulators_url
-    )
+    writeln!(out)
 }

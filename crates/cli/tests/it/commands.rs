@@ -114,7 +114,8 @@ fn check_config_reports_every_problem_and_fails() {
     assert_eq!(code, 1);
     assert!(
         said.contains(
-            "2 problem(s):\n  credits.read: must be 1 to 1,000,000\n  metering.hold_ttl_s: "
+            "2 problem(s):\n  credits.read (line 2): must be 1 to 1,000,000\n  \
+             metering.hold_ttl_s (line 4): "
         ),
         "{said}"
     );
@@ -141,16 +142,37 @@ fn check_config_reports_every_mistake_in_one_run() {
     for problem in [
         "6 problem(s):\n",
         "\n  CREATOR_GATEWAY__JOBS__POL_MS: is unknown; did you mean `CREATOR_GATEWAY__JOBS__POLL_MS`?\n",
-        "\n  http.listn: is unknown; did you mean `listen`?\n",
-        "\n  http.cores: ",
+        "\n  http.listn (line 2): is unknown; did you mean `listen`?\n",
+        "\n  http.cores (line 3): ",
         "\n  credits.writet",
-        "\n  credits.read: must be 1 to 1,000,000\n",
-        "\n  jobs.poll_ms: must be 100 to 3,600,000\n",
+        "\n  credits.read (line 5): must be 1 to 1,000,000\n",
+        "\n  jobs.poll_ms (CREATOR_GATEWAY__JOBS__POLL_MS): must be 100 to 3,600,000\n",
     ] {
         assert!(
-            err.contains(&problem.replace("writet", "wriet: is unknown; did you mean `write`?")),
+            err.contains(
+                &problem.replace("writet", "wriet (line 6): is unknown; did you mean `write`?")
+            ),
             "{problem}: {err}"
         );
+    }
+}
+
+/// A file that is not TOML is refused with the place. What stands there may be a secret.
+#[test]
+fn a_syntax_error_is_reported_without_the_line_it_is_in() {
+    let folder = here();
+    let at = "[platforms.platform_beta.signing]\nkey = \"hunter2 \nclient_id = \"x\"\n";
+    let twice = "[processor]\nsecret_key = \"hunter2\"\nsecret_key = \"hunter2\"\n";
+    for (bad, said) in
+        [(at, "line 2, column "), (twice, "line 3, column 1: duplicate key `secret_key`")]
+    {
+        std::fs::write(folder.path().join("bad.toml"), bad).unwrap();
+        for command in ["check-config", "serve"] {
+            let refused = fails(folder.path(), &[command, "--config", "bad.toml"]);
+
+            assert!(refused.contains(said), "{refused}");
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
     }
 }
 
@@ -165,7 +187,7 @@ fn a_malformed_log_filter_is_refused() {
 
     assert_eq!(code, 1);
     assert!(said.starts_with("2 problem(s):\n"), "{said}");
-    assert!(said.contains("\n  log.filter: must be a level such as info"), "{said}");
+    assert!(said.contains("\n  log.filter (line 2): must be a level such as info"), "{said}");
     let refused = fails(folder.path(), &["serve", "--config", "bad.toml"]);
     assert!(refused.contains("log.filter"), "{refused}");
 }

@@ -48,6 +48,9 @@ fn the_json_line_describes_everything_and_all_of_it_works() {
         assert!(facts.get(name).is_some(), "{name} is not in {facts}");
     }
     assert!(facts["customer"]["email"].is_string() && facts["customer"]["password"].is_string());
+    assert_eq!(text(&facts, "console_url"), format!("{base}/console"));
+    let (led, redirect, _) = request(base, "GET", "/console", "", "");
+    assert_eq!(led, 303, "{redirect}");
     let before = balance(&facts);
     for (platform, path) in READS {
         get(base, &native(&facts, platform, path), key);
@@ -123,15 +126,19 @@ fn the_text_output_has_lines_to_copy_and_says_how_to_stop() {
     }
 
     assert!(said.starts_with("creator-gateway sandbox is ready\n"), "{said}");
-    assert_eq!(said.matches("curl -i -H 'X-API-Key: cgw_live_").count(), 4, "{said}");
-    let data = said.lines().find_map(|line| line.trim().strip_prefix("data ")).unwrap().trim();
+    let first = said.lines().find(|line| line.contains("http://")).unwrap();
+    assert!(first.contains("Console") && first.ends_with("/console"), "the console first: {said}");
+    assert_eq!(said.matches("export CGW_KEY=cgw_live_").count(), 1, "{said}");
+    assert_eq!(said.matches("cgw_live_").count(), 2, "each key once: {said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("  curl ")).count(), 5, "{said}");
+    let data = said.lines().find_map(|line| line.trim().strip_prefix("Data ")).unwrap().trim();
     assert!(Path::new(data).exists(), "{data}");
     let data = data.to_owned();
     assert!(
-        said.contains("\n  login       demo@example.com with the password sandbox-password\n"),
+        said.contains("\n  Sign in     demo@example.com with the password sandbox-password\n"),
         "{said}"
     );
-    let log = said.lines().find_map(|line| line.trim().strip_prefix("log ")).unwrap();
+    let log = said.lines().find_map(|line| line.trim().strip_prefix("Log ")).unwrap();
     assert!(log.trim().starts_with(&format!("{data}/gateway.log ")), "{log}");
     assert_eq!(sandbox.stop("INT").0, 0);
     assert!(!Path::new(&data).exists(), "the temporary folder is deleted at the end");

@@ -14,21 +14,21 @@ const PLACES: [(&str, &[&str], &str); 5] = [
     ),
     (
         "hyper_util::client",
-        &["crates/clients/", "/tests/", "/tests.rs"],
-        "only `clients` opens connections: give it a function",
+        &["crates/outbound/", "/tests/", "/tests.rs"],
+        "only `outbound` opens connections: give it a function",
     ),
     (
         "TcpStream::connect",
         // A staff command sends a request to the service that has the database open, on this
         // machine. The simulated processor sends its events to the configured webhook.
         &[
-            "crates/clients/",
+            "crates/outbound/",
             "crates/cli/src/commands/request.rs",
             "crates/simulators/processor/src/delivery.rs",
             "/tests/",
             "/tests.rs",
         ],
-        "only `clients` opens connections: give it a function",
+        "only `outbound` opens connections: give it a function",
     ),
     (
         "include_str!(\"../migrations/",

@@ -10,32 +10,85 @@ use crate::assert_tidy;
 use crate::tree::{self, File, Package};
 
 /// The crates of this repository that each of them may use.
-const OURS: [(&str, &[&str]); 26] = [
+const OURS: [(&str, &[&str]); 36] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
-    ("clients", &["domain", "catalog"]),
+    ("outbound", &[]),
+    ("platform_client", &["domain", "outbound"]),
+    ("processor_client", &["domain", "outbound"]),
+    ("storage", &["domain"]),
+    ("mail", &["domain"]),
+    ("scripted_peer", &[]),
     ("tabular", &[]),
+    ("test_databases", &[]),
     ("transport", &[]),
     ("runtime", &["domain", "store"]),
-    ("settings", &["domain", "catalog", "store", "clients", "tabular", "transport", "runtime"]),
-    ("failures", &["domain", "catalog", "store", "clients", "runtime"]),
+    (
+        "settings",
+        &[
+            "domain",
+            "catalog",
+            "store",
+            "platform_client",
+            "processor_client",
+            "storage",
+            "mail",
+            "tabular",
+            "transport",
+            "runtime",
+        ],
+    ),
+    (
+        "failures",
+        &[
+            "domain",
+            "catalog",
+            "store",
+            "platform_client",
+            "processor_client",
+            "storage",
+            "runtime",
+        ],
+    ),
     ("jobs", &["domain", "store", "runtime", "failures"]),
-    ("emails", &["domain", "store", "clients", "runtime", "settings", "failures", "jobs"]),
+    ("emails", &["domain", "store", "mail", "runtime", "settings", "failures", "jobs"]),
     (
         "billing",
-        &["domain", "store", "clients", "runtime", "settings", "failures", "jobs", "emails"],
+        &[
+            "domain",
+            "store",
+            "processor_client",
+            "runtime",
+            "settings",
+            "failures",
+            "jobs",
+            "emails",
+        ],
     ),
-    ("operators", &["domain", "store", "clients", "tabular", "runtime", "failures", "billing"]),
+    (
+        "operators",
+        &[
+            "domain",
+            "store",
+            "processor_client",
+            "tabular",
+            "runtime",
+            "settings",
+            "failures",
+            "jobs",
+            "billing",
+        ],
+    ),
     ("web", &["domain", "catalog", "store", "transport", "runtime", "settings", "failures"]),
-    ("accounts", &["domain", "catalog", "store", "clients", "runtime", "failures"]),
+    ("accounts", &["domain", "catalog", "store", "platform_client", "runtime", "failures"]),
     (
         "gateway",
         &[
             "domain",
             "catalog",
             "store",
-            "clients",
+            "platform_client",
             "transport",
             "runtime",
             "settings",
@@ -47,7 +100,7 @@ const OURS: [(&str, &[&str]); 26] = [
     (
         "exports",
         &[
-            "domain", "catalog", "store", "clients", "tabular", "runtime", "settings", "failures",
+            "domain", "catalog", "store", "storage", "tabular", "runtime", "settings", "failures",
             "accounts", "gateway",
         ],
     ),
@@ -72,20 +125,40 @@ const OURS: [(&str, &[&str]); 26] = [
             "web", "identity", "accounts", "billing", "exports",
         ],
     ),
+    ("pages", &["settings"]),
     (
-        "console",
+        "console_kit",
         &[
             "domain", "store", "runtime", "settings", "failures", "web", "identity", "billing",
-            "emails",
+            "emails", "pages",
         ],
     ),
+    ("console", &["domain", "store", "failures", "web", "identity", "pages", "console_kit"]),
+    (
+        "billing_pages",
+        &[
+            "domain",
+            "store",
+            "settings",
+            "failures",
+            "web",
+            "billing",
+            "emails",
+            "pages",
+            "console_kit",
+        ],
+    ),
+    ("reference", &["domain", "catalog", "settings", "failures", "web", "pages"]),
     (
         "node",
         &[
             "domain",
             "catalog",
             "store",
-            "clients",
+            "platform_client",
+            "processor_client",
+            "storage",
+            "mail",
             "transport",
             "runtime",
             "settings",
@@ -100,7 +173,11 @@ const OURS: [(&str, &[&str]); 26] = [
             "exports",
             "identity",
             "api",
+            "pages",
+            "console_kit",
             "console",
+            "billing_pages",
+            "reference",
         ],
     ),
     ("simulator_kit", &[]),
@@ -113,7 +190,7 @@ const OURS: [(&str, &[&str]); 26] = [
             "domain",
             "catalog",
             "store",
-            "clients",
+            "processor_client",
             "runtime",
             "settings",
             "billing",
@@ -136,11 +213,23 @@ const PURE: [(&str, &[&str]); 2] = [
 ];
 
 /// Other crates that a crate must not use, and why.
-const FORBIDDEN: [(&str, &[&str], &str); 1] = [(
-    "simulator_platforms",
-    &["tokio", "tokio-util", "hyper", "hyper-util"],
-    "a simulated platform computes its responses: it neither waits nor opens sockets",
-)];
+const FORBIDDEN: [(&str, &[&str], &str); 3] = [
+    (
+        "simulator_platforms",
+        &["tokio", "tokio-util", "hyper", "hyper-util"],
+        "a simulated platform computes its responses: it neither waits nor opens sockets",
+    ),
+    (
+        "platform_client",
+        &["h2", "hyper", "hyper-rustls", "hyper-util", "rustls", "webpki-roots"],
+        "connections are those of `outbound`",
+    ),
+    (
+        "processor_client",
+        &["h2", "hyper", "hyper-rustls", "hyper-util", "rustls", "webpki-roots"],
+        "connections are those of `outbound`",
+    ),
+];
 
 /// A line of a manifest.
 struct Dependency {

@@ -5,7 +5,7 @@ use catalog::dataset::{JsonPointer, TimeUnit};
 use domain::time::{MICROS_PER_MILLI, MICROS_PER_SECOND, Timestamp};
 
 use super::fault::PageFault;
-use super::scan::{self, BrokenText, Kind, ListElement, TextProblem};
+use super::scan::{self, BrokenText, ListElement, TextProblem, ValueKind};
 use super::seen;
 
 /// The longest cursor, in bytes.
@@ -95,7 +95,7 @@ fn broken(text: &str, BrokenText { problem, at }: BrokenText, number: u64) -> Pa
 
 fn check_rows(rows: &[ListElement<'_>], number: u64) -> Result<(), PageFault> {
     for row in rows {
-        if scan::kind(row.text) != Kind::Object {
+        if scan::kind(row.text) != ValueKind::Object {
             return Err(PageFault::malformed(number, "a row is not an object"));
         }
         if row.text.len() > ROW_BYTES_MAX {
@@ -108,7 +108,7 @@ fn check_rows(rows: &[ListElement<'_>], number: u64) -> Result<(), PageFault> {
 
 fn more_of(value: Option<&str>, at: &JsonPointer, number: u64) -> Result<bool, PageFault> {
     match value.map(scan::kind) {
-        Some(Kind::Bool(more)) => Ok(more),
+        Some(ValueKind::Bool(more)) => Ok(more),
         Some(_) => Err(PageFault::malformed(number, &format!("{at} is neither true nor false"))),
         None => {
             let message = format!("page {number} does not say at {at} whether more pages follow");
@@ -126,7 +126,7 @@ fn next_of(
         let message = format!("page {number} has no field {at} for the next cursor");
         return Err(PageFault::last("missing_cursor", message));
     };
-    if scan::kind(value) == Kind::Null {
+    if scan::kind(value) == ValueKind::Null {
         return Ok(None);
     }
     match scan::plain(value) {
@@ -142,7 +142,7 @@ fn total_of(value: Option<&str>, at: &JsonPointer, number: u64) -> Result<u64, P
         let message = format!("page {number} does not give the length of the list at {at}");
         return Err(PageFault::last("missing_total", message));
     };
-    let total = Some(value).filter(|value| scan::kind(value) == Kind::Whole);
+    let total = Some(value).filter(|value| scan::kind(value) == ValueKind::Whole);
     total
         .and_then(|total| total.parse().ok())
         .ok_or_else(|| PageFault::malformed(number, &format!("{at} is not a number of rows")))
@@ -171,11 +171,11 @@ fn known<'a>(
     }
     let [id, time, ..] = found.values;
     let at = &dataset.id;
-    let id = id.filter(|id| scan::kind(id) != Kind::Null).ok_or_else(|| {
+    let id = id.filter(|id| scan::kind(id) != ValueKind::Null).ok_or_else(|| {
         PageFault::last("missing_id", format!("a row of page {number} has no id at {at}"))
     })?;
     let written = scan::inner(id);
-    let is_id = matches!(scan::kind(id), Kind::Text | Kind::Whole);
+    let is_id = matches!(scan::kind(id), ValueKind::Text | ValueKind::Whole);
     if !is_id || written.is_empty() || written.len() > CURSOR_BYTES_MAX {
         let problem = format!("a row's {at} is neither text nor a whole number");
         return Err(PageFault::malformed(number, &problem));
@@ -185,7 +185,7 @@ fn known<'a>(
         text,
         id,
         fingerprint: seen::fingerprint(written),
-        time: time.filter(|time| scan::kind(time) != Kind::Null),
+        time: time.filter(|time| scan::kind(time) != ValueKind::Null),
     })
 }
 
@@ -205,7 +205,7 @@ pub(super) fn time(
     };
     let read = match dataset.time.unit {
         TimeUnit::Rfc3339 => {
-            let text = scan::plain(value).filter(|_| scan::kind(value) == Kind::Text);
+            let text = scan::plain(value).filter(|_| scan::kind(value) == ValueKind::Text);
             text.and_then(|text| Timestamp::from_rfc3339(&text))
         }
         TimeUnit::UnixMillis => decimal_micros(value, MICROS_PER_MILLI),
@@ -218,7 +218,7 @@ pub(super) fn time(
 /// A decimal number, with or without a fraction, as a time; `unit` is the number of microseconds in
 /// one.
 fn decimal_micros(value: &str, unit: i64) -> Option<Timestamp> {
-    if !matches!(scan::kind(value), Kind::Whole | Kind::Number) {
+    if !matches!(scan::kind(value), ValueKind::Whole | ValueKind::Number) {
         return None;
     }
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));

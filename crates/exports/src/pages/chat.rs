@@ -10,10 +10,11 @@ use domain::window::DateWindow;
 
 use super::fault::PageFault;
 use super::fetch::PageRequest;
-use super::resume_state::NextPage;
+use super::next_page::NextPage;
+use super::scan;
 use super::taken::TakenPage;
 use super::walk::{ListPaging, ListWalk};
-use super::{WantedList, paged, scan};
+use super::wanted_list::{WantedList, paged};
 use crate::ExportsState;
 
 /// The maximum number of pages of the list that are searched (specification 4.1, rule 5).
@@ -46,7 +47,7 @@ impl SearchedList<'_> {
                 number,
                 fan: None,
             };
-            let check = |page: &TakenPage| walk.check(&page.sheet(), (number, false)).map(|_| ());
+            let check = |page: &TakenPage| walk.check(&page.sheet(), number, false).map(|_| ());
             let Some(page) = request.taken(list, DateWindow::default(), check).await? else {
                 walk.is_lost()?;
                 continue;
@@ -56,7 +57,7 @@ impl SearchedList<'_> {
                     return Ok(chat);
                 }
             }
-            walk.take(&page.sheet(), (number, false))?;
+            walk.take(&page.sheet(), number, false)?;
             if walk.stand.next == NextPage::Last || walk.is_at_end() {
                 break;
             }

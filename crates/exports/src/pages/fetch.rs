@@ -14,10 +14,10 @@ use failures::Failure;
 use gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
 use http::StatusCode;
 
-use super::WantedList;
 use super::fault::PageFault;
-use super::resume_state::NextPage;
+use super::next_page::NextPage;
 use super::taken::{self, TakenPage};
+use super::wanted_list::WantedList;
 use crate::ExportsState;
 
 /// The longest page, in bytes, decoded.
@@ -65,12 +65,12 @@ impl PageRequest<'_> {
             query: &query,
             bytes_max: PAGE_BYTES_MAX,
         };
-        let account = (self.wanted.customer, &self.wanted.account);
+        let (customer, account) = (self.wanted.customer, &self.wanted.account);
         let began = self.exports.clock.now();
         let mut tries = PageTries::default();
         loop {
             self.check_time()?;
-            let answer = Box::pin(read::get(&self.exports.gateway, account, &read)).await;
+            let answer = Box::pin(read::get(&self.exports.gateway, customer, account, &read)).await;
             let wait_ms = match answer {
                 Ok(answer) => match self.judge(answer, &mut tries)? {
                     PageVerdict::Page(body) => return Ok(Some(body)),

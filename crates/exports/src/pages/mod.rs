@@ -10,6 +10,7 @@ mod body;
 mod chat;
 mod fault;
 mod fetch;
+mod next_page;
 mod order;
 mod resume_state;
 mod rows;
@@ -28,7 +29,7 @@ use domain::platform::Platform;
 
 pub use self::fault::is_retryable;
 pub use self::fault::{CODES, PageFault, PageRemedy};
-pub use self::resume_state::NextPage;
+pub use self::next_page::NextPage;
 pub use self::rows::PageRows;
 pub use self::wanted_list::{PageWaits, ReadLimits, WantedList};
 
@@ -44,7 +45,7 @@ use gateway::read;
 
 /// One page, checked.
 #[derive(Debug)]
-pub struct Page {
+pub struct CheckedPage {
     /// The number of the page, from 1.
     pub number: u64,
     /// Its rows within the window.
@@ -55,7 +56,7 @@ pub struct Page {
     pub next: NextPage,
 }
 
-impl Page {
+impl CheckedPage {
     /// Whether this is the last page.
     pub fn is_last(&self) -> bool {
         self.next == NextPage::Last
@@ -104,8 +105,8 @@ impl PageReader {
         Ok(Self { exports, wanted, platform, dataset, own_id, chat, pages, rows, walk, seen })
     }
 
-    /// Restores the next page that was read earlier, from its [`Page::point`] and its rows. To
-    /// continue after several pages, restore all of them in order.
+    /// Restores the next page that was read earlier, from its [`CheckedPage::point`] and its rows.
+    /// To continue after several pages, restore all of them in order.
     pub fn restore<'a>(
         &mut self,
         point: &[u8],
@@ -142,7 +143,7 @@ impl PageReader {
     }
 
     /// Fetches and takes the next page; `None` after the last.
-    pub async fn next(&mut self) -> Result<Option<Page>, PageFault> {
+    pub async fn next(&mut self) -> Result<Option<CheckedPage>, PageFault> {
         let Some(fetched) = self.fetch().await? else { return Ok(None) };
         self.take(fetched).map(Some)
     }
@@ -179,7 +180,7 @@ impl PageReader {
 
     /// Checks a page by itself.
     fn check(&self, taken: &TakenPage, number: u64) -> Result<(), PageFault> {
-        self.walk.check(&taken.sheet(), (number, self.was_there(taken))).map(|_| ())
+        self.walk.check(&taken.sheet(), number, self.was_there(taken)).map(|_| ())
     }
 
     fn was_there(&self, taken: &TakenPage) -> bool {
@@ -188,12 +189,12 @@ impl PageReader {
 
     /// Takes the page that was fetched last and compares it with those before it. After a fault the
     /// reader must not be used.
-    pub fn take(&mut self, fetched: FetchedPage) -> Result<Page, PageFault> {
+    pub fn take(&mut self, fetched: FetchedPage) -> Result<CheckedPage, PageFault> {
         let FetchedPage { number, mut taken } = fetched;
         let page = (!taken.ids.is_empty()).then(|| seen::of_page(&taken.ids));
         let was_there = self.was_there(&taken);
         let is_retracing = self.walk.is_retracing();
-        let fresh = self.walk.take(&taken.sheet(), (number, was_there))?;
+        let fresh = self.walk.take(&taken.sheet(), number, was_there)?;
         self.seen.follow(self.walk.rereads());
         if !is_retracing {
             self.check_cursor(number)?;
@@ -214,7 +215,7 @@ impl PageReader {
         };
         self.remember(&point);
         let next = point.stand.next.clone();
-        Ok(Page { number, rows, point: point.to_bytes(), next })
+        Ok(CheckedPage { number, rows, point: point.to_bytes(), next })
     }
 
     /// The number of pages read so far.

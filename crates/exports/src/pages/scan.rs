@@ -248,7 +248,7 @@ impl<'a, 't> TextWalk<'a, 't> {
 
 /// The kind of a value, as far as pages need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Null,
     Bool(bool),
     /// A number without fraction or exponent.
@@ -261,16 +261,18 @@ pub(super) enum Kind {
 }
 
 /// The kind of a value.
-pub(super) fn kind(text: &str) -> Kind {
+pub(super) fn kind(text: &str) -> ValueKind {
     match text.as_bytes().first() {
-        Some(b'n') | None => Kind::Null,
-        Some(b't') => Kind::Bool(true),
-        Some(b'f') => Kind::Bool(false),
-        Some(b'"') => Kind::Text,
-        Some(b'[') => Kind::List,
-        Some(b'{') => Kind::Object,
-        Some(_) if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') => Kind::Whole,
-        Some(_) => Kind::Number,
+        Some(b'n') | None => ValueKind::Null,
+        Some(b't') => ValueKind::Bool(true),
+        Some(b'f') => ValueKind::Bool(false),
+        Some(b'"') => ValueKind::Text,
+        Some(b'[') => ValueKind::List,
+        Some(b'{') => ValueKind::Object,
+        Some(_) if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') => {
+            ValueKind::Whole
+        }
+        Some(_) => ValueKind::Number,
     }
 }
 
@@ -283,10 +285,14 @@ pub(super) fn inner(text: &str) -> &str {
 pub(super) fn plain(value: &str) -> Option<Cow<'_, str>> {
     let inner = inner(value);
     match kind(value) {
-        Kind::Whole => Some(inner.into()),
-        Kind::Text if !inner.contains('\\') => Some(inner.into()),
-        Kind::Text => serde_json::from_str::<String>(value).ok().map(Into::into),
-        Kind::Null | Kind::Bool(_) | Kind::Number | Kind::List | Kind::Object => None,
+        ValueKind::Whole => Some(inner.into()),
+        ValueKind::Text if !inner.contains('\\') => Some(inner.into()),
+        ValueKind::Text => serde_json::from_str::<String>(value).ok().map(Into::into),
+        ValueKind::Null
+        | ValueKind::Bool(_)
+        | ValueKind::Number
+        | ValueKind::List
+        | ValueKind::Object => None,
     }
 }
 
@@ -434,15 +440,15 @@ mod tests {
     #[test]
     fn kinds_and_plain_texts_of_values() {
         for (text, expected, plainly) in [
-            ("null", Kind::Null, None),
-            ("true", Kind::Bool(true), None),
-            ("-12", Kind::Whole, Some("-12")),
-            ("1.0", Kind::Number, None),
-            ("1e3", Kind::Number, None),
-            ("\"a\\\"b\"", Kind::Text, Some("a\"b")),
-            ("\"ab\"", Kind::Text, Some("ab")),
-            ("[1]", Kind::List, None),
-            ("{}", Kind::Object, None),
+            ("null", ValueKind::Null, None),
+            ("true", ValueKind::Bool(true), None),
+            ("-12", ValueKind::Whole, Some("-12")),
+            ("1.0", ValueKind::Number, None),
+            ("1e3", ValueKind::Number, None),
+            ("\"a\\\"b\"", ValueKind::Text, Some("a\"b")),
+            ("\"ab\"", ValueKind::Text, Some("ab")),
+            ("[1]", ValueKind::List, None),
+            ("{}", ValueKind::Object, None),
         ] {
             assert_eq!(kind(text), expected, "{text}");
             assert_eq!(plain(text).as_deref(), plainly, "{text}");

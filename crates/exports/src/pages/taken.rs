@@ -16,6 +16,7 @@ use super::fault::PageFault;
 use super::rows::PageRows;
 use super::scan;
 use super::walk::{self, PageSheet};
+use super::wanted_list::paged;
 
 /// Bodies of at least this length are parsed on a blocking thread.
 const LARGE_BYTES: usize = 131_072;
@@ -114,7 +115,7 @@ pub(super) fn taken(
         ..TakenPage::default()
     };
     if dataset.paging.style == PagingStyle::BeforeId {
-        let places = walk::anchors(page.rows.len(), super::paged(dataset));
+        let places = walk::anchors(page.rows.len(), paged(dataset));
         let texts = places.iter().filter_map(|place| scan::plain(page.rows.get(*place)?.id));
         taken.anchors = texts.map(Cow::into_owned).collect();
     }

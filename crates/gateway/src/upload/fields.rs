@@ -214,7 +214,8 @@ impl FileHead {
 pub(super) fn check(
     route: &Route,
     given: &GivenFields,
-    (file, is_empty): (Option<&FileHead>, bool),
+    file: Option<&FileHead>,
+    is_empty: bool,
 ) -> Result<CheckedFields, Vec<FieldProblem>> {
     let mut check = FieldCheck { given, problems: given.problems.clone() };
     if !given.has_file {

@@ -211,8 +211,8 @@ impl FormParts<'_> {
         let (head, file) = self.file.unzip();
         let file = file.flatten();
         let is_empty = file.as_ref().is_some_and(|file| file.bytes() == 0);
-        let checked = fields::check(route, &self.given, (head.as_ref(), is_empty))
-            .map_err(Failure::Invalid)?;
+        let checked =
+            fields::check(route, &self.given, head.as_ref(), is_empty).map_err(Failure::Invalid)?;
         let (Some(head), Some(file)) = (head, file) else {
             return Err(ApiError::Failure(Failure::Internal(
                 "the file of a complete form was not stored".to_owned(),

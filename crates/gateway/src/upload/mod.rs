@@ -11,9 +11,9 @@ pub mod spool;
 
 use axum::body::Body;
 use catalog::Route;
-use clients::platform::RequestBody;
 use failures::Failure;
 use http::HeaderValue;
+use platform_client::RequestBody;
 use web::error::ApiError;
 
 use self::form::UploadForm;

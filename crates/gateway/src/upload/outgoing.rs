@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use clients::platform::RequestBody;
 use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
+use platform_client::RequestBody;
 use tokio::task::JoinHandle;
 
 use super::form::UploadForm;

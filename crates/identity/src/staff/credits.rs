@@ -35,10 +35,11 @@ pub(super) async fn grant(
     desk: &StaffTools<'_>,
     customer: CustomerId,
     credits: i64,
-    (reference, named): (&str, Option<Timestamp>),
+    reference: &str,
+    named: Option<Timestamp>,
 ) -> Result<StaffOutcome, StaffError> {
     let now = desk.clock.now();
-    check_grant(credits, (reference, named), now)?;
+    check_grant(credits, reference, named, now)?;
     let usual = (credits > 0).then(|| ExpirySection::after(desk.gift_days, now)).flatten();
     let expires_at = named.or(usual);
     let grant = CreditGrant {
@@ -65,13 +66,14 @@ pub(super) async fn grant(
             let wanted = OperatorAdjustment { amount: credits, expires_at };
             // The usual expiry depends on when the command ran first.
             let any_expiry = named.is_none() && usual.is_some();
-            refuse_other(desk, customer, reference, (wanted, any_expiry)).await?;
+            refuse_other(desk, customer, reference, wanted, any_expiry).await?;
             false
         }
         CreditGrantOutcome::TooMany { at_most } => {
             return Err(StaffError::TooMany(at_most.whole()));
         }
         CreditGrantOutcome::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+        CreditGrantOutcome::Erased => return Err(StaffError::Erased(customer)),
     };
     let standing = store::usage::balance(desk.store, customer).await?;
     let standing = standing.ok_or(StaffError::NoCustomer(customer))?;
@@ -90,7 +92,8 @@ pub(super) async fn grant(
 /// Refuses invalid input before anything is written.
 fn check_grant(
     credits: i64,
-    (reference, expires_at): (&str, Option<Timestamp>),
+    reference: &str,
+    expires_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), StaffError> {
     let problem = if credits == 0 {
@@ -120,7 +123,8 @@ async fn refuse_other(
     desk: &StaffTools<'_>,
     customer: CustomerId,
     reference: &str,
-    (wanted, any_expiry): (OperatorAdjustment, bool),
+    wanted: OperatorAdjustment,
+    any_expiry: bool,
 ) -> Result<(), StaffError> {
     let reference = reference.to_owned();
     let found = store::ledger::find_adjustment(desk.store, customer, &reference).await?;

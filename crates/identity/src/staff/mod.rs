@@ -178,6 +178,9 @@ pub enum StaffError {
     /// There is no such customer.
     #[error("there is no customer {0}")]
     NoCustomer(CustomerId),
+    /// The customer was erased: nothing can be granted to it any more.
+    #[error("the customer {0} was erased")]
+    Erased(CustomerId),
     /// No customer has this address.
     #[error("there is no customer with the address {}", .0.as_str())]
     NoEmail(Email),
@@ -246,7 +249,7 @@ pub struct StaffTools<'a> {
 pub async fn run(desk: &StaffTools<'_>, command: StaffCommand) -> Result<StaffOutcome, StaffError> {
     match command {
         StaffCommand::CreateCustomer { email, name, credits, permissions } => {
-            create_customer(desk, (email, name), credits, permissions).await
+            create_customer(desk, email, name, credits, permissions).await
         }
         StaffCommand::GrantPermission { customer, permission } => {
             let customer = find(desk, customer).await?;
@@ -259,7 +262,7 @@ pub async fn run(desk: &StaffTools<'_>, command: StaffCommand) -> Result<StaffOu
         StaffCommand::ListPermissions => list_permissions(desk).await,
         StaffCommand::GrantCredits { customer, credits, reference, expires_at } => {
             let customer = find(desk, customer).await?;
-            credits::grant(desk, customer, credits, (&reference, expires_at)).await
+            credits::grant(desk, customer, credits, &reference, expires_at).await
         }
         StaffCommand::DisableKey { key } => disable_key(desk, key).await,
         StaffCommand::RotateMasterKey => rotate_master_key(desk).await,
@@ -272,7 +275,8 @@ pub async fn run(desk: &StaffTools<'_>, command: StaffCommand) -> Result<StaffOu
 
 async fn create_customer(
     desk: &StaffTools<'_>,
-    (email, name): (Email, String),
+    email: Email,
+    name: String,
     credits: i64,
     permissions: Vec<Permission>,
 ) -> Result<StaffOutcome, StaffError> {
@@ -305,7 +309,7 @@ async fn create_customer(
     }
     if credits > 0 {
         let reference = format!("created with {credits} credits");
-        credits::grant(desk, new.id, credits, (&reference, None)).await?;
+        credits::grant(desk, new.id, credits, &reference, None).await?;
     }
     for permission in &permissions {
         grant_permission(desk, new.id, *permission).await?;
@@ -388,7 +392,7 @@ async fn rotate_master_key(desk: &StaffTools<'_>) -> Result<StaffOutcome, StaffE
         let counts = store::data_keys::count_by_master_key(desk.store).await?;
         let needed: Vec<String> = counts.into_iter().map(|used| used.master_key).collect();
         let known = desk.vault.keyring();
-        let keyring = file.with_new_key((&known, &needed), desk.random, desk.clock.now())?;
+        let keyring = file.with_new_key(&known, &needed, desk.random, desk.clock.now())?;
         // The vault must be able to open its canary with the keys of the file before the file is
         // written.
         desk.vault.check(&keyring).await?;

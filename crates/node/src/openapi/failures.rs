@@ -213,6 +213,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("set_autotopup", &[&["limited_key", "not_found", "no_saved_card", "payments_not_configured"]]),
     ("begin_checkout", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone"]]),
     ("charge_card", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "no_saved_card"]]),
+    ("get_order", &[PROCESSOR, &["limited_key", "not_found"]]),
     ("confirm_charge", &[PROCESSOR, PAYMENT, &["limited_key", "not_found"]]),
     (
         "subscribe",

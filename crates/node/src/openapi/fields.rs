@@ -132,19 +132,19 @@ pub(super) fn add_examples(document: &mut Value) {
 fn add_example(document: &Value, content: Option<&mut Value>) {
     let Some(content) = content else { return };
     if content.get("example").is_none() {
-        content["example"] = example(document, &content["schema"], ("", ""), 0);
+        content["example"] = example(document, &content["schema"], "", "", 0);
     }
 }
 
 /// An example for the schema of the field `field` of `owner`.
-fn example(document: &Value, schema: &Value, (owner, field): (&str, &str), depth: usize) -> Value {
+fn example(document: &Value, schema: &Value, owner: &str, field: &str, depth: usize) -> Value {
     if depth > DEPTH_MAX {
         return Value::Null;
     }
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(reference.trim_start_matches('#')).unwrap_or(&Value::Null);
         let name = reference.rsplit('/').next().unwrap_or_default();
-        return example(document, target, (name, field), depth + 1);
+        return example(document, target, name, field, depth + 1);
     }
     let own = schema
         .get("example")
@@ -160,7 +160,7 @@ fn example(document: &Value, schema: &Value, (owner, field): (&str, &str), depth
     if let Some(branches) = schema["allOf"].as_array() {
         let mut whole = Map::new();
         for branch in branches {
-            if let Value::Object(part) = example(document, branch, (owner, ""), depth + 1) {
+            if let Value::Object(part) = example(document, branch, owner, "", depth + 1) {
                 whole.extend(part);
             }
         }
@@ -169,10 +169,10 @@ fn example(document: &Value, schema: &Value, (owner, field): (&str, &str), depth
     for part in ["oneOf", "anyOf"] {
         let branches = schema[part].as_array().into_iter().flatten();
         if let Some(branch) = branches.into_iter().find(|branch| branch["type"] != "null") {
-            return example(document, branch, (owner, field), depth + 1);
+            return example(document, branch, owner, field, depth + 1);
         }
     }
-    plain(document, schema, (owner, field), depth)
+    plain(document, schema, owner, field, depth)
 }
 
 /// Whether an example fits this schema; a name may be used for several types.
@@ -193,16 +193,16 @@ fn fits(schema: &Value, value: &Value) -> bool {
     is_listed && (has_type(schema, kind) || (is_open && schema.get("allOf").is_none()))
 }
 
-fn plain(document: &Value, schema: &Value, (owner, field): (&str, &str), depth: usize) -> Value {
+fn plain(document: &Value, schema: &Value, owner: &str, field: &str, depth: usize) -> Value {
     if has_type(schema, "object") || schema.get("properties").is_some() {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let members = properties.map(|(name, property)| {
-            (name.clone(), example(document, property, (owner, name), depth + 1))
+            (name.clone(), example(document, property, owner, name, depth + 1))
         });
         return Value::Object(members.collect());
     }
     if has_type(schema, "array") {
-        return json!([example(document, &schema["items"], (owner, ""), depth + 1)]);
+        return json!([example(document, &schema["items"], owner, "", depth + 1)]);
     }
     match schema["format"].as_str() {
         Some("date-time") => return json!("2026-11-21T12:00:00Z"),

@@ -105,6 +105,11 @@ pub fn written(
     }
 }
 
+/// The document of the service's own routes, for pages.
+pub(crate) fn own_document(catalog: &Catalog, config: &Config) -> Value {
+    document(&DocumentSources::new(catalog, config))
+}
+
 /// The document of the service's own routes, with its keys in a fixed order.
 fn document(sources: &DocumentSources<'_>) -> Value {
     let (catalog, costs) = (sources.catalog, &sources.costs);

@@ -4,17 +4,16 @@ use std::future::Future;
 use std::time::Duration;
 
 use accounts::platform_health;
-use billing::{
-    changes, give_up, lost, lots, processor_setup, reconcile, slot_credits, top_up_worker,
-};
+use billing::{changes, give_up, lost, lots, reconcile_rounds, slot_credits, top_up_worker};
 use billing::{liability, notices as customer_notices};
 use domain::time::Timestamp;
 use exports::{cleanup, worker};
 use gateway::account_cookies;
+use operators::processor_setup;
 use runtime::metrics;
 use store::metering;
 use store::notices::{self, ChangeNotice};
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use super::open::OpenedService;
@@ -79,10 +78,12 @@ pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &Cancellati
         |state| async move { cleanup::round(&state.exports).await },
     );
     every(state, stop, EVERY_HOUR, |state| async move { remove_orphans(&state).await });
-    every(state, stop, EVERY_MINUTE, |state| async move { retention::sum_up(&state).await });
+    // There may be years of calls to work through: the first round does not wait.
+    let at_once = tokio::time::interval(EVERY_MINUTE);
+    repeat(state, stop, at_once, |state| async move { retention::sum_up(&state).await });
     every(state, stop, EVERY_HOUR, |state| async move { retention::delete_unused(&state).await });
     top_up_worker::start(&state.billing, stop);
-    reconcile::start(&state.billing, stop);
+    reconcile_rounds::start(&state.billing, node, stop);
     let billing = state.billing.clone();
     state.tasks.spawn_control(async move { processor_setup::report(&billing).await });
     every(state, stop, EVERY_DAY, |state| async move {
@@ -165,11 +166,19 @@ where
     W: Fn(NodeState) -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
+    let first = Instant::now() + pause;
+    repeat(state, stop, tokio::time::interval_at(first, pause), work);
+}
+
+/// Does the work whenever the timer ticks, one round after the other.
+fn repeat<W, F>(state: &NodeState, stop: &CancellationToken, mut timer: Interval, work: W)
+where
+    W: Fn(NodeState) -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
     let (state_of_rounds, stop) = (state.clone(), stop.clone());
+    timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     state.tasks.spawn_control(async move {
-        let mut timer = tokio::time::interval(pause);
-        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        timer.tick().await;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -38,6 +38,7 @@ use crate::job_kinds;
 use crate::router;
 use crate::state::{CoreState, NodeState};
 pub use billing::reconcile::{HOURS, HOURS_MAX, ReconciliationReport};
+pub use billing::reconcile_rounds::{ReconciliationRounds, RoundOutcome};
 use exports::pages;
 use identity::staff::{self, StaffTools};
 use jobs::JobRunner;
@@ -383,6 +384,15 @@ impl RunningService {
     pub async fn reconcile(&self, hours: i64) -> Result<ReconciliationReport, ReconcileError> {
         let reconciled = billing::reconcile::run(&self.state.billing, hours).await;
         reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
+    }
+
+    /// One round of the regular reconciliation, as this node would make it.
+    pub async fn reconciliation_round(
+        &self,
+        rounds: &mut ReconciliationRounds,
+    ) -> Result<RoundOutcome, ReconcileError> {
+        let outcome = rounds.round(&self.state.billing).await;
+        outcome.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
     /// Compares a day's payments in the ledger with the processor's, and returns the number that

@@ -13,17 +13,16 @@ use billing::low_balances::LowBalances;
 use billing::plan_versions::{self, VersionLookup};
 use billing::{BillingParts, BillingState, plans};
 use catalog::Catalog;
-use clients::mail::{InvalidMailSettings, MailDestination, Mailer};
-use clients::platform::PlatformTarget;
-use clients::processor::ProcessorClient;
-use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::per_platform::PerPlatform;
 use domain::time::Timestamp;
 use gateway::cache::EntryCaches;
 use gateway::upload::spool::UploadSpool;
 use jobs::JobQueue;
+use mail::{InvalidMailSettings, MailDestination, Mailer};
 use operators::OperatorsState;
+use platform_client::PlatformTarget;
+use processor_client::ProcessorClient;
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, KeyFileError};
 use runtime::metrics;
@@ -34,6 +33,7 @@ use secrecy::{ExposeSecret, SecretString};
 use settings::mail::base_folder;
 use settings::targets;
 use settings::{Config, ConfigProblem};
+use storage::Storage;
 use store::metering::{self, EpochRecovery, MeterOptions};
 use store::{OpenOptions, SchemaSteps, Store, StoreAccess, StoreError};
 use tokio::sync::oneshot;
@@ -282,6 +282,7 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options.queue_max = config.metering.queue_max;
     options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
     options.patience = Duration::from_millis(config.metering.read_patience_ms);
+    options.read_wait_max = config.metering.hold_wait_max();
     options.gather_max = Duration::from_millis(config.metering.gather_ms);
     options
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::state::NodeState;
 
-/// The most customers looked at, or jobs deleted, in one step.
+/// The most customers looked at, or jobs or audit entries deleted, in one step.
 const STEP_MAX: i64 = 100;
 
 /// Sums up the calls that are older than `retention.calls_days`. Continues at the next round after
@@ -20,13 +20,17 @@ pub(super) async fn sum_up(state: &NodeState) {
     }
 }
 
-/// Deletes customers that were never confirmed, and jobs that were given up long ago.
+/// Deletes customers that were never confirmed, jobs that were given up long ago, and old entries
+/// of the audit lists.
 pub(super) async fn delete_unused(state: &NodeState) {
     if let Err(error) = customers(state).await {
         tracing::warn!(%error, "customers that were never confirmed could not be deleted");
     }
     if let Err(error) = jobs(state).await {
         tracing::warn!(%error, "jobs that were given up could not be deleted");
+    }
+    if let Err(error) = audit(state).await {
+        tracing::warn!(%error, "old entries of audit lists could not be deleted");
     }
 }
 
@@ -38,8 +42,8 @@ async fn calls(state: &NodeState) -> Result<(), StoreError> {
     let (mut after, mut total) = (None, 0_u64);
     while !state.is_stopping() {
         let began = Instant::now();
-        let wanted = (after, before);
-        let batch = store::call_totals::roll_up(&state.store, wanted, section.batch_calls).await?;
+        let batch =
+            store::call_totals::roll_up(&state.store, after, before, section.batch_calls).await?;
         metrics::rows_removed("calls", batch.calls);
         total = total.saturating_add(batch.calls);
         if batch.calls < section.batch_calls.unsigned_abs() {
@@ -65,7 +69,7 @@ async fn customers(state: &NodeState) -> Result<(), StoreError> {
     let Some(before) = kept_since(state, days) else { return Ok(()) };
     let mut after = None;
     while !state.is_stopping() {
-        let step = store::unconfirmed::delete(&state.store, (after, before), STEP_MAX).await?;
+        let step = store::unconfirmed::delete(&state.store, after, before, STEP_MAX).await?;
         metrics::rows_removed("customers", step.deleted);
         if step.last.is_none() {
             break;
@@ -78,12 +82,31 @@ async fn customers(state: &NodeState) -> Result<(), StoreError> {
 async fn jobs(state: &NodeState) -> Result<(), StoreError> {
     let days = state.config.retention.given_up_jobs_days;
     let Some(before) = kept_since(state, days) else { return Ok(()) };
+    in_steps(state, "jobs", || store::jobs::delete_given_up(&state.store, before, STEP_MAX)).await
+}
+
+async fn audit(state: &NodeState) -> Result<(), StoreError> {
+    let days = state.config.retention.audit_days;
+    let Some(before) = kept_since(state, days) else { return Ok(()) };
+    in_steps(state, "audit", || store::audit::delete_old(&state.store, before, STEP_MAX)).await
+}
+
+/// Deletes rows of a table, step by step, until a step finds fewer than it may delete. After each
+/// it pauses, so that it takes no more than its share of the time.
+async fn in_steps<F: Future<Output = Result<u64, StoreError>>>(
+    state: &NodeState,
+    table: &'static str,
+    step: impl Fn() -> F,
+) -> Result<(), StoreError> {
     while !state.is_stopping() {
-        let deleted = store::jobs::delete_given_up(&state.store, before, STEP_MAX).await?;
-        metrics::rows_removed("jobs", deleted);
+        let began = Instant::now();
+        let deleted = step().await?;
+        metrics::rows_removed(table, deleted);
         if deleted < STEP_MAX.unsigned_abs() {
             break;
         }
+        let pause = pause_after(began.elapsed(), state.config.retention.load_percent);
+        tokio::time::sleep(pause).await;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use accounts::PlatformTargets;
-use clients::platform::PlatformTarget;
 use domain::platform::Platform;
+use platform_client::PlatformTarget;
 use runtime::metrics;
 use settings::ConfigProblem;
 

@@ -12,8 +12,9 @@ use domain::job::JobKind;
 use domain::time::Timestamp;
 use serde_json::json;
 use store::jobs::{self, JobClaimant, JobCounts, NewJob};
+use test_databases::both_databases;
 
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 
@@ -34,9 +35,9 @@ async fn claim_and_die(app: &TestApp, node: NodeId) {
     assert!(jobs::claim(app.store(), &claimant).await.unwrap().is_some());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_temporarily_refused_email_is_sent_later_and_not_lost() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member(ADA).await;
         app.refuse_mails(3, 451).await;
 
@@ -62,27 +63,26 @@ async fn a_temporarily_refused_email_is_sent_later_and_not_lost() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn emails_wait_for_an_unavailable_mail_server_even_across_a_restart() {
-    for database in store::testing::stores().await {
-        let mut app = TestApp::start(database, "[mail]\nurl = \"smtp://127.0.0.1:1\"").await;
-        app.member(ADA).await;
-        assert_eq!(app.run_jobs().await, 1);
-        assert_eq!(counts(&app).await, JobCounts { waiting: 1, given_up: 0 });
-        let url = format!("smtp://{}", app.world.mail_address());
+    let database = store::testing::store().await;
+    let mut app = TestApp::start(database, "[mail]\nurl = \"smtp://127.0.0.1:1\"").await;
+    app.member(ADA).await;
+    assert_eq!(app.run_jobs().await, 1);
+    assert_eq!(counts(&app).await, JobCounts { waiting: 1, given_up: 0 });
+    let url = format!("smtp://{}", app.world.mail_address());
 
-        app.stop_service().await;
-        app.start_service(|config| config.mail.url = url).await.unwrap();
-        app.advance_seconds(60);
+    app.stop_service().await;
+    app.start_service(|config| config.mail.url = url).await.unwrap();
+    app.advance_seconds(60);
 
-        assert_eq!(app.mails_to(ADA).await.len(), 1);
-        app.end().await;
-    }
+    assert_eq!(app.mails_to(ADA).await.len(), 1);
+    app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_permanently_refused_email_is_set_aside_for_the_operator() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member(ADA).await;
         app.refuse_mails(1, 550).await;
 
@@ -121,9 +121,9 @@ async fn a_job_that_keeps_failing_is_given_up_after_three_days() {
 
 /// The node that was about to send the email is killed; another one sends it after the lease has
 /// expired.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_email_of_a_dead_node_is_sent_after_its_lease() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member(ADA).await;
         claim_and_die(&app, NodeId::new(app.clock.now(), [5; 10])).await;
 
@@ -138,51 +138,48 @@ async fn the_email_of_a_dead_node_is_sent_after_its_lease() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_node_resumes_its_jobs() {
     let node = NodeId::new(Timestamp::from_unix_micros(1), [6; 10]);
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, &format!("[metering]\nnode = \"{node}\"")).await;
-        app.member(ADA).await;
-        claim_and_die(&app, node).await;
-        assert_eq!(app.run_jobs().await, 0);
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, &format!("[metering]\nnode = \"{node}\"")).await;
+    app.member(ADA).await;
+    claim_and_die(&app, node).await;
+    assert_eq!(app.run_jobs().await, 0);
 
-        let app = app.restart().await;
+    let app = app.restart().await;
 
-        assert_eq!(app.mails_to(ADA).await.len(), 1);
-        app.end().await;
-    }
+    assert_eq!(app.mails_to(ADA).await.len(), 1);
+    app.end().await;
 }
 
 /// The timer would fire only in an hour, so the signal must wake the workers.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_send_an_email_as_soon_as_it_is_requested() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[jobs]\nworkers = 2\npoll_ms = 3600000").await;
-        app.member(ADA).await;
-        let again = json!({"email": ADA});
-        app.anonymous().post("/v1/auth/email/resend", &again).await;
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[jobs]\nworkers = 2\npoll_ms = 3600000").await;
+    app.member(ADA).await;
+    let again = json!({"email": ADA});
+    app.anonymous().post("/v1/auth/email/resend", &again).await;
 
-        arrived(&app, 2).await;
+    arrived(&app, 2).await;
 
-        app.end().await;
-    }
+    app.end().await;
 }
 
 /// Without a signal the timer finds the job.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_find_a_job_without_a_signal() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[jobs]\nworkers = 1\npoll_ms = 100").await;
-        app.refuse_mails(1, 451).await;
-        app.member(ADA).await;
-        while app.store_waits().await {}
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[jobs]\nworkers = 1\npoll_ms = 100").await;
+    app.refuse_mails(1, 451).await;
+    app.member(ADA).await;
+    while app.store_waits().await {}
 
-        app.advance_seconds(10);
+    app.advance_seconds(10);
 
-        arrived(&app, 1).await;
-        app.end().await;
-    }
+    arrived(&app, 1).await;
+    app.end().await;
 }
 
 impl TestApp {
@@ -206,9 +203,9 @@ async fn arrived(app: &TestApp, wanted: usize) {
 }
 
 /// A job of another version must not stop the runner, and a node that can read it may start later.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_job_is_kept_and_others_run() {
-    on_both(async |app| {
+    with_app(async |app| {
         let job = |number, kind, payload: &str| NewJob {
             id: JobId::new(app.clock.now(), [number; 10]),
             kind,

@@ -6,6 +6,7 @@ mod billing;
 mod certificates;
 mod console;
 mod contract;
+mod documentation;
 mod economics;
 mod exports;
 mod gateway;

@@ -1,16 +1,18 @@
 //! Every request has one log line, which has its id and never a secret.
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "an unexpected value must fail the test, and the latest response keeps the plain name"
 )]
 
 use serde_json::{Map, Value, json};
+use test_databases::both_databases;
 
 use crate::support::log::{catch, everything, lines_of};
 use crate::support::platform::{Script, Seen, answer};
 use crate::support::raw::RawConnection;
 use crate::support::stage::{CANARY, on_stage};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 /// The line of a request, which must be the only one.
 fn line_of(id: &str) -> Map<String, Value> {
@@ -31,10 +33,10 @@ fn prefix(app: &TestApp) -> &'static str {
     if app.database_url().starts_with("sqlite") { "lite" } else { "post" }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_to_the_control_plane_has_one_line() {
     catch();
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(10).await;
         let (nobody, known) = (app.anonymous(), app.with_key(&customer.key));
         let wrong = app.with_key(&format!("{}x", &customer.key[..customer.key.len() - 1]));
@@ -91,12 +93,10 @@ async fn every_request_to_the_control_plane_has_one_line() {
 
             let line = line_of(&id);
 
-            let told = fields(&line, &["method", "route", "status", "code"]);
-            assert_eq!(told, expected, "{path}: {line:?}");
-            assert_eq!(
-                fields(&line, &["message", "level", "client.ip"]),
-                json!([ENDED, "INFO", "127.0.0.1"])
-            );
+            let about = fields(&line, &["method", "route", "status", "code"]);
+            assert_eq!(about, expected, "{path}: {line:?}");
+            let origin = fields(&line, &["message", "level", "client.ip"]);
+            assert_eq!(origin, json!([ENDED, "INFO", "127.0.0.1"]));
             assert!(line["duration_ms"].as_f64().unwrap() >= 0.0);
         }
         let who = line_of(&format!("{}-control-0", prefix(&app)));
@@ -184,7 +184,7 @@ async fn call(id: &str, client: &Client, method: &str, path: &str) -> Reply {
     reply
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_native_call_has_one_line_whether_held_refused_or_replayed() {
     catch();
     let script = |_: &Seen, _: usize| Script::Answer(answer(200, "", "{}"));
@@ -230,7 +230,7 @@ async fn every_native_call_has_one_line_whether_held_refused_or_replayed() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_line_of_a_call_that_fails_at_the_platform_has_our_code() {
     catch();
     let script = |_: &Seen, _: usize| Script::Answer(b"nonsense".to_vec());

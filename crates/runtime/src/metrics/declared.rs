@@ -15,6 +15,7 @@ pub(super) const UPSTREAM_DURATION: &str = "creator_gateway_upstream_duration_se
 pub(super) const COMMIT_DURATION: &str = "creator_gateway_metering_commit_duration_seconds";
 pub(super) const BATCH_SIZE: &str = "creator_gateway_metering_batch_operations";
 pub(super) const QUEUE_DEPTH: &str = "creator_gateway_metering_queue_operations";
+pub(super) const WITHHELD_READS: &str = "creator_gateway_withheld_reads_total";
 pub(super) const LATE_RESOLUTIONS: &str = "creator_gateway_late_resolution_total";
 pub(super) const EXPIRED_HOLDS: &str = "creator_gateway_holds_expired_total";
 pub(super) const LEDGER_FAILURES: &str = "creator_gateway_ledger_invariant_failures";
@@ -67,6 +68,8 @@ pub(super) const CERTIFICATE_EXPIRY: &str = "creator_gateway_tls_certificate_exp
 pub(super) const CERTIFICATE_REFUSED: &str = "creator_gateway_tls_certificate_refused";
 
 pub(super) const REQUEST_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+/// Why the response of a read that was sent before its hold was committed is withheld.
+pub const WITHHOLDING_CAUSES: [&str; 5] = ["credits", "budget", "key", "account", "database"];
 /// How responses of a platform can fail more often than usual.
 pub const DRIFT_KINDS: [&str; 4] = ["unauthorized", "forbidden", "not_found", "envelope"];
 /// The classes of requests that have a pace.
@@ -113,6 +116,12 @@ fn declare_metering() {
     drop((histogram!(COMMIT_DURATION), histogram!(BATCH_SIZE)));
     gauge_of(QUEUE_DEPTH, "operations waiting for a commit");
     counter_of(LATE_RESOLUTIONS, "settlements of calls that had already ended");
+    let withheld =
+        "reads that were sent, refused at their hold, and neither charged nor answered, by cause";
+    describe_counter!(WITHHELD_READS, withheld);
+    for cause in WITHHOLDING_CAUSES {
+        drop(counter!(WITHHELD_READS, "cause" => cause));
+    }
     counter_of(EXPIRED_HOLDS, "holds that expired before they were settled and were refunded");
     counter_of(FAILED_BATCHES, "commits that failed and were retried");
     let refusing = "1 while a platform refuses the credentials of all accounts, by platform; alert on anything but 0";

@@ -27,10 +27,10 @@ use self::declared::{
     RECONCILED, RECONCILIATION_OUTCOMES, RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES,
     REQUESTS, REVERSALS, ROWS_REMOVED, SIGNING_VALUES_AGE, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG,
     STANDBY_REQUIRED, STANDBYS, TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED,
-    UPSTREAM_DURATION, USAGE_SET_ASIDE, declare,
+    UPSTREAM_DURATION, USAGE_SET_ASIDE, WITHHELD_READS, declare,
 };
 
-pub use self::declared::{DRIFT_KINDS, PACE_CLASSES};
+pub use self::declared::{DRIFT_KINDS, PACE_CLASSES, WITHHOLDING_CAUSES};
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -170,6 +170,12 @@ pub fn batch_committed(report: &BatchReport) {
     if !report.committed {
         counter!(FAILED_BATCHES).increment(1);
     }
+}
+
+/// A read was sent before its hold was committed, and the commit refused it for one of
+/// `WITHHOLDING_CAUSES`.
+pub fn read_withheld(cause: &'static str) {
+    counter!(WITHHELD_READS, "cause" => cause).increment(1);
 }
 
 /// Holds expired before they were settled, and were refunded.

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::answer::Refusal;
-use crate::overlay::{Overlay, Page};
+use crate::overlay::{Overlay, OverlayPage};
 use crate::settings::PlatformSettings;
 use crate::world::World;
 use crate::world::series::Series;
 
 /// One request of an authenticated creator.
-pub(crate) struct Call<'a> {
+pub(crate) struct PlatformCall<'a> {
     /// The settings of the platforms.
     pub(crate) settings: &'a PlatformSettings,
     /// The world of the calling creator.
@@ -29,7 +29,7 @@ pub(crate) struct Call<'a> {
     pub(crate) content_type: Option<&'a str>,
 }
 
-impl Call<'_> {
+impl PlatformCall<'_> {
     /// The path parameter with this name; empty if the route has none.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
@@ -77,19 +77,28 @@ impl Call<'_> {
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// One page of a collection by the query's `limit` (`default` if absent, at most `limit_max`)
+    /// One page of a collection by the query's `limit` (the default if absent)
     /// and `offset`.
     pub(crate) fn page(
         &self,
         overlay: &Overlay,
         table: &str,
         series: Series,
-        (default, limit_max): (u64, u64),
-    ) -> Result<Page, Refusal> {
-        let limit = self.query_number("limit")?.unwrap_or(default).clamp(1, limit_max);
+        sizes: PageSizes,
+    ) -> Result<OverlayPage, Refusal> {
+        let limit = self.query_number("limit")?.unwrap_or(sizes.default).clamp(1, sizes.max);
         let offset = self.query_number("offset")?.unwrap_or(0);
         Ok(overlay.page(table, series, offset, limit))
     }
+}
+
+/// How many rows a page may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageSizes {
+    /// If a request does not say.
+    pub(crate) default: u64,
+    /// The most.
+    pub(crate) max: u64,
 }
 
 /// The fields of a JSON object literal, for [`Overlay::set`] and [`Overlay::create`].

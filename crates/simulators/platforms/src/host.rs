@@ -17,7 +17,7 @@ use simulator_kit::simulator::SimulatorRequest;
 use simulator_kit::{SimulatorClock, SimulatorEnvironment};
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::files::UploadedFiles;
 use crate::journal::JournalEntry;
 use crate::multipart;
@@ -26,7 +26,7 @@ use crate::platform::{
     CREATORS, DemoAccount, EMPTY_CREATOR, IncomingRequest, MovableList, Platform, PlatformState,
 };
 use crate::request_log::{LoggedRequest, RequestLog};
-use crate::routes::{Route, RouteHandler, RouteMatch, Routes};
+use crate::routes::{PlatformRoute, RouteHandler, RouteMatch, Routes};
 use crate::settings::PlatformSettings;
 use crate::world::World;
 use crate::world::series::Series;
@@ -47,7 +47,7 @@ pub(crate) struct PlatformHost {
 
 /// The parts of a request that matter once its sender is known; a journal entry contains the same.
 struct KnownRequest<'a> {
-    route: &'a Route,
+    route: &'a PlatformRoute,
     params: Vec<(&'static str, String)>,
     query: Option<&'a str>,
     creator: Option<usize>,
@@ -198,7 +198,8 @@ impl PlatformHost {
         match self.platform.authenticate(incoming, &state) {
             Err(refusal) => (None, Err(refusal)),
             Ok(creator) => {
-                let authorize = |asked: &Route| self.platform.authorize(incoming, &state, asked);
+                let authorize =
+                    |asked: &PlatformRoute| self.platform.authorize(incoming, &state, asked);
                 (Some(creator), route.map_or(Ok(()), authorize))
             }
         }
@@ -266,7 +267,7 @@ impl PlatformHost {
 
     fn read(
         &self,
-        handler: fn(&Call<'_>, &Overlay) -> Outcome,
+        handler: fn(&PlatformCall<'_>, &Overlay) -> Outcome,
         known: &KnownRequest<'_>,
         state: &PlatformState,
     ) -> Outcome {
@@ -298,7 +299,8 @@ impl PlatformHost {
     pub(crate) fn arrange(
         &self,
         creator: usize,
-        (list, chat): (MovableList, u64),
+        list: MovableList,
+        chat: u64,
         change: impl FnOnce(Series, &mut Vec<u64>) -> Result<(), &'static str>,
     ) -> Result<usize, &'static str> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -365,8 +367,8 @@ impl FaultTarget for PlatformHost {
 }
 
 impl KnownRequest<'_> {
-    fn call<'b>(&'b self, world: &'b World, settings: &'b PlatformSettings) -> Call<'b> {
-        Call {
+    fn call<'b>(&'b self, world: &'b World, settings: &'b PlatformSettings) -> PlatformCall<'b> {
+        PlatformCall {
             settings,
             world,
             now_ms: self.now_ms,

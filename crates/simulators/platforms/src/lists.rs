@@ -47,8 +47,7 @@ const fn one() -> usize {
 
 /// Changes the list; returns its number of rows, or why it was not changed.
 pub(crate) fn change(host: &PlatformHost, change: &ListChange) -> Result<Value, &'static str> {
-    let list = (change.list, change.chat);
-    let rows = host.arrange(change.creator, list, |series, rows| {
+    let rows = host.arrange(change.creator, change.list, change.chat, |series, rows| {
         let at = change.at;
         match change.r#do {
             ListAction::Add => {

@@ -30,7 +30,7 @@ struct OverlayTable {
 
 /// One page of a collection, as indexes.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct OverlayPage {
     /// The things of this page, newest first.
     pub(crate) indexes: Vec<u64>,
     /// The size of the whole collection.
@@ -140,14 +140,14 @@ impl Overlay {
     }
 
     /// The part of the collection that starts after `offset` things and has up to `limit`.
-    pub(crate) fn page(&self, table: &str, series: Series, offset: u64, limit: u64) -> Page {
+    pub(crate) fn page(&self, table: &str, series: Series, offset: u64, limit: u64) -> OverlayPage {
         let total = self.count(table, series);
         let end = offset.saturating_add(limit).min(total);
         let indexes = match self.tables.get(table) {
             Some(table) => table.slice(series, offset, end),
             None => (offset..end).filter_map(|place| series.at(place)).collect(),
         };
-        Page { indexes, total, has_more: end < total }
+        OverlayPage { indexes, total, has_more: end < total }
     }
 
     /// The position of the thing in the collection, counted from 0.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Refusal};
 use crate::overlay::Overlay;
-use crate::routes::{Route, Routes};
+use crate::routes::{PlatformRoute, Routes};
 use crate::world::World;
 use crate::world::series::Series;
 
@@ -95,7 +95,7 @@ pub(crate) trait Platform: Send + Sync {
         &self,
         _request: &IncomingRequest<'_>,
         _state: &PlatformState,
-        _route: &Route,
+        _route: &PlatformRoute,
     ) -> Result<(), Refusal> {
         Ok(())
     }

@@ -4,15 +4,15 @@ use http::Method;
 use simulator_kit::pairs::decode_segment;
 
 use super::answer::Outcome;
-use super::call::Call;
+use super::call::PlatformCall;
 use crate::overlay::Overlay;
 
 /// Only reads; several may run concurrently.
-pub(crate) type ReadHandler = fn(&Call<'_>, &Overlay) -> Outcome;
+pub(crate) type ReadHandler = fn(&PlatformCall<'_>, &Overlay) -> Outcome;
 
 /// May change the overlay. It must check first and change last: a refused write must leave no
 /// trace, because only accepted writes (status below 400) are journaled.
-pub(crate) type WriteHandler = fn(&Call<'_>, &mut Overlay) -> Outcome;
+pub(crate) type WriteHandler = fn(&PlatformCall<'_>, &mut Overlay) -> Outcome;
 
 /// The handler of a route.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(crate) enum RouteHandler {
 
 /// A method and a path template such as `chats/{chat_id}/messages`. A trailing slash is significant
 /// in template and path. `{name*}` as the last segment matches one or more segments.
-pub(crate) struct Route {
+pub(crate) struct PlatformRoute {
     pub(crate) method: Method,
     pub(crate) template: &'static str,
     pub(crate) handler: RouteHandler,
@@ -44,13 +44,13 @@ enum PathSegment {
 /// All routes of a platform.
 #[derive(Default)]
 pub(crate) struct Routes {
-    routes: Vec<Route>,
+    routes: Vec<PlatformRoute>,
     scopes: &'static [&'static str],
 }
 
 /// The result of matching a path.
 pub(crate) enum RouteMatch<'a> {
-    Route(&'a Route, Vec<(&'static str, String)>),
+    Route(&'a PlatformRoute, Vec<(&'static str, String)>),
     OtherMethods,
     Nothing,
 }
@@ -118,7 +118,7 @@ impl Routes {
         let segments: Vec<&str> = path.split('/').collect();
         let matching = self.routes.iter().filter(|route| route.matches(&segments));
         let mut other_methods = false;
-        let mut best: Option<&Route> = None;
+        let mut best: Option<&PlatformRoute> = None;
         for route in matching {
             if route.method != *method {
                 other_methods = true;
@@ -141,12 +141,12 @@ impl Routes {
     fn add(mut self, method: Method, template: &'static str, handler: RouteHandler) -> Self {
         let segments = template.split('/').map(PathSegment::parse).collect();
         let scopes = self.scopes;
-        self.routes.push(Route { method, template, handler, scopes, segments });
+        self.routes.push(PlatformRoute { method, template, handler, scopes, segments });
         self
     }
 }
 
-impl Route {
+impl PlatformRoute {
     fn matches(&self, segments: &[&str]) -> bool {
         let has_rest = matches!(self.segments.last(), Some(PathSegment::Rest(_)));
         let is_longer = has_rest && segments.len() > self.segments.len();
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::answer::Answer;
 
-    fn nothing(_: &Call<'_>, _: &Overlay) -> Outcome {
+    fn nothing(_: &PlatformCall<'_>, _: &Overlay) -> Outcome {
         Ok(Answer::ok(json!(null)))
     }
 

@@ -5,7 +5,7 @@ use super::object_store::ObjectStore;
 
 /// The authenticated caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub(crate) enum ApiCaller {
     /// The merchant's server.
     Server,
     /// A browser, which must know the client secret of what it requests.
@@ -17,7 +17,9 @@ pub(crate) struct ApiCall<'a> {
     pub(crate) store: &'a mut ObjectStore,
     pub(crate) params: &'a FormParams,
     pub(crate) ids: Vec<String>,
-    pub(crate) caller: Caller,
+    pub(crate) caller: ApiCaller,
+    /// The version of the API in which it is asked.
+    pub(crate) version: &'a str,
 }
 
 impl ApiCall<'_> {

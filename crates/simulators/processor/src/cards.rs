@@ -33,6 +33,8 @@ pub(crate) enum CardBehaviour {
     RefundsLater,
     /// Pays; its refunds succeed first, and fail later.
     RefundsFail,
+    /// Pays, and the money is available immediately.
+    PaysAvailable,
     /// A bank account: the payment succeeds or fails later.
     PaysLater,
     FailsLater,
@@ -60,7 +62,7 @@ const fn card(
 }
 
 /// All test cards. Objects store the first names.
-pub(crate) const CARDS: [TestCard; 24] = [
+pub(crate) const CARDS: [TestCard; 25] = [
     card("4242424242424242", &["pm_card_visa", "pm_card_us"], CardBehaviour::Pays, "Pays"),
     TestCard {
         brand: "mastercard",
@@ -182,6 +184,12 @@ pub(crate) const CARDS: [TestCard; 24] = [
         "Pays, its refunds fail later",
     ),
     card("4000056655665556", &["pm_card_visa_debit"], CardBehaviour::Pays, "Pays"),
+    card(
+        "4000000000000077",
+        &["pm_card_bypassPending"],
+        CardBehaviour::PaysAvailable,
+        "Pays, available immediately",
+    ),
     TestCard {
         brand: "bank",
         ..card(
@@ -202,6 +210,23 @@ pub(crate) const CARDS: [TestCard; 24] = [
     },
 ];
 
+const fn debit(iban: &'static str, behaviour: CardBehaviour) -> TestCard {
+    TestCard { brand: "sepa", ..card(iban, &[], behaviour, "") }
+}
+
+/// European bank accounts, by their IBAN.
+const DEBITS: [TestCard; 4] = [
+    debit("AT611904300234573201", CardBehaviour::PaysLater),
+    debit("AT321904300235473204", CardBehaviour::PaysLater),
+    debit("AT861904300235473202", CardBehaviour::FailsLater),
+    debit("IT60X0542811101000000123456", CardBehaviour::FailsLater),
+];
+
+/// The European bank account with this IBAN.
+pub(crate) fn find_debit(iban: &str) -> Option<TestCard> {
+    DEBITS.into_iter().find(|debit| debit.number == iban.replace(' ', ""))
+}
+
 /// The card with this number or name.
 pub(crate) fn find(given: &str) -> Option<TestCard> {
     let number: String = given.chars().filter(|letter| !matches!(letter, ' ' | '-')).collect();
@@ -209,11 +234,16 @@ pub(crate) fn find(given: &str) -> Option<TestCard> {
 }
 
 impl TestCard {
+    /// Whether it is a card, not a bank account.
+    pub(crate) fn is_card(&self) -> bool {
+        !matches!(self.brand, "bank" | "sepa")
+    }
+
     /// Creates a payment method of the card without a customer; returns its id.
     pub(crate) fn make(&self, store: &mut ObjectStore) -> String {
         let id = store.new_id("pm");
         let last4 = self.number.get(self.number.len().saturating_sub(4)..).unwrap_or_default();
-        let name = self.names.first().copied().unwrap_or_default();
+        let name = self.names.first().copied().unwrap_or(self.number);
         let fingerprint = hex::encode(
             simulator_kit::seeded_random::mix(self.number.parse().unwrap_or(0)).to_be_bytes(),
         );
@@ -233,6 +263,13 @@ impl TestCard {
                 "fingerprint": fingerprint, "last4": last4, "routing_number": "110000000",
             });
             fields::set(&mut method, "us_bank_account", account);
+        } else if self.brand == "sepa" {
+            fields::set(&mut method, "type", "sepa_debit");
+            let account = json!({
+                "bank_code": self.number.get(4..9), "branch_code": "", "country": self.number.get(..2),
+                "fingerprint": fingerprint, "last4": last4,
+            });
+            fields::set(&mut method, "sepa_debit", account);
         } else {
             fields::set(&mut method, "type", "card");
             let card = json!({
@@ -252,7 +289,8 @@ impl TestCard {
 
 /// The behaviour of a payment method's card.
 pub(crate) fn behaviour(method: &Value) -> CardBehaviour {
-    find(text(method, "_.card")).map_or(CardBehaviour::Pays, |card| card.behaviour)
+    let name = text(method, "_.card");
+    find(name).or_else(|| find_debit(name)).map_or(CardBehaviour::Pays, |card| card.behaviour)
 }
 
 /// The error for a bank's decline code, in the processor's words.

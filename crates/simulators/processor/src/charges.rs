@@ -64,6 +64,7 @@ pub(super) fn ask(
         | CardBehaviour::Disputes
         | CardBehaviour::Inquires
         | CardBehaviour::Warns
+        | CardBehaviour::PaysAvailable
         | CardBehaviour::RefundsLater
         | CardBehaviour::RefundsFail => CardVerdict::Pays,
         CardBehaviour::PaysLater | CardBehaviour::FailsLater => CardVerdict::Later,
@@ -105,6 +106,9 @@ pub(super) fn make(
     let kind = text(method, "type").to_owned();
     let mut details = json!({"type": kind});
     set(&mut details, &kind, at(method, &kind).clone());
+    if text(method, "object") == "card" {
+        details = json!({"card": crate::render::whole(store, method), "type": "card"});
+    }
     store.put(json!({
         "id": id, "object": "charge", "amount": amount, "amount_captured": if paid { amount } else { 0 },
         "amount_refunded": 0, "application": null, "balance_transaction": null,
@@ -116,7 +120,7 @@ pub(super) fn make(
         "metadata": at(intent, "metadata"), "on_behalf_of": null, "outcome": outcome, "paid": paid,
         "payment_intent": text(intent, "id"), "payment_method": text(method, "id"), "payment_method_details": details,
         "receipt_email": at(intent, "receipt_email"), "receipt_number": null, "receipt_url": null, "refunded": false,
-        "review": null, "shipping": null, "source_transfer": null, "statement_descriptor": null, "status": status,
+        "review": null, "shipping": at(intent, "shipping"), "source_transfer": null, "statement_descriptor": null, "status": status,
         "transfer_group": null,
     }));
     id

@@ -173,6 +173,46 @@ pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::page(call, "coupon", "/v1/coupons", |coupon| !flag(coupon, "_.deleted"))
 }
 
+pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    let before = live(call.store, &id, "id")?.clone();
+    let metadata = render::metadata(call.params, "metadata", at(&before, "metadata"))?;
+    let shown = call.params.text("name").map(str::to_owned);
+    call.store.change(&id, |coupon| {
+        set(coupon, "metadata", metadata);
+        if let Some(shown) = shown {
+            set(coupon, "name", json!(Some(shown).filter(|name| !name.is_empty())));
+        }
+    });
+    events::emit_changed(call.store, "coupon.updated", &before);
+    live(call.store, &id, "id").cloned()
+}
+
+/// Gives a customer the discount of a coupon instead of the one that it has; an empty name takes it
+/// away. It is kept and announced, but takes nothing off: invoices have the discounts of their
+/// subscription.
+pub(super) fn give_customer(
+    store: &mut ObjectStore,
+    customer: &str,
+    coupon: &str,
+) -> Result<(), ApiError> {
+    let before = store.get(customer).map(|it| text(it, "discount").to_owned()).unwrap_or_default();
+    if coupon.is_empty() {
+        store.change(customer, |customer| set(customer, "discount", Value::Null));
+        if !before.is_empty() {
+            events::emit(store, "customer.discount.deleted", &before);
+        }
+        return Ok(());
+    }
+    check_usable(store, coupon, "coupon")?;
+    let id = apply(store, &ChosenDiscount::coupon(coupon), customer, None);
+    store.change(customer, |customer| set(customer, "discount", id.as_str()));
+    let is_first = before.is_empty();
+    let kind = if is_first { "customer.discount.created" } else { "customer.discount.updated" };
+    events::emit(store, kind, &id);
+    Ok(())
+}
+
 /// It can no longer be used; customers who have it keep it.
 pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
@@ -251,9 +291,10 @@ pub(super) fn named(
 pub(super) fn apply(
     store: &mut ObjectStore,
     chosen: &ChosenDiscount,
-    of: (&str, Option<&str>),
+    customer: &str,
+    subscription: Option<&str>,
 ) -> String {
-    let id = put(store, chosen, of);
+    let id = put(store, chosen, customer, subscription);
     redeem(store, &chosen.coupon);
     if let Some(code) = &chosen.code {
         redeem(store, code);
@@ -264,7 +305,8 @@ pub(super) fn apply(
 fn put(
     store: &mut ObjectStore,
     chosen: &ChosenDiscount,
-    (customer, subscription): (&str, Option<&str>),
+    customer: &str,
+    subscription: Option<&str>,
 ) -> String {
     let id = store.new_id("di");
     let months = store.get(&chosen.coupon).and_then(|it| at(it, "duration_in_months").as_i64());
@@ -280,7 +322,7 @@ fn put(
 
 /// Adds a discount of an invoice to the store without counting a redemption; returns its id.
 pub(super) fn shown(store: &mut ObjectStore, chosen: &ChosenDiscount) -> String {
-    put(store, chosen, ("", None))
+    put(store, chosen, "", None)
 }
 
 /// Replaces a subscription's discounts.
@@ -288,7 +330,7 @@ pub(super) fn give(store: &mut ObjectStore, subscription: &str, chosen: &[Chosen
     let customer =
         store.get(subscription).map(|it| text(it, "customer").to_owned()).unwrap_or_default();
     let ids: Vec<String> =
-        chosen.iter().map(|one| apply(store, one, (&customer, Some(subscription)))).collect();
+        chosen.iter().map(|one| apply(store, one, &customer, Some(subscription))).collect();
     store.change(subscription, |subscription| set(subscription, "discounts", json!(ids)));
 }
 
@@ -300,7 +342,7 @@ pub(super) fn rates_of(store: &ObjectStore, subscription: &Value) -> Vec<Discoun
     let of_discount = |id: &str| {
         let discount = store.get(id)?;
         let is_over = at(discount, "end").as_i64().is_some_and(|end| end <= store.now);
-        let found = rate(store, (text(discount, "source.coupon"), id), full);
+        let found = rate(store, text(discount, "source.coupon"), id, full);
         found.filter(|_| !is_over)
     };
     ids.filter_map(of_discount).collect()
@@ -309,7 +351,8 @@ pub(super) fn rates_of(store: &ObjectStore, subscription: &Value) -> Vec<Discoun
 /// The rate of a coupon on a sum, for a discount with this id.
 pub(super) fn rate(
     store: &ObjectStore,
-    (coupon, discount): (&str, &str),
+    coupon: &str,
+    discount: &str,
     sum: i64,
 ) -> Option<DiscountRate> {
     let coupon = store.get(coupon)?;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use super::api_call::ApiCall;
 use super::fields::{at, list as all, set, text};
 use super::object_store::ObjectStore;
+use super::payment_methods::attach_to;
 use super::problem::ApiError;
-use super::{events, lists, render, taxes};
+use super::{coupons, events, lists, render, sources, taxes, versions};
 
 /// The parameters of creating and updating a customer.
 pub(super) const PARAMS: &[&str] = &[
@@ -17,6 +18,9 @@ pub(super) const PARAMS: &[&str] = &[
     "metadata?",
     "metadata.*?",
     "payment_method",
+    "source",
+    "coupon?",
+    "test_clock",
     "invoice_settings.default_payment_method?",
     "balance",
     "address.line1?",
@@ -53,23 +57,54 @@ fn make(store: &mut ObjectStore) -> String {
 
 pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = make(call.store);
-    apply(call, &id)?;
-    if let Some(method) = call.params.text("payment_method") {
-        super::payment_methods::attach_to(call.store, method, &id, "payment_method")?;
+    if let Some(clock) = call.params.text("test_clock") {
+        call.store.find("test_helpers.test_clock", clock, "test_clock")?;
+        call.store.change(&id, |customer| set(customer, "test_clock", clock));
     }
+    let method = match call.params.text("payment_method") {
+        None => None,
+        Some(given) => {
+            let method = attach_to(call.store, given, &id, "payment_method")?;
+            Some((given.to_owned(), method))
+        }
+    };
+    apply(call, &id, method.as_ref())?;
     events::emit(call.store, "customer.created", &id);
+    give(call, &id)?;
     live(call.store, &id, "id").cloned()
 }
 
 pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let before = live(call.store, &id, "id")?.clone();
-    apply(call, &id)?;
+    versions::refuse_unknown(call.params, "test_clock")?;
+    apply(call, &id, None)?;
     events::emit_changed(call.store, "customer.updated", &before);
+    give(call, &id)?;
     live(call.store, &id, "id").cloned()
 }
 
-fn apply(call: &mut ApiCall<'_>, id: &str) -> Result<(), ApiError> {
+/// Gives a customer the card of a token and the discount of a coupon.
+fn give(call: &mut ApiCall<'_>, id: &str) -> Result<(), ApiError> {
+    if let Some(token) = call.params.text("source") {
+        sources::add(call.store, id, token)?;
+    }
+    if !versions::names_coupons(call.version) {
+        return versions::refuse_unknown(call.params, "coupon");
+    }
+    match call.params.text("coupon") {
+        Some(coupon) => coupons::give_customer(call.store, id, coupon),
+        None => Ok(()),
+    }
+}
+
+/// Sets the given fields. `attached` is a payment method by its name in the request, which may be
+/// that of a test card, and its id.
+fn apply(
+    call: &mut ApiCall<'_>,
+    id: &str,
+    attached: Option<&(String, String)>,
+) -> Result<(), ApiError> {
     let params = call.params;
     let mut customer = live(call.store, id, "id")?.clone();
     if params.text("email").is_some_and(|email| !email.is_empty() && !email.contains('@')) {
@@ -96,7 +131,9 @@ fn apply(call: &mut ApiCall<'_>, id: &str) -> Result<(), ApiError> {
     let metadata = render::metadata(params, "metadata", at(&customer, "metadata"))?;
     set(&mut customer, "metadata", metadata);
     let path = "invoice_settings.default_payment_method";
+    let attached = attached.map(|(name, id)| (name.as_str(), id.as_str()));
     if let Some(method) = params.text(path) {
+        let method = attached.filter(|(name, _)| *name == method).map_or(method, |(_, id)| id);
         let owned =
             call.store.find("payment_method", method, "invoice_settings[default_payment_method]");
         if !method.is_empty() && text(owned?, "customer") != id {
@@ -148,7 +185,7 @@ pub(super) fn create_tax_id(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id")?;
     let (kind, value) = (call.params.required("type")?, call.params.required("value")?);
-    taxes::add_tax_id(call.store, &id, (kind, value))?;
+    taxes::add_tax_id(call.store, &id, kind, value)?;
     events::emit(call.store, "customer.tax_id.created", &id);
     let customer = live(call.store, &id, "id")?;
     let found = all(customer, "_.tax_ids").iter().find(|one| text(one, "value") == value);

@@ -7,7 +7,10 @@ use super::api_call::ApiCall;
 use super::fields::{at, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::{events, lists};
+use super::{events, lists, render};
+
+/// The parameters of updating one.
+pub(super) const UPDATE_PARAMS: &[&str] = &["evidence.*?", "submit", "metadata?", "metadata.*?"];
 
 /// How a dispute begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +25,8 @@ pub(super) enum DisputeStart {
 pub(super) fn open(
     store: &mut ObjectStore,
     charge: &str,
-    (reason, start): (&str, DisputeStart),
+    reason: &str,
+    start: DisputeStart,
 ) -> Option<String> {
     let found = store.get(charge).filter(|charge| text(charge, "status") == "succeeded")?.clone();
     let id = store.new_id("dp");
@@ -114,6 +118,37 @@ pub(super) fn close(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     let is_inquiry = text(call.store.find("dispute", &id, "id")?, "status").starts_with("warning_");
     decide(call.store, &id, is_inquiry)
+}
+
+/// The merchant sends evidence, or notes something.
+pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    let before = call.store.find("dispute", &id, "id")?.clone();
+    let metadata = render::metadata(call.params, "metadata", at(&before, "metadata"))?;
+    let has_evidence = call.params.has("evidence");
+    let evidence = call.params.nested("evidence");
+    let is_submitted = has_evidence && call.params.flag("submit")?.unwrap_or(true);
+    let review = match text(&before, "status") {
+        "needs_response" => Some("under_review"),
+        "warning_needs_response" => Some("warning_under_review"),
+        _ if has_evidence => {
+            return Err(ApiError::invalid("This dispute no longer takes evidence."));
+        }
+        _ => None,
+    };
+    call.store.change(&id, |dispute| {
+        set(dispute, "metadata", metadata);
+        if has_evidence {
+            set(dispute, "evidence", evidence);
+            set(dispute, "evidence_details.has_evidence", true);
+        }
+        if let Some(review) = review.filter(|_| is_submitted) {
+            set(dispute, "status", review);
+            set(dispute, "evidence_details.submission_count", 1);
+        }
+    });
+    events::emit_changed(call.store, "charge.dispute.updated", &before);
+    call.store.find("dispute", &id, "id").cloned()
 }
 
 pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {

@@ -97,6 +97,20 @@ impl FormParams {
         word.map(Some).ok_or_else(refuse)
     }
 
+    /// The values below the path as an object of texts; null if there are none.
+    pub(crate) fn nested(&self, path: &str) -> serde_json::Value {
+        let mut object = serde_json::Value::Null;
+        for name in self.names(path) {
+            let below = format!("{path}.{name}");
+            let inner = match self.text(&below) {
+                Some(text) => serde_json::Value::from(text),
+                None => self.nested(&below),
+            };
+            super::fields::set(&mut object, &name, inner);
+        }
+        object
+    }
+
     /// Whether there is a value at the path or below it.
     pub(crate) fn has(&self, path: &str) -> bool {
         let wanted: Vec<&str> = path.split('.').collect();

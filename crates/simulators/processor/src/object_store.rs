@@ -96,6 +96,14 @@ impl ObjectStore {
         }
     }
 
+    /// Removes an object.
+    pub(crate) fn remove(&mut self, id: &str) {
+        let Some(before) = self.objects.get(id).cloned() else { return };
+        self.forget(id);
+        self.changed.insert(id.to_owned());
+        self.undo.push((id.to_owned(), Some(before)));
+    }
+
     /// The current state of the store; see [`ObjectStore::undo_to`].
     pub(crate) fn mark(&self) -> usize {
         self.undo.len()
@@ -107,7 +115,10 @@ impl ObjectStore {
             match self.undo.pop() {
                 Some((id, Some(before))) => {
                     self.expect(&id, Some(&before));
-                    self.objects.insert(id, before);
+                    let kind = text(&before, "object").to_owned();
+                    if self.objects.insert(id.clone(), before).is_none() {
+                        self.kinds.entry(kind).or_default().push(id);
+                    }
                 }
                 Some((id, None)) => self.forget(&id),
                 None => return,

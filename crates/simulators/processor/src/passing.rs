@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::fields::{set, text, whole};
 use super::object_store::ObjectStore;
-use super::{checkout, intents, refunds, subscriptions};
+use super::{checkout, intents, refunds, schedules, subscriptions};
 
 /// Processes everything that is due until this second.
 pub(super) fn pass(store: &mut ObjectStore, until: i64) {
@@ -30,6 +30,7 @@ fn fall_due(store: &mut ObjectStore, id: &str) {
             drop(intents::settle(store, id, pays));
         }
         "refund" => refunds::fall_due(store, id),
+        "subscription_schedule" => schedules::fall_due(store, id),
         "billing_portal.session" => store.change(id, |session| set(session, "_.over", true)),
         _ => {}
     }

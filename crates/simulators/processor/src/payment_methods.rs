@@ -6,6 +6,7 @@ use simulator_kit::calendar;
 use super::api_call::ApiCall;
 use super::cards::{self, CardBehaviour};
 use super::fields::{at, flag, set, text};
+use super::form::FormParams;
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
 use super::{customers, events, lists, render};
@@ -18,8 +19,14 @@ pub(super) const PARAMS: &[&str] = &[
     "card.exp_year",
     "card.cvc",
     "card.token",
+    "sepa_debit.iban",
     "billing_details.name",
     "billing_details.email",
+    "billing_details.phone",
+    "billing_details.address.line1",
+    "billing_details.address.line2",
+    "billing_details.address.city",
+    "billing_details.address.state",
     "billing_details.address.postal_code",
     "billing_details.address.country",
     "metadata.*?",
@@ -37,12 +44,43 @@ pub(super) const UPDATE_PARAMS: &[&str] = &[
 pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let kind = params.required("type")?;
-    if kind != "card" {
-        return Err(ApiError::param(
-            "type",
-            format!("Invalid type: {kind}; only card is simulated"),
-        ));
+    let id = match kind {
+        "card" => card(call.store, params)?,
+        "sepa_debit" => debit(call.store, params)?,
+        _ => {
+            let message = format!("Invalid type: {kind}; card and sepa_debit are simulated");
+            return Err(ApiError::param("type", message));
+        }
+    };
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
+    call.store.change(&id, |method| {
+        set(method, "metadata", metadata);
+        for name in ["name", "email", "phone"] {
+            let path = format!("billing_details.{name}");
+            set(method, &path, json!(params.text(&path)));
+        }
+        for name in params.names("billing_details.address") {
+            let path = format!("billing_details.address.{name}");
+            set(method, &path, json!(params.text(&path)));
+        }
+    });
+    call.store.find("payment_method", &id, "id").cloned()
+}
+
+/// A European bank account.
+fn debit(store: &mut ObjectStore, params: &FormParams) -> Result<String, ApiError> {
+    let iban = params.required("sepa_debit.iban")?;
+    for name in ["billing_details.name", "billing_details.email"] {
+        params.required(name)?;
     }
+    let refuse = || {
+        let message = "The IBAN you provided is invalid.";
+        ApiError::param("sepa_debit[iban]", message).code("invalid_bank_account_iban")
+    };
+    Ok(cards::find_debit(iban).ok_or_else(refuse)?.make(store))
+}
+
+fn card(store: &mut ObjectStore, params: &FormParams) -> Result<String, ApiError> {
     let number = match params.text("card.token") {
         // `tok_visa` is the token of `pm_card_visa`.
         Some(token) => token.replacen("tok_", "pm_card_", 1),
@@ -50,21 +88,15 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     };
     let month = params.integer("card.exp_month")?.unwrap_or(12);
     let year = params.integer("card.exp_year")?.unwrap_or(2034);
-    let id = from_number(call.store, &number, (month, year))?;
-    let metadata = render::metadata(params, "metadata", &Value::Null)?;
-    let name = params.text("billing_details.name").map(str::to_owned);
-    call.store.change(&id, |method| {
-        set(method, "metadata", metadata);
-        set(method, "billing_details.name", json!(name));
-    });
-    call.store.find("payment_method", &id, "id").cloned()
+    from_number(store, &number, month, year)
 }
 
 /// Creates a payment method for the card with this number.
 pub(super) fn from_number(
     store: &mut ObjectStore,
     number: &str,
-    (month, year): (i64, i64),
+    month: i64,
+    year: i64,
 ) -> Result<String, ApiError> {
     let Some(card) = cards::find(number) else {
         let digits: String = number.chars().filter(char::is_ascii_digit).collect();
@@ -97,7 +129,7 @@ pub(super) fn from_number(
         return Err(ApiError { keeps: false, param: Some("exp_year".into()), ..problem });
     }
     let id = card.make(store);
-    if card.brand != "bank" {
+    if card.is_card() {
         store.change(&id, |method| {
             set(method, "card.exp_month", month);
             set(method, "card.exp_year", full_year);

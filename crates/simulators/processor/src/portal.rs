@@ -80,6 +80,7 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         "locale": null, "on_behalf_of": null, "return_url": return_url, "url": url,
         "_": {"secret": secret, "due": call.store.now + LIFE_S},
     }));
+    events::emit(call.store, "billing_portal.session.created", &id);
     call.store.find("billing_portal.session", &id, "id").cloned()
 }
 
@@ -117,7 +118,7 @@ fn make_configuration(
     let id = store.new_id("bpc");
     store.put(json!({
         "id": id, "object": "billing_portal.configuration", "active": true, "application": null,
-        "business_profile": {"headline": null, "privacy_policy_url": null, "terms_of_service_url": null},
+        "business_profile": profile(params),
         "created": store.now, "default_return_url": params.text("default_return_url"),
         "features": {
             "customer_update": {"allowed_updates": [], "enabled": on("customer_update")?},
@@ -141,6 +142,44 @@ pub(super) fn create_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiE
         return Err(ApiError::missing("features"));
     }
     let id = make_configuration(call.store, call.params, false)?;
+    events::emit(call.store, "billing_portal.configuration.created", &id);
+    call.store.find("billing_portal.configuration", &id, "id").cloned()
+}
+
+fn profile(params: &FormParams) -> Value {
+    let mut profile = json!({});
+    for name in ["headline", "privacy_policy_url", "terms_of_service_url"] {
+        set(&mut profile, name, json!(params.text(&format!("business_profile.{name}"))));
+    }
+    profile
+}
+
+/// Changes a configuration: what the request does not name stays.
+pub(super) fn update_configuration(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    let params = call.params;
+    let before = call.store.find("billing_portal.configuration", &id, "id")?.clone();
+    let wanted = make_configuration(call.store, params, flag(&before, "is_default"))?;
+    let wanted_fields = call.store.get(&wanted).cloned().unwrap_or_default();
+    call.store.remove(&wanted);
+    let metadata = render::metadata(params, "metadata", at(&before, "metadata"))?;
+    let active = params.flag("active")?.unwrap_or_else(|| flag(&before, "active"));
+    call.store.change(&id, |configuration| {
+        set(configuration, "metadata", metadata);
+        set(configuration, "active", active);
+        for feature in params.names("features") {
+            let path = format!("features.{feature}");
+            set(configuration, &path, at(&wanted_fields, &path).clone());
+        }
+        for name in params.names("business_profile") {
+            let path = format!("business_profile.{name}");
+            set(configuration, &path, at(&wanted_fields, &path).clone());
+        }
+        if let Some(url) = params.text("default_return_url") {
+            set(configuration, "default_return_url", url);
+        }
+    });
+    events::emit_changed(call.store, "billing_portal.configuration.updated", &before);
     call.store.find("billing_portal.configuration", &id, "id").cloned()
 }
 
@@ -184,7 +223,7 @@ pub(super) fn act(
 ) -> Result<(), ApiError> {
     match *action {
         PortalAction::AddCard { number, month, year } => {
-            let method = payment_methods::from_number(store, number, (month, year))?;
+            let method = payment_methods::from_number(store, number, month, year)?;
             payment_methods::attach_to(store, &method, customer, "payment_method")?;
             if store.get(&method).is_some_and(|it| {
                 cards::behaviour(it) == cards::CardBehaviour::AuthenticatesUntilSetUp
@@ -290,7 +329,8 @@ fn change_plan(
         store,
         params: &params,
         ids: vec![id.to_owned()],
-        caller: super::api_call::Caller::Server,
+        caller: super::api_call::ApiCaller::Server,
+        version: events::VERSION,
     };
     subscriptions::update(&mut call).map(drop)
 }

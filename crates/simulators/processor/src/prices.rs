@@ -41,6 +41,13 @@ pub(super) const PRICE_PARAMS: &[&str] = &[
     "metadata.*?",
 ];
 
+/// The parameters of updating a product.
+pub(super) const PRODUCT_UPDATE_PARAMS: &[&str] =
+    &["name", "description?", "active", "metadata?", "metadata.*?"];
+/// The parameters of updating a price.
+pub(super) const PRICE_UPDATE_PARAMS: &[&str] =
+    &["active", "nickname?", "tax_behavior", "metadata?", "metadata.*?"];
+
 pub(super) fn create_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let product = params.required("name")?.to_owned();
@@ -52,7 +59,7 @@ pub(super) fn create_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> 
     }
     let metadata = render::metadata(params, "metadata", &Value::Null)?;
     let active = params.flag("active")?.unwrap_or(true);
-    let id = make_product(call.store, given, &product, (metadata, active));
+    let id = make_product(call.store, given, &product, &metadata, active);
     if params.has("default_price_data") {
         let price = from_data(call.store, params, "default_price_data", Some(&id))?;
         call.store.change(&id, |product| super::fields::set(product, "default_price", price));
@@ -61,11 +68,64 @@ pub(super) fn create_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> 
     call.store.find("product", &id, "id").cloned()
 }
 
+/// A product that is created inside of another request; returns its id.
+pub(super) fn inline_product(store: &mut ObjectStore, name: &str) -> String {
+    let id = make_product(store, None, name, &json!({}), true);
+    events::emit(store, "product.created", &id);
+    id
+}
+
+/// Changes what can be changed of a product or a price.
+fn change(
+    call: &mut ApiCall<'_>,
+    before: &Value,
+    texts: &[&str],
+    event: &str,
+) -> Result<Value, ApiError> {
+    let (params, id) = (call.params, text(before, "id"));
+    let metadata = render::metadata(params, "metadata", at(before, "metadata"))?;
+    let active = params.flag("active")?.unwrap_or_else(|| flag(before, "active"));
+    let texts: Vec<_> = texts.iter().filter_map(|name| Some((*name, params.text(name)?))).collect();
+    call.store.change(id, |object| {
+        super::fields::set(object, "metadata", metadata);
+        super::fields::set(object, "active", active);
+        for (name, value) in texts {
+            super::fields::set(object, name, json!(Some(value).filter(|it| !it.is_empty())));
+        }
+    });
+    events::emit_changed(call.store, event, before);
+    call.store.find(text(before, "object"), id, "id").cloned()
+}
+
+pub(super) fn update_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let before = call.store.find("product", &call.id(0), "id")?.clone();
+    change(call, &before, &["name", "description"], "product.updated")
+}
+
+pub(super) fn update_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let before = call.store.find("price", &call.id(0), "id")?.clone();
+    change(call, &before, &["nickname", "tax_behavior"], "price.updated")
+}
+
+/// Deletes a product that has no prices.
+pub(super) fn delete_product(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = text(call.store.find("product", &call.id(0), "id")?, "id").to_owned();
+    if call.store.all("price").any(|price| text(price, "product") == id) {
+        let message =
+            "This product cannot be deleted because it has one or more user-created prices.";
+        return Err(ApiError::invalid(message));
+    }
+    events::emit(call.store, "product.deleted", &id);
+    call.store.remove(&id);
+    Ok(json!({"id": id, "object": "product", "deleted": true}))
+}
+
 fn make_product(
     store: &mut ObjectStore,
     id: Option<String>,
     product: &str,
-    (metadata, active): (Value, bool),
+    metadata: &Value,
+    active: bool,
 ) -> String {
     let id = id.unwrap_or_else(|| store.new_id("prod"));
     store.put(json!({
@@ -97,7 +157,7 @@ pub(super) fn create_price(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
             let named = params.required("product_data.name")?.to_owned();
             let metadata = render::metadata(params, "product_data.metadata", &Value::Null)?;
             let given = params.text("product_data.id").map(str::to_owned);
-            make_product(call.store, given, &named, (metadata, true))
+            make_product(call.store, given, &named, &metadata, true)
         }
     };
     let terms = terms(params, "")?;
@@ -204,7 +264,7 @@ fn from_data(
             let named = params.required(&format!("{below}.product_data.name"))?.to_owned();
             let metadata =
                 render::metadata(params, &format!("{below}.product_data.metadata"), &Value::Null)?;
-            make_product(store, None, &named, (metadata, false))
+            make_product(store, None, &named, &metadata, false)
         }
     };
     Ok(make_price(store, &product, &terms, false))
@@ -266,11 +326,13 @@ pub(super) fn list_prices(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
 
 /// Refuses currencies that are not simulated.
 pub(crate) fn check_currency(currency: &str) -> Result<(), ApiError> {
-    if matches!(currency, "usd" | "eur" | "gbp") {
+    if matches!(currency, "usd" | "eur" | "gbp" | "jpy") {
         return Ok(());
     }
     Err(ApiError::param(
         "currency",
-        format!("Invalid currency: {currency}. The simulated processor knows usd, eur and gbp."),
+        format!(
+            "Invalid currency: {currency}. The simulated processor knows usd, eur, gbp and jpy."
+        ),
     ))
 }

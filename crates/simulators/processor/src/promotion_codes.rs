@@ -7,12 +7,13 @@ use super::coupons::{self, ChosenDiscount, limit};
 use super::fields::{at, flag, set, text, whole};
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::{customers, events, lists, render};
+use super::{customers, events, lists, render, versions};
 
 /// The parameters of creating one.
 pub(super) const PARAMS: &[&str] = &[
     "promotion.type",
     "promotion.coupon",
+    "coupon",
     "code",
     "active",
     "customer",
@@ -29,9 +30,15 @@ pub(super) const UPDATE_PARAMS: &[&str] = &["active", "metadata?", "metadata.*?"
 
 pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
-    params.required("promotion.type")?;
-    params.one_of("promotion.type", &["coupon"])?;
-    let coupon = params.required("promotion.coupon")?.to_owned();
+    let coupon = match params.text("coupon").filter(|_| versions::names_coupons(call.version)) {
+        Some(coupon) => coupon.to_owned(),
+        None => {
+            versions::refuse_unknown(params, "coupon")?;
+            params.required("promotion.type")?;
+            params.one_of("promotion.type", &["coupon"])?;
+            params.required("promotion.coupon")?.to_owned()
+        }
+    };
     coupons::check_usable(call.store, &coupon, "promotion[coupon]")?;
     if let Some(customer) = params.text("customer") {
         customers::live(call.store, customer, "customer")?;

@@ -165,6 +165,16 @@ pub(super) fn retrieve(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("refund", &id, "id").cloned()
 }
 
+pub(super) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
+    let id = call.id(0);
+    let before = call.store.find("refund", &id, "id")?.clone();
+    let metadata = render::metadata(call.params, "metadata", at(&before, "metadata"))?;
+    call.store.change(&id, |refund| set(refund, "metadata", metadata));
+    events::emit_changed(call.store, "refund.updated", &before);
+    events::emit_changed(call.store, "charge.refund.updated", &before);
+    call.store.find("refund", &id, "id").cloned()
+}
+
 pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let (charge, intent) = (call.params.text("charge"), call.params.text("payment_intent"));
     lists::page(call, "refund", "/v1/refunds", |refund| {

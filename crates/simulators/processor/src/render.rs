@@ -75,6 +75,8 @@ fn dress(store: &ObjectStore, shown: &mut Value) {
                 set(shown, "hosted_invoice_url", shown_url);
             }
         }
+        // It belongs to its customer and has no id of its own.
+        "cash_balance" => drop(shown.as_object_mut().and_then(|map| map.remove("id"))),
         "charge" if at(shown, "paid") == true => {
             let url = format!("{}/processor/receipts/{}", store.base, text(shown, "id"));
             set(shown, "receipt_url", url);

@@ -118,7 +118,8 @@ pub(crate) fn check_location(store: &ObjectStore, customer: &str) -> Result<(), 
 pub(crate) fn add_tax_id(
     store: &mut ObjectStore,
     customer: &str,
-    (kind, value): (&str, &str),
+    kind: &str,
+    value: &str,
 ) -> Result<(), ApiError> {
     check_tax_id(kind, value)?;
     let (id, now) = (store.new_id("txi"), store.now);

@@ -4,7 +4,9 @@
 use serde_json::{Value, json};
 
 use super::fields::{at, list, set, text, whole};
+use super::form::FormParams;
 use super::object_store::ObjectStore;
+use super::problem::ApiError;
 
 /// Versions that requests may name, oldest first; the second and later ones have today's format.
 pub(super) const KNOWN: [&str; 9] = [
@@ -22,6 +24,21 @@ pub(super) const KNOWN: [&str; 9] = [
 /// Whether a version has the format from before the end of March 2025.
 fn is_old(version: &str) -> bool {
     version < "2025-03-31"
+}
+
+/// Whether requests in this version name the coupon of a customer or a promotion code as `coupon`,
+/// as they did until the end of September 2025.
+pub(super) fn names_coupons(version: &str) -> bool {
+    version < "2025-09-30"
+}
+
+/// Refuses a parameter that the version of the request does not know.
+pub(super) fn refuse_unknown(params: &FormParams, name: &str) -> Result<(), ApiError> {
+    if params.has(name) {
+        let message = format!("Received unknown parameter: {name}");
+        return Err(ApiError::param(name, message).code("parameter_unknown"));
+    }
+    Ok(())
 }
 
 /// Converts a response, with all objects in it, to the format of a version.

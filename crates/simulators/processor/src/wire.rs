@@ -9,12 +9,12 @@ use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
 use super::ProcessorSimulator;
-use super::api_call::{ApiCall, Caller};
+use super::api_call::{ApiCall, ApiCaller};
 use super::fields::{set, text, whole};
 use super::form::FormParams;
 use super::object_store::ObjectStore;
 use super::problem::ApiError;
-use super::routes::{self, Route};
+use super::routes::{self, FoundRoute};
 use super::switches::{FaultSwitch, SwitchCandidate};
 use super::{events, render, versions, webhook_endpoints};
 
@@ -75,9 +75,9 @@ impl Drop for KeyClaim<'_> {
 struct KnownRequest<'a> {
     request: &'a ApiRequest<'a>,
     request_id: String,
-    caller: Caller,
+    caller: ApiCaller,
     version: String,
-    route: &'static Route,
+    route: FoundRoute,
     ids: Vec<String>,
     params: FormParams,
     key: Option<String>,
@@ -129,14 +129,12 @@ fn understand<'a>(
         return Err(ApiError::invalid(message));
     }
     let open = ["payment_intents/{}", "payment_intents/{}/confirm", "setup_intents/{}"];
-    let allowed = caller == Caller::Server || open.contains(&route.path);
+    let allowed = caller == ApiCaller::Server || open.contains(&route.path());
     if !allowed {
         let message = "This API call cannot be made with a publishable API key. Please use a secret API key. You can find a list of your API keys at https://dashboard.stripe.com/account/apikeys.";
         return Err(ApiError::invalid(message).code("secret_key_required").status(403));
     }
-    let patterns: Vec<&str> =
-        route.params.iter().flat_map(|list| list.iter().copied()).chain(["expand.*"]).collect();
-    params.only(&patterns)?;
+    route.check(&params)?;
     let key = header(request, "idempotency-key")
         .filter(|_| request.method == Method::POST)
         .map(str::to_owned);
@@ -166,7 +164,7 @@ fn who(
     processor: &ProcessorSimulator,
     request: &ApiRequest<'_>,
     params: &FormParams,
-) -> Result<Caller, ApiError> {
+) -> Result<ApiCaller, ApiError> {
     let given = header(request, "authorization").unwrap_or_default();
     let (scheme, value) = given.split_once(' ').unwrap_or((given, ""));
     let key = if scheme.eq_ignore_ascii_case("bearer") {
@@ -183,9 +181,9 @@ fn who(
         return Err(ApiError::invalid(message).status(401));
     }
     if key == processor.secret_key {
-        Ok(Caller::Server)
+        Ok(ApiCaller::Server)
     } else if key == processor.publishable_key {
-        Ok(Caller::Browser)
+        Ok(ApiCaller::Browser)
     } else {
         let end: String = key.chars().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect();
         let start: String = key.chars().take(8).collect();
@@ -238,7 +236,7 @@ async fn faulty(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> Api
     let asked = SwitchCandidate {
         method: known.request.method.as_str(),
         path: known.request.path,
-        template: known.route.path,
+        template: known.route.path(),
     };
     let switch = processor.switches.choose(&asked);
     // Two concurrent requests that change the same object conflict.
@@ -313,7 +311,7 @@ fn carry_out(
     store.base.clone_from(&known.request.base);
     store.request = (Some(known.request_id.clone()), known.key.clone());
     processor.catch_up(&mut store);
-    let is_about_endpoints = known.route.path.starts_with("webhook_endpoints");
+    let is_about_endpoints = known.route.path().starts_with("webhook_endpoints");
     if is_about_endpoints {
         webhook_endpoints::note_own(&mut store, &processor.outbox.endpoint());
     }
@@ -352,9 +350,14 @@ fn carry_out(
 }
 
 fn carry_out_in(store: &mut ObjectStore, known: &KnownRequest<'_>) -> Result<Value, ApiError> {
-    let mut call =
-        ApiCall { store, params: &known.params, ids: known.ids.clone(), caller: known.caller };
-    let body = (known.route.handler)(&mut call)?;
+    let mut call = ApiCall {
+        store,
+        params: &known.params,
+        ids: known.ids.clone(),
+        caller: known.caller,
+        version: &known.version,
+    };
+    let body = known.route.handle(&mut call)?;
     let names = known.params.names("expand");
     let expand: Vec<String> = names
         .iter()
@@ -362,7 +365,7 @@ fn carry_out_in(store: &mut ObjectStore, known: &KnownRequest<'_>) -> Result<Val
         .collect();
     let mut shown = render::answer(store, &body, &expand)?;
     versions::shape(store, &mut shown, &known.version);
-    if known.caller == Caller::Browser {
+    if known.caller == ApiCaller::Browser {
         // A browser does not see the customer, nor the merchant's metadata of the payment.
         for name in ["customer", "metadata", "latest_charge"] {
             if let Some(map) = shown.as_object_mut() {

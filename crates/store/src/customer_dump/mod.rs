@@ -58,7 +58,8 @@ impl DumpedTable {
 pub async fn page(
     store: &Store,
     table: &DumpedTable,
-    (customer, after): (CustomerId, Option<&[String]>),
+    customer: CustomerId,
+    after: Option<&[String]>,
     limit: usize,
 ) -> Result<DumpedPage, StoreError> {
     let names: Vec<&str> = table.columns().collect();

@@ -41,7 +41,8 @@ pub async fn delete(
     store: &Store,
     customer: CustomerId,
     id: ExportId,
-    (reason, now): (ExportRemoval, Timestamp),
+    reason: ExportRemoval,
+    now: Timestamp,
 ) -> Result<ExportDeletion, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'deleted', output_key = null, sha256 = null, bytes = null, rows = null,

@@ -10,7 +10,7 @@ use domain::key::KeyScope;
 use super::{ExportCreation, NewExport};
 use crate::balance;
 use crate::balance_cache::{BalanceCache, CreditTaking};
-use crate::idempotency;
+use crate::idempotency::{self, CompletedRequest};
 use crate::metering::used_in;
 use crate::sql::hex;
 use crate::tx::Tx;
@@ -56,8 +56,8 @@ pub async fn create(store: &Store, new: &NewExport) -> Result<ExportCreation, St
     insert(&mut tx, new).await?;
     if let Some((claim, answer)) = &new.idempotency {
         let id = new.id.to_string();
-        let kept = (answer, new.created_at);
-        idempotency::store_in(&mut tx, new.customer, claim, &id, kept).await?;
+        let completed = CompletedRequest { id: &id, answer, now: new.created_at };
+        idempotency::store_in(&mut tx, new.customer, claim, completed).await?;
     }
     tx.note_release(new.customer, cost);
     tx.commit().await?;

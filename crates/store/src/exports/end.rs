@@ -23,13 +23,23 @@ pub enum ExportCancellation {
     NotFound,
 }
 
+/// A finished file to be published.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportPublication<'a> {
+    /// The file.
+    pub output: &'a ExportOutput,
+    /// Now.
+    pub now: Timestamp,
+    /// Until when it can be downloaded.
+    pub expires_at: Timestamp,
+}
+
 /// Publishes the finished file and charges the credits. Only this makes a file downloadable. False,
 /// with nothing changed, if the lease is lost or the export is being canceled.
 pub async fn publish(
     store: &Store,
     lease: &ExportLease,
-    (now, expires_at): (Timestamp, Timestamp),
-    output: &ExportOutput,
+    ExportPublication { output, now, expires_at }: ExportPublication<'_>,
     progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
@@ -50,7 +60,7 @@ pub async fn publish(
         progress.rows.into(),
         expires_at.into(),
     ];
-    end(store, lease.customer, (SQL, &values), ExportCredits::Settled).await
+    end(store, lease.customer, SQL, &values, ExportCredits::Settled).await
 }
 
 /// Ends an export without a file and refunds its credits. False, with nothing changed, if the lease
@@ -78,7 +88,7 @@ pub async fn fail(
         progress.pages.into(),
         progress.rows.into(),
     ];
-    end(store, lease.customer, (SQL, &values), ExportCredits::Refunded).await
+    end(store, lease.customer, SQL, &values, ExportCredits::Refunded).await
 }
 
 /// Ends an export that was canceled while this worker was running it. It is charged if a page was
@@ -103,7 +113,7 @@ pub async fn end_cancelled(
         progress.pages.into(),
         progress.rows.into(),
     ];
-    end(store, lease.customer, (SQL, &values), credits).await
+    end(store, lease.customer, SQL, &values, credits).await
 }
 
 /// Cancels a waiting export, or asks the worker of a running one to stop.
@@ -188,12 +198,12 @@ pub async fn reap(
         let message = format!("{attempts_max} workers in a row were lost without a new page");
         if row.parse::<ExportState>("state", "export_jobs")? == ExportState::Running {
             let values = [id.into(), now.into(), attempts_max.into(), message.as_str().into()];
-            let ended = end(store, customer, (FAIL, &values), ExportCredits::Refunded).await?;
+            let ended = end(store, customer, FAIL, &values, ExportCredits::Refunded).await?;
             reaped.failed += u64::from(ended);
         } else {
             let values = [id.into(), now.into()];
             let credits = |ended: &SqlRow| Ok(credits_when_cancelled(ended.int("pages")?));
-            let ended = end_as(store, customer, (CANCEL, &values), credits).await?;
+            let ended = end_as(store, customer, CANCEL, &values, credits).await?;
             reaped.cancelled += u64::from(ended);
         }
     }
@@ -204,17 +214,19 @@ pub async fn reap(
 async fn end(
     store: &Store,
     customer: CustomerId,
-    update: (&'static str, &[SqlValue<'_>]),
+    sql: &'static str,
+    values: &[SqlValue<'_>],
     credits: ExportCredits,
 ) -> Result<bool, StoreError> {
-    end_as(store, customer, update, |_| Ok(credits)).await
+    end_as(store, customer, sql, values, |_| Ok(credits)).await
 }
 
 /// Like `end`, deciding from the returned row whether the credits are charged.
 async fn end_as(
     store: &Store,
     customer: CustomerId,
-    (sql, values): (&'static str, &[SqlValue<'_>]),
+    sql: &'static str,
+    values: &[SqlValue<'_>],
     credits: impl Fn(&SqlRow) -> Result<ExportCredits, StoreError>,
 ) -> Result<bool, StoreError> {
     let mut tx: Tx = store.write().await?;

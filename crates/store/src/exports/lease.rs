@@ -5,8 +5,8 @@ use domain::id::{CustomerId, ExportId, NodeId};
 use domain::time::Timestamp;
 
 use super::{
-    Export, ExportActivity, ExportClaimant, ExportFailure, ExportLease, ExportProgress,
-    LeaseRenewal, read,
+    Export, ExportClaimant, ExportFailure, ExportLease, ExportProgress, LeaseRenewal, LeaseTimes,
+    WorkerReport, read,
 };
 use crate::balance;
 use crate::tx::Tx;
@@ -116,14 +116,12 @@ async fn take(
     row.map(|row| read::export(&row)).transpose()
 }
 
-/// Extends a lease and records the worker's progress. `has_new_page` means that this claim has read
-/// a page that no earlier one had read, which resets the count of attempts.
+/// Extends a lease and records how far the worker is.
 pub async fn renew(
     store: &Store,
     lease: &ExportLease,
-    (now, until): (Timestamp, Timestamp),
-    (progress, doing): (ExportProgress, ExportActivity),
-    has_new_page: bool,
+    LeaseTimes { now, until }: LeaseTimes,
+    WorkerReport { progress, doing, has_new_page }: WorkerReport,
 ) -> Result<LeaseRenewal, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $8,
@@ -163,7 +161,8 @@ pub async fn renew(
 pub async fn gives_way(
     store: &Store,
     lease: &ExportLease,
-    (now, waiting_since): (Timestamp, Timestamp),
+    now: Timestamp,
+    waiting_since: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         select 1 from export_jobs own
@@ -214,7 +213,8 @@ pub async fn give_back(
 pub async fn postpone(
     store: &Store,
     lease: &ExportLease,
-    (now, until): (Timestamp, Timestamp),
+    now: Timestamp,
+    until: Timestamp,
     progress: ExportProgress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
@@ -241,7 +241,7 @@ pub async fn postpone(
 pub async fn pause(
     store: &Store,
     lease: &ExportLease,
-    (now, until): (Timestamp, Timestamp),
+    LeaseTimes { now, until }: LeaseTimes,
     reason: &ExportFailure,
     progress: ExportProgress,
 ) -> Result<bool, StoreError> {

@@ -29,7 +29,10 @@ pub use cleanup::{
     note_file,
 };
 pub use create::create;
-pub use end::{ExportCancellation, ReapedExports, cancel, end_cancelled, fail, publish, reap};
+pub use end::{
+    ExportCancellation, ExportPublication, ReapedExports, cancel, end_cancelled, fail, publish,
+    reap,
+};
 pub use lease::{ClaimedExport, claim, give_back, gives_way, pause, postpone, release_left, renew};
 pub use read::{ExportCounts, ExportList, count, find, find_of_any, list};
 
@@ -271,6 +274,27 @@ pub struct ExportProgress {
     pub rows: i64,
     /// How long workers have worked on it, in microseconds.
     pub worked_micros: i64,
+}
+
+/// From when and until when a lease is extended, or an export put off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseTimes {
+    /// Now.
+    pub now: Timestamp,
+    /// The end.
+    pub until: Timestamp,
+}
+
+/// How far a worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerReport {
+    /// What has been read.
+    pub progress: ExportProgress,
+    /// What the worker is doing.
+    pub doing: ExportActivity,
+    /// Whether this claim has read a page that no earlier one had read, which resets the count of
+    /// attempts.
+    pub has_new_page: bool,
 }
 
 /// The outcome of a lease renewal.

@@ -18,6 +18,7 @@ use super::budget::KeyBudgets;
 use super::count::EndedCallCounts;
 use super::end::{self, CallEnd, SettledCall};
 use super::queue::{HoldRequest, RequestBatch};
+use super::seen_balances::LockedSight;
 use super::writer_cache::WriterCache;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use crate::StoreError;
@@ -38,8 +39,9 @@ pub(crate) struct BatchDecisions {
     pub(crate) ended: HashSet<CallId>,
     /// The available credits of the affected customers.
     pub(crate) balances: Vec<(CustomerId, Credits)>,
-    /// A call that was inserted or settled by the transaction, which shows whether it was
-    /// committed.
+    /// The same balances, before and after.
+    pub(crate) sights: Vec<LockedSight>,
+    /// A call of the transaction, which shows whether it was committed.
     pub(crate) probe: Option<CommitProbe>,
 }
 
@@ -77,9 +79,9 @@ pub(crate) async fn write(
     let mut ended = end::close(tx, &others).await?;
     let renewals = latest(&batch.renewals);
     renew(tx, renewals.iter().filter(|(call_id, _)| !new.contains(call_id))).await?;
-    let mut balances = read(tx, batch, (&own, &mut ended), cache).await?;
+    let mut balances = read(tx, batch, &own, &mut ended, cache).await?;
     let mut budgets = KeyBudgets::beside(&ended);
-    let holds = decide(tx, batch, (&mut balances, &mut budgets), cache).await?;
+    let holds = decide(tx, batch, &mut balances, &mut budgets, cache).await?;
     let is_usage_read = budgets.are_asked();
     let probe = probe(batch, &holds, &ended);
     // In reverse order, so that the first of several settlements of a call wins.
@@ -87,13 +89,14 @@ pub(crate) async fn write(
         at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
     let results = HoldResults { holds: &holds, ends: &ends, renewals: &renewals };
     let node = options.node.to_string();
-    let calls = inserting(batch, &results, (&node, options.epoch));
+    let calls = inserting(batch, &results, &node, options.epoch);
     ended.extend(ended_at_once(batch, &results));
     let told_apart = ended.iter().map(|call| call.end.call_id).collect();
     ended.extend(ended_together(batch, &results));
     end::settle(&mut balances, &ended)?;
     let saving = balance::saving(balances.changed());
-    write_down(tx, (calls, saving), &ended, (cache, is_usage_read)).await?;
+    let statements = ClosingStatements { calls, saving, is_usage_read };
+    write_down(tx, statements, &ended, cache).await?;
     balances.note(tx);
     end::end_idempotency(tx, &ended).await?;
     cache.balances.extend(balances.current());
@@ -104,17 +107,29 @@ pub(crate) async fn write(
             .current()
             .map(|(customer, balance)| (customer, Credits::from_whole(balance.available)))
             .collect(),
+        sights: balances.sights().collect(),
         probe,
     })
+}
+
+/// What a batch writes when everything is decided.
+struct ClosingStatements<'a> {
+    /// Inserts the calls.
+    calls: BatchedStatement<'a>,
+    /// Saves the balances.
+    saving: BatchedStatement<'a>,
+    /// Whether the batch read counts of usage, which must then be brought up to date first.
+    is_usage_read: bool,
 }
 
 /// Inserts calls, saves balances and adds settled calls to the usage counts.
 async fn write_down(
     tx: &mut Tx,
-    (calls, saving): (BatchedStatement<'_>, BatchedStatement<'_>),
+    statements: ClosingStatements<'_>,
     ended: &[SettledCall<'_>],
-    (cache, is_usage_read): (&mut WriterCache, bool),
+    cache: &mut WriterCache,
 ) -> Result<(), StoreError> {
+    let ClosingStatements { calls, saving, is_usage_read } = statements;
     let counted = EndedCallCounts::of(ended);
     if !cache.remembers() {
         let [days, routes] = counted.parts();
@@ -139,7 +154,8 @@ fn new_calls(batch: &RequestBatch) -> HashSet<CallId> {
 async fn read<'a>(
     tx: &mut Tx,
     batch: &RequestBatch,
-    (own, ended): (&'a [(CallEnd<'a>, Arc<Hold>)], &mut Vec<SettledCall<'a>>),
+    own: &'a [(CallEnd<'a>, Arc<Hold>)],
+    ended: &mut Vec<SettledCall<'a>>,
     cache: &mut WriterCache,
 ) -> Result<LockedBalances, StoreError> {
     let holders = batch.holds.iter().map(|request| request.hold.customer);
@@ -165,9 +181,9 @@ async fn read<'a>(
 /// Whether a batch whose commit has an unknown outcome is in the database. The lock waits for a
 /// transaction that the server may still be committing.
 pub(crate) async fn is_written(tx: &mut Tx, probe: CommitProbe) -> Result<bool, StoreError> {
-    const SQL: &str = "select state from calls where id = $1";
+    const SQL: &str = "select state from calls where id = $1 and customer_id || '' = $2";
     balance::lock(tx, std::iter::once(probe.customer)).await?;
-    let row = tx.row(SQL, &[probe.call_id.into()]).await?;
+    let row = tx.row(SQL, &[probe.call_id.into(), probe.customer.into()]).await?;
     let state = row.map(|row| row.text("state")).transpose()?;
     Ok(match probe.change {
         ProbeChange::Inserted => state.is_some(),
@@ -201,7 +217,8 @@ fn probe(
 async fn decide(
     tx: &mut Tx,
     batch: &RequestBatch,
-    (balances, budgets): (&mut LockedBalances, &mut KeyBudgets<'_>),
+    balances: &mut LockedBalances,
+    budgets: &mut KeyBudgets<'_>,
     cache: &WriterCache,
 ) -> Result<Vec<HoldOutcome>, StoreError> {
     let mut outcomes = Vec::with_capacity(batch.holds.len());
@@ -360,7 +377,8 @@ impl HoldResults<'_, '_> {
 fn inserting<'a>(
     batch: &'a RequestBatch,
     results: &HoldResults<'_, '_>,
-    (node, epoch): (&'a str, i64),
+    node: &'a str,
+    epoch: i64,
 ) -> BatchedStatement<'a> {
     const SQL: &str = "
         insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,

@@ -45,7 +45,7 @@ impl<'b> KeyBudgets<'b> {
             Some(used) => *used,
             None => {
                 let booked = used_in(tx, hold.customer, hold.key, day).await?;
-                let used = booked.saturating_add(self.unbooked_of(place));
+                let used = booked.saturating_add(self.unbooked_of(hold.key, day.month_start()));
                 self.used.insert(place, used);
                 used
             }
@@ -75,7 +75,7 @@ impl<'b> KeyBudgets<'b> {
         }
     }
 
-    fn unbooked_of(&self, (key, month): (KeyId, UtcDay)) -> i64 {
+    fn unbooked_of(&self, key: KeyId, month: UtcDay) -> i64 {
         let calls = self.unbooked.iter();
         let same =
             calls.filter(|call| call.key == key && call.held_at.day().month_start() == month);
@@ -91,13 +91,14 @@ pub(crate) async fn used_in(
     day: UtcDay,
 ) -> Result<i64, StoreError> {
     // Few calls are open at any moment, so they are scanned by the index of open calls. The `|| ''`
-    // keeps the database from using the index of the key's whole history.
+    // keeps the database from using the index of the customer's whole history.
     const SQL: &str = "
         select cast(
             coalesce((select sum(credits) from usage_by_day
                       where customer_id = $1 and key_id = $2 and day >= $3 and day < $4), 0)
           + coalesce((select sum(cost) from calls
-                      where state = 'held' and key_id || '' = $2 and held_at >= $5 and held_at < $6), 0)
+                      where state = 'held' and customer_id || '' = $1 and key_id || '' = $2
+                        and held_at >= $5 and held_at < $6), 0)
           + coalesce((select sum(cost) from export_jobs
                       where customer_id = $1 and key_id = $2 and credit_state <> 'refunded'
                         and created_at >= $5 and created_at < $6), 0)

@@ -14,7 +14,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::outcome_dispatcher::{Mailbox, OutcomeDispatcher};
-use super::queue::{HoldRequest, MeterQueue, ParkedHold, QueueOverloaded, ResolveRequest};
+use super::queue::{
+    HoldRequest, MeterQueue, ParkedHold, ParkingTime, QueueLimits, QueueOverloaded, ResolveRequest,
+};
+use super::reads_in_transaction::ReadsInTransaction;
+use super::seen_balances::SeenBalances;
 use super::writer::MeterWriter;
 use super::{CallResolution, Hold, HoldOutcome, HoldRefusal, MeterOptions, MeterStats};
 use crate::balance_cache::{BalanceCache, CreditTaking};
@@ -42,6 +46,10 @@ struct MeterHandle {
 #[derive(Default)]
 pub(crate) struct SharedQueue {
     pub(crate) queue: MeterQueue,
+    /// The balances as this node last saw them, on PostgreSQL.
+    pub(crate) seen: SeenBalances,
+    /// The traveling reads in the writer's transaction.
+    pub(crate) in_transaction: ReadsInTransaction,
     /// When the writer started what it is doing now; none while it is idle.
     busy_since: Mutex<Option<Instant>>,
     mailboxes: Mutex<Vec<Arc<Mailbox>>>,
@@ -83,6 +91,24 @@ impl SharedQueue {
     }
 }
 
+/// A hold that is asked for.
+struct CreditRequest {
+    hold: Hold,
+    is_read: bool,
+}
+
+/// How the cost of a hold is covered before it is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CreditCover {
+    /// It is reserved in the balance cache of SQLite, and no other process can take it.
+    Reserved,
+    /// The balance that this node last saw on PostgreSQL covers it, but other nodes may take it
+    /// first.
+    Assumed,
+    /// Only the commit knows.
+    Open,
+}
+
 struct OpenQueue(Arc<SharedQueue>);
 
 impl Drop for OpenQueue {
@@ -111,12 +137,6 @@ impl Meter {
         (Self { desk, ..self.clone() }, OutcomeDispatcher::new(mailbox))
     }
 
-    /// Whether a read may be sent on a reservation alone: on SQLite, where no other process can
-    /// take the same credits. On PostgreSQL, wait for `PendingHold::durable`.
-    pub fn is_authority(&self) -> bool {
-        self.store.balance_cache().is_some()
-    }
-
     /// A customer's balance, if it is in memory: on SQLite, unless it has to be read first.
     pub fn balance_in_memory(&self, customer: CustomerId) -> Option<Credits> {
         self.store.balance_cache()?.left(customer).map(Credits::from_whole)
@@ -126,55 +146,76 @@ impl Meter {
     /// caller that gets a reservation must settle the call, even if the hold's outcome makes the
     /// call pointless; dropping the reservation refunds nothing.
     pub async fn reserve(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
-        Box::pin(self.reserve_within(hold, Duration::ZERO)).await
+        let request = CreditRequest { hold, is_read: false };
+        Box::pin(self.reserve_for(request)).await
     }
 
-    /// Like `reserve`, for a caller that does not wait for the hold: it is written up to
+    /// Like `reserve`, for a read. If `PendingHold::may_leave`, the read may be sent before its
+    /// hold is durable, and its response must wait for that. Such a hold is written up to
     /// `MeterOptions::patience` later, or earlier if the call ends or a caller starts to wait for
-    /// it. Only where a reservation alone is enough. Settle and renew the call through its
-    /// reservation, which knows where the hold is.
-    pub async fn reserve_patiently(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
-        self.reserve_within(hold, self.options.patience).await
+    /// it. Settle and renew the call through its reservation, which knows where the hold is.
+    pub async fn reserve_read(&self, hold: Hold) -> Result<PendingHold, HoldRefusal> {
+        self.reserve_for(CreditRequest { hold, is_read: true }).await
     }
 
-    async fn reserve_within(
-        &self,
-        hold: Hold,
-        patience: Duration,
-    ) -> Result<PendingHold, HoldRefusal> {
-        let limits = (self.options.queue_max, self.options.queue_age_max);
-        let queue = &self.desk.shared.queue;
+    async fn reserve_for(&self, request: CreditRequest) -> Result<PendingHold, HoldRefusal> {
+        let limits =
+            QueueLimits { holds_max: self.options.queue_max, age_max: self.options.queue_age_max };
+        let shared = &self.desk.shared;
         if !self.store.has_room() {
             return Err(HoldRefusal::Unavailable);
         }
-        let (customer, cost, call_id) = (hold.customer, hold.cost, hold.call_id);
-        let reserved = match self.take(&hold).await? {
-            None => false,
-            Some(CreditTaking::Taken) => true,
-            // The request may be a repetition, whose replay costs nothing: the batch decides.
-            Some(CreditTaking::TooLow(_) | CreditTaking::Unknown) if hold.idempotency.is_some() => {
-                false
-            }
-            Some(CreditTaking::TooLow(balance)) => {
-                return Err(HoldRefusal::Insufficient { balance: Credits::from_whole(balance) });
-            }
-            Some(CreditTaking::Unknown) => return Err(HoldRefusal::Overloaded),
-        };
+        let CreditRequest { hold, is_read } = request;
+        let (customer, cost, call_id) = (hold.customer, hold.cost.whole(), hold.call_id);
+        let cover = self.cover(&hold).await?;
         let (reply, outcome) = oneshot::channel();
-        let hold = Arc::new(hold);
-        let request = HoldRequest { hold, reserved, reply, mailbox: self.desk.mailbox, end: None };
-        let patience = if reserved { patience } else { Duration::ZERO };
-        match queue.push_hold(request, patience, limits) {
+        let may_leave = is_read && cover != CreditCover::Open;
+        let reserved = cover == CreditCover::Reserved;
+        let queued = HoldRequest {
+            hold: Arc::new(hold),
+            reserved,
+            travels: may_leave && !reserved,
+            since: Instant::now(),
+            reply: Some(reply),
+            mailbox: self.desk.mailbox,
+            end: None,
+        };
+        let time = ParkingTime { fresh: self.options.fresh, whole: self.options.patience };
+        match shared.queue.push_hold(queued, may_leave.then_some(time), limits) {
             Ok(parked) => {
                 let desk = Arc::clone(&self.desk);
-                Ok(PendingHold { call_id, waiting: outcome, outcome: None, parked, desk })
+                let waiting = outcome;
+                Ok(PendingHold { call_id, may_leave, waiting, outcome: None, parked, desk })
             }
             Err(QueueOverloaded) => {
-                if let (true, Some(balance_cache)) = (reserved, self.store.balance_cache()) {
-                    balance_cache.give_back(customer, cost.whole());
+                match self.store.balance_cache() {
+                    Some(balance_cache) if reserved => balance_cache.give_back(customer, cost),
+                    Some(_) => {}
+                    None => shared.seen.failed(customer, cost),
                 }
                 Err(self.too_many())
             }
+        }
+    }
+
+    /// How this hold is covered before it is committed.
+    async fn cover(&self, hold: &Hold) -> Result<CreditCover, HoldRefusal> {
+        let Some(balance_cache) = self.store.balance_cache() else {
+            let is_covered = self.desk.shared.seen.enter(hold.customer, hold.cost.whole());
+            // While the database fails, nothing leaves that cannot be recorded.
+            let may_assume = is_covered && self.store.is_healthy();
+            return Ok(if may_assume { CreditCover::Assumed } else { CreditCover::Open });
+        };
+        match self.take(balance_cache, hold).await? {
+            CreditTaking::Taken => Ok(CreditCover::Reserved),
+            // The request may be a repetition, whose replay costs nothing: the batch decides.
+            CreditTaking::TooLow(_) | CreditTaking::Unknown if hold.idempotency.is_some() => {
+                Ok(CreditCover::Open)
+            }
+            CreditTaking::TooLow(balance) => {
+                Err(HoldRefusal::Insufficient { balance: Credits::from_whole(balance) })
+            }
+            CreditTaking::Unknown => Err(HoldRefusal::Overloaded),
         }
     }
 
@@ -189,8 +230,8 @@ impl Meter {
         }
     }
 
-    /// Settles a call whose reservation is not at hand. A call reserved with `reserve_patiently`
-    /// must be settled through its reservation. Never lost while the process runs: the writer
+    /// Settles a call whose reservation is not at hand. A call reserved with `reserve_read` must
+    /// be settled through its reservation. Never lost while the process runs: the writer
     /// retries until it is written. The returned handle may be dropped.
     pub fn resolve(&self, resolution: CallResolution) -> PendingResolution {
         let (end, resolved) = awaited(resolution);
@@ -217,20 +258,20 @@ impl Meter {
         }
     }
 
-    /// Reserves in the balance cache, reading the balance first if it is unknown. None on
-    /// PostgreSQL.
-    async fn take(&self, hold: &Hold) -> Result<Option<CreditTaking>, HoldRefusal> {
-        let Some(balance_cache) = self.store.balance_cache() else {
-            return Ok(None);
-        };
+    /// Reserves in the balance cache, reading the balance first if it is unknown.
+    async fn take(
+        &self,
+        balance_cache: &BalanceCache,
+        hold: &Hold,
+    ) -> Result<CreditTaking, HoldRefusal> {
         let taking = balance_cache.take(hold.customer, hold.cost.whole());
         if taking != CreditTaking::Unknown {
-            return Ok(Some(taking));
+            return Ok(taking);
         }
         // Boxed, so that the future of a hold with a known balance does not include that of a
         // query.
         Box::pin(self.load(balance_cache, hold.customer)).await.map_err(HoldRefusal::Store)?;
-        Ok(Some(balance_cache.take(hold.customer, hold.cost.whole())))
+        Ok(balance_cache.take(hold.customer, hold.cost.whole()))
     }
 
     /// Reads a balance under the write lock, so that no commit falls between reading and storing
@@ -256,6 +297,7 @@ impl std::fmt::Debug for Meter {
 /// A queued hold, through which its call is settled.
 pub struct PendingHold {
     call_id: CallId,
+    may_leave: bool,
     waiting: oneshot::Receiver<HoldOutcome>,
     outcome: Option<HoldOutcome>,
     /// The hold, while it may still be parked.
@@ -267,6 +309,12 @@ impl PendingHold {
     /// The call it is for.
     pub fn call_id(&self) -> CallId {
         self.call_id
+    }
+
+    /// Whether the call is a read that may be sent before its hold is durable. Its response must
+    /// then wait for `durable`, which may still refuse it.
+    pub fn may_leave(&self) -> bool {
+        self.may_leave
     }
 
     /// Settles the call. Never lost while the process runs: the writer retries until it is written.
@@ -289,6 +337,19 @@ impl PendingHold {
         queue.push_renewal(self.call_id, expires_at);
     }
 
+    /// Settles the call together with its hold, if that is not written yet. Otherwise its
+    /// settlement is returned; once the hold is known to be durable, pass it to `resolve_apart`. If
+    /// the hold fails, there is nothing to settle.
+    pub fn resolve_together(&self, resolution: CallResolution) -> Option<SeparateResolution> {
+        let end = Box::new(ResolveRequest { resolution, reply: None, since: Instant::now() });
+        self.desk.shared.queue.join_end(self.parked.as_ref(), end).map(SeparateResolution)
+    }
+
+    /// Settles the call after its hold.
+    pub fn resolve_apart(&self, resolution: SeparateResolution) {
+        self.desk.shared.queue.push_end(None, resolution.0);
+    }
+
     /// Waits until the hold is durable or has failed. Cancel-safe, and may be called again.
     pub async fn durable(&mut self) -> HoldOutcome {
         if let Some(outcome) = &self.outcome {
@@ -309,6 +370,15 @@ impl PendingHold {
 impl std::fmt::Debug for PendingHold {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "PendingHold({}, {:?})", self.call_id, self.outcome)
+    }
+}
+
+/// A settlement that waits for its hold.
+pub struct SeparateResolution(Box<ResolveRequest>);
+
+impl std::fmt::Debug for SeparateResolution {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "SeparateResolution({:?})", self.0.resolution)
     }
 }
 

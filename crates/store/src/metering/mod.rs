@@ -4,8 +4,9 @@
 //! One writer collects requests while the previous commit is flushed, and writes them in one
 //! transaction; callers are notified after the commit. On SQLite the process is the authority for
 //! every balance, so credits are reserved in memory immediately and the hold becomes durable with
-//! the batch. On PostgreSQL only the committed hold counts. A call's row is its hold, its log entry
-//! and its receipt.
+//! the batch. On PostgreSQL only the committed hold counts; a read may be sent before it, if the
+//! balance that this node last saw covers it with a margin, but its response waits for the commit,
+//! which may refuse it. A call's row is its hold, its log entry and its receipt.
 
 mod batch;
 mod budget;
@@ -16,18 +17,22 @@ mod meter;
 mod options;
 mod outcome_dispatcher;
 mod queue;
+mod reads_in_transaction;
 mod recovery;
+mod seen_balances;
 mod usage_deltas;
 mod usage_json;
+mod withheld;
 mod writer;
 mod writer_cache;
 
 pub use crate::idempotency::IdempotencyClaim;
 pub(crate) use budget::used_in;
 pub use hold::{CallResolution, Hold, HoldOutcome, HoldRefusal};
-pub use meter::{Meter, PendingHold, PendingResolution, start};
+pub use meter::{Meter, PendingHold, PendingResolution, SeparateResolution, start};
 pub use options::{BatchReport, MeterOptions, MeterStats};
 pub use outcome_dispatcher::OutcomeDispatcher;
 pub use recovery::{EpochRecovery, recover, sweep};
+pub(crate) use seen_balances::LockedSight;
 pub use usage_deltas::count_set_aside;
 pub use writer::MeterWriter;

@@ -21,9 +21,14 @@ pub struct MeterOptions {
     pub queue_age_max: Duration,
     /// How long a hold may be parked for the end of its call, while no caller waits for it.
     pub patience: Duration,
+    /// How long the end of a parked call is expected at any moment, so that it is gathered for.
+    pub fresh: Duration,
     /// How long the oldest waiting request may be delayed to gather more settlements into its
     /// batch.
     pub gather_max: Duration,
+    /// On PostgreSQL, how long the hold of a read that was sent may wait to be written while the
+    /// read's caller waits for it, whatever the database does. Then it fails.
+    pub read_wait_max: Duration,
     /// Deadline of a transaction. After it, the connection is discarded, and whether the
     /// transaction was committed is checked on another one.
     pub batch_deadline: Duration,
@@ -35,9 +40,10 @@ pub struct MeterOptions {
 }
 
 impl MeterOptions {
-    /// 256 requests in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of
-    /// patience, 1 ms to gather settlements, a deadline of 10 s for a transaction, a write test
-    /// after 2 s without requests, reports dropped.
+    /// 256 requests in a transaction, 4,096 waiting holds, none older than 250 ms, 250 ms of
+    /// patience, 5 of them fresh, 1 ms to gather settlements, 3 s for reads that were sent, a
+    /// deadline of 10 s for a transaction, a write test after 2 s without requests, reports
+    /// dropped.
     pub fn new(node: NodeId, epoch: i64) -> Self {
         Self {
             node,
@@ -45,8 +51,10 @@ impl MeterOptions {
             batch_max: 256,
             queue_max: 4096,
             queue_age_max: Duration::from_millis(250),
-            patience: Duration::from_millis(5),
+            patience: Duration::from_millis(250),
+            fresh: Duration::from_millis(5),
             gather_max: Duration::from_millis(1),
+            read_wait_max: Duration::from_secs(3),
             batch_deadline: Duration::from_secs(10),
             probe_every: Duration::from_secs(2),
             on_batch: Arc::new(|_| {}),

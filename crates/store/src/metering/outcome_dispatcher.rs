@@ -88,7 +88,7 @@ pub(crate) fn hand_out(deliveries: impl IntoIterator<Item = HoldDelivery>) {
     for (mut request, outcome) in deliveries {
         request.end.take().into_iter().for_each(|end| end.tell(outcome.is_held()));
         // The caller may have stopped waiting: its task settles the call in any case.
-        drop(request.reply.send(outcome));
+        request.reply.take().into_iter().for_each(|reply| drop(reply.send(outcome.clone())));
     }
 }
 

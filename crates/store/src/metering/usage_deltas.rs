@@ -69,7 +69,7 @@ impl UsageDeltas {
                 Err(error) => {
                     let id = row.int("id")?;
                     let Some(json) = tx.row(AS_JSON, &[id.into()]).await? else { continue };
-                    set_aside(tx, (PENDING, id), &json.text("counts")?, &error.to_string()).await?;
+                    set_aside(tx, PENDING, id, &json.text("counts")?, &error.to_string()).await?;
                 }
             }
         }
@@ -86,7 +86,7 @@ impl UsageDeltas {
                     self.counted.add(counted);
                     self.count += 1;
                 }
-                Err(reason) => set_aside(tx, (table, id), &text, &reason).await?,
+                Err(reason) => set_aside(tx, table, id, &text, &reason).await?,
             }
         }
         Ok(())
@@ -147,7 +147,8 @@ fn pending(row: &SqlRow) -> Result<(CountedEndpoint<'static>, KeyId, CallCounts)
 /// Moves an unreadable row to a table that nothing else reads.
 async fn set_aside(
     tx: &mut Tx,
-    (table, id): (&str, i64),
+    table: &str,
+    id: i64,
     counts: &str,
     reason: &str,
 ) -> Result<(), StoreError> {

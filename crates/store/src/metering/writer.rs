@@ -12,6 +12,7 @@ use super::batch::{self, BatchDecisions, CommitProbe};
 use super::meter::SharedQueue;
 use super::outcome_dispatcher::{self, HoldDelivery};
 use super::queue::{HoldRequest, RequestBatch};
+use super::withheld::{self, WithheldRead};
 use super::writer_cache::WriterCache;
 use super::{BatchReport, HoldOutcome, MeterOptions};
 use crate::disk::DiskSpace;
@@ -23,10 +24,12 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes what the meters of a store request. There must be only one for each store and process.
 pub struct MeterWriter {
-    store: Store,
-    options: Arc<MeterOptions>,
-    shared: Arc<SharedQueue>,
+    pub(super) store: Store,
+    pub(super) options: Arc<MeterOptions>,
+    pub(super) shared: Arc<SharedQueue>,
     cache: WriterCache,
+    /// What must be given back.
+    pub(super) withheld: Vec<WithheldRead>,
 }
 
 /// Why a batch may not have been written.
@@ -39,7 +42,7 @@ enum BatchFailure {
 
 impl MeterWriter {
     pub(crate) fn new(store: Store, options: Arc<MeterOptions>, shared: Arc<SharedQueue>) -> Self {
-        Self { store, options, shared, cache: WriterCache::default() }
+        Self { store, options, shared, cache: WriterCache::default(), withheld: Vec::new() }
     }
 
     /// Whether it blocks its thread while it waits for the database, as on SQLite. Then it must run
@@ -56,13 +59,29 @@ impl MeterWriter {
                 Some(pause) => tokio::time::timeout(pause, next).await,
                 None => Ok(next.await),
             };
+            let Some(asked) = asked.transpose() else { return self.report_withheld() };
             self.shared.begin_work();
-            match asked {
-                Ok(Some(batch)) => self.process(batch).await,
-                Ok(None) => return,
-                Err(_) => self.try_out().await,
-            }
+            self.work(asked.ok()).await;
             self.shared.end_work();
+        }
+    }
+
+    /// Writes a batch, or tests the database if there is none. On PostgreSQL, reads that were sent
+    /// do not wait for it without end.
+    async fn work(&mut self, batch: Option<RequestBatch>) {
+        let (store, shared) = (self.store.clone(), Arc::clone(&self.shared));
+        let limit = self.options.read_wait_max;
+        let work = async {
+            match batch {
+                Some(batch) => self.process(batch).await,
+                None => self.try_out().await,
+            }
+            self.give_back_withheld().await;
+        };
+        if store.database() == DatabaseKind::Postgres {
+            withheld::watched(work, &shared, &store, limit).await;
+        } else {
+            work.await;
         }
     }
 
@@ -77,7 +96,7 @@ impl MeterWriter {
         is_shared.then_some(self.options.probe_every)
     }
 
-    async fn process(&mut self, batch: RequestBatch) {
+    async fn process(&mut self, mut batch: RequestBatch) {
         let begun = Instant::now();
         let mut report = BatchReport {
             holds: batch.holds.len(),
@@ -87,6 +106,7 @@ impl MeterWriter {
             balances: Vec::new(),
             committed: false,
         };
+        self.shared.in_transaction.enter(&mut batch);
         let attempt = self.write(&batch).await;
         if attempt.is_err() {
             self.cache.forget();
@@ -99,6 +119,7 @@ impl MeterWriter {
                 self.find_out(&batch, written, error).await
             }
         };
+        self.shared.in_transaction.leave(&mut batch);
         report.duration = begun.elapsed();
         match result {
             Ok(written) => {
@@ -181,11 +202,15 @@ impl MeterWriter {
     /// Sends the outcomes to all callers of a batch.
     fn tell(&mut self, batch: RequestBatch, mut written: BatchDecisions) {
         let mut late = 0;
+        if self.store.database() == DatabaseKind::Postgres {
+            let holds = batch.holds.iter().map(|request| &request.hold);
+            let calls = holds.map(|hold| (hold.customer, hold.cost.whole()));
+            self.shared.seen.decided(calls, &written.sights);
+        }
+        self.note_withheld(&batch, &written);
         let outcomes = batch.holds.into_iter().zip(written.holds).map(|(request, outcome)| {
-            let is_held = outcome.is_held();
-            if request.end.is_some() {
-                late += u64::from(!is_held);
-            } else if is_held && !written.ended.contains(&request.hold.call_id) {
+            let is_open = request.end.is_none() && outcome.is_held();
+            if is_open && !written.ended.contains(&request.hold.call_id) {
                 self.cache.open.insert(request.hold.call_id, Arc::clone(&request.hold));
             }
             (request, outcome)
@@ -208,6 +233,9 @@ impl MeterWriter {
         let error = Arc::new(error);
         let failed = std::mem::take(&mut batch.holds).into_iter().map(|request| {
             self.give_back(&request);
+            if self.store.database() == DatabaseKind::Postgres {
+                self.shared.seen.failed(request.hold.customer, request.hold.cost.whole());
+            }
             (request, HoldOutcome::Failed(Arc::clone(&error)))
         });
         deliver(&self.shared, failed);
@@ -221,7 +249,7 @@ impl MeterWriter {
         self.store.disk().is_some_and(DiskSpace::has_failed)
     }
 
-    fn fail(&self, error: &StoreError) {
+    pub(super) fn fail(&self, error: &StoreError) {
         self.store.note_failure(error);
         self.shared.failed_batches.fetch_add(1, Ordering::Relaxed);
         self.store.set_healthy(false);
@@ -256,20 +284,20 @@ impl MeterWriter {
 }
 
 /// The deadline of a transaction.
-struct TransactionDeadline {
+pub(super) struct TransactionDeadline {
     store: Store,
     waited: Duration,
     deadline: Instant,
 }
 
 impl TransactionDeadline {
-    fn new(store: &Store, waited: Duration) -> Self {
+    pub(super) fn new(store: &Store, waited: Duration) -> Self {
         Self { store: store.clone(), waited, deadline: Instant::now() + waited }
     }
 
     /// Runs `work` until the deadline. Work that is canceled loses its connection, and with it its
     /// transaction.
-    async fn keep<T>(
+    pub(super) async fn keep<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
@@ -283,7 +311,7 @@ impl TransactionDeadline {
 }
 
 /// Sends the outcomes of holds to their callers, grouped by runtime.
-fn deliver(shared: &SharedQueue, outcomes: impl Iterator<Item = HoldDelivery>) {
+pub(super) fn deliver(shared: &SharedQueue, outcomes: impl Iterator<Item = HoldDelivery>) {
     let mut mailboxes: Vec<(Option<usize>, Vec<HoldDelivery>)> = Vec::new();
     for delivery in outcomes {
         let mailbox = delivery.0.mailbox;

@@ -8,6 +8,7 @@ use domain::slot::AccountAllowances;
 use store::accounts::{self, AccountCount, ConnectionOutcome, NewAccount, SealedCredentials};
 use store::connections::ConnectionRefusal;
 use store::{refresh_claims, testing};
+use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, creator, entry, new_account, new_customer, removal, unnoted,
@@ -17,243 +18,217 @@ fn allowing(accounts: i64) -> Arc<AccountAllowances> {
     Arc::new(AccountAllowances::of_each(accounts))
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_account_is_stored_with_its_sealed_credentials() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let mut new = new_account(caller.customer, "delta-1");
-        new.platform = Platform::DELTA;
-        new.credentials.scopes = Some(vec!["read:chat".to_owned(), "write:chat".to_owned()]);
-        new.credentials.token_expires_at = Some(NOON.plus_seconds(3600));
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let mut new = new_account(caller.customer, "delta-1");
+    new.platform = Platform::DELTA;
+    new.credentials.scopes = Some(vec!["read:chat".to_owned(), "write:chat".to_owned()]);
+    new.credentials.token_expires_at = Some(NOON.plus_seconds(3600));
 
-        let connected = accounts::connect(&store, &new).await.unwrap();
+    let connected = accounts::connect(&store, &new).await.unwrap();
 
-        let ConnectionOutcome::Connected {
-            created: true,
-            state: AccountState::Active,
-            version,
-            ..
-        } = connected
-        else {
-            panic!("{connected:?}");
-        };
-        let account =
-            accounts::find(&store, caller.customer, &new.creator_id).await.unwrap().unwrap();
-        assert_eq!((account.platform, account.version), (Platform::DELTA, version));
-        assert_eq!(account.credentials, new.credentials);
-        assert_eq!((account.connected_at, account.verified_at), (NOON, Some(NOON)));
-        let listed = accounts::list(&store, caller.customer).await.unwrap();
-        assert_eq!(
-            listed.iter().map(|listed| listed.creator_id.as_str()).collect::<Vec<_>>(),
-            ["ada", "delta-1"]
-        );
-        assert_eq!(listed[1], account);
-    }
+    let ConnectionOutcome::Connected {
+        created: true, state: AccountState::Active, version, ..
+    } = connected
+    else {
+        panic!("{connected:?}");
+    };
+    let account = accounts::find(&store, caller.customer, &new.creator_id).await.unwrap().unwrap();
+    assert_eq!((account.platform, account.version), (Platform::DELTA, version));
+    assert_eq!(account.credentials, new.credentials);
+    assert_eq!((account.connected_at, account.verified_at), (NOON, Some(NOON)));
+    let listed = accounts::list(&store, caller.customer).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|listed| listed.creator_id.as_str()).collect::<Vec<_>>(),
+        ["ada", "delta-1"]
+    );
+    assert_eq!(listed[1], account);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn accounts_are_listed_in_byte_order() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        for name in ["b_1", "B_2", "a-3", "a1", "Z"] {
-            let connected = accounts::connect(&store, &new_account(caller.customer, name)).await;
-            connected.unwrap();
-        }
-
-        let listed = accounts::list(&store, caller.customer).await.unwrap();
-
-        let names: Vec<&str> = listed.iter().map(|listed| listed.creator_id.as_str()).collect();
-        assert_eq!(names, ["B_2", "Z", "a-3", "a1", "ada", "b_1"]);
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    for name in ["b_1", "B_2", "a-3", "a1", "Z"] {
+        let connected = accounts::connect(&store, &new_account(caller.customer, name)).await;
+        connected.unwrap();
     }
+
+    let listed = accounts::list(&store, caller.customer).await.unwrap();
+
+    let names: Vec<&str> = listed.iter().map(|listed| listed.creator_id.as_str()).collect();
+    assert_eq!(names, ["B_2", "Z", "a-3", "a1", "ada", "b_1"]);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn reconnecting_replaces_credentials_and_version() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let mut again = new_account(caller.customer, "ada");
-        again.credentials.sealed = vec![9; 300];
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let mut again = new_account(caller.customer, "ada");
+    again.credentials.sealed = vec![9; 300];
 
-        let connected = accounts::connect(&store, &again).await.unwrap();
+    let connected = accounts::connect(&store, &again).await.unwrap();
 
-        let ConnectionOutcome::Connected {
-            created: false,
-            state: AccountState::Active,
-            version,
-            ..
-        } = connected
-        else {
-            panic!("{connected:?}");
-        };
-        assert!(version > caller.account_version);
-        let account =
-            accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
-        assert_eq!(account.credentials.sealed, vec![9; 300]);
-    }
+    let ConnectionOutcome::Connected {
+        created: false, state: AccountState::Active, version, ..
+    } = connected
+    else {
+        panic!("{connected:?}");
+    };
+    assert!(version > caller.account_version);
+    let account = accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
+    assert_eq!(account.credentials.sealed, vec![9; 300]);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_id_belongs_to_one_platform() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let new = NewAccount { platform: Platform::BETA, ..new_account(caller.customer, "ada") };
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let new = NewAccount { platform: Platform::BETA, ..new_account(caller.customer, "ada") };
 
-        let connected = accounts::connect(&store, &new).await.unwrap();
+    let connected = accounts::connect(&store, &new).await.unwrap();
 
-        let refusal = ConnectionRefusal::OtherPlatform(Platform::ALPHA);
-        assert_eq!(connected, ConnectionOutcome::Refused(refusal));
-        let account =
-            accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
-        assert_eq!(account.platform, Platform::ALPHA);
-    }
+    let refusal = ConnectionRefusal::OtherPlatform(Platform::ALPHA);
+    assert_eq!(connected, ConnectionOutcome::Refused(refusal));
+    let account = accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
+    assert_eq!(account.platform, Platform::ALPHA);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn two_customers_may_choose_the_same_id() {
-    for store in testing::stores().await {
-        let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
+    let store = testing::store().await;
+    let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
-        let (ada, entry, limits) = (creator("ada"), entry(one.customer), allowing(1));
-        let removal = removal(one.customer, &ada, &limits);
-        let delete = || accounts::delete(&store, &removal, &entry, &unnoted);
+    let (ada, entry, limits) = (creator("ada"), entry(one.customer), allowing(1));
+    let removal = removal(one.customer, &ada, &limits);
+    let delete = || accounts::delete(&store, &removal, &entry, &unnoted);
 
-        assert!(delete().await.unwrap().is_some());
-        assert!(delete().await.unwrap().is_none());
+    assert!(delete().await.unwrap().is_some());
+    assert!(delete().await.unwrap().is_none());
 
-        assert_eq!(accounts::find(&store, one.customer, &creator("ada")).await.unwrap(), None);
-        assert!(accounts::find(&store, other.customer, &creator("ada")).await.unwrap().is_some());
-    }
+    assert_eq!(accounts::find(&store, one.customer, &creator("ada")).await.unwrap(), None);
+    assert!(accounts::find(&store, other.customer, &creator("ada")).await.unwrap().is_some());
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_reconnected_account_gets_a_new_version() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let (limits, entry) = (allowing(1), entry(caller.customer));
-        let removal = removal(caller.customer, &caller.account, &limits);
-        accounts::delete(&store, &removal, &entry, &unnoted).await.unwrap();
-        let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let (limits, entry) = (allowing(1), entry(caller.customer));
+    let removal = removal(caller.customer, &caller.account, &limits);
+    accounts::delete(&store, &removal, &entry, &unnoted).await.unwrap();
+    let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
 
-        let connected = accounts::connect(&store, &later).await.unwrap();
+    let connected = accounts::connect(&store, &later).await.unwrap();
 
-        let ConnectionOutcome::Connected { version, .. } = connected else {
-            panic!("{connected:?}")
-        };
-        assert!(version > caller.account_version);
-    }
+    let ConnectionOutcome::Connected { version, .. } = connected else { panic!("{connected:?}") };
+    assert!(version > caller.account_version);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn concurrent_connects_never_exceed_the_limit() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let mut tasks = tokio::task::JoinSet::new();
-        for number in 0..20 {
-            let shared = (*store).clone();
-            let name = format!("creator-{number}");
-            let new = NewAccount { allowances: allowing(5), ..new_account(caller.customer, &name) };
-            tasks.spawn(async move { accounts::connect(&shared, &new).await.unwrap() });
-        }
-
-        let connected = tasks.join_all().await;
-
-        let active = |connection: &&ConnectionOutcome| {
-            matches!(connection, ConnectionOutcome::Connected { state: AccountState::Active, .. })
-        };
-        // One was connected earlier, without a limit.
-        assert_eq!(connected.iter().filter(active).count(), 4);
-        let count = accounts::count(&store, caller.customer, Platform::ALPHA).await.unwrap();
-        assert_eq!(count, AccountCount { in_use: 5, inactive: 16 });
-        let none = accounts::count(&store, caller.customer, Platform::BETA).await.unwrap();
-        assert_eq!(none, AccountCount { in_use: 0, inactive: 0 });
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let shared = (*store).clone();
+        let name = format!("creator-{number}");
+        let new = NewAccount { allowances: allowing(5), ..new_account(caller.customer, &name) };
+        tasks.spawn(async move { accounts::connect(&shared, &new).await.unwrap() });
     }
+
+    let connected = tasks.join_all().await;
+
+    let active = |connection: &&ConnectionOutcome| {
+        matches!(connection, ConnectionOutcome::Connected { state: AccountState::Active, .. })
+    };
+    // One was connected earlier, without a limit.
+    assert_eq!(connected.iter().filter(active).count(), 4);
+    let count = accounts::count(&store, caller.customer, Platform::ALPHA).await.unwrap();
+    assert_eq!(count, AccountCount { in_use: 5, inactive: 16 });
+    let none = accounts::count(&store, caller.customer, Platform::BETA).await.unwrap();
+    assert_eq!(none, AccountCount { in_use: 0, inactive: 0 });
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_inactive_account_waits_for_a_free_slot() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let over = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "bob") };
-        let full = accounts::connect(&store, &over).await.unwrap();
-        let kept = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "ada") };
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let over = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "bob") };
+    let full = accounts::connect(&store, &over).await.unwrap();
+    let kept = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "ada") };
 
-        let again = accounts::connect(&store, &kept).await.unwrap();
-        let (ada, entry) = (creator("ada"), entry(caller.customer));
-        let limits = allowing(1);
-        let removal = removal(caller.customer, &ada, &limits);
-        let freed = accounts::delete(&store, &removal, &entry, &unnoted).await;
+    let again = accounts::connect(&store, &kept).await.unwrap();
+    let (ada, entry) = (creator("ada"), entry(caller.customer));
+    let limits = allowing(1);
+    let removal = removal(caller.customer, &ada, &limits);
+    let freed = accounts::delete(&store, &removal, &entry, &unnoted).await;
 
-        let state = |connection| match connection {
-            ConnectionOutcome::Connected { state, .. } => state,
-            other @ (ConnectionOutcome::Refused(_) | ConnectionOutcome::CookiesChanged) => {
-                panic!("{other:?}")
-            }
-        };
-        assert_eq!(state(full), AccountState::Inactive);
-        assert_eq!(state(again), AccountState::Active);
-        let freed = freed.unwrap().unwrap();
-        assert_eq!((freed[0].creator_id.as_str(), freed[0].state), ("bob", AccountState::Active));
-    }
+    let state = |connection| match connection {
+        ConnectionOutcome::Connected { state, .. } => state,
+        other @ (ConnectionOutcome::Refused(_) | ConnectionOutcome::CookiesChanged) => {
+            panic!("{other:?}")
+        }
+    };
+    assert_eq!(state(full), AccountState::Inactive);
+    assert_eq!(state(again), AccountState::Active);
+    let freed = freed.unwrap().unwrap();
+    assert_eq!((freed[0].creator_id.as_str(), freed[0].state), ("bob", AccountState::Active));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn unknown_customers_cannot_connect_accounts() {
-    for store in testing::stores().await {
-        let stranger = new_customer("nobody@example.com");
+    let store = testing::store().await;
+    let stranger = new_customer("nobody@example.com");
 
-        let connected = accounts::connect(&store, &new_account(stranger.id, "ada")).await.unwrap();
+    let connected = accounts::connect(&store, &new_account(stranger.id, "ada")).await.unwrap();
 
-        assert_eq!(connected, ConnectionOutcome::Refused(ConnectionRefusal::NoAuthority));
-    }
+    assert_eq!(connected, ConnectionOutcome::Refused(ConnectionRefusal::NoAuthority));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn changes_based_on_an_older_version_are_refused() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let (customer, account, old) = (caller.customer, &caller.account, caller.account_version);
-        let state = AccountState::ReconnectNeeded;
-        let credentials =
-            SealedCredentials { sealed: vec![7], ..new_account(customer, "ada").credentials };
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let (customer, account, old) = (caller.customer, &caller.account, caller.account_version);
+    let state = AccountState::ReconnectNeeded;
+    let credentials =
+        SealedCredentials { sealed: vec![7], ..new_account(customer, "ada").credentials };
 
-        let version = accounts::set_state(&store, customer, account, old, state).await.unwrap();
-        let late = accounts::replace_credentials(&store, customer, account, old, &credentials);
+    let version = accounts::set_state(&store, customer, account, old, state).await.unwrap();
+    let late = accounts::replace_credentials(&store, customer, account, old, &credentials);
 
-        assert_eq!(late.await.unwrap(), None);
-        let version = version.unwrap();
-        let next = accounts::replace_credentials(&store, customer, account, version, &credentials);
-        assert_eq!(next.await.unwrap(), Some(version + 1));
-        assert_eq!(
-            accounts::set_state(&store, customer, account, version, state).await.unwrap(),
-            None
-        );
-        let stored = accounts::find(&store, customer, account).await.unwrap().unwrap();
-        assert_eq!((stored.state, stored.credentials.sealed), (state, vec![7]));
-    }
+    assert_eq!(late.await.unwrap(), None);
+    let version = version.unwrap();
+    let next = accounts::replace_credentials(&store, customer, account, version, &credentials);
+    assert_eq!(next.await.unwrap(), Some(version + 1));
+    assert_eq!(accounts::set_state(&store, customer, account, version, state).await.unwrap(), None);
+    let stored = accounts::find(&store, customer, account).await.unwrap().unwrap();
+    assert_eq!((stored.state, stored.credentials.sealed), (state, vec![7]));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn only_one_node_at_a_time_refreshes_a_token() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        let version = caller.account_version;
-        let account = (caller.customer, &caller.account, version);
-        let until = NOON.plus_seconds(30);
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    let version = caller.account_version;
+    let account = (caller.customer, &caller.account, version);
+    let until = NOON.plus_seconds(30);
 
-        assert!(refresh_claims::claim(&store, account, NOON, until).await.unwrap());
-        assert!(!refresh_claims::claim(&store, account, NOON, until).await.unwrap());
-        let later = until.plus_seconds(30);
-        assert!(refresh_claims::claim(&store, account, until, later).await.unwrap());
+    assert!(refresh_claims::claim(&store, account, NOON, until).await.unwrap());
+    assert!(!refresh_claims::claim(&store, account, NOON, until).await.unwrap());
+    let later = until.plus_seconds(30);
+    assert!(refresh_claims::claim(&store, account, until, later).await.unwrap());
 
-        let credentials = new_account(caller.customer, "ada").credentials;
-        let (customer, creator_id) = (caller.customer, &caller.account);
-        let next =
-            accounts::replace_credentials(&store, customer, creator_id, version, &credentials)
-                .await
-                .unwrap()
-                .unwrap();
-        assert!(!refresh_claims::claim(&store, account, until, later).await.unwrap());
-        let renewed = (customer, creator_id, next);
-        assert!(refresh_claims::claim(&store, renewed, until, later).await.unwrap());
-    }
+    let credentials = new_account(caller.customer, "ada").credentials;
+    let (customer, creator_id) = (caller.customer, &caller.account);
+    let next = accounts::replace_credentials(&store, customer, creator_id, version, &credentials)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(!refresh_claims::claim(&store, account, until, later).await.unwrap());
+    let renewed = (customer, creator_id, next);
+    assert!(refresh_claims::claim(&store, renewed, until, later).await.unwrap());
 }

@@ -5,6 +5,7 @@ use domain::id::CallId;
 use store::calls::{self, RecentCalls, StatusClass};
 use store::metering::{CallResolution, Hold};
 use store::testing;
+use test_databases::both_databases;
 
 use crate::support::{
     NOON, TestCaller, TestMetering, create_key, creator, fresh_secret, is_held, new_account,
@@ -12,15 +13,7 @@ use crate::support::{
 };
 
 fn all(caller: &TestCaller) -> RecentCalls {
-    RecentCalls {
-        customer: caller.customer,
-        key: None,
-        only_allowed: false,
-        account: None,
-        status_class: None,
-        before: None,
-        limit: 100,
-    }
+    RecentCalls::of(caller.customer, 100)
 }
 
 async fn call(
@@ -36,169 +29,161 @@ async fn call(
 }
 
 /// During a rolling update, newer nodes may log outcomes that older ones do not know.
-#[tokio::test]
+#[both_databases]
 async fn outcomes_of_newer_versions_are_listed_unchanged() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 100).await;
-        let metering = TestMetering::start(&store).await;
-        let known = call(&metering, caller.hold(1), Outcome::Upstream401, Some(401)).await;
-        let hold = caller.hold(1);
-        let newer = hold.call_id;
-        assert!(is_held(&metering.hold(hold).await));
-        let sql = "update calls set state = 'refunded', credits = 0, resolved_at = held_at,
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    let known = call(&metering, caller.hold(1), Outcome::Upstream401, Some(401)).await;
+    let hold = caller.hold(1);
+    let newer = hold.call_id;
+    assert!(is_held(&metering.hold(hold).await));
+    let sql = "update calls set state = 'refunded', credits = 0, resolved_at = held_at,
             outcome = 'asked_twice' where state = 'held'";
-        testing::run_raw(&store, sql).await.unwrap();
+    testing::run_raw(&store, sql).await.unwrap();
 
-        let page = calls::recent(&store, &all(&caller)).await.unwrap();
+    let page = calls::recent(&store, &all(&caller)).await.unwrap();
 
-        let mut listed: Vec<_> = page.calls.into_iter().map(|it| (it.id, it.outcome)).collect();
-        listed.sort_unstable();
-        let mut expected =
-            [(known, Some("upstream_401".to_owned())), (newer, Some("asked_twice".to_owned()))];
-        expected.sort_unstable();
-        assert_eq!(listed, expected);
-    }
+    let mut listed: Vec<_> = page.calls.into_iter().map(|it| (it.id, it.outcome)).collect();
+    listed.sort_unstable();
+    let mut expected =
+        [(known, Some("upstream_401".to_owned())), (newer, Some("asked_twice".to_owned()))];
+    expected.sort_unstable();
+    assert_eq!(listed, expected);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn calls_are_filtered_by_status_class() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 100).await;
-        let metering = TestMetering::start(&store).await;
-        let cases = [
-            (Outcome::Answered, Some(201)),
-            (Outcome::Answered, Some(304)),
-            (Outcome::Answered, Some(404)),
-            (Outcome::Upstream401, Some(401)),
-            (Outcome::Upstream429, Some(429)),
-            (Outcome::Upstream5xx, Some(503)),
-            (Outcome::BadResponse, Some(200)),
-            (Outcome::UpstreamTimeout, None),
-        ];
-        for (outcome, status) in cases {
-            call(&metering, caller.hold(1), outcome, status).await;
-        }
-        assert!(is_held(&metering.hold(caller.hold(1)).await));
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    let cases = [
+        (Outcome::Answered, Some(201)),
+        (Outcome::Answered, Some(304)),
+        (Outcome::Answered, Some(404)),
+        (Outcome::Upstream401, Some(401)),
+        (Outcome::Upstream429, Some(429)),
+        (Outcome::Upstream5xx, Some(503)),
+        (Outcome::BadResponse, Some(200)),
+        (Outcome::UpstreamTimeout, None),
+    ];
+    for (outcome, status) in cases {
+        call(&metering, caller.hold(1), outcome, status).await;
+    }
+    assert!(is_held(&metering.hold(caller.hold(1)).await));
 
-        let expected: [(Option<StatusClass>, &[Option<u16>]); 7] = [
-            (Some(StatusClass::Success), &[Some(200), Some(201)]),
-            (Some(StatusClass::Redirection), &[Some(304)]),
-            (Some(StatusClass::ClientError), &[Some(401), Some(404), Some(429)]),
-            (Some(StatusClass::ServerError), &[Some(503)]),
-            (Some(StatusClass::Ok), &[Some(201), Some(304)]),
-            (
-                Some(StatusClass::Error),
-                &[None, Some(200), Some(401), Some(404), Some(429), Some(503)],
-            ),
-            (
+    let expected: [(Option<StatusClass>, &[Option<u16>]); 7] = [
+        (Some(StatusClass::Success), &[Some(200), Some(201)]),
+        (Some(StatusClass::Redirection), &[Some(304)]),
+        (Some(StatusClass::ClientError), &[Some(401), Some(404), Some(429)]),
+        (Some(StatusClass::ServerError), &[Some(503)]),
+        (Some(StatusClass::Ok), &[Some(201), Some(304)]),
+        (Some(StatusClass::Error), &[None, Some(200), Some(401), Some(404), Some(429), Some(503)]),
+        (
+            None,
+            &[
                 None,
-                &[
-                    None,
-                    None,
-                    Some(200),
-                    Some(201),
-                    Some(304),
-                    Some(401),
-                    Some(404),
-                    Some(429),
-                    Some(503),
-                ],
-            ),
-        ];
-        for (status_class, statuses) in expected {
-            let wanted = RecentCalls { status_class, ..all(&caller) };
-            let page = calls::recent(&store, &wanted).await.unwrap();
-            let mut found: Vec<Option<u16>> = page.calls.iter().map(|call| call.status).collect();
-            found.sort_unstable();
-            assert_eq!(found, statuses, "{status_class:?}");
-        }
+                None,
+                Some(200),
+                Some(201),
+                Some(304),
+                Some(401),
+                Some(404),
+                Some(429),
+                Some(503),
+            ],
+        ),
+    ];
+    for (status_class, statuses) in expected {
+        let wanted = RecentCalls { status_class, ..all(&caller) };
+        let page = calls::recent(&store, &wanted).await.unwrap();
+        let mut found: Vec<Option<u16>> = page.calls.iter().map(|call| call.status).collect();
+        found.sort_unstable();
+        assert_eq!(found, statuses, "{status_class:?}");
     }
 }
 
-#[tokio::test]
+#[both_databases]
 async fn calls_are_filtered_by_key_and_account_within_the_customer() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 100).await;
-        let stranger = TestCaller::with(&store, 100).await;
-        let second = new_key(fresh_secret());
-        create_key(&store, caller.customer, &second).await;
-        let bob = new_account(caller.customer, "bob");
-        store::accounts::connect(&store, &bob).await.unwrap();
-        let other = TestCaller {
-            key: second.id,
-            key_hash: second.secret.hash,
-            account: creator("bob"),
-            account_version: NOON.unix_micros(),
-            ..caller.clone()
-        };
-        let metering = TestMetering::start(&store).await;
-        let one = call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
-        let two = call(&metering, other.hold(1), Outcome::Answered, Some(200)).await;
-        call(&metering, stranger.hold(1), Outcome::Answered, Some(200)).await;
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let stranger = TestCaller::with(&store, 100).await;
+    let second = new_key(fresh_secret());
+    create_key(&store, caller.customer, &second).await;
+    let bob = new_account(caller.customer, "bob");
+    store::accounts::connect(&store, &bob).await.unwrap();
+    let other = TestCaller {
+        key: second.id,
+        key_hash: second.secret.hash,
+        account: creator("bob"),
+        account_version: NOON.unix_micros(),
+        ..caller.clone()
+    };
+    let metering = TestMetering::start(&store).await;
+    let one = call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
+    let two = call(&metering, other.hold(1), Outcome::Answered, Some(200)).await;
+    call(&metering, stranger.hold(1), Outcome::Answered, Some(200)).await;
 
-        let mut found = Vec::new();
-        for wanted in [
-            RecentCalls { key: Some(caller.key), ..all(&caller) },
-            RecentCalls { key: Some(other.key), ..all(&caller) },
-            RecentCalls { account: Some(creator("bob")), ..all(&caller) },
-            RecentCalls { account: Some(creator("eve")), ..all(&caller) },
-            RecentCalls { key: Some(stranger.key), ..all(&caller) },
-            all(&caller),
-        ] {
-            let page = calls::recent(&store, &wanted).await.unwrap();
-            found.push(page.calls.iter().map(|call| call.id).collect::<Vec<_>>());
-        }
-
-        let mut both = vec![one, two];
-        both.sort_unstable_by(|left, right| right.cmp(left));
-        assert_eq!(found, [vec![one], vec![two], vec![two], vec![], vec![], both]);
+    let mut found = Vec::new();
+    for wanted in [
+        RecentCalls { key: Some(caller.key), ..all(&caller) },
+        RecentCalls { key: Some(other.key), ..all(&caller) },
+        RecentCalls { account: Some(creator("bob")), ..all(&caller) },
+        RecentCalls { account: Some(creator("eve")), ..all(&caller) },
+        RecentCalls { key: Some(stranger.key), ..all(&caller) },
+        all(&caller),
+    ] {
+        let page = calls::recent(&store, &wanted).await.unwrap();
+        found.push(page.calls.iter().map(|call| call.id).collect::<Vec<_>>());
     }
+
+    let mut both = vec![one, two];
+    both.sort_unstable_by(|left, right| right.cmp(left));
+    assert_eq!(found, [vec![one], vec![two], vec![two], vec![], vec![], both]);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn pages_neither_skip_nor_repeat_simultaneous_calls() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 100).await;
-        let metering = TestMetering::start(&store).await;
-        let mut expected = Vec::new();
-        for (second, count) in [(0, 1), (1, 4), (2, 2), (3, 1), (4, 3)] {
-            for _ in 0..count {
-                let hold = Hold { held_at: NOON.plus_seconds(second), ..caller.hold(1) };
-                let at = hold.held_at;
-                expected.push((at, call(&metering, hold, Outcome::Answered, Some(200)).await));
-            }
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    let mut expected = Vec::new();
+    for (second, count) in [(0, 1), (1, 4), (2, 2), (3, 1), (4, 3)] {
+        for _ in 0..count {
+            let hold = Hold { held_at: NOON.plus_seconds(second), ..caller.hold(1) };
+            let at = hold.held_at;
+            expected.push((at, call(&metering, hold, Outcome::Answered, Some(200)).await));
         }
-        expected.sort_unstable_by(|left, right| right.cmp(left));
+    }
+    expected.sort_unstable_by(|left, right| right.cmp(left));
 
-        for limit in [1, 2, 3, 5, 100] {
-            let (mut before, mut found, mut pages) = (None, Vec::new(), 0);
-            loop {
-                let wanted = RecentCalls { before, limit, ..all(&caller) };
-                let page = calls::recent(&store, &wanted).await.unwrap();
-                found.extend(page.calls.iter().map(|call| (call.at, call.id)));
-                pages += 1;
-                assert!(pages < 20, "paging ends");
-                let Some(next) = page.next_before else { break };
-                before = Some(next);
-            }
-            assert_eq!(found, expected, "limit {limit}");
+    for limit in [1, 2, 3, 5, 100] {
+        let (mut before, mut found, mut pages) = (None, Vec::new(), 0);
+        loop {
+            let wanted = RecentCalls { before, limit, ..all(&caller) };
+            let page = calls::recent(&store, &wanted).await.unwrap();
+            found.extend(page.calls.iter().map(|call| (call.at, call.id)));
+            pages += 1;
+            assert!(pages < 20, "paging ends");
+            let Some(next) = page.next_before else { break };
+            before = Some(next);
         }
+        assert_eq!(found, expected, "limit {limit}");
     }
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_ended_call_cannot_be_changed() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 100).await;
-        let metering = TestMetering::start(&store).await;
-        call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
 
-        for sql in [
-            "update calls set credits = 0, state = 'refunded'",
-            "update calls set status = 500",
-            "update calls set state = 'held', credits = null, outcome = null, resolved_at = null",
-        ] {
-            assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
-        }
+    for sql in [
+        "update calls set credits = 0, state = 'refunded'",
+        "update calls set status = 500",
+        "update calls set state = 'held', credits = null, outcome = null, resolved_at = null",
+    ] {
+        assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
     }
 }

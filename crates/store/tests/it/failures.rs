@@ -9,21 +9,14 @@ use domain::charge::Outcome;
 use store::calls::{self, RecentCalls};
 use store::metering::{HoldOutcome, HoldRefusal, MeterOptions};
 use store::{DatabaseKind, OpenOptions, Store, StoreAccess, testing};
+use test_databases::both_databases;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{TestCaller, TestMetering, assert_sound, credits, is_held, node, resolution};
 
 async fn logged(store: &Store, caller: &TestCaller) -> usize {
-    let wanted = RecentCalls {
-        customer: caller.customer,
-        key: None,
-        only_allowed: false,
-        account: None,
-        status_class: None,
-        before: None,
-        limit: 10_000,
-    };
+    let wanted = RecentCalls::of(caller.customer, 10_000);
     calls::recent(store, &wanted).await.unwrap().calls.len()
 }
 
@@ -43,62 +36,60 @@ const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
     }
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_settlement_is_retried_until_it_is_written() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 10).await;
-        let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
-        let options = MeterOptions {
-            on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
-            ..MeterOptions::new(node(), 1)
-        };
-        let metering = TestMetering::with(&store, options);
-        let hold = caller.hold(4);
-        assert!(is_held(&metering.hold(hold.clone()).await));
-        assert_eq!(reports.recv().await, Some(true));
-        let (refuse, allow) = refusing_ends(store.database());
-        testing::run_raw(&store, refuse).await.unwrap();
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 10).await;
+    let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let options = MeterOptions {
+        on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
+        ..MeterOptions::new(node(), 1)
+    };
+    let metering = TestMetering::with(&store, options);
+    let hold = caller.hold(4);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    assert_eq!(reports.recv().await, Some(true));
+    let (refuse, allow) = refusing_ends(store.database());
+    testing::run_raw(&store, refuse).await.unwrap();
 
-        let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
-        assert_eq!(reports.recv().await, Some(false));
-        assert!(!store.is_healthy());
-        assert_eq!(caller.balance(&store).await.held, credits(4));
-        testing::run_raw(&store, allow).await.unwrap();
+    let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
+    assert_eq!(reports.recv().await, Some(false));
+    assert!(!store.is_healthy());
+    assert_eq!(caller.balance(&store).await.held, credits(4));
+    testing::run_raw(&store, allow).await.unwrap();
 
-        assert!(ended.await);
-        assert!(store.is_healthy());
-        assert_eq!(caller.balance(&store).await.spent, credits(4));
-        assert_sound(&store).await;
-    }
+    assert!(ended.await);
+    assert!(store.is_healthy());
+    assert_eq!(caller.balance(&store).await.spent, credits(4));
+    assert_sound(&store).await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn holds_are_refused_while_settlements_cannot_be_written() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 10).await;
-        let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
-        let options = MeterOptions {
-            on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
-            queue_age_max: Duration::ZERO,
-            ..MeterOptions::new(node(), 1)
-        };
-        let metering = TestMetering::with(&store, options);
-        let hold = caller.hold(4);
-        assert!(is_held(&metering.hold(hold.clone()).await));
-        assert_eq!(reports.recv().await, Some(true));
-        let (refuse, allow) = refusing_ends(store.database());
-        testing::run_raw(&store, refuse).await.unwrap();
-        let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
-        assert_eq!(reports.recv().await, Some(false));
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 10).await;
+    let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let options = MeterOptions {
+        on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
+        queue_age_max: Duration::ZERO,
+        ..MeterOptions::new(node(), 1)
+    };
+    let metering = TestMetering::with(&store, options);
+    let hold = caller.hold(4);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    assert_eq!(reports.recv().await, Some(true));
+    let (refuse, allow) = refusing_ends(store.database());
+    testing::run_raw(&store, refuse).await.unwrap();
+    let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
+    assert_eq!(reports.recv().await, Some(false));
 
-        let refused = metering.meter.reserve(caller.hold(1)).await;
+    let refused = metering.meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(refused, Err(HoldRefusal::Unavailable)), "{refused:?}");
-        testing::run_raw(&store, allow).await.unwrap();
-        assert!(ended.await);
-        assert!(is_held(&metering.hold(caller.hold(6)).await), "no reservation is left");
-        assert_sound(&store).await;
-    }
+    assert!(matches!(refused, Err(HoldRefusal::Unavailable)), "{refused:?}");
+    testing::run_raw(&store, allow).await.unwrap();
+    assert!(ended.await);
+    assert!(is_held(&metering.hold(caller.hold(6)).await), "no reservation is left");
+    assert_sound(&store).await;
 }
 
 #[tokio::test]
@@ -422,24 +413,22 @@ async fn errors_have_the_databases_message_and_code() {
     assert!(error.contains("\"no_such_table\" does not exist (SQLSTATE 42P01)"), "{error}");
 }
 
-#[tokio::test]
+#[both_databases]
 async fn holds_are_refused_while_one_has_waited_too_long() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 10).await;
-        let options =
-            MeterOptions { queue_age_max: Duration::ZERO, ..MeterOptions::new(node(), 1) };
-        // The writer does not run, so the waiting hold grows old.
-        let (meter, writer) = store::metering::start(&store, options);
-        let first = meter.reserve(caller.hold(1)).await;
-        assert!(first.is_ok());
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 10).await;
+    let options = MeterOptions { queue_age_max: Duration::ZERO, ..MeterOptions::new(node(), 1) };
+    // The writer does not run, so the waiting hold grows old.
+    let (meter, writer) = store::metering::start(&store, options);
+    let first = meter.reserve(caller.hold(1)).await;
+    assert!(first.is_ok());
 
-        let second = meter.reserve(caller.hold(1)).await;
+    let second = meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(second, Err(HoldRefusal::Overloaded)), "{second:?}");
-        let stats = meter.stats();
-        assert_eq!((stats.holds_waiting, stats.resolutions_waiting), (1, 0));
-        drop(writer);
-        let outcome = first.unwrap().durable().await;
-        assert!(!is_held(&outcome), "{outcome:?}");
-    }
+    assert!(matches!(second, Err(HoldRefusal::Overloaded)), "{second:?}");
+    let stats = meter.stats();
+    assert_eq!((stats.holds_waiting, stats.resolutions_waiting), (1, 0));
+    drop(writer);
+    let outcome = first.unwrap().durable().await;
+    assert!(!is_held(&outcome), "{outcome:?}");
 }

@@ -8,6 +8,7 @@ use store::invoices::{
     self, InvoiceChange, InvoiceQuery, InvoiceSums, ListingClaim, StoredInvoice, StoredInvoiceLine,
 };
 use store::{Store, testing};
+use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller};
 
@@ -62,78 +63,73 @@ async fn listed(store: &Store, query: &InvoiceQuery<'_>) -> Vec<String> {
     found.into_iter().map(|invoice| invoice.id).collect()
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_invoice_never_goes_back_to_an_earlier_state() {
-    for store in testing::stores().await {
-        let customer = TestCaller::with(&store, 0).await.customer;
-        let new = invoice(customer, "in_1", NOON);
-        invoices::update(&store, &paid("in_1", InvoiceState::Paid)).await.unwrap();
-        assert_eq!(invoices::state_of(&store, "in_1").await.unwrap(), None);
-        invoices::insert(&store, &new).await.unwrap();
-        invoices::insert(&store, &new).await.unwrap();
-        assert_eq!(invoices::find(&store, customer, "in_1").await.unwrap(), Some(new));
+    let store = testing::store().await;
+    let customer = TestCaller::with(&store, 0).await.customer;
+    let new = invoice(customer, "in_1", NOON);
+    invoices::update(&store, &paid("in_1", InvoiceState::Paid)).await.unwrap();
+    assert_eq!(invoices::state_of(&store, "in_1").await.unwrap(), None);
+    invoices::insert(&store, &new).await.unwrap();
+    invoices::insert(&store, &new).await.unwrap();
+    assert_eq!(invoices::find(&store, customer, "in_1").await.unwrap(), Some(new));
 
-        for state in [InvoiceState::Uncollectible, InvoiceState::Paid, InvoiceState::Open] {
-            invoices::update(&store, &paid("in_1", state)).await.unwrap();
-        }
-
-        let state = invoices::state_of(&store, "in_1").await.unwrap();
-        assert_eq!(state, Some(InvoiceState::Paid));
-        let found = invoices::find(&store, customer, "in_1").await.unwrap().unwrap();
-        assert_eq!((found.sums.paid_cents, found.lines.len()), (119, 2));
+    for state in [InvoiceState::Uncollectible, InvoiceState::Paid, InvoiceState::Open] {
+        invoices::update(&store, &paid("in_1", state)).await.unwrap();
     }
+
+    let state = invoices::state_of(&store, "in_1").await.unwrap();
+    assert_eq!(state, Some(InvoiceState::Paid));
+    let found = invoices::find(&store, customer, "in_1").await.unwrap().unwrap();
+    assert_eq!((found.sums.paid_cents, found.lines.len()), (119, 2));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn invoices_are_listed_newest_first_for_their_customer_only() {
-    for store in testing::stores().await {
-        let customer = TestCaller::with(&store, 0).await.customer;
-        let other = TestCaller::with(&store, 0).await.customer;
-        // Two of one second are in the order of their numbers.
-        for (id, at) in [("in_a", 0), ("in_c", 1), ("in_b", 1), ("in_d", 2)] {
-            let new = invoice(customer, id, NOON.plus_seconds(at));
-            invoices::insert(&store, &new).await.unwrap();
-        }
-        invoices::insert(&store, &invoice(other, "in_x", NOON)).await.unwrap();
-        let query = InvoiceQuery { customer, before: None, limit: 3 };
-
-        let first = listed(&store, &query).await;
-        let rest = listed(&store, &InvoiceQuery { before: Some("in_b"), ..query }).await;
-        let foreign = listed(&store, &InvoiceQuery { before: Some("in_x"), ..query }).await;
-
-        assert_eq!(first, ["in_d", "in_c", "in_b"]);
-        assert_eq!((rest, foreign), (vec!["in_a".to_owned()], Vec::new()));
-        assert_eq!(invoices::find(&store, other, "in_a").await.unwrap(), None);
+    let store = testing::store().await;
+    let customer = TestCaller::with(&store, 0).await.customer;
+    let other = TestCaller::with(&store, 0).await.customer;
+    // Two of one second are in the order of their numbers.
+    for (id, at) in [("in_a", 0), ("in_c", 1), ("in_b", 1), ("in_d", 2)] {
+        let new = invoice(customer, id, NOON.plus_seconds(at));
+        invoices::insert(&store, &new).await.unwrap();
     }
+    invoices::insert(&store, &invoice(other, "in_x", NOON)).await.unwrap();
+    let query = InvoiceQuery { customer, before: None, limit: 3 };
+
+    let first = listed(&store, &query).await;
+    let rest = listed(&store, &InvoiceQuery { before: Some("in_b"), ..query }).await;
+    let foreign = listed(&store, &InvoiceQuery { before: Some("in_x"), ..query }).await;
+
+    assert_eq!(first, ["in_d", "in_c", "in_b"]);
+    assert_eq!((rest, foreign), (vec!["in_a".to_owned()], Vec::new()));
+    assert_eq!(invoices::find(&store, other, "in_a").await.unwrap(), None);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn one_request_at_a_time_lists_at_the_processor_and_a_failure_is_tried_again() {
-    for store in testing::stores().await {
-        let customer = TestCaller::with(&store, 0).await.customer;
-        let claim = async |after_s: i64| {
-            let now = NOON.plus_seconds(after_s);
-            let times = (now, now.plus_seconds(-3_600));
-            invoices::claim_listing(&store, customer, times).await.unwrap()
-        };
+    let store = testing::store().await;
+    let customer = TestCaller::with(&store, 0).await.customer;
+    let claim = async |after_s: i64| {
+        let now = NOON.plus_seconds(after_s);
+        invoices::claim_listing(&store, customer, now, now.plus_seconds(-3_600)).await.unwrap()
+    };
 
-        assert_eq!(claim(0).await, ListingClaim::First);
-        assert_eq!(claim(1).await, ListingClaim::NotDue);
-        let failed = (ListingClaim::First, NOON);
-        invoices::listing_failed(&store, customer, failed).await.unwrap();
-        assert_eq!(claim(2).await, ListingClaim::First);
-        assert_eq!(claim(3_603).await, ListingClaim::Again);
-        assert_eq!(claim(3_604).await, ListingClaim::NotDue);
-        let retry = (ListingClaim::Again, NOON.plus_seconds(60));
-        invoices::listing_failed(&store, customer, retry).await.unwrap();
-        assert_eq!(claim(3_661).await, ListingClaim::Again);
+    assert_eq!(claim(0).await, ListingClaim::First);
+    assert_eq!(claim(1).await, ListingClaim::NotDue);
+    invoices::listing_failed(&store, customer, ListingClaim::First, NOON).await.unwrap();
+    assert_eq!(claim(2).await, ListingClaim::First);
+    assert_eq!(claim(3_603).await, ListingClaim::Again);
+    assert_eq!(claim(3_604).await, ListingClaim::NotDue);
+    invoices::listing_failed(&store, customer, ListingClaim::Again, NOON.plus_seconds(60))
+        .await
+        .unwrap();
+    assert_eq!(claim(3_661).await, ListingClaim::Again);
 
-        invoices::insert(&store, &invoice(customer, "in_1", NOON)).await.unwrap();
-        let read = async |after_s: i64| {
-            let now = NOON.plus_seconds(after_s);
-            let times = (now, now.plus_seconds(-3_600));
-            invoices::claim_reading(&store, "in_1", times).await.unwrap()
-        };
-        assert_eq!([read(3_600).await, read(3_601).await, read(3_602).await], [false, true, false]);
-    }
+    invoices::insert(&store, &invoice(customer, "in_1", NOON)).await.unwrap();
+    let read = async |after_s: i64| {
+        let now = NOON.plus_seconds(after_s);
+        invoices::claim_reading(&store, "in_1", now, now.plus_seconds(-3_600)).await.unwrap()
+    };
+    assert_eq!([read(3_600).await, read(3_601).await, read(3_602).await], [false, true, false]);
 }

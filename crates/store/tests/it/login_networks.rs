@@ -8,6 +8,7 @@ use store::customers::{self, NewCustomer, PasswordHash};
 use store::login_networks::{self, LoginCandidate};
 use store::sessions::{self, NewSession, VerifiedLogin};
 use store::{Store, testing};
+use test_databases::both_databases;
 
 use crate::support::{NOON, new_customer, unique};
 
@@ -56,39 +57,37 @@ async fn is_known(store: &Store, network: &str, now: Timestamp) -> bool {
     matches!(found, Some(LoginCandidate { is_known_network: true, .. }))
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_network_is_known_for_90_days_after_a_successful_login() {
-    for store in testing::stores().await {
-        let ada = customer(&store).await;
-        assert!(!log_in(&store, ada, ("198.51.100.0/24", NOON), "another").await);
-        assert!(log_in(&store, ada, ("192.0.2.0/24", NOON), "first").await);
+    let store = testing::store().await;
+    let ada = customer(&store).await;
+    assert!(!log_in(&store, ada, ("198.51.100.0/24", NOON), "another").await);
+    assert!(log_in(&store, ada, ("192.0.2.0/24", NOON), "first").await);
 
-        assert!(is_known(&store, "192.0.2.0/24", NOON).await);
-        assert!(!is_known(&store, "198.51.100.0/24", NOON).await, "the login failed");
-        assert!(is_known(&store, "192.0.2.0/24", NOON.plus_seconds(90 * DAY_S - 1)).await);
-        let late = NOON.plus_seconds(90 * DAY_S);
-        assert!(!is_known(&store, "192.0.2.0/24", late).await);
-        assert_eq!(login_networks::delete_old(&store, late.plus_seconds(-1)).await.unwrap(), 0);
-        assert_eq!(login_networks::delete_old(&store, late).await.unwrap(), 1);
-    }
+    assert!(is_known(&store, "192.0.2.0/24", NOON).await);
+    assert!(!is_known(&store, "198.51.100.0/24", NOON).await, "the login failed");
+    assert!(is_known(&store, "192.0.2.0/24", NOON.plus_seconds(90 * DAY_S - 1)).await);
+    let late = NOON.plus_seconds(90 * DAY_S);
+    assert!(!is_known(&store, "192.0.2.0/24", late).await);
+    assert_eq!(login_networks::delete_old(&store, late.plus_seconds(-1)).await.unwrap(), 0);
+    assert_eq!(login_networks::delete_old(&store, late).await.unwrap(), 1);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_customers_20_most_recent_networks_are_kept() {
-    for store in testing::stores().await {
-        let ada = customer(&store).await;
-        for number in 0..25 {
-            let at = NOON.plus_seconds(number);
-            assert!(log_in(&store, ada, (&format!("192.0.{number}.0/24"), at), "first").await);
-            // The first network is used again and again.
-            assert!(log_in(&store, ada, ("192.0.0.0/24", at), "first").await);
-        }
+    let store = testing::store().await;
+    let ada = customer(&store).await;
+    for number in 0..25 {
+        let at = NOON.plus_seconds(number);
+        assert!(log_in(&store, ada, (&format!("192.0.{number}.0/24"), at), "first").await);
+        // The first network is used again and again.
+        assert!(log_in(&store, ada, ("192.0.0.0/24", at), "first").await);
+    }
 
-        let now = NOON.plus_seconds(60);
-        assert!(is_known(&store, "192.0.0.0/24", now).await);
-        for number in 1..25 {
-            let network = format!("192.0.{number}.0/24");
-            assert_eq!(is_known(&store, &network, now).await, number >= 6, "{network}");
-        }
+    let now = NOON.plus_seconds(60);
+    assert!(is_known(&store, "192.0.0.0/24", now).await);
+    for number in 1..25 {
+        let network = format!("192.0.{number}.0/24");
+        assert_eq!(is_known(&store, &network, now).await, number >= 6, "{network}");
     }
 }

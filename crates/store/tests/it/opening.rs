@@ -3,6 +3,7 @@
 use store::{
     DatabaseKind, OpenOptions, Store, StoreAccess, StoreError, customers, standbys, testing,
 };
+use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, assert_sound, credits, new_customer};
 
@@ -15,32 +16,30 @@ async fn a_second_server_cannot_open_the_same_file() {
     assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_database_without_standbys_reports_none() {
-    for store in testing::stores().await {
-        let seen = standbys::read(&store).await.unwrap();
+    let store = testing::store().await;
+    let seen = standbys::read(&store).await.unwrap();
 
-        let expected = match store.database() {
-            DatabaseKind::Sqlite => None,
-            DatabaseKind::Postgres => Some(standbys::StandbyStatus::default()),
-        };
-        assert_eq!(seen, expected);
-    }
+    let expected = match store.database() {
+        DatabaseKind::Sqlite => None,
+        DatabaseKind::Postgres => Some(standbys::StandbyStatus::default()),
+    };
+    assert_eq!(seen, expected);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_read_only_store_opens_while_a_server_runs() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 7).await;
-        let options = OpenOptions { access: StoreAccess::ReadOnly, ..store.options().clone() };
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 7).await;
+    let options = OpenOptions { access: StoreAccess::ReadOnly, ..store.options().clone() };
 
-        let reader = Store::open(&options).await.unwrap();
+    let reader = Store::open(&options).await.unwrap();
 
-        assert_eq!(caller.balance(&reader).await.available, credits(7));
-        assert_sound(&reader).await;
-        let refused = customers::create(&reader, &new_customer("eve@example.com")).await;
-        assert!(matches!(refused, Err(StoreError::ReadOnly)), "{refused:?}");
-    }
+    assert_eq!(caller.balance(&reader).await.available, credits(7));
+    assert_sound(&reader).await;
+    let refused = customers::create(&reader, &new_customer("eve@example.com")).await;
+    assert!(matches!(refused, Err(StoreError::ReadOnly)), "{refused:?}");
 }
 
 #[tokio::test]
@@ -55,16 +54,15 @@ async fn a_read_only_store_opens_while_no_server_runs() {
     assert_eq!(caller.balance(&reader).await.available, credits(7));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn commits_survive_reopening() {
-    for mut store in testing::stores().await {
-        let caller = TestCaller::with(&store, 7).await;
+    let mut store = testing::store().await;
+    let caller = TestCaller::with(&store, 7).await;
 
-        store.reopen().await;
-        store.migrate().await.unwrap();
+    store.reopen().await;
+    store.migrate().await.unwrap();
 
-        assert_eq!(caller.balance(&store).await.available, credits(7));
-    }
+    assert_eq!(caller.balance(&store).await.available, credits(7));
 }
 
 #[tokio::test]
@@ -96,16 +94,15 @@ async fn a_server_that_may_lose_confirmed_commits_is_refused() {
     assert!(accepted.is_ok());
 }
 
-#[tokio::test]
+#[both_databases]
 async fn only_a_shared_database_has_a_clock() {
-    for store in testing::stores().await {
-        let time = store.database_time().await.unwrap();
+    let store = testing::store().await;
+    let time = store.database_time().await.unwrap();
 
-        match store.database() {
-            DatabaseKind::Sqlite => assert_eq!(time, None),
-            DatabaseKind::Postgres => {
-                assert!(time.is_some_and(|time| time > NOON.plus_seconds(-400 * 86_400)));
-            }
+    match store.database() {
+        DatabaseKind::Sqlite => assert_eq!(time, None),
+        DatabaseKind::Postgres => {
+            assert!(time.is_some_and(|time| time > NOON.plus_seconds(-400 * 86_400)));
         }
     }
 }

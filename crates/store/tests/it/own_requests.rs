@@ -6,9 +6,10 @@ use domain::time::Timestamp;
 use store::idempotency::StoredAnswer;
 use store::own_requests::{
     self, KnownRequest, NewRequest, RequestCaller, RequestClaim, RequestEnd, RequestName,
-    RequestState,
+    RequestState, RequestTakeover,
 };
 use store::{DatabaseKind, Store, testing};
+use test_databases::both_databases;
 
 use crate::support::{NOON, unique};
 
@@ -59,168 +60,160 @@ async fn end(store: &Store, new: &NewRequest<'_>, how: RequestEnd<'_>) -> bool {
     own_requests::end(store, &new.name, new.run, how).await.unwrap()
 }
 
-#[tokio::test]
+fn takeover(from: RunId, to: RunId, now: Timestamp) -> RequestTakeover {
+    RequestTakeover { from, to, now, leased_until: now.plus_seconds(60) }
+}
+
+#[both_databases]
 async fn of_concurrent_requests_one_runs() {
-    for store in testing::stores().await {
-        let name = name();
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..50 {
-            let store = (*store).clone();
-            tasks.spawn(
-                async move { own_requests::claim(&store, &new_at(name, NOON)).await.unwrap() },
-            );
-        }
-
-        let claims = tasks.join_all().await;
-
-        let running = RequestState::Running { leased_until: NOON.plus_seconds(60) };
-        let hears = |claim: &&RequestClaim| matches!(claim, RequestClaim::Known(known) if known.state == running);
-        assert_eq!(claims.iter().filter(|claim| **claim == RequestClaim::Claimed).count(), 1);
-        assert_eq!(claims.iter().filter(hears).count(), 49);
+    let store = testing::store().await;
+    let name = name();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let store = (*store).clone();
+        tasks.spawn(async move { own_requests::claim(&store, &new_at(name, NOON)).await.unwrap() });
     }
+
+    let claims = tasks.join_all().await;
+
+    let running = RequestState::Running { leased_until: NOON.plus_seconds(60) };
+    let hears = |claim: &&RequestClaim| matches!(claim, RequestClaim::Known(known) if known.state == running);
+    assert_eq!(claims.iter().filter(|claim| **claim == RequestClaim::Claimed).count(), 1);
+    assert_eq!(claims.iter().filter(hears).count(), 49);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_stored_response_has_its_fingerprint_and_permissions() {
-    for store in testing::stores().await {
-        let first = new_at(name(), NOON);
-        claimed(&store, &first).await;
-        let stored = answer();
-        assert!(
-            end(&store, &first, RequestEnd::Stored { answer: &stored, permissions: MAY }).await
-        );
+    let store = testing::store().await;
+    let first = new_at(name(), NOON);
+    claimed(&store, &first).await;
+    let stored = answer();
+    assert!(end(&store, &first, RequestEnd::Stored { answer: &stored, permissions: MAY }).await);
 
-        let found = known(&store, &new_at(first.name, NOON.plus_seconds(DAY_S - 1))).await;
+    let found = known(&store, &new_at(first.name, NOON.plus_seconds(DAY_S - 1))).await;
 
-        assert_eq!(found.state, RequestState::Stored(answer()));
-        assert!(found.has_fingerprint(&ASKED) && !found.has_fingerprint(&MAY));
-        assert!(found.has_permissions(&MAY) && !found.has_permissions(&ASKED));
-        assert_eq!((found.run, found.change), (first.run, first.change));
-        assert_eq!(found.data_key, first.data_key);
-    }
+    assert_eq!(found.state, RequestState::Stored(answer()));
+    assert!(found.has_fingerprint(&ASKED) && !found.has_fingerprint(&MAY));
+    assert!(found.has_permissions(&MAY) && !found.has_permissions(&ASKED));
+    assert_eq!((found.run, found.change), (first.run, first.change));
+    assert_eq!(found.data_key, first.data_key);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn each_caller_of_a_customer_has_its_own_keys() {
-    for store in testing::stores().await {
-        let first = new_at(name(), NOON);
-        claimed(&store, &first).await;
-        let of = |caller| NewRequest { name: RequestName { caller, ..first.name }, ..first };
+    let store = testing::store().await;
+    let first = new_at(name(), NOON);
+    claimed(&store, &first).await;
+    let of = |caller| NewRequest { name: RequestName { caller, ..first.name }, ..first };
 
-        claimed(&store, &of(RequestCaller::Session)).await;
-        claimed(&store, &of(RequestCaller::Key(KeyId::new(NOON, unique())))).await;
+    claimed(&store, &of(RequestCaller::Session)).await;
+    claimed(&store, &of(RequestCaller::Key(KeyId::new(NOON, unique())))).await;
 
-        let state = known(&store, &of(RequestCaller::Session)).await.state;
-        assert!(matches!(state, RequestState::Running { .. }), "{state:?}");
-    }
+    let state = known(&store, &of(RequestCaller::Session)).await.state;
+    assert!(matches!(state, RequestState::Running { .. }), "{state:?}");
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_key_is_free_after_a_refusal_and_after_a_day() {
-    for store in testing::stores().await {
-        let refused = new_at(name(), NOON);
-        claimed(&store, &refused).await;
-        assert!(end(&store, &refused, RequestEnd::Freed).await);
-        let first = new_at(refused.name, NOON);
-        claimed(&store, &first).await;
-        assert!(end(&store, &first, RequestEnd::NotStored).await);
+    let store = testing::store().await;
+    let refused = new_at(name(), NOON);
+    claimed(&store, &refused).await;
+    assert!(end(&store, &refused, RequestEnd::Freed).await);
+    let first = new_at(refused.name, NOON);
+    claimed(&store, &first).await;
+    assert!(end(&store, &first, RequestEnd::NotStored).await);
 
-        let next = new_at(first.name, NOON.plus_seconds(DAY_S));
-        assert_eq!(
-            known(&store, &new_at(first.name, NOON.plus_seconds(DAY_S - 1))).await.state,
-            RequestState::NotStored
-        );
-        claimed(&store, &next).await;
+    let next = new_at(first.name, NOON.plus_seconds(DAY_S));
+    assert_eq!(
+        known(&store, &new_at(first.name, NOON.plus_seconds(DAY_S - 1))).await.state,
+        RequestState::NotStored
+    );
+    claimed(&store, &next).await;
 
-        let found = known(&store, &next).await;
-        assert_eq!((found.run, found.change), (next.run, next.change));
-        assert!(!end(&store, &first, RequestEnd::Freed).await, "an earlier attempt frees nothing");
-    }
+    let found = known(&store, &next).await;
+    assert_eq!((found.run, found.change), (next.run, next.change));
+    assert!(!end(&store, &first, RequestEnd::Freed).await, "an earlier attempt frees nothing");
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_expired_lease_is_taken_over_once_and_fences_its_first_holder() {
-    for store in testing::stores().await {
-        let first = new_at(name(), NOON);
-        claimed(&store, &first).await;
-        let take = async |run: RunId, now: Timestamp| {
-            let times = (now, now.plus_seconds(60));
-            own_requests::take_over(&store, &first.name, (first.run, run), times).await.unwrap()
-        };
-        let (one, other) = (RunId::new(NOON, unique()), RunId::new(NOON, unique()));
+    let store = testing::store().await;
+    let first = new_at(name(), NOON);
+    claimed(&store, &first).await;
+    let take = async |run: RunId, now: Timestamp| {
+        let takeover = takeover(first.run, run, now);
+        own_requests::take_over(&store, &first.name, takeover).await.unwrap()
+    };
+    let (one, other) = (RunId::new(NOON, unique()), RunId::new(NOON, unique()));
 
-        assert!(!take(one, NOON.plus_seconds(59)).await, "it is running");
-        let later = NOON.plus_seconds(70);
-        let renewed = own_requests::renew(&store, &first.name, first.run, later).await.unwrap();
-        assert!(renewed && !take(one, NOON.plus_seconds(69)).await, "the lease was renewed");
-        assert!(take(one, later).await);
-        assert!(!take(other, later).await, "another attempt was first");
+    assert!(!take(one, NOON.plus_seconds(59)).await, "it is running");
+    let later = NOON.plus_seconds(70);
+    let renewed = own_requests::renew(&store, &first.name, first.run, later).await.unwrap();
+    assert!(renewed && !take(one, NOON.plus_seconds(69)).await, "the lease was renewed");
+    assert!(take(one, later).await);
+    assert!(!take(other, later).await, "another attempt was first");
 
-        let until = NOON.plus_seconds(600);
-        assert!(!own_requests::renew(&store, &first.name, first.run, until).await.unwrap());
-        assert!(!end(&store, &first, RequestEnd::OutcomeUnknown).await);
-        let found = known(&store, &first).await;
-        assert_eq!((found.run, found.change), (one, first.change));
-        let taken = NewRequest { run: one, ..first };
-        assert!(end(&store, &taken, RequestEnd::OutcomeUnknown).await);
-        assert_eq!(known(&store, &first).await.state, RequestState::OutcomeUnknown);
-        assert!(!end(&store, &taken, RequestEnd::Freed).await, "it has ended");
-    }
+    let until = NOON.plus_seconds(600);
+    assert!(!own_requests::renew(&store, &first.name, first.run, until).await.unwrap());
+    assert!(!end(&store, &first, RequestEnd::OutcomeUnknown).await);
+    let found = known(&store, &first).await;
+    assert_eq!((found.run, found.change), (one, first.change));
+    let taken = NewRequest { run: one, ..first };
+    assert!(end(&store, &taken, RequestEnd::OutcomeUnknown).await);
+    assert_eq!(known(&store, &first).await.state, RequestState::OutcomeUnknown);
+    assert!(!end(&store, &taken, RequestEnd::Freed).await, "it has ended");
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_start_on_sqlite_ends_the_leases_of_the_previous_process() {
-    for store in testing::stores().await {
-        let first = new_at(name(), NOON);
-        claimed(&store, &first).await;
-        let is_alone = store.database() == DatabaseKind::Sqlite;
+    let store = testing::store().await;
+    let first = new_at(name(), NOON);
+    claimed(&store, &first).await;
+    let is_alone = store.database() == DatabaseKind::Sqlite;
 
-        assert_eq!(store::lost_leases::end(&store).await.unwrap(), u64::from(is_alone));
+    assert_eq!(store::lost_leases::end(&store).await.unwrap(), u64::from(is_alone));
 
-        let run = RunId::new(NOON, unique());
-        let times = (NOON, NOON.plus_seconds(60));
-        let taken = own_requests::take_over(&store, &first.name, (first.run, run), times).await;
-        assert_eq!(taken.unwrap(), is_alone);
-    }
+    let run = RunId::new(NOON, unique());
+    let takeover = takeover(first.run, run, NOON);
+    let taken = own_requests::take_over(&store, &first.name, takeover).await;
+    assert_eq!(taken.unwrap(), is_alone);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_retryable_request_may_run_again_immediately() {
-    for store in testing::stores().await {
-        let first = new_at(name(), NOON);
-        claimed(&store, &first).await;
-        assert!(end(&store, &first, RequestEnd::RunAgain).await);
+    let store = testing::store().await;
+    let first = new_at(name(), NOON);
+    claimed(&store, &first).await;
+    assert!(end(&store, &first, RequestEnd::RunAgain).await);
 
-        let found = known(&store, &first).await;
-        assert!(found.has_fingerprint(&ASKED));
-        let run = RunId::new(NOON, unique());
-        let times = (NOON, NOON.plus_seconds(60));
-        let taken = own_requests::take_over(&store, &first.name, (found.run, run), times).await;
+    let found = known(&store, &first).await;
+    assert!(found.has_fingerprint(&ASKED));
+    let run = RunId::new(NOON, unique());
+    let takeover = takeover(found.run, run, NOON);
+    let taken = own_requests::take_over(&store, &first.name, takeover).await;
 
-        assert!(taken.unwrap());
-    }
+    assert!(taken.unwrap());
 }
 
-#[tokio::test]
+#[both_databases]
 async fn expired_requests_are_deleted_in_bounded_steps_unless_running() {
-    for store in testing::stores().await {
-        let over = NOON.plus_seconds(DAY_S);
-        for _ in 0..25 {
-            let new = new_at(name(), NOON);
-            claimed(&store, &new).await;
-            assert!(end(&store, &new, RequestEnd::NotStored).await);
-        }
-        let lost = new_at(name(), NOON);
-        claimed(&store, &lost).await;
-        let runs = new_at(name(), NOON);
-        claimed(&store, &runs).await;
-        let later = over.plus_seconds(60);
-        assert!(own_requests::renew(&store, &runs.name, runs.run, later).await.unwrap());
-        let forget = async |now| own_requests::delete_expired(&store, now, 10).await.unwrap();
-
-        assert_eq!(forget(over.plus_seconds(-1)).await, 0);
-        assert_eq!((forget(over).await, forget(over).await, forget(over).await), (10, 10, 6));
-        assert_eq!(forget(over).await, 0, "one is still running");
-        assert_eq!(forget(later).await, 1);
+    let store = testing::store().await;
+    let over = NOON.plus_seconds(DAY_S);
+    for _ in 0..25 {
+        let new = new_at(name(), NOON);
+        claimed(&store, &new).await;
+        assert!(end(&store, &new, RequestEnd::NotStored).await);
     }
+    let lost = new_at(name(), NOON);
+    claimed(&store, &lost).await;
+    let runs = new_at(name(), NOON);
+    claimed(&store, &runs).await;
+    let later = over.plus_seconds(60);
+    assert!(own_requests::renew(&store, &runs.name, runs.run, later).await.unwrap());
+    let forget = async |now| own_requests::delete_expired(&store, now, 10).await.unwrap();
+
+    assert_eq!(forget(over.plus_seconds(-1)).await, 0);
+    assert_eq!((forget(over).await, forget(over).await, forget(over).await), (10, 10, 6));
+    assert_eq!(forget(over).await, 0, "one is still running");
+    assert_eq!(forget(later).await, 1);
 }

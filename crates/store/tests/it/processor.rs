@@ -6,6 +6,7 @@ use store::cards::{self, SavedCard};
 use store::jobs::{self, NewJob};
 use store::processor_events::{self, DeliveredEvent, EventOutcome, EventReceipt};
 use store::{processor_customers, testing};
+use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, unique};
 
@@ -40,110 +41,104 @@ fn job() -> NewJob {
     }
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_processor_customer_belongs_to_one_customer() {
-    for store in testing::stores().await {
-        let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
+    let store = testing::store().await;
+    let (one, other) = (TestCaller::with(&store, 0).await, TestCaller::with(&store, 0).await);
 
-        let first = processor_customers::link(&store, one.customer, "cus_1", NOON).await.unwrap();
-        let second = processor_customers::link(&store, one.customer, "cus_2", NOON).await.unwrap();
-        let stolen = processor_customers::link(&store, other.customer, "cus_1", NOON).await;
+    let first = processor_customers::link(&store, one.customer, "cus_1", NOON).await.unwrap();
+    let second = processor_customers::link(&store, one.customer, "cus_2", NOON).await.unwrap();
+    let stolen = processor_customers::link(&store, other.customer, "cus_1", NOON).await;
 
-        assert_eq!((first.as_str(), second.as_str()), ("cus_1", "cus_1"));
-        assert!(stolen.is_err(), "{stolen:?}");
-        let owner = processor_customers::owner(&store, "cus_1").await.unwrap();
-        assert_eq!(owner, Some(one.customer));
-        assert_eq!(processor_customers::find(&store, other.customer).await.unwrap(), None);
-    }
+    assert_eq!((first.as_str(), second.as_str()), ("cus_1", "cus_1"));
+    assert!(stolen.is_err(), "{stolen:?}");
+    let owner = processor_customers::owner(&store, "cus_1").await.unwrap();
+    assert_eq!(owner, Some(one.customer));
+    assert_eq!(processor_customers::find(&store, other.customer).await.unwrap(), None);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_deleted_processor_customer_is_kept_without_its_card() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        processor_customers::link(&store, caller.customer, "cus_1", NOON).await.unwrap();
-        cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    processor_customers::link(&store, caller.customer, "cus_1", NOON).await.unwrap();
+    cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
 
-        assert!(processor_customers::unlink(&store, "cus_1", NOON).await.unwrap());
-        assert!(!processor_customers::unlink(&store, "cus_1", NOON).await.unwrap());
+    assert!(processor_customers::unlink(&store, "cus_1", NOON).await.unwrap());
+    assert!(!processor_customers::unlink(&store, "cus_1", NOON).await.unwrap());
 
-        assert_eq!(cards::find(&store, caller.customer).await.unwrap(), None);
-        assert_eq!(processor_customers::count(&store, caller.customer).await.unwrap(), 1);
-        let next = processor_customers::link(&store, caller.customer, "cus_2", NOON).await.unwrap();
-        assert_eq!(next, "cus_2");
-        let owner = processor_customers::owner(&store, "cus_1").await.unwrap();
-        assert_eq!(owner, Some(caller.customer));
-    }
+    assert_eq!(cards::find(&store, caller.customer).await.unwrap(), None);
+    assert_eq!(processor_customers::count(&store, caller.customer).await.unwrap(), 1);
+    let next = processor_customers::link(&store, caller.customer, "cus_2", NOON).await.unwrap();
+    assert_eq!(next, "cus_2");
+    let owner = processor_customers::owner(&store, "cus_1").await.unwrap();
+    assert_eq!(owner, Some(caller.customer));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn only_the_saved_card_is_removed_when_detached() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
-        cards::save(&store, caller.customer, &card("pm_2"), NOON).await.unwrap();
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
+    cards::save(&store, caller.customer, &card("pm_2"), NOON).await.unwrap();
 
-        let old = cards::remove_detached(&store, "pm_1", NOON).await.unwrap();
-        let saved = cards::find(&store, caller.customer).await.unwrap();
-        let current = cards::remove_detached(&store, "pm_2", NOON).await.unwrap();
+    let old = cards::remove_detached(&store, "pm_1", NOON).await.unwrap();
+    let saved = cards::find(&store, caller.customer).await.unwrap();
+    let current = cards::remove_detached(&store, "pm_2", NOON).await.unwrap();
 
-        assert_eq!(old, None);
-        assert_eq!(saved, Some(card("pm_2")));
-        assert_eq!(current, Some(caller.customer));
-        assert_eq!(cards::find(&store, caller.customer).await.unwrap(), None);
-        assert!(!cards::remove(&store, caller.customer, NOON).await.unwrap());
-    }
+    assert_eq!(old, None);
+    assert_eq!(saved, Some(card("pm_2")));
+    assert_eq!(current, Some(caller.customer));
+    assert_eq!(cards::find(&store, caller.customer).await.unwrap(), None);
+    assert!(!cards::remove(&store, caller.customer, NOON).await.unwrap());
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_card_is_found_if_it_was_saved_after_a_time() {
-    for store in testing::stores().await {
-        let caller = TestCaller::with(&store, 0).await;
-        cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
-        let after = async |seconds: i64| {
-            let since = NOON.plus_seconds(seconds);
-            cards::find_saved_after(&store, caller.customer, since).await.unwrap()
-        };
+    let store = testing::store().await;
+    let caller = TestCaller::with(&store, 0).await;
+    cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
+    let after = async |seconds: i64| {
+        let since = NOON.plus_seconds(seconds);
+        cards::find_saved_after(&store, caller.customer, since).await.unwrap()
+    };
 
-        assert_eq!((after(-1).await, after(0).await), (Some(card("pm_1")), None));
-        cards::save(&store, caller.customer, &card("pm_2"), NOON.plus_seconds(9)).await.unwrap();
-        assert_eq!((after(0).await, after(9).await), (Some(card("pm_2")), None));
-    }
+    assert_eq!((after(-1).await, after(0).await), (Some(card("pm_1")), None));
+    cards::save(&store, caller.customer, &card("pm_2"), NOON.plus_seconds(9)).await.unwrap();
+    assert_eq!((after(0).await, after(9).await), (Some(card("pm_2")), None));
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_event_is_stored_once_with_a_fallback_job() {
-    for store in testing::stores().await {
-        let later = NOON.plus_seconds(30);
+    let store = testing::store().await;
+    let later = NOON.plus_seconds(30);
 
-        let first = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
-        let again = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
-        assert_eq!((first.unwrap(), again.unwrap()), (EventReceipt::Open, EventReceipt::Open));
-        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
-        assert_eq!(jobs::next_due(&store).await.unwrap(), Some(later));
-        let open = processor_events::find_open(&store, "evt_1").await.unwrap();
-        assert_eq!(open, Some(event("evt_1")));
+    let first = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+    let again = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+    assert_eq!((first.unwrap(), again.unwrap()), (EventReceipt::Open, EventReceipt::Open));
+    assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
+    assert_eq!(jobs::next_due(&store).await.unwrap(), Some(later));
+    let open = processor_events::find_open(&store, "evt_1").await.unwrap();
+    assert_eq!(open, Some(event("evt_1")));
 
-        processor_events::finish(&store, "evt_1", EventOutcome::Done, NOON).await.unwrap();
+    processor_events::finish(&store, "evt_1", EventOutcome::Done, NOON).await.unwrap();
 
-        assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
-        assert_eq!(processor_events::find_open(&store, "evt_1").await.unwrap(), None);
-        let late = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
-        assert_eq!(late.unwrap(), EventReceipt::Ended);
-        assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
-    }
+    assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
+    assert_eq!(processor_events::find_open(&store, "evt_1").await.unwrap(), None);
+    let late = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+    assert_eq!(late.unwrap(), EventReceipt::Ended);
+    assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn an_unmatched_event_is_processed_again_when_redelivered() {
-    for store in testing::stores().await {
-        processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
-        processor_events::finish(&store, "evt_1", EventOutcome::Unmatched, NOON).await.unwrap();
+    let store = testing::store().await;
+    processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
+    processor_events::finish(&store, "evt_1", EventOutcome::Unmatched, NOON).await.unwrap();
 
-        let again = processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
+    let again = processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
 
-        assert_eq!(again, EventReceipt::Open);
-        let later = NOON.plus_seconds(1);
-        assert_eq!(processor_events::delete_old(&store, later).await.unwrap(), 1);
-    }
+    assert_eq!(again, EventReceipt::Open);
+    let later = NOON.plus_seconds(1);
+    assert_eq!(processor_events::delete_old(&store, later).await.unwrap(), 1);
 }

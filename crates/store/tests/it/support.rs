@@ -250,6 +250,7 @@ impl TestMetering {
         let mut options = MeterOptions::new(node, recovery.epoch);
         // The test machine may be slow; overload has its own tests.
         options.queue_age_max = std::time::Duration::from_mins(1);
+        options.read_wait_max = std::time::Duration::from_mins(1);
         (Self::with(store, options), recovery)
     }
 

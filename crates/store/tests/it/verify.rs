@@ -3,6 +3,7 @@
 use domain::charge::Outcome;
 use store::metering::{CallResolution, Hold, IdempotencyClaim};
 use store::{idempotency, testing, verify};
+use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, is_held, resolution};
 
@@ -27,85 +28,73 @@ async fn used(store: &store::Store) {
 }
 
 /// Damages a used database and returns the rules that are then violated.
-async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
-    let mut found = Vec::new();
-    for store in testing::stores().await {
-        used(&store).await;
-        assert_ne!(testing::run_raw(&store, sql).await.unwrap(), 0, "{sql}");
-        let violations = verify::check(&store, NOON).await.unwrap();
-        assert!(violations.iter().all(|violation| !violation.subject.is_empty()));
-        found.push(violations.into_iter().map(|violation| violation.rule).collect());
-    }
-    found
+async fn broken_by(sql: &'static str) -> Vec<&'static str> {
+    let store = testing::store().await;
+    used(&store).await;
+    assert_ne!(testing::run_raw(&store, sql).await.unwrap(), 0, "{sql}");
+    let violations = verify::check(&store, NOON).await.unwrap();
+    assert!(violations.iter().all(|violation| !violation.subject.is_empty()));
+    violations.into_iter().map(|violation| violation.rule).collect()
 }
 
-#[tokio::test]
+#[both_databases]
 async fn credits_held_without_a_call_are_detected() {
     let sql = "update customer_credits set held = held + 1, available = available - 1";
-    for rules in broken_by(sql).await {
-        assert_eq!(
-            rules,
-            ["a customer's held credits equal the cost of its open calls and exports"]
-        );
-    }
+    let rules = broken_by(sql).await;
+    assert_eq!(rules, ["a customer's held credits equal the cost of its open calls and exports"]);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn credits_spent_without_a_call_are_detected() {
     let sql = "update customer_credits set spent = spent + 1, available = available - 1";
-    for rules in broken_by(sql).await {
-        assert_eq!(
-            rules,
-            ["a customer's spent credits equal the charges of its settled calls and exports"]
-        );
-    }
+    let rules = broken_by(sql).await;
+    assert_eq!(
+        rules,
+        ["a customer's spent credits equal the charges of its settled calls and exports"]
+    );
 }
 
-#[tokio::test]
+#[both_databases]
 async fn credits_granted_without_a_ledger_entry_are_detected() {
     let sql = "update customer_credits set granted = granted + 1, available = available + 1";
-    for rules in broken_by(sql).await {
-        assert_eq!(
-            rules,
-            [
-                "a customer's credits granted and removed equal the sum of its ledger",
-                "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
-            ]
-        );
-    }
+    let rules = broken_by(sql).await;
+    assert_eq!(
+        rules,
+        [
+            "a customer's credits granted and removed equal the sum of its ledger",
+            "the credits left and spent in a customer's lots equal its available, spent and held credits less its debt",
+        ]
+    );
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_lost_call_is_detected() {
-    for rules in broken_by("delete from calls where state = 'settled'").await {
-        assert_eq!(
-            rules,
-            [
-                "a customer's spent credits equal the charges of its settled calls and exports",
-                "an Idempotency-Key is running exactly while its call is open",
-                "usage by day counts every settled call once",
-                "usage by endpoint counts every settled call once",
-            ]
-        );
-    }
+    let rules = broken_by("delete from calls where state = 'settled'").await;
+    assert_eq!(
+        rules,
+        [
+            "a customer's spent credits equal the charges of its settled calls and exports",
+            "an Idempotency-Key is running exactly while its call is open",
+            "usage by day counts every settled call once",
+            "usage by endpoint counts every settled call once",
+        ]
+    );
 }
 
-#[tokio::test]
+#[both_databases]
 async fn wrong_usage_counts_are_detected() {
     let day = "
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
         select customer_id, key_id, 20000, 1, 0, 1, 0 from usage_by_day";
-    for rules in broken_by(day).await {
-        assert_eq!(rules, ["usage by day counts every settled call once"]);
-    }
+    let rules = broken_by(day).await;
+    assert_eq!(rules, ["usage by day counts every settled call once"]);
     let route = "
         insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls, errors,
             last_status, last_at)
         select customer_id, key_id, 20000, creator_id, platform, method, route, 1, 0, last_status, last_at
         from usage_by_route";
-    for rules in broken_by(route).await {
-        assert_eq!(rules, ["usage by endpoint counts every settled call once"]);
-    }
+    let of_routes = broken_by(route).await;
+    assert_eq!(of_routes, ["usage by endpoint counts every settled call once"]);
 }
 
 #[tokio::test]
@@ -124,41 +113,37 @@ async fn lost_pending_usage_counts_are_detected() {
     assert_eq!(rules, expected);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_lost_response_is_detected() {
-    for rules in broken_by("update idempotency set answer = null").await {
-        assert_eq!(rules, ["a response is stored exactly when its state says so"]);
-    }
-    for rules in broken_by("update idempotency set answer_state = 'running', answer = null").await {
-        assert_eq!(rules, ["an Idempotency-Key is running exactly while its call is open"]);
-    }
+    let rules = broken_by("update idempotency set answer = null").await;
+    assert_eq!(rules, ["a response is stored exactly when its state says so"]);
+    let running = broken_by("update idempotency set answer_state = 'running', answer = null").await;
+    assert_eq!(running, ["an Idempotency-Key is running exactly while its call is open"]);
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_hold_long_after_its_expiry_is_detected() {
-    for store in testing::stores().await {
-        used(&store).await;
-        let expiry = NOON.plus_seconds(170);
+    let store = testing::store().await;
+    used(&store).await;
+    let expiry = NOON.plus_seconds(170);
 
-        let in_time = verify::check(&store, expiry.plus_seconds(30)).await.unwrap();
-        let late = verify::check(&store, expiry.plus_seconds(31)).await.unwrap();
+    let in_time = verify::check(&store, expiry.plus_seconds(30)).await.unwrap();
+    let late = verify::check(&store, expiry.plus_seconds(31)).await.unwrap();
 
-        assert_eq!(in_time, []);
-        assert_eq!(late[0].rule, "no call is held long after its expiry");
-    }
+    assert_eq!(in_time, []);
+    assert_eq!(late[0].rule, "no call is held long after its expiry");
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_balance_that_does_not_add_up_cannot_be_stored() {
-    for store in testing::stores().await {
-        used(&store).await;
+    let store = testing::store().await;
+    used(&store).await;
 
-        for sql in [
-            "update customer_credits set available = available + 1",
-            "update customer_credits set available = -1, held = held + available + 1",
-            "update calls set state = 'settled' where state = 'held'",
-        ] {
-            assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
-        }
+    for sql in [
+        "update customer_credits set available = available + 1",
+        "update customer_credits set available = -1, held = held + available + 1",
+        "update calls set state = 'settled' where state = 'held'",
+    ] {
+        assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
     }
 }

@@ -26,7 +26,7 @@ impl CookiePolicy {
         let Ok(address) = public_base_url.parse::<Uri>() else { return Self::Refused };
         match (address.scheme_str(), address.host()) {
             (Some("https"), Some(_)) => Self::Https,
-            (Some("http"), Some(host)) if settings::hosts::is_loopback_host(host) => Self::Loopback,
+            (Some("http"), Some(host)) if domain::hosts::is_loopback_host(host) => Self::Loopback,
             _ => Self::Refused,
         }
     }

@@ -5,10 +5,10 @@
 //! in `Origin` or `Referer`. A change with none of these headers is refused. Reads change nothing
 //! and are not checked.
 
+use domain::hosts::is_loopback_host;
 use http::header::{HOST, ORIGIN, REFERER};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use settings::hosts::is_loopback_host;
 
 use crate::error::ApiError;
 

@@ -11,6 +11,7 @@
 pub mod cookie;
 pub mod csrf;
 pub mod device;
+mod page_visitor;
 mod presented;
 mod suspended;
 
@@ -18,17 +19,18 @@ use axum::extract::FromRef;
 use axum::extract::FromRequestParts;
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId, SessionId};
-use domain::key::{KeyHash, KeyScope};
+use domain::key::KeyScope;
 use domain::time::MICROS_PER_SECOND;
+use domain::token::{SecretToken, TokenHash};
 use failures::Failure;
+use http::Method;
 use http::request::Parts;
-use http::{HeaderMap, Method};
 use store::authority::ChangeAuthority;
 use store::keys::PresentedKey;
 use store::sessions::Session;
 
-pub use presented::carries_key;
-pub use presented::{PresentedCredential, presented_key};
+pub use page_visitor::{FormSecret, PageVisitor};
+pub use presented::{DelegatedKey, PresentedCredential, carries_key, key_hash};
 
 use self::suspended::{closed_session, refusal};
 use crate::control_limits::QuotaShare;
@@ -227,7 +229,7 @@ impl From<SignedIn> for Caller {
 impl KeyCaller {
     /// Identifies the caller by its key, and refuses a session of another customer beside it.
     async fn find(web: &WebState, parts: &Parts) -> Result<Self, ApiError> {
-        let caller = caller_of(web, &parts.headers).await?;
+        let caller = caller_of(web, parts).await?;
         RequestRecord::note_caller(&parts.extensions, caller.customer, Some(caller.key.id));
         refuse_other_session(web, parts, caller.customer).await?;
         Ok(caller)
@@ -238,8 +240,8 @@ impl SignedIn {
     /// Identifies the caller by its session, and refuses a key of another customer beside it.
     async fn find(web: &WebState, parts: &Parts) -> Result<Self, ApiError> {
         let signed_in = signed_in(web, parts).await?;
-        if carries_key(&parts.headers) {
-            let caller = caller_of(web, &parts.headers).await?;
+        if presented::comes_with_key(parts) {
+            let caller = caller_of(web, parts).await?;
             if caller.customer != signed_in.customer {
                 return Err(ApiError::ConflictingCustomers);
             }
@@ -258,7 +260,7 @@ pub async fn identify(
     if is_for_sessions {
         return SignedIn::find(web, parts).await.map(Caller::from);
     }
-    if carries_key(&parts.headers) {
+    if presented::comes_with_key(parts) {
         return KeyCaller::find(web, parts).await.map(Caller::from);
     }
     match signed_in(web, parts).await {
@@ -311,7 +313,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let web = &WebState::from_ref(state);
-        if carries_key(&parts.headers) {
+        if presented::comes_with_key(parts) {
             return KeyCaller::from_request_parts(parts, state).await.map(Self::from);
         }
         let caller = identify(web, parts, false).await?;
@@ -383,8 +385,8 @@ pub async fn refuse_other_session(
 }
 
 /// The customer that a key belongs to.
-async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, ApiError> {
-    let hash: KeyHash = presented_key(headers)?.hash();
+async fn caller_of(web: &WebState, parts: &Parts) -> Result<KeyCaller, ApiError> {
+    let hash = key_hash(parts)?;
     let found = store::keys::find_by_hash(&web.store, &hash).await?;
     let is_closed = found.as_ref().and_then(|presented| presented.closed_customer(web.clock.now()));
     let usable = found.filter(|presented| presented.is_usable(web.clock.now()));
@@ -408,14 +410,28 @@ async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, Api
 
 /// The customer that a session belongs to. A change must come from a page of ours, as JSON.
 async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> {
+    let token = session_token(web, parts)?;
+    if csrf::is_change(&parts.method) {
+        refuse_forms(parts)?;
+    }
+    holder_of(web, parts, token.hash()).await
+}
+
+/// The session's token, if the connection may carry it and, for a change, the request comes from a
+/// page of ours.
+fn session_token(web: &WebState, parts: &Parts) -> Result<SecretToken, ApiError> {
     let token = presented::presented_token(&parts.headers, web.cookies.cookie());
-    let hash = token.ok_or(ApiError::MissingSession)??.hash();
+    let token = token.ok_or(ApiError::MissingSession)??;
     let client = parts.extensions.get::<ClientAddress>().copied();
     web.cookies.check(client.ok_or(ApiError::HttpsRequired)?)?;
     if csrf::is_change(&parts.method) {
         web.own_pages().check(&parts.headers)?;
-        refuse_forms(parts)?;
     }
+    Ok(token)
+}
+
+/// The customer whose session has this token.
+async fn holder_of(web: &WebState, parts: &Parts, hash: TokenHash) -> Result<SignedIn, ApiError> {
     let Some(UsableSession { session, is_email_verified }) = usable_session(web, &hash).await?
     else {
         let closed = closed_session(web, &hash).await?;
@@ -448,7 +464,7 @@ struct UsableSession {
 /// The session of a token if it is still valid.
 async fn usable_session(
     web: &WebState,
-    hash: &domain::token::TokenHash,
+    hash: &TokenHash,
 ) -> Result<Option<UsableSession>, store::StoreError> {
     let found = store::sessions::find_by_hash(&web.store, hash).await?;
     let lifetime = web.config.sessions.lifetime();

@@ -7,12 +7,32 @@ use domain::token::{SecretToken, TokenHash};
 use failures::Failure;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
+use http::request::Parts;
 
 use crate::error::ApiError;
 
 /// Whether the request has a header for a key, valid or not.
 pub fn carries_key(headers: &HeaderMap) -> bool {
     headers.contains_key("x-api-key") || headers.contains_key(AUTHORIZATION)
+}
+
+/// The key that pays for a request which a page sends inside the service, for the person who is
+/// signed in. It is in the extensions of such requests; nothing on the wire can set it.
+#[derive(Debug, Clone, Copy)]
+pub struct DelegatedKey(pub KeyHash);
+
+/// Whether a key comes with the request: in a header, or chosen by a page.
+pub(super) fn comes_with_key(parts: &Parts) -> bool {
+    parts.extensions.get::<DelegatedKey>().is_some() || carries_key(&parts.headers)
+}
+
+/// The hash of the key that comes with the request: the one that a page chose, or the one in its
+/// headers.
+pub fn key_hash(parts: &Parts) -> Result<KeyHash, ApiError> {
+    match parts.extensions.get() {
+        Some(DelegatedKey(hash)) => Ok(*hash),
+        None => Ok(presented_key(&parts.headers)?.hash()),
+    }
 }
 
 /// The credential that a request carries, as the hash by which it is looked up.
@@ -37,7 +57,7 @@ impl PresentedCredential {
 }
 
 /// Reads the key that the request carries. Form and checksum are checked here, before any lookup.
-pub fn presented_key(headers: &HeaderMap) -> Result<KeySecret, ApiError> {
+pub(super) fn presented_key(headers: &HeaderMap) -> Result<KeySecret, ApiError> {
     let own = headers.get("x-api-key").map(http::HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let bearer = match bearer {

@@ -103,7 +103,7 @@ pub(in crate::error) const EXPORT_FILE_MISSING: FailureRow = FailureRow {
     status: StatusCode::GONE,
     title: "File missing",
     retryable: false,
-    meaning: "The storage of the service no longer has the export's file, though `expires_at` is not reached: a rule of the storage removed it, for example. The record says so in `removal`. Create a new export.",
+    meaning: "The storage of the service no longer has the export's file, although `expires_at` has not passed; for example, a rule of the storage removed it. The record says so in `removal`. Create a new export.",
 };
 /// `invalid_link`
 pub(in crate::error) const INVALID_LINK: FailureRow = FailureRow {

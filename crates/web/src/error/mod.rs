@@ -64,8 +64,8 @@ pub enum ApiError {
     InvalidMaxCost,
     /// `X-Tag` has no usable form.
     #[error(
-        "`X-Tag` must be given once, with 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, of which the first is a \
-         letter or a digit"
+        "`X-Tag` must be given once, with 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, starting with a letter \
+         or a digit"
     )]
     InvalidTag,
     /// The body is larger than allowed.
@@ -158,7 +158,7 @@ impl ApiError {
 
 impl ApiError {
     /// Members of the problem besides the code, for programs.
-    fn members(&self) -> serde_json::Map<String, serde_json::Value> {
+    pub fn members(&self) -> serde_json::Map<String, serde_json::Value> {
         match self {
             Self::Failure(failure) => of_failure::members(failure),
             _ => serde_json::Map::new(),

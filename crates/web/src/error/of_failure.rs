@@ -75,6 +75,7 @@ const fn row_of_operator(problem: &OperatorProblem) -> FailureRow {
         | OperatorProblem::NotSuspended
         | OperatorProblem::NotErasable(_)
         | OperatorProblem::NotRefundable(_)
+        | OperatorProblem::NothingPaid
         | OperatorProblem::SettledOtherwise(_)
         | OperatorProblem::NotAPayment(_)
         | OperatorProblem::NotGranted(_) => callers::OPERATOR_REFUSED,

@@ -126,7 +126,7 @@ pub(in crate::error) const SLOTS_IN_USE: FailureRow = FailureRow {
     status: StatusCode::CONFLICT,
     title: "Slots in use",
     retryable: false,
-    meaning: "Active accounts are using the slots to be removed. `must_free` of the active `accounts` on `platform` must be switched off with `PATCH /v1/accounts/{account}`, or deleted, first. `waiting` lists accounts that would take a slot that becomes free: switch them off before. Nothing was changed.",
+    meaning: "Active accounts are using the slots to be removed. First, switch off `must_free` of the active `accounts` on `platform` with `PATCH /v1/accounts/{account}`, or delete them. `waiting` lists accounts that would take a slot that becomes free: switch those off before the others. Nothing was changed.",
 };
 /// `change_in_progress`
 pub(in crate::error) const CHANGE_IN_PROGRESS: FailureRow = FailureRow {
@@ -158,7 +158,7 @@ pub(in crate::error) const PAYMENT_REVERSED: FailureRow = FailureRow {
     status: StatusCode::CONFLICT,
     title: "Payment reversed",
     retryable: false,
-    meaning: "Slots are switched with a credit for the rest of the period, and the payment for this period's slots is open or was refunded or disputed. Switch after the next period is paid, or set the numbers of slots. Nothing was changed.",
+    meaning: "Slots are switched with a credit for the rest of the period, and the payment for this period's slots is open or was refunded or disputed. Switch after the next period is paid, or set the number of slots on each platform. Nothing was changed.",
 };
 /// `no_slot`
 pub(in crate::error) const NO_SLOT: FailureRow = FailureRow {

@@ -8,7 +8,7 @@ use failures::FieldProblem;
 use serde_json::{Map, Number, Value};
 
 use super::formats::ValueFormat;
-use super::shape::{Kind, Object, Text, ValueShape};
+use super::shape::{FieldKind, Object, Text, ValueShape};
 use super::{FieldProblems, numbers};
 
 /// The most characters of a field name chosen by the caller that a message repeats.
@@ -108,31 +108,31 @@ fn unknown(object: &Object, is_query: bool) -> String {
 /// The value if it is good, with whole numbers in integer form.
 fn one(shape: &ValueShape, value: Value, place: &mut Place<'_>) -> Option<Value> {
     let kind = match (&shape.kind, value) {
-        (Kind::Any, value) => return Some(value),
+        (FieldKind::Any, value) => return Some(value),
         (_, Value::Null) if shape.is_nullable => return Some(Value::Null),
-        (Kind::Flag, Value::Bool(flag)) => return Some(Value::Bool(flag)),
-        (Kind::Integer { min, max }, Value::Number(number)) => {
-            match integer((*min, *max), &number) {
+        (FieldKind::Flag, Value::Bool(flag)) => return Some(Value::Bool(flag)),
+        (FieldKind::Integer { min, max }, Value::Number(number)) => {
+            match integer(*min, *max, &number) {
                 Ok(good) => return Some(good),
                 Err(kind) => kind,
             }
         }
-        (Kind::Number { min, max, format }, Value::Number(number)) => {
-            match decimal((*min, *max), *format, &number) {
+        (FieldKind::Number { min, max, format }, Value::Number(number)) => {
+            match decimal(*min, *max, *format, &number) {
                 Ok(good) => return Some(good),
                 Err(kind) => kind,
             }
         }
-        (Kind::Text(rules), Value::String(text)) => match problem_of_text(rules, &text) {
+        (FieldKind::Text(rules), Value::String(text)) => match problem_of_text(rules, &text) {
             None => return Some(Value::String(text)),
             Some(kind) => kind,
         },
-        (Kind::List { items, min, max }, Value::Array(list)) => match list.len() {
+        (FieldKind::List { items, min, max }, Value::Array(list)) => match list.len() {
             length if length < *min => FieldErrorKind::TooShort,
             length if length > *max => FieldErrorKind::TooLong,
             _ => return each(items, list, place),
         },
-        (Kind::Object(object), Value::Object(given)) => {
+        (FieldKind::Object(object), Value::Object(given)) => {
             let before = place.problems.0.len();
             let good = members(object, given, place);
             return (place.problems.0.len() == before).then_some(Value::Object(good));
@@ -152,7 +152,7 @@ fn each(items: &ValueShape, list: Vec<Value>, place: &mut Place<'_>) -> Option<V
     (good.len() == count).then_some(Value::Array(good))
 }
 
-fn integer((min, max): (i64, i64), number: &Number) -> Result<Value, FieldErrorKind> {
+fn integer(min: i64, max: i64, number: &Number) -> Result<Value, FieldErrorKind> {
     let Some(whole) = numbers::whole(number) else {
         let is_whole = number.as_f64().is_some_and(|value| value.fract() == 0.0);
         return Err(if is_whole { FieldErrorKind::OutOfRange } else { FieldErrorKind::WrongType });
@@ -165,7 +165,8 @@ fn integer((min, max): (i64, i64), number: &Number) -> Result<Value, FieldErrorK
 }
 
 fn decimal(
-    (min, max): (f64, f64),
+    min: f64,
+    max: f64,
     format: Option<&ValueFormat>,
     number: &Number,
 ) -> Result<Value, FieldErrorKind> {
@@ -199,17 +200,17 @@ fn problem_of_text(rules: &Text, text: &str) -> Option<FieldErrorKind> {
 /// Describes what to send.
 fn described(shape: &ValueShape) -> String {
     let words = match &shape.kind {
-        Kind::Any => "any JSON value".to_owned(),
-        Kind::Flag => "true or false".to_owned(),
-        Kind::Integer { min, max } => format!("a whole number {}", span(min, max)),
-        Kind::Number { format: Some(format), .. } => format.words().to_owned(),
-        Kind::Number { min, max, format: None } => format!("a number {}", span(min, max)),
-        Kind::Text(rules) => described_text(rules),
-        Kind::List { items, min, max } => {
+        FieldKind::Any => "any JSON value".to_owned(),
+        FieldKind::Flag => "true or false".to_owned(),
+        FieldKind::Integer { min, max } => format!("a whole number {}", span(min, max)),
+        FieldKind::Number { format: Some(format), .. } => format.words().to_owned(),
+        FieldKind::Number { min, max, format: None } => format!("a number {}", span(min, max)),
+        FieldKind::Text(rules) => described_text(rules),
+        FieldKind::List { items, min, max } => {
             format!("a list {}, each {}", sized(*min, *max, "item"), described(items))
         }
-        Kind::Object(object) if object.fields.is_empty() => "a JSON object".to_owned(),
-        Kind::Object(object) => format!("a JSON object with {}", object.names()),
+        FieldKind::Object(object) if object.fields.is_empty() => "a JSON object".to_owned(),
+        FieldKind::Object(object) => format!("a JSON object with {}", object.names()),
     };
     if shape.is_nullable { format!("{words}, or null") } else { words }
 }

@@ -8,6 +8,7 @@
 mod check;
 mod formats;
 mod json;
+mod names;
 mod new_password;
 mod numbers;
 mod query;

@@ -4,7 +4,7 @@ use domain::field_error::FieldErrorKind;
 use serde_json::{Map, Value};
 
 use super::numbers;
-use super::shape::{Kind, ValueShape};
+use super::shape::{FieldKind, ValueShape};
 use super::{FieldProblems, check};
 
 /// The parameters that were sent. A repeated one is a problem. Text where the schema has a number
@@ -31,17 +31,17 @@ pub(super) fn values(
     given
 }
 
-fn kind_of<'s>(shape: &'s ValueShape, name: &str) -> Option<&'s Kind> {
+fn kind_of<'s>(shape: &'s ValueShape, name: &str) -> Option<&'s FieldKind> {
     let field = shape.as_object()?.fields.iter().find(|field| field.name == name);
     field.map(|field| &field.shape.kind)
 }
 
-fn value(kind: Option<&Kind>, text: &str) -> Value {
+fn value(kind: Option<&FieldKind>, text: &str) -> Value {
     let read = match kind {
-        Some(Kind::Integer { .. } | Kind::Number { .. }) => {
+        Some(FieldKind::Integer { .. } | FieldKind::Number { .. }) => {
             numbers::written(text).map(Value::Number)
         }
-        Some(Kind::Flag) => text.parse().ok().map(Value::Bool),
+        Some(FieldKind::Flag) => text.parse().ok().map(Value::Bool),
         _ => None,
     };
     read.unwrap_or_else(|| Value::String(text.to_owned()))

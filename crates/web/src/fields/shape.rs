@@ -8,14 +8,14 @@ use super::formats::{self, ValueFormat};
 #[derive(Debug)]
 pub struct ValueShape {
     /// The kind of value.
-    pub(super) kind: Kind,
+    pub(super) kind: FieldKind,
     /// Whether null is allowed, meaning "not given".
     pub(super) is_nullable: bool,
 }
 
 /// The kinds of values.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     /// Any JSON value.
     Any,
     /// True or false.
@@ -97,29 +97,29 @@ impl ValueShape {
             _ => Vec::new(),
         };
         let kind = match types.iter().find(|one| **one != "null") {
-            Some(&"boolean") => Kind::Flag,
-            Some(&"integer") => Kind::Integer {
+            Some(&"boolean") => FieldKind::Flag,
+            Some(&"integer") => FieldKind::Integer {
                 min: schema["minimum"].as_i64().unwrap_or(-WHOLE_MAX),
                 max: schema["maximum"].as_i64().unwrap_or(WHOLE_MAX),
             },
-            Some(&"number") => Kind::Number {
+            Some(&"number") => FieldKind::Number {
                 min: schema["minimum"].as_f64().unwrap_or(f64::MIN),
                 max: schema["maximum"].as_f64().unwrap_or(f64::MAX),
                 format: format(schema),
             },
-            Some(&"string") => Kind::Text(Text {
+            Some(&"string") => FieldKind::Text(Text {
                 min: size(schema, "minLength").unwrap_or(0),
                 max: size(schema, "maxLength").unwrap_or(usize::MAX),
                 words: words(schema),
                 format: format(schema),
             }),
-            Some(&"array") => Kind::List {
+            Some(&"array") => FieldKind::List {
                 items: Box::new(Self::of_schema(&schema["items"])),
                 min: size(schema, "minItems").unwrap_or(0),
                 max: size(schema, "maxItems").unwrap_or(usize::MAX),
             },
-            Some(&"object") => Kind::Object(object(schema)),
-            _ => Kind::Any,
+            Some(&"object") => FieldKind::Object(object(schema)),
+            _ => FieldKind::Any,
         };
         Self { kind, is_nullable: types.contains(&"null") }
     }
@@ -132,7 +132,7 @@ impl ValueShape {
             shape: Self::of_schema(&parameter["schema"]),
         };
         let fields = parameters.as_array().into_iter().flatten().map(field).collect();
-        Self { kind: Kind::Object(Object { fields, others: None }), is_nullable: false }
+        Self { kind: FieldKind::Object(Object { fields, others: None }), is_nullable: false }
     }
 
     /// An object with these fields, of any value.
@@ -140,15 +140,15 @@ impl ValueShape {
         let field = |name: &&str| ShapeField {
             name: (*name).to_owned(),
             is_required: false,
-            shape: Self { kind: Kind::Any, is_nullable: true },
+            shape: Self { kind: FieldKind::Any, is_nullable: true },
         };
         let fields = names.iter().map(field).collect();
-        Self { kind: Kind::Object(Object { fields, others: None }), is_nullable: false }
+        Self { kind: FieldKind::Object(Object { fields, others: None }), is_nullable: false }
     }
 
     /// The object, if it is one; every request is.
     pub(super) fn as_object(&self) -> Option<&Object> {
-        if let Kind::Object(object) = &self.kind { Some(object) } else { None }
+        if let FieldKind::Object(object) = &self.kind { Some(object) } else { None }
     }
 }
 

@@ -108,7 +108,7 @@ impl RequestAttempt {
             kept.extend(parts.headers.get(name).map(|value| (name.clone(), value.clone())));
         }
         let is_small = body.len() <= web.config.http.limits.stored_answer_bytes_max;
-        let stored = is_small.then(|| self.seal(web, parts.status, (&kept, &body))).flatten();
+        let stored = is_small.then(|| self.seal(web, parts.status, &kept, &body)).flatten();
         let end = match &stored {
             Some(answer) => {
                 let permissions = self.identity.permissions_now(web).await;
@@ -124,7 +124,8 @@ impl RequestAttempt {
         &self,
         web: &WebState,
         status: http::StatusCode,
-        (headers, body): (&HeaderMap, &Bytes),
+        headers: &HeaderMap,
+        body: &Bytes,
     ) -> Option<StoredAnswer> {
         let place = ResponseSeal::of_request(&self.data_key, &self.name);
         idempotency::seal(&place, &web.random, (status, headers, body))

@@ -25,7 +25,9 @@ use failures::{NotStored, UnknownOutcome};
 use http::request::Parts;
 use runtime::CurrentDataKey;
 use runtime::sealing::DataKey;
-use store::own_requests::{self, KnownRequest, NewRequest, RequestClaim, RequestState};
+use store::own_requests::{
+    self, KnownRequest, NewRequest, RequestClaim, RequestState, RequestTakeover,
+};
 
 use crate::auth;
 use crate::error::{ApiError, HarmlessFailure};
@@ -73,7 +75,7 @@ pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> 
         Ok(None) => return next.run(request).await,
         Err(refused) => return refused.into_response(),
     };
-    Box::pin(once_with(&web, (operation, key), request, next)).await.unwrap_or_else(|refused| {
+    Box::pin(once_with(&web, operation, key, request, next)).await.unwrap_or_else(|refused| {
         let mut response = refused.into_response();
         // Either it failed before anything was carried out, or the key keeps a repetition from
         // taking effect twice.
@@ -84,7 +86,8 @@ pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> 
 
 async fn once_with(
     web: &WebState,
-    (operation, key): (RepeatableOperation, RequestKey),
+    operation: RepeatableOperation,
+    key: RequestKey,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -128,7 +131,7 @@ async fn take_turn(web: &WebState, asked: &KeyedRequest) -> Result<RequestTurn, 
     };
     match own_requests::claim(&web.store, &new).await? {
         RequestClaim::Claimed => Ok(RequestTurn::Run(attempt(asked, &new, data_key))),
-        RequestClaim::Known(known) => repeat(web, asked, (new, data_key), known).await,
+        RequestClaim::Known(known) => repeat(web, asked, new, data_key, known).await,
         RequestClaim::Busy => Err(ApiError::Failure(Failure::IdempotencyInProgress)),
     }
 }
@@ -148,7 +151,8 @@ fn attempt(asked: &KeyedRequest, new: &NewRequest<'_>, data_key: DataKey) -> Req
 async fn repeat(
     web: &WebState,
     asked: &KeyedRequest,
-    (new, current): (NewRequest<'_>, DataKey),
+    new: NewRequest<'_>,
+    current: DataKey,
     known: KnownRequest,
 ) -> Result<RequestTurn, ApiError> {
     let data_key = if known.data_key == new.data_key {
@@ -165,8 +169,13 @@ async fn repeat(
             Err(ApiError::Failure(Failure::IdempotencyInProgress))
         }
         RequestState::Running { .. } if asked.operation.may_run_again() => {
-            let (runs, times) = ((known.run, new.run), (new.created_at, new.leased_until));
-            if !own_requests::take_over(&web.store, &new.name, runs, times).await? {
+            let takeover = RequestTakeover {
+                from: known.run,
+                to: new.run,
+                now: new.created_at,
+                leased_until: new.leased_until,
+            };
+            if !own_requests::take_over(&web.store, &new.name, takeover).await? {
                 return Err(ApiError::Failure(Failure::IdempotencyInProgress));
             }
             let new = NewRequest { change: known.change, ..new };

@@ -19,8 +19,8 @@ pub(super) use self::stand::WalkState;
 use self::paged::window;
 use self::stand::WalkPhase;
 use super::fault::PageFault;
+use super::next_page::NextPage;
 use super::order::RowOrder;
-use super::resume_state::NextPage;
 use super::seen::{self, FingerprintSet};
 
 /// The number of last rows that are looked for in the next page.
@@ -106,9 +106,10 @@ impl ListWalk {
     pub(super) fn take(
         &mut self,
         sheet: &PageSheet<'_>,
-        (number, was_there): (u64, bool),
+        number: u64,
+        was_there: bool,
     ) -> Result<Vec<bool>, PageFault> {
-        let is_end = self.check(sheet, (number, was_there))?;
+        let is_end = self.check(sheet, number, was_there)?;
         self.stand.total = sheet.total.or(self.stand.total);
         self.stand.least = self.stand.least.into_iter().chain(sheet.total).min();
         self.stand.pages = self.stand.pages.saturating_add(1);
@@ -169,7 +170,8 @@ impl ListWalk {
     pub(super) fn check(
         &self,
         sheet: &PageSheet<'_>,
-        (number, was_there): (u64, bool),
+        number: u64,
+        was_there: bool,
     ) -> Result<bool, PageFault> {
         let (count, size) = (count(sheet.ids), self.asked_rows());
         if count > size && was_there {

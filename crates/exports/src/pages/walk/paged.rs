@@ -2,7 +2,7 @@
 
 use catalog::dataset::PagingStyle;
 
-use super::super::resume_state::NextPage;
+use super::super::next_page::NextPage;
 use super::TAIL_ROWS;
 
 /// The number of rows that each page overlaps.
@@ -10,46 +10,43 @@ const OVERLAP: u64 = 8;
 
 /// How a list is paged.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct ListPaging {
-    pub(in super::super) style: PagingStyle,
+pub(crate) struct ListPaging {
+    pub(crate) style: PagingStyle,
     /// The number of rows on a page.
-    pub(in super::super) size: u64,
+    pub(crate) size: u64,
     /// The number of rows that each page overlaps. With 0, moving rows are not tracked.
-    pub(in super::super) overlap: u64,
+    pub(crate) overlap: u64,
 }
 
 impl ListPaging {
     /// A list that is read completely.
-    pub(in super::super) fn whole(style: PagingStyle, size: u64) -> Self {
+    pub(crate) fn whole(style: PagingStyle, size: u64) -> Self {
         Self { style, size, overlap: OVERLAP.min(size / 4) }
     }
 }
 
 /// What the walk needs to know of one page.
 #[derive(Debug, Clone, Default)]
-pub(in super::super) struct PageSheet<'a> {
+pub(crate) struct PageSheet<'a> {
     /// The ids of its rows, in order.
-    pub(in super::super) ids: &'a [u64],
+    pub(crate) ids: &'a [u64],
     /// Whether more rows follow, if the platform says so.
-    pub(in super::super) more: Option<bool>,
+    pub(crate) more: Option<bool>,
     /// The next cursor.
-    pub(in super::super) cursor: Option<&'a str>,
+    pub(crate) cursor: Option<&'a str>,
     /// The length of the whole list, if the platform reports it.
-    pub(in super::super) total: Option<u64>,
+    pub(crate) total: Option<u64>,
     /// Ids, as text, of some rows near the end of the page, for a before-id list.
-    pub(in super::super) anchors: Vec<String>,
+    pub(crate) anchors: Vec<String>,
     /// The times never ascend on it.
-    pub(in super::super) is_newest_first: bool,
+    pub(crate) is_newest_first: bool,
     /// Its last rows are older than the window.
-    pub(in super::super) is_past: bool,
+    pub(crate) is_past: bool,
 }
 
 /// The positions of a page's anchors: its last row, the one before the overlapping rows, and two
 /// further back.
-pub(in super::super) fn anchors(
-    count: usize,
-    ListPaging { overlap, .. }: ListPaging,
-) -> Vec<usize> {
+pub(crate) fn anchors(count: usize, ListPaging { overlap, .. }: ListPaging) -> Vec<usize> {
     let overlap = usize::try_from(overlap).unwrap_or(0);
     let back = [0, overlap, TAIL_ROWS, count.saturating_sub(1)];
     back.iter().filter_map(|back| count.checked_sub(back.saturating_add(1))).collect()

@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::resume_state::NextPage;
+use super::super::next_page::NextPage;
 
 /// The phase of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in super::super) enum WalkPhase {
+pub(crate) enum WalkPhase {
     /// From the top to the end.
     Down,
     /// Reading the head again.
@@ -19,9 +19,9 @@ pub(in super::super) enum WalkPhase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate observation")]
-pub(in super::super) struct WalkState {
-    pub(in super::super) phase: WalkPhase,
-    pub(in super::super) next: NextPage,
+pub(crate) struct WalkState {
+    pub(crate) phase: WalkPhase,
+    pub(crate) next: NextPage,
     /// The number of rows up to the end of the last page, if known.
     pub(super) place: u64,
     /// How often in a row the last rows were not found.
@@ -43,7 +43,7 @@ pub(in super::super) struct WalkState {
     /// This walk from the top found new rows.
     pub(super) is_fruitful: bool,
     /// The length of the list, as last reported.
-    pub(in super::super) total: Option<u64>,
+    pub(crate) total: Option<u64>,
     /// The smallest length reported since the top.
     pub(super) least: Option<u64>,
     /// The last rows.
@@ -54,7 +54,7 @@ pub(in super::super) struct WalkState {
 
 impl WalkState {
     /// How often the list was read again from its top.
-    pub(in super::super) const fn rereads(&self) -> u8 {
+    pub(crate) const fn rereads(&self) -> u8 {
         self.rereads
     }
 

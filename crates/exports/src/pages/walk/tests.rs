@@ -142,8 +142,8 @@ fn read(
                     ..PageSheet::default()
                 };
                 let was_there = seen.insert(ids.clone(), pages).is_some();
-                walk.check(&sheet, (pages, was_there))?;
-                let fresh = walk.take(&sheet, (pages, was_there))?;
+                walk.check(&sheet, pages, was_there)?;
+                let fresh = walk.take(&sheet, pages, was_there)?;
                 rows.extend(
                     ids.iter().zip(&fresh).filter(|(_, is_fresh)| **is_fresh).map(|it| *it.0),
                 );

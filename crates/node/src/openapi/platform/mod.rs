@@ -49,7 +49,7 @@ pub(super) fn path_items(sources: &DocumentSources<'_>, platform: Platform) -> P
     let mut items = PathItems::default();
     for (route, named) in sources.catalog.platform(platform).operations() {
         if route.is_native() {
-            items.add((route, named), operation::of(sources, platform, (route, named)));
+            items.add(route, named, operation::of(sources, platform, route, named));
         }
     }
     items

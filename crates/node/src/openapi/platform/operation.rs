@@ -2,8 +2,8 @@
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
 
 use catalog::{Route, RouteBody, RouteOperation, RoutePaging, RouteParameter, RouteResponse};
-use clients::platform::headers::FROM_CALLER;
 use domain::platform::Platform;
+use platform_client::headers::FROM_CALLER;
 use serde_json::{Map, Value, json};
 
 use super::examples::{self, RouteExample};
@@ -19,13 +19,14 @@ const RECEIPT: [&str; 4] = ["X-Request-Id", "X-Credits-Cost", "X-Credits-Balance
 pub(crate) fn of(
     sources: &DocumentSources<'_>,
     platform: Platform,
-    (route, named): (&Route, &RouteOperation),
+    route: &Route,
+    named: &RouteOperation,
 ) -> Value {
     let mut operation = json!({
         "operationId": named.id,
         "tags": [group(route)],
         "summary": summary(route),
-        "parameters": parameters(sources, platform, (route, named)),
+        "parameters": parameters(sources, platform, route, named),
         "responses": responses(platform, route),
         "x-credits": route.cost(&sources.costs).whole(),
         "x-route": route.name,
@@ -96,7 +97,8 @@ fn paging(paging: &RoutePaging) -> Value {
 fn parameters(
     sources: &DocumentSources<'_>,
     platform: Platform,
-    (route, named): (&Route, &RouteOperation),
+    route: &Route,
+    named: &RouteOperation,
 ) -> Value {
     let docs = route.docs.as_deref();
     let known_path = docs.map(|docs| docs.path_parameters.as_slice()).unwrap_or_default();
@@ -105,7 +107,7 @@ fn parameters(
         .zip(&named.parameters)
         .map(|(name, shown)| {
             let known = known_path.iter().find(|known| known.name == name);
-            path_parameter(route, (name, shown), known)
+            path_parameter(route, name, shown, known)
         })
         .collect();
     let query = route.query_parameters.iter();
@@ -114,7 +116,7 @@ fn parameters(
     all.extend(undocumented_defaults(route));
     let headers = docs.map(|docs| docs.headers.as_slice()).unwrap_or_default();
     let passed = headers.iter().filter(|known| passes(&known.name));
-    all.extend(passed.map(|known| parameter("header", &known.name, (known, known.required))));
+    all.extend(passed.map(|known| parameter("header", &known.name, known, known.required)));
     if !route.method.is_read() {
         all.push(json!({ "$ref": "#/components/parameters/idempotency_key" }));
     }
@@ -131,13 +133,9 @@ fn passes(name: &str) -> bool {
     !is_named_elsewhere && FROM_CALLER.iter().any(|known| known.as_str().eq_ignore_ascii_case(name))
 }
 
-fn path_parameter(
-    route: &Route,
-    (name, shown): (&str, &str),
-    known: Option<&RouteParameter>,
-) -> Value {
+fn path_parameter(route: &Route, name: &str, shown: &str, known: Option<&RouteParameter>) -> Value {
     let mut described = match known {
-        Some(known) => parameter("path", shown, (known, true)),
+        Some(known) => parameter("path", shown, known, true),
         None => {
             json!({ "name": shown, "in": "path", "required": true, "schema": { "type": "string" } })
         }
@@ -150,8 +148,7 @@ fn path_parameter(
 
 fn query_parameter(route: &Route, known: &RouteParameter) -> Value {
     let default = route.default_query.iter().find(|(name, _)| *name == known.name);
-    let mut described =
-        parameter("query", &known.name, (known, known.required && default.is_none()));
+    let mut described = parameter("query", &known.name, known, known.required && default.is_none());
     if let Some((_, value)) = default {
         described["description"] = json!(with_default(&known.description, value));
     }
@@ -177,7 +174,7 @@ fn with_default(description: &str, value: &str) -> String {
     if description.is_empty() { added } else { format!("{description} {added}") }
 }
 
-fn parameter(place: &str, name: &str, (known, required): (&RouteParameter, bool)) -> Value {
+fn parameter(place: &str, name: &str, known: &RouteParameter, required: bool) -> Value {
     let schema = known.schema.as_ref().map(|text| schema::current(text.value()));
     let mut described = json!({
         "name": name, "in": place, "required": required,

@@ -22,7 +22,7 @@ struct PathItem {
 
 impl PathItems {
     /// Adds the operation of a route.
-    pub(crate) fn add(&mut self, (route, named): (&Route, &RouteOperation), operation: Value) {
+    pub(crate) fn add(&mut self, route: &Route, named: &RouteOperation, operation: Value) {
         let item = self.items.entry(route.shape()).or_insert_with(|| PathItem {
             path: named.path.clone(),
             names: named.parameters.clone(),

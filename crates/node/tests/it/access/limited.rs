@@ -13,9 +13,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::{Case, Takes, Victim, cases, victim};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 /// The response to a limited key that asks for something of another account.
 #[derive(Debug, Clone, Copy)]
@@ -79,11 +80,13 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("get /v1/billing/ledger", OwnView),
     ("get /v1/billing/usage/daily", OwnView),
     ("get /v1/billing/usage/recent", OwnView),
+    ("get /v1/billing/usage/calls/{id}", NOTHING_THERE),
     ("get /v1/billing/usage/breakdown", OwnView),
     ("post /v1/billing/estimate", NO_ACCOUNT),
     ("get /v1/billing/plans", OwnView),
     ("post /v1/billing/checkout", LIMITED),
     ("get /v1/billing/orders", LIMITED),
+    ("get /v1/billing/orders/{order_id}", LIMITED),
     ("get /v1/billing/invoices", LIMITED),
     ("get /v1/billing/invoices/{invoice_id}", LIMITED),
     ("get /v1/billing/card", LIMITED),
@@ -153,10 +156,7 @@ async fn scene(app: &TestApp) -> Scene {
     let called = owner.get(&format!("/v1/{}/native/users/me", victim.account)).await;
     assert_eq!(called.status, 200, "{}", called.text());
     app.settled_beside(&owner, 20).await;
-    let bought = owner.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
-    assert_eq!(bought.status, 200, "{}", bought.text());
-    let orders = owner.get("/v1/billing/orders").await.json();
-    let order_id = text(&orders["orders"][0]["order_id"]);
+    let order_id = victim.order_id.clone();
     let new = json!({"name": "limited", "scope": "full", "accounts": [own_account]});
     let made = owner.post("/v1/auth/keys", &new).await.json();
     let limited = app.with_key(&text(&made["api_key"]));
@@ -275,6 +275,7 @@ fn secrets(scene: &Scene) -> Vec<String> {
         scene.deleted_export.clone(),
         scene.victim.export_id.clone(),
         scene.victim.session_id.clone(),
+        scene.victim.call_id.clone(),
         scene.order_id.clone(),
         member.customer.key_id.clone(),
         member.customer.key.clone(),
@@ -320,9 +321,9 @@ fn every_operation_has_an_expected_response_to_a_limited_key() {
     assert_eq!(EXPECTED.len(), cases().len());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_cannot_read_or_change_another_account() {
-    on_both(async |app| {
+    with_app(async |app| {
         let scene = scene(&app).await;
         let before = seen_by_owner(&app, &scene).await;
 
@@ -355,9 +356,9 @@ async fn a_limited_key_cannot_read_or_change_another_account() {
 
 /// The stored response for an `Idempotency-Key` is returned only to a caller that may use the
 /// account.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_gets_no_stored_response_of_another_account() {
-    on_both(async |app| {
+    with_app(async |app| {
         let scene = scene(&app).await;
         let path = format!("/v1/{}/exports", scene.victim.account);
         let body = json!({"dataset": "subscribers", "max_rows": 3});
@@ -382,9 +383,9 @@ async fn a_limited_key_gets_no_stored_response_of_another_account() {
 }
 
 /// A narrowed key sees its own calls for the accounts that are left, and nothing else.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_narrowed_key_no_longer_sees_calls_of_other_accounts() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(100).await;
         let owner = app.with_key(&customer.key);
         let foreign = app.connect(&customer, "platform_alpha").await;
@@ -419,9 +420,9 @@ async fn a_narrowed_key_no_longer_sees_calls_of_other_accounts() {
 }
 
 /// A limited key does not see what the customer spends otherwise.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_only_its_own_spending() {
-    on_both(async |app| {
+    with_app(async |app| {
         let scene = scene(&app).await;
         let path = format!("/v1/{}/native/account/me", scene.own_account);
         for _ in 0..2 {
@@ -438,7 +439,8 @@ async fn a_limited_key_sees_only_its_own_spending() {
         assert_eq!(lines.len(), 1, "{shown}");
         assert_eq!((&lines[0]["kind"], &lines[0]["amount"]), (&json!("usage"), &json!(-2)));
         let owner = scene.owner.get("/v1/billing").await.json();
-        assert_eq!(owner["spend"]["today"], 3, "{owner}");
+        // And the victim's own call, and the owner's of the same account.
+        assert_eq!(owner["spend"]["today"], 4, "{owner}");
         assert_eq!(shown["balance"], owner["balance"]);
         app
     })

@@ -10,10 +10,11 @@ mod limited;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::contract::{document, operations};
 use crate::support::member::{Member, PASSWORD};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 /// One operation of the contract, as a caller would use it on another customer's data.
 struct Case {
@@ -57,6 +58,10 @@ struct Victim {
     account: String,
     session_id: String,
     export_id: String,
+    /// A call that was made with the account.
+    call_id: String,
+    /// An order that is not paid yet.
+    order_id: String,
 }
 
 const EXPORTS: &str = "/v1/{account}/exports";
@@ -215,11 +220,13 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing/ledger"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/daily"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/recent"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/usage/calls/{id}"), Either, nothing, NotFound("not_found")),
         case(("get", "/v1/billing/usage/breakdown"), Either, nothing, OwnView),
         case(("post", "/v1/billing/estimate"), Either, estimate, NotFound("account_not_found")),
         case(("get", "/v1/billing/plans"), Either, nothing, OwnView),
         case(("post", "/v1/billing/checkout"), Either, pack, OwnView),
         case(("get", "/v1/billing/orders"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/orders/{order_id}"), Either, nothing, NotFound("not_found")),
         case(("get", "/v1/billing/invoices"), Either, nothing, OwnView),
         case(("get", "/v1/billing/invoices/{invoice_id}"), Either, nothing, NotFound("not_found")),
         case(("get", "/v1/billing/card"), Either, nothing, OwnView),
@@ -317,7 +324,9 @@ impl Case {
             .replace("{customer_id}", &victim.member.customer.id)
             .replace("{session_id}", &victim.session_id)
             .replace("{job_id}", &victim.export_id)
+            .replace("{id}", &victim.call_id)
             .replace("{invoice_id}", "in_1")
+            .replace("{order_id}", &victim.order_id)
             .replace("{platform}", "platform_alpha")
             .replace("{native_path}", "users/me")
     }
@@ -346,16 +355,23 @@ impl Case {
 
 async fn victim(app: &TestApp) -> Victim {
     let member = app.member("victim@example.com").await;
-    app.grant(&member.customer, 110).await;
+    app.grant(&member.customer, 111).await;
     let account = app.connect(&member.customer, "platform_alpha").await;
     let own = app.with_key(&member.customer.key);
     let made =
         own.post(&format!("/v1/{account}/exports"), &json!({"dataset": "subscribers"})).await;
     let export_id = made.json()["job_id"].as_str().unwrap().to_owned();
+    assert_eq!(own.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+    let recent = own.get("/v1/billing/usage/recent").await.json();
+    let mut calls = recent["calls"].as_array().unwrap().iter();
+    let called = calls.find(|call| call["path"] == "users/me");
+    let call_id = called.unwrap()["call_id"].as_str().unwrap().to_owned();
     let reply = app.try_log_in(&member.email, PASSWORD).await;
     let session_id = reply.json()["session_id"].as_str().unwrap().to_owned();
     insert_invoice(app, &member).await;
-    Victim { member, account, session_id, export_id }
+    let bought = own.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await.json();
+    let order_id = bought["order_id"].as_str().unwrap().to_owned();
+    Victim { member, account, session_id, export_id, call_id, order_id }
 }
 
 /// Asserts that nothing of the victim has changed: key and password work, account and session
@@ -416,9 +432,9 @@ fn the_contract_declares_the_accepted_credentials() {
     assert_eq!(table, contract);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn without_credentials_only_open_routes_work() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
 
         for case in cases() {
@@ -444,9 +460,9 @@ async fn without_credentials_only_open_routes_work() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_key_is_refused_everywhere() {
-    on_both(async |app| {
+    with_app(async |app| {
         Box::pin(async move {
             let victim = Box::pin(victim(&app)).await;
             let key = victim.member.customer.key.as_str();
@@ -490,9 +506,9 @@ async fn an_invalid_key_is_refused_everywhere() {
 
 /// Whether the key is malformed, invented or revoked, the response differs only in the request's
 /// id.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_response_to_a_wrong_key_does_not_say_why() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let owner = app.with_key(&customer.key);
         let made = owner.post("/v1/auth/keys", &json!({"name": "r", "scope": "full"})).await.json();
@@ -517,9 +533,9 @@ async fn the_response_to_a_wrong_key_does_not_say_why() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_session_is_refused_everywhere() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
         let cookie = app.session(&victim.member).await;
         let unknown = domain::token::SecretToken::new([9; 32]).expose().to_owned();
@@ -552,9 +568,9 @@ async fn an_invalid_session_is_refused_everywhere() {
 }
 
 /// Metered operations accept keys only; personal ones accept sessions only.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_does_not_replace_a_key_nor_a_key_a_session() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
         let browser = app.signed_in(&victim.member).await;
         let program = app.with_key(&victim.member.customer.key);
@@ -583,9 +599,9 @@ async fn a_session_does_not_replace_a_key_nor_a_key_a_session() {
 
 /// A browser adds its cookie to requests from any page; only pages of this service may change
 /// something.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_other_sites_cannot_change_anything_with_a_session() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
         let cookie = app.session(&victim.member).await;
         let browser = app.anonymous().with("cookie", &cookie);
@@ -614,9 +630,9 @@ async fn pages_of_other_sites_cannot_change_anything_with_a_session() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_and_a_session_of_different_customers_are_refused_together() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
         let stranger = app.member("stranger@example.com").await;
         let cookie = app.session(&stranger).await;
@@ -637,9 +653,9 @@ async fn a_key_and_a_session_of_different_customers_are_refused_together() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_read_from_headers_only() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let key = &customer.key;
 
@@ -662,9 +678,9 @@ async fn a_key_is_read_from_headers_only() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_key_cannot_write() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
         let full = app.with_key(&victim.member.customer.key);
         let made = full.post("/v1/auth/keys", &json!({"name": "r", "scope": "read_only"})).await;
@@ -698,9 +714,9 @@ async fn a_read_only_key_cannot_write() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn data_of_another_customer_does_not_exist_for_a_stranger() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = victim(&app).await;
         let stranger = app.member("stranger@example.com").await;
         app.grant(&stranger.customer, 100).await;

@@ -2,9 +2,10 @@
 //! accounts, and an account stays off until it is switched on.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::subscriber::{active, selling, slots_on};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 const ALPHA: &str = "platform_alpha";
 
@@ -24,9 +25,9 @@ async fn noted(client: &Client, action: &str) -> Vec<(String, Value)> {
     list["entries"].as_array().unwrap().iter().map(of).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_that_is_switched_off_is_refused_until_switched_on() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(100).await;
         let client = app.with_key(&customer.key);
         assert_eq!(app.import(&client, ALPHA, "ada").await, "active");
@@ -70,7 +71,7 @@ async fn an_account_that_is_switched_off_is_refused_until_switched_on() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn switching_on_needs_a_slot_and_a_freed_slot_goes_to_a_waiting_account() {
     selling(async |app| {
         let customer = app.customer(100).await;
@@ -109,7 +110,7 @@ async fn switching_on_needs_a_slot_and_a_freed_slot_goes_to_a_waiting_account() 
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_shows_an_account_that_gets_the_slot_of_a_deleted_one() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -129,7 +130,7 @@ async fn the_audit_list_shows_an_account_that_gets_the_slot_of_a_deleted_one() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_switches_its_own_accounts_and_sees_no_others() {
     selling(async |app| {
         let owner = app.with_key(&app.customer(100).await.key);
@@ -190,9 +191,9 @@ async fn a_wrong_state_is_reported_and_changes_nothing() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_an_account_that_is_switched_off_fails_without_cost() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready(ALPHA, 20).await;
         let (exports, wanted) =
             (format!("/v1/{account}/exports"), json!({"dataset": "subscribers"}));

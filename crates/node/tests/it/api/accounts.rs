@@ -2,9 +2,10 @@
 //! deleted.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::platform::{RawPlatform, Script};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 const IMPORT: &str = "/v1/connect/import";
 const PLATFORMS: [&str; 4] =
@@ -21,9 +22,9 @@ async fn connect(app: &TestApp, client: &Client, platform: &str, creator: &str) 
     client.post(IMPORT, &import(app, platform, creator)).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_of_every_platform_is_connected_listed_and_used() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(100).await.key);
         let reads = ["users/me", "account/me", "me", "notifications"];
 
@@ -63,9 +64,9 @@ async fn an_account_of_every_platform_is_connected_listed_and_used() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_that_the_platform_refuses_are_not_connected() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let secrets = ["session_token", "token", "token", "access_token"];
 
@@ -87,9 +88,9 @@ async fn credentials_that_the_platform_refuses_are_not_connected() {
 }
 
 /// The platform says to whom credentials belong; a wrong id beside valid credentials is refused.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_id_that_does_not_match_the_credentials_is_refused() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let mut wrong = import(&app, "platform_alpha", "ada");
         wrong["auth"]["user_id"] = json!("999");
@@ -149,9 +150,9 @@ async fn a_creator_id_that_is_a_word_of_our_paths_is_refused() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_creator_id_in_use_on_another_platform_is_refused() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         assert_eq!(connect(&app, &client, "platform_alpha", "ada").await.status, 201);
 
@@ -167,28 +168,27 @@ async fn a_creator_id_in_use_on_another_platform_is_refused() {
 }
 
 /// A second import is an update: its credentials are used from the next call on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_import_replaces_the_credentials() {
-    for database in store::testing::stores().await {
-        let raw = RawPlatform::playing(|_, _| Script::json(200, "{}")).await;
-        let app = TestApp::start(database, &raw.as_platform("platform_alpha")).await;
-        let (_customer, client, account) = app.ready("platform_alpha", 10).await;
-        let first = client.get(&format!("/v1/accounts/{account}")).await.json();
-        app.advance_seconds(60);
-        let mut again = import(&app, "platform_alpha", &account);
-        again["auth"]["user_agent"] = json!("Second/2.0");
+    let database = store::testing::store().await;
+    let raw = RawPlatform::playing(|_, _| Script::json(200, "{}")).await;
+    let app = TestApp::start(database, &raw.as_platform("platform_alpha")).await;
+    let (_customer, client, account) = app.ready("platform_alpha", 10).await;
+    let first = client.get(&format!("/v1/accounts/{account}")).await.json();
+    app.advance_seconds(60);
+    let mut again = import(&app, "platform_alpha", &account);
+    again["auth"]["user_agent"] = json!("Second/2.0");
 
-        let reply = client.post(IMPORT, &again).await;
+    let reply = client.post(IMPORT, &again).await;
 
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        let record = reply.json();
-        assert_eq!(record["connected_at"], first["connected_at"]);
-        assert_ne!(record["verified_at"], first["verified_at"]);
-        assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
-        assert_eq!(raw.last_call().header("user-agent"), Some("Second/2.0"));
-        app.settled(&client).await;
-        app.end().await;
-    }
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let record = reply.json();
+    assert_eq!(record["connected_at"], first["connected_at"]);
+    assert_ne!(record["verified_at"], first["verified_at"]);
+    assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+    assert_eq!(raw.last_call().header("user-agent"), Some("Second/2.0"));
+    app.settled(&client).await;
+    app.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -246,9 +246,9 @@ async fn a_failing_platform_confirms_nothing() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_account_is_gone_and_its_calls_stay_in_the_log() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 10).await;
         let native = format!("/v1/{account}/native/users/me");
         assert_eq!(client.get(&native).await.status, 200);

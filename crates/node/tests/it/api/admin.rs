@@ -2,17 +2,18 @@
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 async fn command(app: &TestApp, command: &Value) -> Reply {
     let token = app.running().admin_token().expose_secret().to_owned();
     app.admin().bearer(&token).post("/commands", command).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_and_metrics_are_served_without_secrets() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 5).await;
         assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
         app.settled(&client).await;
@@ -106,9 +107,9 @@ async fn the_public_listener_serves_no_admin_routes() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gift_may_expire() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let grant = |credits: i64, reference: &str, expires_at: Value| {
@@ -141,9 +142,9 @@ async fn a_gift_may_expire() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_see_the_debt_beside_the_balance() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 3).await;
         assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
         app.settled(&client).await;
@@ -163,9 +164,9 @@ async fn staff_see_the_debt_beside_the_balance() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_give_and_take_credits_once_for_each_reference() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(5).await;
         let grant = |credits: i64, reference: &str| {
             json!({"command": "grant_credits", "customer": customer.id, "credits": credits, "reference": reference})
@@ -193,9 +194,9 @@ async fn staff_give_and_take_credits_once_for_each_reference() {
 
 /// Repeating a reference with the same grant changes nothing. With another grant nothing is
 /// recorded, and the error shows both.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reference_used_for_another_grant_is_refused_with_both_amounts() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let end = "2026-12-01T00:00:00.000000Z";
         let grant = |credits: i64, reference: &str, expires_at: Option<&str>| {
@@ -233,9 +234,9 @@ async fn a_reference_used_for_another_grant_is_refused_with_both_amounts() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_grants_name_the_flag_and_record_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(5).await;
         let grant = |credits: i64, reference: &str, expires_at: Option<&str>| {
             json!({
@@ -278,9 +279,9 @@ async fn invalid_grants_name_the_flag_and_record_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_refusals_give_the_reason() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let nobody = "cus_019ab3c4d5e67f8091a2b3c4d5e6f708";
         let taken = json!({

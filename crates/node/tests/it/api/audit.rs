@@ -1,8 +1,9 @@
 //! The audit list: entries with ids of their own, and structured details.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 async fn entries(client: &Client, query: &str) -> Vec<Value> {
     let reply = client.get(&format!("/v1/audit{query}")).await;
@@ -25,9 +26,9 @@ async fn written_before(app: &TestApp, customer: &str, number: u8) -> String {
     id
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_have_structured_details() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
         app.advance_seconds(1);
         let limits = json!({
@@ -68,9 +69,9 @@ async fn entries_have_structured_details() {
 }
 
 /// Ids of the audit list differ from those of the ledger, and paging accepts both spellings.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn audit_ids_have_their_own_prefix_and_old_entries_stay_readable() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, _) = app.ready("platform_alpha", 5).await;
         let mut old = Vec::new();
         for number in 1..=2 {

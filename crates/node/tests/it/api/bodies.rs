@@ -1,8 +1,9 @@
 //! C9: invalid or ambiguous JSON, on every route that accepts JSON.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 const ROUTES: [&str; 4] =
     ["/v1/auth/register", "/v1/auth/keys", "/v1/auth/keys/rotate", "/v1/connect/import"];
@@ -45,9 +46,9 @@ async fn view(app: &TestApp, key: &str) -> [Value; 3] {
     [read("/v1/auth/keys").await, read("/v1/accounts").await, read("/v1/billing").await]
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_or_ambiguous_json_changes_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(10).await;
         let client = app.with_key(&customer.key);
         let before = view(&app, &customer.key).await;
@@ -71,9 +72,9 @@ async fn invalid_or_ambiguous_json_changes_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn json_in_another_charset_or_under_another_type_is_415() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(10).await;
         let client = app.with_key(&customer.key);
         let before = view(&app, &customer.key).await;

@@ -6,10 +6,11 @@
 )]
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::contract::{document, operations};
 use crate::support::member::PASSWORD;
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const KEYS: &str = "/v1/auth/keys";
 
@@ -22,9 +23,9 @@ async fn made(client: &Client, limits: Value) -> Value {
 }
 
 /// `null` means "no restriction" and a list means "these", on keys and in `whoami`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn no_restriction_to_accounts_is_null_everywhere() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
 
         let free = made(&client, json!({"accounts": null})).await;
@@ -62,9 +63,9 @@ async fn an_empty_list_of_accounts_is_refused() {
 }
 
 /// The end of a session by age and its end without use have different names.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn both_ends_of_a_session_have_the_same_names_everywhere() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let login = app.try_log_in(&member.email, PASSWORD).await;
         let browser = app.anonymous().with_session(&login.cookie());
@@ -97,9 +98,9 @@ async fn both_ends_of_a_session_have_the_same_names_everywhere() {
 
 /// A browser's `fetch` without a body sends no `Content-Type`; a page of another site still cannot
 /// log the customer out.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_logout_needs_no_content_type_but_one_of_our_pages() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let cookie = app.session(&member).await;
         let foreign = app.anonymous().with("cookie", &cookie).with("sec-fetch-site", "cross-site");
@@ -119,9 +120,9 @@ async fn a_logout_needs_no_content_type_but_one_of_our_pages() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_and_the_list_say_until_when_the_old_secret_works() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let key = made(&client, json!({})).await;
         let id = key["key_id"].clone();
@@ -152,9 +153,9 @@ async fn a_rotation_and_the_list_say_until_when_the_old_secret_works() {
 }
 
 /// A created resource is at the `Location` of its response.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_created_resource_is_at_its_location() {
-    on_both(async |app| {
+    with_app(async |app| {
         let form = json!({"email": "ada@example.com", "password": PASSWORD});
         let registered = app.anonymous().post("/v1/auth/register", &form).await;
         assert_eq!((registered.status, registered.header("location")), (201, "/v1/auth/me"));
@@ -183,9 +184,9 @@ async fn a_created_resource_is_at_its_location() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_is_shown_to_its_customer_and_a_limited_key_sees_only_itself() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let limited = made(&client, json!({"monthly_budget_credits": 1})).await;
         let other = made(&client, json!({})).await;
@@ -224,9 +225,9 @@ async fn a_bad_key_is_401_at_every_route_of_exports() {
 }
 
 /// One account of a platform under two names takes two slots: a warning, not a refusal.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn connecting_an_account_under_a_second_name_returns_a_warning() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
         let accounts = simulators::demo_accounts(&app.settings);
         let demo = accounts.iter().find(|one| one.creator_id == account).unwrap();
@@ -257,9 +258,9 @@ async fn connecting_an_account_under_a_second_name_returns_a_warning() {
 }
 
 /// A customer without credits whose trial is pending is told how to get it; others are not.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_for_lack_of_credits_names_a_pending_trial() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let account = app.connect(&member.customer, "platform_alpha").await;
         let client = app.with_key(&member.customer.key);

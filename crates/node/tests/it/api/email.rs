@@ -2,9 +2,10 @@
 //! and responses do not reveal who is a customer.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::member::Member;
-use crate::support::{Client, Reply, TestApp, at_once, on_both};
+use crate::support::{Client, Reply, TestApp, at_once, with_app};
 
 const BEHIND_A_PROXY: &str = "[http]\ntrusted_proxies = [\"127.0.0.1\"]";
 
@@ -30,9 +31,9 @@ async fn standing(app: &TestApp, member: &Member) -> (i64, bool) {
     (balance, who["email_verified"].as_bool().unwrap())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_trial() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let mails = app.mails_to("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
@@ -58,9 +59,9 @@ async fn a_registration_sends_a_link_that_confirms_the_address_and_grants_the_tr
 }
 
 /// The trial of the configuration is for customers who have none yet.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_granted_trial_is_shown_as_it_was_granted() {
-    on_both(async |mut app| {
+    with_app(async |mut app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
         assert_eq!(confirm(&app.anonymous(), &token).await.status, 200);
@@ -76,9 +77,9 @@ async fn a_granted_trial_is_shown_as_it_was_granted() {
 }
 
 /// Email scanners follow links, some of them several times.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn checking_a_link_five_times_confirms_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
 
@@ -103,9 +104,9 @@ async fn checking_a_link_five_times_confirms_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_concurrent_confirmations_count_once() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
         let client = app.anonymous();
@@ -125,9 +126,9 @@ async fn fifty_concurrent_confirmations_count_once() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_expires_after_24_hours_and_another_one_can_be_requested() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let late = app.mailed_token("ada@example.com").await;
         app.advance_seconds(86_400);
@@ -147,9 +148,9 @@ async fn a_link_expires_after_24_hours_and_another_one_can_be_requested() {
 }
 
 /// The first emailed link still works after a second one was sent; using one uses up the other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_links_for_one_address_only_one_works() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let first = app.mailed_token("ada@example.com").await;
         resend(&app.anonymous(), "ada@example.com").await;
@@ -165,9 +166,9 @@ async fn of_two_links_for_one_address_only_one_works() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_link_confirms_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let own = app.mailed_token("ada@example.com").await;
         app.anonymous()
@@ -192,9 +193,9 @@ async fn an_invalid_link_confirms_nothing() {
 }
 
 /// A link belongs to its customer, whichever key is sent with it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_confirms_its_own_customer_only() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (ada, eve) = (app.member("ada@example.com").await, app.member("eve@example.com").await);
         let token = app.mailed_token("ada@example.com").await;
 
@@ -210,9 +211,9 @@ async fn a_link_confirms_its_own_customer_only() {
 
 /// For an unknown address, a pending one and a confirmed one the response is the same to the last
 /// byte; only the pending one gets an email.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_for_an_email_reveals_nothing_about_an_address() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member("waits@example.com").await;
         app.member("done@example.com").await;
         let token = app.mailed_token("done@example.com").await;
@@ -266,9 +267,9 @@ async fn an_address_gets_three_emails_an_hour_and_the_response_reveals_nothing()
 }
 
 /// An email that was requested but not sent does not count, and each purpose has its own limit.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_again_for_a_confirmed_address_does_not_block_its_password_reset_emails() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member("ada@example.com").await;
         let token = app.mailed_token("ada@example.com").await;
         assert_eq!(confirm(&app.anonymous(), &token).await.status, 200);
@@ -305,9 +306,9 @@ async fn the_emails_that_a_network_requests_in_an_hour_are_limited() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_trials_that_a_network_starts_in_a_day_are_limited() {
-    on_both_with(
+    with_configured_app(
         "[rate_limits]\nregistrations_per_hour = 100\ntrials_per_network_per_day = 2",
         async |app| {
             let from = async |address: &str, number: usize| {
@@ -339,21 +340,20 @@ async fn the_trials_that_a_network_starts_in_a_day_are_limited() {
     .await;
 }
 
-async fn on_both_with<F, T>(overrides: &str, test: F)
+async fn with_configured_app<F, T>(overrides: &str, test: F)
 where
     F: Fn(TestApp) -> T,
     T: Future<Output = TestApp>,
 {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, &format!("{BEHIND_A_PROXY}\n{overrides}")).await;
-        test(app).await.end().await;
-    }
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, &format!("{BEHIND_A_PROXY}\n{overrides}")).await;
+    test(app).await.end().await;
 }
 
 /// One mailbox under two addresses is two customers, but gets one trial.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tagged_address_gets_no_second_trial() {
-    on_both(async |app| {
+    with_app(async |app| {
         let mut granted = Vec::new();
         for email in ["ada@example.com", "ada+2@example.com"] {
             app.member(email).await;

@@ -159,7 +159,7 @@ async fn every_wrong_query_parameter_is_reported_with_the_known_ones() {
     let unknown = &reply.json()["detail"][5];
     assert_eq!(
         unknown["msg"],
-        "this route has no such query parameter; it takes limit, status_class, scope, key_id, account, before"
+        "this route has no such query parameter; it takes limit, status_class, scope, key_id, account, route, tag, before"
     );
     app.end().await;
 }
@@ -197,14 +197,18 @@ async fn no_route_ignores_an_unknown_query_parameter() {
         tried += 1;
     }
     assert!(tried > 40, "{tried}");
-    // The documents for tools and people are strict, too.
-    for path in ["/openapi.json", "/docs/errors"] {
-        let reply = app.anonymous().get(&format!("{path}?surprise=1")).await;
-        assert_eq!(reply.failure(), (422, "invalid_request".to_owned()), "{path}");
-        assert_eq!(app.anonymous().get(path).await.status, 200, "{path}");
-    }
+    // The document for tools is strict, too.
+    let reply = app.anonymous().get("/openapi.json?surprise=1").await;
+    assert_eq!(reply.failure(), (422, "invalid_request".to_owned()));
+    assert_eq!(app.anonymous().get("/openapi.json").await.status, 200);
     // Links to pages may get additional parameters when they are shared.
-    for path in ["/console/billing", "/console/confirm", "/console/pay", "/console/reset"] {
+    for path in [
+        "/console/billing/return",
+        "/console/confirm",
+        "/console/pay",
+        "/console/reset",
+        "/docs/errors",
+    ] {
         let plain = app.anonymous().get(path).await;
         let longer = app.anonymous().get(&format!("{path}?utm_source=mail")).await;
         assert!(plain.status < 500, "{path}: {}", plain.status);
@@ -297,6 +301,36 @@ async fn every_kind_of_422_has_the_same_shape() {
         assert_fields(reply, code);
         assert_eq!(reply.code(), code);
         assert_eq!(reply.wrong_fields(), [(field.to_owned(), kind.to_owned())]);
+    }
+    app.end().await;
+}
+
+/// A required parameter that is missing is the caller's mistake, whichever route it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_route_fails_because_its_parameters_are_missing() {
+    let app = TestApp::on_sqlite("").await;
+    let client = app.with_key(&app.customer(100).await.key);
+    let document = app.anonymous().get("/openapi.json").await.json();
+    let paths = document["paths"].as_object().unwrap();
+    let readable: Vec<&String> = paths
+        .iter()
+        .filter(|(path, operations)| !path.contains('{') && operations.get("get").is_some())
+        .map(|(path, _)| path)
+        .collect();
+    assert!(readable.len() > 20, "{readable:?}");
+
+    for path in readable {
+        let reply = client.get(path).await;
+        assert_ne!(reply.status, 500, "{path}: {}", reply.text());
+    }
+    for path in [
+        "/v1/billing/slots/preview?count=1",
+        "/v1/billing/slots/switch/preview?from=platform_alpha",
+        "/v1/billing/slots/switch/preview?to=platform_alpha",
+    ] {
+        let reply = client.get(path).await;
+        assert_eq!(reply.status, 422, "{path}: {}", reply.text());
+        assert_eq!(reply.json()["detail"][0]["type"], "missing", "{}", reply.text());
     }
     app.end().await;
 }

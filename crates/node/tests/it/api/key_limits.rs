@@ -2,11 +2,12 @@
 //! cannot widen its limits.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::nodes::{on_hearing_and_deaf_nodes, read};
 use crate::support::platform::{Script, Seen};
 use crate::support::stage::{Stage, auth, on_stage};
-use crate::support::{Client, Reply, TestApp, at_once, on_both};
+use crate::support::{Client, Reply, TestApp, at_once, with_app};
 
 const KEYS: &str = "/v1/auth/keys";
 const NEXT_MONTH: &str = "2026-12-01T00:00:00.000000Z";
@@ -55,7 +56,7 @@ async fn second_account(stage: &Stage) {
     assert_eq!(stage.client.post("/v1/connect/import", &import).await.status, 201);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_shows_a_keys_limits_and_its_use() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let limits = json!({
@@ -79,9 +80,9 @@ async fn the_list_shows_a_keys_limits_and_its_use() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_use_other_than_calls_is_recorded_and_survives_a_restart() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let owner = app.with_key(&customer.key);
         let (key, caller) = limited(&app, &owner, json!({})).await;
@@ -100,7 +101,7 @@ async fn the_last_use_other_than_calls_is_recorded_and_survives_a_restart() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_limits_are_reported_and_create_no_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let many: Vec<String> = (0..101).map(|number| format!("a{number}")).collect();
@@ -133,7 +134,7 @@ async fn wrong_limits_are_reported_and_create_no_key() {
 }
 
 /// A thousand concurrent calls on a budget of ten: ten of them reach the platform.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_not_exceeded_by_concurrent_calls() {
     on_stage("platform_alpha", FAST, ok, async |stage| {
         stage.grant(10_000).await;
@@ -198,7 +199,7 @@ async fn a_budget_is_shared_by_all_nodes() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_the_platform_did_not_answer_do_not_count_against_the_budget() {
     let script = |_: &Seen, number| Script::json(if number < 3 { 500 } else { 404 }, "{}");
     on_stage("platform_alpha", "", script, async |stage| {
@@ -220,7 +221,7 @@ async fn calls_that_the_platform_did_not_answer_do_not_count_against_the_budget(
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_full_again_with_the_next_utc_month() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let budget = json!({"monthly_budget_credits": 2});
@@ -241,7 +242,7 @@ async fn a_budget_is_full_again_with_the_next_utc_month() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replayed_response_needs_no_budget() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let budget = json!({"monthly_budget_credits": 2});
@@ -259,7 +260,7 @@ async fn a_replayed_response_needs_no_budget() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_limits_apply_to_the_next_call() {
     on_stage("platform_alpha", "", ok, async |stage| {
         second_account(&stage).await;
@@ -321,7 +322,7 @@ async fn limits_changed_on_one_node_apply_on_the_others_even_without_notices() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_key_is_refused_and_sends_nothing() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let expiry = json!({"expires_at": "2026-11-21T12:00:30Z"});
@@ -343,7 +344,7 @@ async fn an_expired_key_is_refused_and_sends_nothing() {
 }
 
 /// With any limit: nothing that a limited key does may lead to a key that may do more.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_cannot_read_or_change_other_keys() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let own = &stage.customer.key_id;
@@ -382,7 +383,7 @@ async fn a_limited_key_cannot_read_or_change_other_keys() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_may_immediately_use_what_it_connects() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let (key, caller) = limited(&stage.app, &stage.client, json!({"accounts": ["ada"]})).await;
@@ -401,7 +402,7 @@ async fn a_limited_key_may_immediately_use_what_it_connects() {
 
 /// However an import ends, only an account that it created joins the list, and for an account
 /// beyond the limits the platform is not called.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_import_does_not_change_the_list_of_a_limited_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         second_account(&stage).await;
@@ -430,9 +431,9 @@ async fn a_refused_import_does_not_change_the_list_of_a_limited_key() {
 }
 
 /// An import of the wrong credentials must not redirect the calls of a name to another account.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_changes_its_identity_only_on_request() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 10).await;
         let known = simulators::demo_accounts(&app.settings);
         let other = known.iter().filter(|known| known.platform == "platform_alpha").nth(1).unwrap();
@@ -458,33 +459,32 @@ async fn an_account_changes_its_identity_only_on_request() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_keys_of_a_customer_is_limited() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[keys]\ncount_max = 5").await;
-        let client = app.with_key(&app.customer(0).await.key);
-        let body = json!({"name": "made", "scope": "full"});
-        let makers = (0..20).map(|_| {
-            let (client, body) = (client.clone(), body.clone());
-            async move { client.post(KEYS, &body).await }
-        });
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[keys]\ncount_max = 5").await;
+    let client = app.with_key(&app.customer(0).await.key);
+    let body = json!({"name": "made", "scope": "full"});
+    let makers = (0..20).map(|_| {
+        let (client, body) = (client.clone(), body.clone());
+        async move { client.post(KEYS, &body).await }
+    });
 
-        let replies = at_once(makers).await;
+    let replies = at_once(makers).await;
 
-        let made = replies.iter().filter(|reply| reply.status == 201).count();
-        let refused = replies.iter().filter(|reply| reply.code() == "too_many_keys").count();
-        assert_eq!((made, refused), (4, 16));
-        let one = replies.iter().find(|reply| reply.status == 201).unwrap().json();
-        let path = format!("{KEYS}/{}", text(&one["key_id"]));
-        assert_eq!(client.delete(&path).await.status, 204);
-        assert_eq!(client.post(KEYS, &body).await.status, 201);
-        app.end().await;
-    }
+    let made = replies.iter().filter(|reply| reply.status == 201).count();
+    let refused = replies.iter().filter(|reply| reply.code() == "too_many_keys").count();
+    assert_eq!((made, refused), (4, 16));
+    let one = replies.iter().find(|reply| reply.status == 201).unwrap().json();
+    let path = format!("{KEYS}/{}", text(&one["key_id"]));
+    assert_eq!(client.delete(&path).await.status, 204);
+    assert_eq!(client.post(KEYS, &body).await.status, 201);
+    app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_has_changes_of_accounts() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 1).await;
         app.advance_seconds(1);
         app.connect(&customer, "platform_alpha").await;
@@ -511,9 +511,9 @@ async fn the_audit_list_has_changes_of_accounts() {
 }
 
 /// All changes of keys are recorded, with who made them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_has_changes_of_keys() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let made = make(&client, json!({"monthly_budget_credits": 3})).await;
@@ -556,9 +556,9 @@ async fn the_audit_list_has_changes_of_keys() {
 }
 
 /// Including reads that a platform accepts by `POST`: the method decides (specification 5.2).
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_key_cannot_call_native_writes_of_any_platform() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(100).await;
         let owner = app.with_key(&customer.key);
         let reading = json!({"name": "r", "scope": "read_only"});

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::platform::{Script, Seen, json_answer};
 use crate::support::stage::{CREDITS, on_stage};
-use crate::support::{Client, TestApp, at_once, on_both};
+use crate::support::{Client, TestApp, at_once, with_app};
 
 const WHOAMI: &str = "/v1/whoami";
 
@@ -32,9 +33,9 @@ async fn status(app: &TestApp, key: &str) -> u16 {
     app.with_key(key).get(WHOAMI).await.status
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn whoami_describes_the_key_and_its_limits() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 5).await;
 
         let who = client.get(WHOAMI).await.json();
@@ -54,9 +55,9 @@ async fn whoami_describes_the_key_and_its_limits() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_is_shown_once() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
 
@@ -109,9 +110,9 @@ async fn wrong_fields_of_a_key_are_reported() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_invalidates_the_old_secret_and_keeps_the_key() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
 
@@ -125,9 +126,9 @@ async fn a_rotation_invalidates_the_old_secret_and_keeps_the_key() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_with_grace_accepts_both_secrets_until_it_ends() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
 
@@ -143,9 +144,9 @@ async fn a_rotation_with_grace_accepts_both_secrets_until_it_ends() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_may_change_the_scope_or_another_key() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let other = make_key(&client, "full").await;
 
@@ -162,9 +163,9 @@ async fn a_rotation_may_change_the_scope_or_another_key() {
 }
 
 /// Calls that begin after the response to the rotation are refused, however busy the old secret is.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_secret_is_refused_after_the_response_to_the_rotation() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, old, account) = app.ready("platform_alpha", 10_000).await;
         let path = format!("/v1/{account}/native/users/me");
         let rotated = Arc::new(AtomicBool::new(false));
@@ -188,9 +189,9 @@ async fn the_old_secret_is_refused_after_the_response_to_the_rotation() {
 }
 
 /// The same for a deletion.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_refused_after_the_response_to_its_deletion() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, owner, account) = app.ready("platform_alpha", 10_000).await;
         let made = make_key(&owner, "full").await;
         let client = app.with_key(&text(&made["api_key"]));
@@ -214,7 +215,7 @@ async fn a_key_is_refused_after_the_response_to_its_deletion() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_call_of_a_deleted_key_completes_and_is_charged() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let waiting = Arc::clone(&gate);
@@ -259,9 +260,9 @@ async fn call_until(rotated: Arc<AtomicBool>, client: Client, path: String) -> u
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_key_is_refused_permanently() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
         let made = make_key(&client, "full").await;
         let (id, secret) = (text(&made["key_id"]), text(&made["api_key"]));

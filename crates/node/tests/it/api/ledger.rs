@@ -1,9 +1,10 @@
 //! The ledger page by page, and which spending each caller sees.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::app::Customer;
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const LEDGER: &str = "/v1/billing/ledger";
 const DAY_S: i64 = 86_400;
@@ -67,9 +68,9 @@ async fn granted(app: &TestApp, customer: &Customer, credits: i64) {
 }
 
 /// A day's usage is listed at the end of the day, after the day's grants.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_whole_ledger_can_be_paged_with_usage_in_its_place() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = history(&app).await;
 
         let whole = page(&client, "").await;
@@ -106,9 +107,9 @@ async fn the_whole_ledger_can_be_paged_with_usage_in_its_place() {
 
 /// The current day's usage is listed above the grant it was paid from, and never with a time in the
 /// future.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn todays_usage_is_listed_above_the_grant_it_was_paid_from() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
         granted(&app, &customer, 5).await;
         client.get(&format!("/v1/{account}/native/users/me")).await;
@@ -126,9 +127,9 @@ async fn todays_usage_is_listed_above_the_grant_it_was_paid_from() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ledger_is_filtered_by_kind_and_wrong_parameters_are_reported() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = history(&app).await;
 
         for (kind, count) in [("usage", 2), ("adjustment", 4), ("pack", 0), ("export", 0)] {
@@ -198,9 +199,9 @@ fn told(billing: &Value) -> (Value, Value, Value) {
     (billing["scope"].clone(), billing["key_id"].clone(), today)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_response_says_whose_spending_it_shows_and_unlimited_callers_can_choose() {
-    on_both(async |app| {
+    with_app(async |app| {
         let keys = two_keys(&app).await;
         let all = (json!("customer"), Value::Null, json!(5));
         let owners = (json!("key"), json!(keys.owner_id), json!(2));
@@ -237,9 +238,9 @@ async fn the_response_says_whose_spending_it_shows_and_unlimited_callers_can_cho
 }
 
 /// A key of another customer looks like one that does not exist; a deleted key keeps its usage.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_of_another_customer_and_an_unknown_one_are_not_found() {
-    on_both(async |app| {
+    with_app(async |app| {
         let keys = two_keys(&app).await;
         let stranger = app.customer(9).await.key_id;
         let unknown = "key_019ab3c4d5e67f8091a2b3c4d5e6f708".to_owned();
@@ -274,9 +275,9 @@ async fn a_key_of_another_customer_and_an_unknown_one_are_not_found() {
 }
 
 /// A key limited to one account sees its own spending and nothing else, whatever it asks for.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_only_its_own_spending() {
-    on_both(async |app| {
+    with_app(async |app| {
         let keys = two_keys(&app).await;
         let own = (json!("key"), json!(keys.limited_id), json!(3));
 

@@ -6,10 +6,11 @@
 )]
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::member::PASSWORD;
 use crate::support::raw::RawConnection;
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 const BEHIND_A_PROXY: &str = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n";
 
@@ -104,9 +105,9 @@ async fn a_network_over_its_limit_is_refused_and_others_are_not_affected() {
 }
 
 /// Guessed tokens become requests to the platform in our name.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn imports_are_limited_for_each_customer() {
-    on_both_with("[rate_limits]\nimports_per_minute = 3", async |app| {
+    with_configured_app("[rate_limits]\nimports_per_minute = 3", async |app| {
         let (one, other) = (app.customer(10).await, app.customer(10).await);
         let guess = json!({
             "creator_id": "guess", "platform": "platform_delta", "auth": {"access_token": "guessed"},
@@ -132,9 +133,9 @@ async fn imports_are_limited_for_each_customer() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_keys_are_limited_for_each_customer_and_so_are_their_audit_entries() {
-    on_both_with("[rate_limits]\nkey_changes_per_minute = 4", async |app| {
+    with_configured_app("[rate_limits]\nkey_changes_per_minute = 4", async |app| {
         let (one, other) = (app.customer(10).await, app.customer(10).await);
         let change = async |customer: &crate::support::app::Customer, name: &str| {
             let path = format!("/v1/auth/keys/{}", customer.key_id);
@@ -406,20 +407,19 @@ async fn a_422_never_repeats_the_refused_value() {
     app.end().await;
 }
 
-async fn on_both_with<F, T>(overrides: &str, test: F)
+async fn with_configured_app<F, T>(overrides: &str, test: F)
 where
     F: Fn(TestApp) -> T,
     T: Future<Output = TestApp>,
 {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, overrides).await;
-        test(app).await.end().await;
-    }
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, overrides).await;
+    test(app).await.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_applies_to_the_next_native_call() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (one, client, account) = app.ready("platform_alpha", 10).await;
         let native = format!("/v1/{account}/native/users/me");
         assert_eq!(client.get(&native).await.status, 200);

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use store::customers::{self, PasswordHash};
+use test_databases::both_databases;
 
 use crate::support::member::{Member, PASSWORD};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 const LOGIN: &str = "/v1/auth/login";
 const BEHIND_A_PROXY: &str = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n\
@@ -39,9 +40,9 @@ async fn close(app: &TestApp, member: &Member) {
     assert!(customers::disable(app.store(), id, app.clock.now()).await.unwrap());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_returns_a_session_and_its_customer() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
 
         let reply = app.try_log_in("Ada@Example.com", PASSWORD).await;
@@ -66,9 +67,9 @@ async fn a_login_returns_a_session_and_its_customer() {
 
 /// An unknown address, a wrong password, a customer without a password and a closed customer get
 /// the same response for the same work. Work is counted, not timed: one hash each.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_login_reveals_nothing_and_always_costs_one_hash() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let closed = app.member("closed@example.com").await;
         close(&app, &closed).await;
@@ -237,9 +238,9 @@ async fn common_passwords_are_refused_wherever_one_is_set() {
 }
 
 /// An attacker who sets a cookie in a browser before its user logs in gains nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_never_keeps_the_token_that_the_browser_sent() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let mallory = app.member("mallory@example.com").await;
         let planted = app.session(&mallory).await;
@@ -283,11 +284,11 @@ async fn a_login_from_a_page_of_another_site_is_refused() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outdated_hash_is_renewed_at_login() {
     /// `PASSWORD` hashed with one pass over 8 KiB by another implementation of argon2.
     const WEAK: &str = "$argon2id$v=19$m=8,t=1,p=1$MDEyMzQ1Njc4OWFiY2RlZg$gLHIkr1qgP4r3sH1P/NIg3+PMckaLQ3RkuIiytJhVlY";
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let id = member.customer.id.parse().unwrap();
         let stored =

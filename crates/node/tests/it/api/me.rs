@@ -1,15 +1,16 @@
 //! Changes that a customer may make to itself, and those it may not.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::member::PASSWORD;
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 const ME: &str = "/v1/auth/me";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_changes_its_name() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
 
@@ -29,9 +30,9 @@ async fn a_customer_changes_its_name() {
 }
 
 /// The old address stays valid for logins until the link in the email to the new one is used.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_address_is_valid_once_its_link_is_used() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
         let change =
@@ -62,9 +63,9 @@ async fn a_new_address_is_valid_once_its_link_is_used() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_address_needs_the_password_and_a_free_address() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         app.member("bob@example.com").await;
         let browser = app.signed_in(&member).await;
@@ -92,9 +93,9 @@ async fn a_change_of_address_needs_the_password_and_a_free_address() {
 }
 
 /// A customer cannot write any other column of its row.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn no_other_field_of_a_customer_can_be_written() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
         let before = browser.get(ME).await.json();

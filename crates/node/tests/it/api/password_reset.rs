@@ -2,9 +2,10 @@
 //! reveal who is a customer.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use crate::support::member::PASSWORD;
-use crate::support::{Client, Reply, TestApp, at_once, on_both};
+use crate::support::{Client, Reply, TestApp, at_once, with_app};
 
 const NEW: &str = "another long password";
 
@@ -24,9 +25,9 @@ async fn mailed(app: &TestApp, email: &str) -> String {
     app.mailed_token(email).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_emailed_link_sets_a_password_once_and_ends_every_session() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let sessions = [app.session(&member).await, app.session(&member).await];
         let token = mailed(&app, "ada@example.com").await;
@@ -65,9 +66,9 @@ async fn an_emailed_link_sets_a_password_once_and_ends_every_session() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_sent_before_a_change_of_password_is_invalid() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
         let cookie = app.session(&member).await;
@@ -85,9 +86,9 @@ async fn a_link_sent_before_a_change_of_password_is_invalid() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn of_concurrent_uses_of_a_link_one_sets_the_password() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
         let client = app.anonymous();
@@ -111,9 +112,9 @@ async fn of_concurrent_uses_of_a_link_one_sets_the_password() {
 }
 
 /// A refused password does not consume the link.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_password_does_not_consume_the_link() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
         let field = "body.new_password".to_owned();
@@ -131,9 +132,9 @@ async fn a_refused_password_does_not_consume_the_link() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_link_expires_after_an_hour_and_does_nothing_else() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let confirmation = app.mailed_token("ada@example.com").await;
         let token = mailed(&app, "ada@example.com").await;
@@ -154,9 +155,9 @@ async fn a_password_link_expires_after_an_hour_and_does_nothing_else() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn asking_for_a_password_link_reveals_nothing_about_an_address() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.member("ada@example.com").await;
         app.run_jobs().await;
 

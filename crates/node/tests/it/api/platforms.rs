@@ -1,8 +1,9 @@
 //! Platforms and their routes, which customers read first.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_platform_lists_its_auth_fields() {
@@ -127,9 +128,9 @@ async fn an_unknown_platform_has_no_routes() {
 
 /// A route is verified by its first 2xx, permanently and for all customers; a refusal does not
 /// verify it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_success_verifies_a_route() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let listed = async |service: &TestApp| {
             let path = "/v1/platforms/platform_alpha/routes";

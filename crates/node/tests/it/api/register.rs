@@ -1,8 +1,9 @@
 //! Registration: a customer, its first key and a pending trial, created together or not at all.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{Reply, TestApp, at_once, on_both};
+use crate::support::{Reply, TestApp, at_once, with_app};
 
 const BEHIND_A_PROXY: &str = "[http]\ntrusted_proxies = [\"127.0.0.1\"]";
 
@@ -14,9 +15,9 @@ async fn register(app: &TestApp, form: &Value) -> Reply {
     app.anonymous().post("/v1/auth/register", form).await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_returns_a_working_key_and_a_pending_trial() {
-    on_both(async |app| {
+    with_app(async |app| {
         let form = json!({"email": "Ada@Example.com", "password": "correct horse", "name": "Ada"});
 
         let reply = register(&app, &form).await;
@@ -41,9 +42,9 @@ async fn a_registration_returns_a_working_key_and_a_pending_trial() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn letter_case_makes_no_second_customer() {
-    on_both(async |app| {
+    with_app(async |app| {
         assert_eq!(register(&app, &form("ada@example.com")).await.status, 201);
 
         for again in ["ada@example.com", "ADA@example.com", "ada@EXAMPLE.COM"] {
@@ -57,9 +58,9 @@ async fn letter_case_makes_no_second_customer() {
 
 /// Fifty concurrent registrations of one address: one customer, one key, one email, and no orphaned
 /// key.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_registrations_of_one_address_create_one_customer_and_no_orphans() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.anonymous();
         let replies = at_once((0..50).map(|_| {
             let client = client.clone();

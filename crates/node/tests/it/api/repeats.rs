@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
+use test_databases::both_databases;
 
 use crate::support::app::Customer;
-use crate::support::{Client, Reply, TestApp, at_once, on_both};
+use crate::support::{Client, Reply, TestApp, at_once, with_app};
 
 const KEYS: &str = "/v1/auth/keys";
 /// The state left by a node that stops before it has recorded how a request ended.
@@ -51,9 +52,9 @@ async fn with_new_key(app: &TestApp, client: &Client, wanted: &Value) -> (String
     (text("key_id"), app.with_key(&text("api_key")))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_creation_makes_one_key_and_both_responses_have_its_secret() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client) = caller(&app).await;
 
         let first = keyed(&client).post(KEYS, &new_key("made")).await;
@@ -76,9 +77,9 @@ async fn a_repeated_creation_makes_one_key_and_both_responses_have_its_secret() 
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_stored_response_is_sealed() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let made = keyed(&client).post(KEYS, &new_key("made")).await.json();
         let secret = made["api_key"].as_str().unwrap();
@@ -103,9 +104,9 @@ async fn the_stored_response_is_sealed() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn of_twenty_concurrent_requests_one_is_carried_out() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let all = (0..20).map(|_| {
             let client = keyed(&client);
@@ -131,9 +132,9 @@ async fn of_twenty_concurrent_requests_one_is_carried_out() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn another_request_under_the_same_key_is_refused() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let client = keyed(&client);
         assert_eq!(client.post(KEYS, &new_key("made")).await.status, 201);
@@ -157,9 +158,9 @@ async fn another_request_under_the_same_key_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn idempotency_keys_are_separate_for_each_key_and_customer() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, owner) = caller(&app).await;
         let (_, stranger) = caller(&app).await;
         let (_, second) = with_new_key(&app, &owner, &new_key("second")).await;
@@ -183,9 +184,9 @@ async fn idempotency_keys_are_separate_for_each_key_and_customer() {
 }
 
 /// The permissions of a key when its request ended decide who gets the response.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_limited_since_then_does_not_get_the_secret_again() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, owner) = caller(&app).await;
         let (id, second) = with_new_key(&app, &owner, &new_key("second")).await;
         let first = keyed(&second).post(KEYS, &new_key("made")).await;
@@ -215,9 +216,9 @@ async fn a_key_limited_since_then_does_not_get_the_secret_again() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_frees_the_key() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let keyed = keyed(&client);
         let limited = json!({"name": "small", "scope": "full", "monthly_budget_credits": 5});
@@ -255,9 +256,9 @@ async fn a_refusal_frees_the_key() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn unauthorized_and_malformed_requests_are_refused_and_store_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let reader = json!({"name": "reader", "scope": "read_only"});
         let (_, reader) = with_new_key(&app, &client, &reader).await;
@@ -280,9 +281,9 @@ async fn unauthorized_and_malformed_requests_are_refused_and_store_nothing() {
 }
 
 /// The response to a rotation has the new secret, while a repetition still uses the old one.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_rotates_itself_gets_its_secret_again_while_the_old_one_works() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let path = "/v1/auth/keys/rotate";
         let slow = keyed(&client);
@@ -306,9 +307,9 @@ async fn a_key_that_rotates_itself_gets_its_secret_again_while_the_old_one_works
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_is_kept_for_a_day() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let client = keyed(&client);
         let first = client.post(KEYS, &new_key("made")).await;
@@ -326,9 +327,9 @@ async fn a_response_is_kept_for_a_day() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_customer_share_their_idempotency_keys() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let (one, other) = (app.signed_in(&member).await, app.signed_in(&member).await);
 
@@ -353,9 +354,9 @@ async fn sessions_of_a_customer_share_their_idempotency_keys() {
 }
 
 /// The cookie of a new session is never stored: these routes accept the header and ignore it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_of_logins_and_password_changes_are_not_stored() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let login = json!({"email": member.email, "password": crate::support::member::PASSWORD});
         let anonymous = keyed(&app.anonymous());
@@ -380,9 +381,9 @@ async fn responses_of_logins_and_password_changes_are_not_stored() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_crash_a_creation_is_not_repeated_but_a_change_is() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client) = caller(&app).await;
         let made = keyed(&client).post(KEYS, &new_key("made")).await;
         assert_eq!(made.status, 201);
@@ -411,9 +412,9 @@ async fn after_a_crash_a_creation_is_not_repeated_but_a_change_is() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_runs_on_another_node_is_not_started_again() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client) = caller(&app).await;
         let client = keyed(&client);
         let consent = json!({"enabled": true});
@@ -451,9 +452,9 @@ async fn a_response_too_large_to_store_is_not_replayed_and_nothing_runs_twice() 
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn imports_and_deletions_are_carried_out_once() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = caller(&app).await;
         let accounts = simulators::demo_accounts(&app.settings);
         let alpha = accounts.iter().find(|account| account.platform == "platform_alpha").unwrap();

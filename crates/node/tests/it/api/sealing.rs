@@ -4,9 +4,10 @@ use secrecy::SecretString;
 use serde_json::json;
 use store::data_keys::MasterKeyUse;
 use store::testing::run_raw;
+use test_databases::both_databases;
 
 use crate::support::app::TestApp;
-use crate::support::{Client, on_both};
+use crate::support::{Client, with_app};
 
 const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
@@ -31,12 +32,11 @@ fn set_keys(config: &mut settings::Config, keys: &[&str]) {
 }
 
 /// Runs the test on each database, with configured master keys.
-async fn on_both_with_keys(test: impl AsyncFn(TestApp) -> TestApp) {
-    for database in store::testing::stores().await {
-        let overrides = format!("[secrets]\nmaster_keys = [{OLD:?}]");
-        let app = TestApp::start(database, &overrides).await;
-        test(app).await.end().await;
-    }
+async fn with_master_keys(test: impl AsyncFn(TestApp) -> TestApp) {
+    let database = store::testing::store().await;
+    let overrides = format!("[secrets]\nmaster_keys = [{OLD:?}]");
+    let app = TestApp::start(database, &overrides).await;
+    test(app).await.end().await;
 }
 
 async fn read(client: &Client, account: &str) -> u16 {
@@ -50,9 +50,9 @@ fn session_token(app: &TestApp) -> String {
     alpha.auth["session_token"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_accounts_secret_is_nowhere_in_the_database() {
-    on_both(async |mut app| {
+    with_app(async |mut app| {
         let secret = session_token(&app);
         assert_eq!(secret, "alpha-session-demo-5f1c27", "the search below looks for this text");
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
@@ -95,9 +95,9 @@ fn assert_not_in_files(database: &str, secret: &str, name: &str) {
 
 /// A sealed text opens only in its own row: a copy in another account's row is not a usable
 /// credential.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seal_copied_to_another_row_does_not_open() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, first) = app.ready("platform_alpha", 10).await;
         let mut accounts = simulators::demo_accounts(&app.settings);
         let other = accounts
@@ -223,9 +223,9 @@ async fn a_database_without_its_key_file_is_refused_and_no_new_file_is_created()
 
 /// With configured keys: add the new key in front, rotate to rewrap the data keys, then remove the
 /// old key.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configured_master_key_is_rotated_step_by_step() {
-    on_both_with_keys(async |mut app| {
+    with_master_keys(async |mut app| {
         let (customer, _client, account) = app.ready("platform_alpha", 100).await;
 
         app.stop_service().await;
@@ -248,9 +248,9 @@ async fn a_configured_master_key_is_rotated_step_by_step() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_key_in_use_must_stay_configured() {
-    on_both_with_keys(async |mut app| {
+    with_master_keys(async |mut app| {
         app.ready("platform_alpha", 0).await;
         app.stop_service().await;
 
@@ -267,9 +267,9 @@ async fn a_master_key_in_use_must_stay_configured() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_different_master_key_of_the_same_name_is_detected_at_start() {
-    on_both_with_keys(async |mut app| {
+    with_master_keys(async |mut app| {
         app.stop_service().await;
 
         let refused = app.start_service(|config| set_keys(config, &[WRONG])).await.unwrap_err();

@@ -1,9 +1,10 @@
 //! Sessions: what they allow, how they end, and which connections may carry them.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::member::{Member, PASSWORD};
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const ME: &str = "/v1/auth/me";
 
@@ -27,9 +28,9 @@ async fn everything(app: &TestApp) -> (Member, Client, Client, String) {
     (member, program, browser, account)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_does_what_a_full_key_does_except_metered_calls() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (member, program, browser, account) = everything(&app).await;
 
         let usage = "/v1/billing/usage/daily?scope=customer";
@@ -56,9 +57,9 @@ async fn a_session_does_what_a_full_key_does_except_metered_calls() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_sees_its_own_usage_and_a_session_that_of_all_keys() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (member, first, browser, account) = everything(&app).await;
         let made = first.post("/v1/auth/keys", &json!({"name": "2", "scope": "full"})).await.json();
         let second = app.with_key(made["api_key"].as_str().unwrap());
@@ -94,9 +95,9 @@ async fn a_key_sees_its_own_usage_and_a_session_that_of_all_keys() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_ends_after_12_hours_without_use_or_7_days() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let (idle, used) = (app.session(&member).await, app.session(&member).await);
 
@@ -122,9 +123,9 @@ async fn a_session_ends_after_12_hours_without_use_or_7_days() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_use_is_stored_once_a_minute() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
         let last_used = async || {
@@ -143,9 +144,9 @@ async fn the_last_use_is_stored_once_a_minute() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_sees_its_devices_and_can_end_each_session() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         app.session(&app.member("bob@example.com").await).await;
         let login = json!({"email": member.email, "password": PASSWORD});
@@ -184,9 +185,9 @@ async fn a_customer_sees_its_devices_and_can_end_each_session() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_logout_ends_the_session_and_removes_the_cookie() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let (cookie, other) = (app.session(&member).await, app.session(&member).await);
 
@@ -204,9 +205,9 @@ async fn a_logout_ends_the_session_and_removes_the_cookie() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_password_ends_all_sessions_and_starts_one_for_the_calling_device() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let bob = app.session(&app.member("bob@example.com").await).await;
         let (calling, other) = (app.session(&member).await, app.session(&member).await);
@@ -229,9 +230,9 @@ async fn a_change_of_password_ends_all_sessions_and_starts_one_for_the_calling_d
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_current_password_changes_nothing_and_counts_as_a_guess() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
         let id = &member.customer.key_id;
@@ -258,9 +259,9 @@ async fn a_wrong_current_password_changes_nothing_and_counts_as_a_guess() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_by_session_needs_the_key_id_and_the_password() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
         let rotate = async |body: Value| browser.post("/v1/auth/keys/rotate", &body).await;
@@ -287,9 +288,9 @@ async fn a_rotation_by_session_needs_the_key_id_and_the_password() {
 
 /// If a key is sent, it decides with its limits; the cookie that a browser adds permits nothing
 /// more.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_sent_with_a_session_of_the_same_customer_decides() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_member, program, browser, account) = everything(&app).await;
         let made = program.post("/v1/auth/keys", &json!({"name": "r", "scope": "read_only"})).await;
         let read_only = made.json()["api_key"].as_str().unwrap().to_owned();
@@ -420,29 +421,28 @@ async fn plain_http_carries_sessions_of_this_machine_only() {
     assert_eq!(login(elsewhere, "127.0.0.1").await, refused);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_sessions_of_a_customer_is_limited() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[sessions]\nper_customer_max = 2").await;
-        let member = app.member("ada@example.com").await;
-        let first = app.session(&member).await;
-        app.advance_seconds(60);
-        let second = app.session(&member).await;
-        app.advance_seconds(60);
-        assert!(is_open(&app, &first).await, "this also makes it the one used last");
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[sessions]\nper_customer_max = 2").await;
+    let member = app.member("ada@example.com").await;
+    let first = app.session(&member).await;
+    app.advance_seconds(60);
+    let second = app.session(&member).await;
+    app.advance_seconds(60);
+    assert!(is_open(&app, &first).await, "this also makes it the one used last");
 
-        let third = app.session(&member).await;
+    let third = app.session(&member).await;
 
-        assert!(is_open(&app, &first).await);
-        assert!(!is_open(&app, &second).await);
-        assert!(is_open(&app, &third).await);
-        app.end().await;
-    }
+    assert!(is_open(&app, &first).await);
+    assert!(!is_open(&app, &second).await);
+    assert!(is_open(&app, &third).await);
+    app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_closed_customer_are_refused_immediately() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let cookie = app.session(&member).await;
 
@@ -458,16 +458,15 @@ async fn sessions_of_a_closed_customer_are_refused_immediately() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_survives_a_restart_of_the_service() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "").await;
-        let member = app.member("ada@example.com").await;
-        let cookie = app.session(&member).await;
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "").await;
+    let member = app.member("ada@example.com").await;
+    let cookie = app.session(&member).await;
 
-        let again = app.restart().await;
+    let again = app.restart().await;
 
-        assert!(is_open(&again, &cookie).await);
-        again.end().await;
-    }
+    assert!(is_open(&again, &cookie).await);
+    again.end().await;
 }

@@ -1,13 +1,14 @@
 //! The retired route for registration.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use crate::contract::document;
-use crate::support::on_both;
+use crate::support::with_app;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_retired_signup_is_gone_and_names_its_successor() {
-    on_both(async |app| {
+    with_app(async |app| {
         let form = json!({"email": "late@example.com", "password": "correct horse battery"});
 
         let replies = [

@@ -2,8 +2,9 @@
 //! spending, also after retention.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const BREAKDOWN: &str = "/v1/billing/usage/breakdown";
 const ESTIMATE: &str = "/v1/billing/estimate";
@@ -36,9 +37,9 @@ async fn charged(client: &Client) -> i64 {
     -charges.map(|line| line["amount"].as_i64().unwrap()).sum::<i64>()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_costs_more_than_allowed_is_refused_and_free() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let write = format!("/v1/{account}/native/chats/mark-as-read");
         let read = format!("/v1/{account}/native/users/me");
@@ -71,9 +72,9 @@ async fn a_request_that_costs_more_than_allowed_is_refused_and_free() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_estimate_is_what_the_request_costs_and_is_free() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 15).await;
         let estimate = async |body: Value| {
             let mut wanted = json!({"account": account});
@@ -121,9 +122,9 @@ async fn an_estimate_names_every_wrong_field() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_is_stored_and_not_sent_to_the_platform() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let path = format!("/v1/{account}/native/users/me");
         for tag in ["", " ", "two words", "-a", "é"] {
@@ -188,9 +189,9 @@ async fn spend(app: &TestApp, client: &Client, account: &str) {
     app.settled(client).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_breakdown_agrees_with_the_ledger() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
         spend(&app, &client, &account).await;
 
@@ -220,9 +221,9 @@ async fn the_breakdown_agrees_with_the_ledger() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_breakdown_comes_as_csv_and_in_pages() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         spend(&app, &client, &account).await;
         let csv = client.with("accept", "text/csv");
@@ -270,33 +271,32 @@ async fn parameters_of_a_breakdown_out_of_range_are_refused() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn spending_stays_the_same_after_its_calls_were_removed() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[retention]\nbatch_calls = 2").await;
-        let (_customer, client, account) = app.ready("platform_alpha", 100).await;
-        spend(&app, &client, &account).await;
-        app.advance_seconds(80 * DAY_S);
-        let range = "from=2026-11-01&to=2027-02-28";
-        let mut before = Vec::new();
-        for by in ["account", "key", "route", "tag"] {
-            before.push(breakdown(&client, &format!("by={by}&{range}")).await);
-        }
-        app.running().retain().await;
-        let log = async || {
-            let log = client.get("/v1/billing/usage/recent").await.json();
-            log["calls"].as_array().unwrap().len()
-        };
-        assert_eq!(log().await, 4);
-
-        app.advance_seconds(11 * DAY_S);
-        app.running().retain().await;
-
-        assert_eq!(log().await, 0);
-        for (by, expected) in ["account", "key", "route", "tag"].into_iter().zip(before) {
-            assert_eq!(breakdown(&client, &format!("by={by}&{range}")).await, expected, "{by}");
-        }
-        assert_eq!(charged(&client).await, 15);
-        app.end().await;
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[retention]\nbatch_calls = 2").await;
+    let (_customer, client, account) = app.ready("platform_alpha", 100).await;
+    spend(&app, &client, &account).await;
+    app.advance_seconds(80 * DAY_S);
+    let range = "from=2026-11-01&to=2027-02-28";
+    let mut before = Vec::new();
+    for by in ["account", "key", "route", "tag"] {
+        before.push(breakdown(&client, &format!("by={by}&{range}")).await);
     }
+    app.running().retain().await;
+    let log = async || {
+        let log = client.get("/v1/billing/usage/recent").await.json();
+        log["calls"].as_array().unwrap().len()
+    };
+    assert_eq!(log().await, 4);
+
+    app.advance_seconds(11 * DAY_S);
+    app.running().retain().await;
+
+    assert_eq!(log().await, 0);
+    for (by, expected) in ["account", "key", "route", "tag"].into_iter().zip(before) {
+        assert_eq!(breakdown(&client, &format!("by={by}&{range}")).await, expected, "{by}");
+    }
+    assert_eq!(charged(&client).await, 15);
+    app.end().await;
 }

@@ -1,12 +1,13 @@
 //! Support access: staff see only what the customer currently allows, and each access is recorded.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::app::Customer;
 use crate::support::nodes::on_hearing_and_deaf_nodes;
 use crate::support::platform::{Script, Seen};
 use crate::support::stage::{Stage, on_stage};
-use crate::support::{Client, Reply, TestApp, on_both};
+use crate::support::{Client, Reply, TestApp, with_app};
 
 const SETTING: &str = "/v1/support-access";
 const NOBODY: &str = "cus_019ab3c4d5e67f8091a2b3c4d5e6f708";
@@ -56,7 +57,7 @@ async fn called(stage: &Stage) {
     stage.app.settled(&stage.client).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn without_consent_staff_cannot_tell_whether_a_customer_exists() {
     on_stage("platform_alpha", "", ok, async |stage| {
         called(&stage).await;
@@ -75,7 +76,7 @@ async fn without_consent_staff_cannot_tell_whether_a_customer_exists() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn with_consent_staff_see_calls_and_usage_and_the_customer_sees_the_accesses() {
     on_stage("platform_alpha", "", ok, async |stage| {
         called(&stage).await;
@@ -120,7 +121,7 @@ async fn with_consent_staff_see_calls_and_usage_and_the_customer_sees_the_access
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn consent_ends_on_expiry_and_on_withdrawal() {
     on_stage("platform_alpha", "", ok, async |stage| {
         called(&stage).await;
@@ -182,9 +183,9 @@ async fn consent_and_its_withdrawal_apply_on_every_node() {
 }
 
 /// Each combination of permission and consent, and the access that it gives.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn only_support_read_gives_staff_access() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = app.customer(0).await;
         let client = app.with_key(&victim.key);
         let nobody = app.customer(0).await;
@@ -226,9 +227,9 @@ async fn only_support_read_gives_staff_access() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_permission_gives_no_access() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = app.customer(0).await;
         allow(&app.with_key(&victim.key), 1).await;
         let (member, support) = staff(&app).await;
@@ -250,9 +251,9 @@ async fn a_revoked_permission_gives_no_access() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_setting_is_reported_and_changes_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let cases = [
             (json!({}), "enabled", "missing"),
@@ -276,9 +277,9 @@ async fn a_wrong_setting_is_reported_and_changes_nothing() {
 }
 
 /// A malformed request shows nothing, so it is not in the customer's list of accesses.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_request_of_staff_is_no_access() {
-    on_both(async |app| {
+    with_app(async |app| {
         let victim = app.customer(0).await;
         let client = app.with_key(&victim.key);
         allow(&client, 1).await;
@@ -294,9 +295,9 @@ async fn a_malformed_request_of_staff_is_no_access() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_is_paged_and_private() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let stranger = app.with_key(&app.customer(0).await.key);
         for _ in 0..5 {

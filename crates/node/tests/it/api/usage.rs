@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const DAILY: &str = "/v1/billing/usage/daily";
 const RECENT: &str = "/v1/billing/usage/recent";
@@ -32,9 +33,9 @@ fn ids(page: &Value) -> Vec<String> {
     calls.iter().map(|call| call["call_id"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_overview_shows_balance_spend_and_ledger() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
         call(&client, &account, "users/me", 3).await;
         app.settled(&client).await;
@@ -63,9 +64,9 @@ async fn the_overview_shows_balance_spend_and_ledger() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_day_is_listed_and_days_without_calls_are_zero() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         call(&client, &account, "users/me", 2).await;
         app.settled(&client).await;
@@ -98,9 +99,9 @@ async fn every_day_is_listed_and_days_without_calls_are_zero() {
 }
 
 /// A key sees only its own calls, not those of another key of the same customer.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn usage_belongs_to_a_key_and_survives_its_rotation() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let made =
             client.post("/v1/auth/keys", &json!({"name": "b", "scope": "full"})).await.json();
@@ -123,9 +124,9 @@ async fn usage_belongs_to_a_key_and_survives_its_rotation() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_that_keeps_failing_is_reported() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let hot = async || {
             app.settled(&client).await;
@@ -160,9 +161,9 @@ async fn an_endpoint_that_keeps_failing_is_reported() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_is_filtered_by_status_and_account() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 100).await;
         let gamma = app.connect(&customer, "platform_gamma").await;
         call(&client, &account, "users/me", 2).await;
@@ -205,9 +206,9 @@ async fn the_log_is_filtered_by_status_and_account() {
 
 /// The clock stands still, so many calls have the same time: pages of any size must contain each
 /// exactly once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn paging_neither_skips_nor_repeats() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         for at_once in [5, 1, 3, 1, 4] {
             call(&client, &account, "users/me", at_once).await;
@@ -259,5 +260,74 @@ async fn parameters_out_of_range_are_refused_and_reported() {
     }
     let unknown = client.get(&format!("{RECENT}?page=2")).await.wrong_fields();
     assert_eq!(unknown, [("query.page".to_owned(), "unknown_field".to_owned())]);
+    app.end().await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_is_filtered_by_route_and_tag() {
+    with_app(async |app| {
+        let (_customer, client, account) = app.ready("platform_alpha", 100).await;
+        call(&client, &account, "users/me", 2).await;
+        call(&client.with("x-tag", "nightly"), &account, "users/me", 1).await;
+        call(&client, &account, "chats?limit=1", 1).await;
+        app.settled(&client).await;
+        let listed =
+            async |query: &str| ids(&client.get(&format!("{RECENT}{query}")).await.json()).len();
+
+        assert_eq!(listed("?route=GET%20users%2Fme").await, 3);
+        assert_eq!(listed("?route=GET%20users%2Fme&tag=nightly").await, 1);
+        assert_eq!(listed("?tag=nightly").await, 1);
+        assert_eq!(listed("?route=users%2Fme").await, 0);
+        assert_eq!(listed("?tag=other").await, 0);
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_is_found_by_its_id_and_by_that_of_its_request() {
+    with_app(async |app| {
+        let (_customer, client, account) = app.ready("platform_alpha", 100).await;
+        let named = client.with("x-request-id", "my-own-1");
+        call(&named, &account, "users/me", 1).await;
+        app.settled(&client).await;
+        let listed = client.get(RECENT).await.json()["calls"][0].clone();
+        let path = |id: &str| format!("/v1/billing/usage/calls/{id}");
+
+        for id in ["my-own-1", listed["call_id"].as_str().unwrap()] {
+            let found = client.get(&path(id)).await.json();
+            assert_eq!((&found["call_id"], &found["held"]), (&listed["call_id"], &json!(1)));
+            assert_eq!((&found["credits"], &found["route"]), (&json!(1), &listed["route"]));
+            assert!(found["ended_at"].is_string(), "{found}");
+        }
+        assert_eq!(client.get(&path("req_1")).await.status, 404);
+        let other = app.customer(0).await;
+        for id in ["my-own-1", listed["call_id"].as_str().unwrap()] {
+            assert_eq!(app.with_key(&other.key).get(&path(id)).await.status, 404);
+        }
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limited_key_finds_its_own_calls_alone() {
+    let app = TestApp::on_sqlite("").await;
+    let (_customer, client, account) = app.ready("platform_alpha", 100).await;
+    let limits = json!({"name": "limited", "scope": "full", "accounts": [account]});
+    let made = client.post("/v1/auth/keys", &limits).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let limited = app.with_key(made.json()["api_key"].as_str().unwrap());
+    call(&client, &account, "users/me", 1).await;
+    call(&limited, &account, "users/me", 1).await;
+    app.settled(&client).await;
+    let log = client.get(&format!("{RECENT}?scope=customer")).await.json();
+
+    let mut statuses = Vec::new();
+    for id in ids(&log) {
+        statuses.push(limited.get(&format!("/v1/billing/usage/calls/{id}")).await.status);
+    }
+
+    assert_eq!(statuses, [200, 404], "the newest is its own");
     app.end().await;
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK_CREDITS, balance};
 use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, active, selling, slots_on};
@@ -96,7 +97,7 @@ async fn assert_kept(app: &TestApp, client: &Client, card: &str) {
     assert_each_key_is_one_request(app).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_saved_with_a_pack_pays_the_open_renewal() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -123,7 +124,7 @@ async fn a_card_saved_with_a_pack_pays_the_open_renewal() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_synced_card_pays_immediately_and_the_response_lists_the_invoices() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -152,7 +153,7 @@ async fn a_synced_card_pays_immediately_and_the_response_lists_the_invoices() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_chosen_in_the_portal_pays_when_its_event_arrives() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -170,7 +171,7 @@ async fn a_card_chosen_in_the_portal_pays_when_its_event_arrives() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_is_declined_too_is_saved_and_reported_and_the_next_one_pays() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -200,7 +201,7 @@ async fn a_card_that_is_declined_too_is_saved_and_reported_and_the_next_one_pays
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_card_is_tried_again_only_on_request() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -227,7 +228,7 @@ async fn the_same_card_is_tried_again_only_on_request() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_card_can_be_removed_once_another_one_is_saved() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -251,7 +252,7 @@ async fn the_old_card_can_be_removed_once_another_one_is_saved() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_card_pays_all_of_our_subscriptions_and_no_others() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -295,7 +296,7 @@ async fn the_card_pays_all_of_our_subscriptions_and_no_others() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_are_paid_with_the_new_card_as_well() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
@@ -321,7 +322,7 @@ async fn slots_are_paid_with_the_new_card_as_well() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_card_does_not_pay_open_invoices_of_an_ended_subscription() {
     selling(async |app| {
         let client = past_due(&app, json!({"plan_id": PLAN})).await;
@@ -373,7 +374,7 @@ async fn stopped_at(app: TestApp, fault: Value) -> TestApp {
     app
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn saving_a_card_resumes_after_a_crash_at_any_step_without_paying_twice() {
     let steps = [
         ("error_before", "customers/{id}"),
@@ -382,39 +383,37 @@ async fn saving_a_card_resumes_after_a_crash_at_any_step_without_paying_twice() 
         ("close_after", "invoices/{id}/pay"),
     ];
     for (kind, path) in steps {
-        for database in store::testing::stores().await {
-            let overrides = format!("{OFFER}\n[processor]\nretries_max = 0");
-            let app = TestApp::start(database, &overrides).await;
-            let fault = json!({"kind": kind, "method": "POST", "path": path, "times": 1});
-            stopped_at(app, fault).await.end().await;
-        }
+        let database = store::testing::store().await;
+        let overrides = format!("{OFFER}\n[processor]\nretries_max = 0");
+        let app = TestApp::start(database, &overrides).await;
+        let fault = json!({"kind": kind, "method": "POST", "path": path, "times": 1});
+        stopped_at(app, fault).await.end().await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resumed_older_card_does_not_replace_a_newer_one() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, &format!("{OFFER}\n[processor]\nretries_max = 0")).await;
-        let client = past_due(&app, json!({"plan_id": PLAN})).await;
-        attach(&app, "pm_card_amex").await;
-        let path = "subscriptions/{id}";
-        let fault = json!({"kind": "error_before", "method": "POST", "path": path, "times": 1});
-        app.processor_fault(&fault).await;
-        let failed = client.send("POST", "/v1/billing/sync-card", None).await;
-        assert!(failed.status >= 500, "{}", failed.text());
-        app.mend_processor().await;
-        let newer = attach(&app, OTHER_CARD).await;
-        sync(&client).await;
-        assert_kept(&app, &client, &newer).await;
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, &format!("{OFFER}\n[processor]\nretries_max = 0")).await;
+    let client = past_due(&app, json!({"plan_id": PLAN})).await;
+    attach(&app, "pm_card_amex").await;
+    let path = "subscriptions/{id}";
+    let fault = json!({"kind": "error_before", "method": "POST", "path": path, "times": 1});
+    app.processor_fault(&fault).await;
+    let failed = client.send("POST", "/v1/billing/sync-card", None).await;
+    assert!(failed.status >= 500, "{}", failed.text());
+    app.mend_processor().await;
+    let newer = attach(&app, OTHER_CARD).await;
+    sync(&client).await;
+    assert_kept(&app, &client, &newer).await;
 
-        app.advance_seconds(61);
-        app.run_jobs().await;
+    app.advance_seconds(61);
+    app.run_jobs().await;
 
-        assert_kept(&app, &client, &newer).await;
-        assert_eq!(client.get("/v1/billing/card").await.json()["card"]["last4"], "4444");
-        app.deliver().await;
-        app.end().await;
-    }
+    assert_kept(&app, &client, &newer).await;
+    assert_eq!(client.get("/v1/billing/card").await.json()["card"]["last4"], "4444");
+    app.deliver().await;
+    app.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -436,7 +435,7 @@ async fn a_sync_without_a_body_equals_one_with_an_empty_body() {
 }
 
 /// The event of a checkout may arrive long after the customer has saved another card.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_event_of_an_older_checkout_does_not_replace_a_newer_card() {
     selling(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -466,7 +465,7 @@ async fn a_late_event_of_an_older_checkout_does_not_replace_a_newer_card() {
 
 /// An older card that was chosen again in the portal stays despite late events, until another card
 /// is saved.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_was_chosen_again_stays_until_another_one_is_saved() {
     selling(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
@@ -510,7 +509,7 @@ async fn a_card_that_was_chosen_again_stays_until_another_one_is_saved() {
 
 /// The processor's times are in whole seconds. Of two checkouts that end within one second, the
 /// card of the later one is saved, in whichever order they are reported.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_checkouts_within_one_second_the_later_card_stays() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -540,7 +539,7 @@ async fn of_two_checkouts_within_one_second_the_later_card_stays() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn syncing_the_checkout_of_a_plan_grants_its_first_month() {
     selling(async |app| {
         let customer = app.customer(0).await;

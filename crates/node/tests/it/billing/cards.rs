@@ -1,15 +1,16 @@
 //! The saved card: read from the processor, and removed there and here.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::member::PASSWORD;
 use crate::support::processor::{PACK, PACK_CREDITS, balance};
 use crate::support::subscriber::{GOOD_CARD, selling};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_card_is_detached_with_all_others_and_does_not_return() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let begun = app.begin_checkout(&client).await;
         app.pay_page(&begun.session, "5555555555554444").await;
@@ -64,9 +65,9 @@ async fn with_a_session_removing_the_card_needs_the_password() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_removed_while_its_charge_is_open_still_pays_that_charge() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let charge = json!({"pack_id": PACK});
         let asked = client.post("/v1/billing/charge", &charge).await.json();
@@ -85,9 +86,9 @@ async fn a_card_removed_while_its_charge_is_open_still_pays_that_charge() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_the_processor_detached_is_removed_here_too() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         app.deliver().await;
         let customers = app.at_processor("GET", "customers?limit=10", "").await;
@@ -106,7 +107,7 @@ async fn a_card_that_the_processor_detached_is_removed_here_too() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_card_of_a_subscription_cannot_be_removed_until_the_subscription_ends() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;

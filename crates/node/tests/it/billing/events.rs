@@ -1,9 +1,10 @@
 //! The webhook: which events are accepted, and that an event that does not fit changes nothing.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK_CREDITS, balance};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 fn event(id: &str, kind: &str, object: &Value) -> Vec<u8> {
     let event = json!({
@@ -87,9 +88,9 @@ async fn a_signed_body_that_is_no_event_is_refused_and_an_unknown_event_accepted
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_with_ids_that_are_too_long_is_refused() {
-    on_both(async |app| {
+    with_app(async |app| {
         let kind = "radar.early_fraud_warning.created";
         let (longest, longer) = ("e".repeat(255), "e".repeat(256));
         let object = |id: &str| json!({"id": id});
@@ -120,9 +121,9 @@ async fn an_event_with_ids_that_are_too_long_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_of_the_other_mode_and_a_made_up_payment_grant_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;
@@ -148,9 +149,9 @@ async fn an_event_of_the_other_mode_and_a_made_up_payment_grant_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_of_another_customer_or_amount_is_recorded_and_grants_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let (_, other) = app.with_card("4242424242424242").await;
         let begun = app.begin_checkout(&client).await;
@@ -188,9 +189,9 @@ async fn a_payment_of_another_customer_or_amount_is_recorded_and_grants_nothing(
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_that_cannot_be_processed_is_accepted_and_processed_later() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;
@@ -212,9 +213,9 @@ async fn an_event_that_cannot_be_processed_is_accepted_and_processed_later() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_an_older_version_are_understood() {
-    on_both(async |app| {
+    with_app(async |app| {
         app.event_version("2025-02-24.acacia").await;
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);

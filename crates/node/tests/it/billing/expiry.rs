@@ -1,6 +1,7 @@
 //! How long credits can be spent, by where they come from.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::TestApp;
 use crate::support::client::Client;
@@ -16,41 +17,40 @@ async fn lots(client: &Client) -> Vec<(Value, Value)> {
     lots.map(|lot| (lot["source"].clone(), lot["expires_at"].clone())).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn each_source_has_its_own_expiry() {
     let overrides = format!("{SETTINGS}{OFFER}");
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, &overrides).await;
-        let member = app.member("ada@example.com").await;
-        let client = app.with_key(&member.customer.key);
-        let token = app.mailed_token(&member.email).await;
-        let confirm = json!({"token": token});
-        let confirmed = app.anonymous().post("/v1/auth/email/verify", &confirm).await;
-        assert_eq!(confirmed.status, 200, "{}", confirmed.text());
-        let trial = json!("2026-12-05T12:00:00.000000Z");
-        assert_eq!(lots(&client).await, [(json!("trial"), trial.clone())]);
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, &overrides).await;
+    let member = app.member("ada@example.com").await;
+    let client = app.with_key(&member.customer.key);
+    let token = app.mailed_token(&member.email).await;
+    let confirm = json!({"token": token});
+    let confirmed = app.anonymous().post("/v1/auth/email/verify", &confirm).await;
+    assert_eq!(confirmed.status, 200, "{}", confirmed.text());
+    let trial = json!("2026-12-05T12:00:00.000000Z");
+    assert_eq!(lots(&client).await, [(json!("trial"), trial.clone())]);
 
-        app.grant(&member.customer, 5).await;
-        app.advance_seconds(60);
-        // The same command again is the same gift, though its usual expiry would be later now.
-        app.grant(&member.customer, 5).await;
-        let gift = json!("2026-12-21T12:00:00.000000Z");
-        let known = [(json!("trial"), trial), (json!("gift"), gift)];
-        assert_eq!(lots(&client).await, known);
+    app.grant(&member.customer, 5).await;
+    app.advance_seconds(60);
+    // The same command again is the same gift, though its usual expiry would be later now.
+    app.grant(&member.customer, 5).await;
+    let gift = json!("2026-12-21T12:00:00.000000Z");
+    let known = [(json!("trial"), trial), (json!("gift"), gift)];
+    assert_eq!(lots(&client).await, known);
 
-        let begun = app.begin_checkout(&client).await;
-        app.pay_page(&begun.session, GOOD_CARD).await;
-        app.deliver().await;
-        let pack = lots(&client).await.pop().unwrap();
-        assert_eq!(pack.0, "pack");
-        assert!(pack.1.as_str().unwrap().starts_with("2027-11-21T12:"), "{pack:?}");
+    let begun = app.begin_checkout(&client).await;
+    app.pay_page(&begun.session, GOOD_CARD).await;
+    app.deliver().await;
+    let pack = lots(&client).await.pop().unwrap();
+    assert_eq!(pack.0, "pack");
+    assert!(pack.1.as_str().unwrap().starts_with("2027-11-21T12:"), "{pack:?}");
 
-        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": "plan_small"})).await;
-        assert_eq!(page.status, 200, "{}", page.text());
-        app.pay(&page, GOOD_CARD).await;
-        app.deliver().await;
-        let plan = lots(&client).await.into_iter().find(|lot| lot.0 == "plan").unwrap();
-        assert!(plan.1.as_str().unwrap().starts_with("2026-12-31T12:"), "{plan:?}");
-        app.end().await;
-    }
+    let page = client.post("/v1/billing/subscribe", &json!({"plan_id": "plan_small"})).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    app.pay(&page, GOOD_CARD).await;
+    app.deliver().await;
+    let plan = lots(&client).await.into_iter().find(|lot| lot.0 == "plan").unwrap();
+    assert!(plan.1.as_str().unwrap().starts_with("2026-12-31T12:"), "{plan:?}");
+    app.end().await;
 }

@@ -2,10 +2,11 @@
 //! processor.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK, PACK_CREDITS, balance};
 use crate::support::subscriber::GOOD_CARD;
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const HOUR_S: i64 = 3_600;
 /// A card whose bank requires authentication for every charge.
@@ -49,9 +50,9 @@ async fn a_charge_without_a_response_is_looked_up_and_never_repeated() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abandoned_charge_that_requires_authentication_is_cancelled() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card(ASKING_CARD).await;
         let asked = client.post("/v1/billing/charge", &json!({"pack_id": PACK})).await.json();
         let intent = asked["pi_id"].as_str().unwrap();
@@ -67,9 +68,9 @@ async fn an_abandoned_charge_that_requires_authentication_is_cancelled() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_checkout_of_yesterday_is_granted_if_paid_and_closed_if_not() {
-    on_both(async |app| {
+    with_app(async |app| {
         for (is_paid, state, credits) in [(true, "paid", PACK_CREDITS), (false, "expired", 0)] {
             let customer = app.customer(0).await;
             let client = app.with_key(&customer.key);

@@ -30,3 +30,4 @@ mod setup;
 mod slots;
 mod subscriptions;
 mod top_ups;
+mod versions;

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use store::cards::SavedCard;
+use test_databases::both_databases;
 
 use crate::support::TestApp;
-use crate::support::app::{Customer, on_both};
+use crate::support::app::{Customer, with_app};
 use crate::support::client::Client;
 use crate::support::subscriber::{GOOD_CARD, selling};
 
@@ -51,9 +52,9 @@ async fn gift(app: &TestApp, customer: &Customer, credits: i64, days: i64) {
     app.staff(grant).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn each_fall_of_the_balance_is_told_once() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (customer, client, account) = app.ready("platform_alpha", 52).await;
         assert_eq!(told(&app).await, [""; 0]);
         calls(&app, &client, &account, 2).await;
@@ -84,9 +85,9 @@ async fn each_fall_of_the_balance_is_told_once() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn balances_that_were_low_before_the_first_look_are_not_told() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client, account) = app.ready("platform_alpha", 5).await;
         calls(&app, &client, &account, 1).await;
 
@@ -98,9 +99,9 @@ async fn balances_that_were_low_before_the_first_look_are_not_told() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_is_told_at_eighty_and_at_hundred_percent() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client, account) = app.ready("platform_alpha", 1_000).await;
         told(&app).await;
         let new = json!({"name": "nightly", "scope": "full", "monthly_budget_credits": 5});
@@ -125,9 +126,9 @@ async fn a_budget_is_told_at_eighty_and_at_hundred_percent() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn credits_are_told_a_week_before_they_expire() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (customer, client, account) = app.ready("platform_alpha", 1_000).await;
         told(&app).await;
         gift(&app, &customer, 5, 8).await;
@@ -152,18 +153,10 @@ async fn credits_are_told_a_week_before_they_expire() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_is_told_in_the_month_before_it_expires() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let customer = app.customer(0).await;
-        let card = |exp_month, exp_year| SavedCard {
-            payment_method: "pm_1".to_owned(),
-            brand: "visa".to_owned(),
-            last4: "4242".to_owned(),
-            exp_month,
-            exp_year,
-            fingerprint: None,
-        };
         let save = async |saved: SavedCard| {
             let (id, now) = (customer.id.parse().unwrap(), app.clock.now());
             store::cards::save(app.store(), id, &saved, now).await.unwrap();
@@ -184,7 +177,7 @@ async fn a_card_is_told_in_the_month_before_it_expires() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_of_a_subscription_and_its_end_are_told() {
     selling(|app| async move {
         app.running().look_for_notices().await;
@@ -204,9 +197,9 @@ async fn payments_of_a_subscription_and_its_end_are_told() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn automatic_charges_are_told_and_those_at_a_page_are_not() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         app.running().look_for_notices().await;
         let client = app.with_key(&app.customer(0).await.key);
         let begun = app.begin_checkout(&client).await;
@@ -238,9 +231,9 @@ async fn automatic_charges_are_told_and_those_at_a_page_are_not() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn passwords_keys_and_exports_are_told() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         app.running().look_for_notices().await;
         let member = app.member("ada@example.com").await;
         app.grant(&member.customer, 100).await;
@@ -280,9 +273,97 @@ async fn passwords_keys_and_exports_are_told() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// Every reason to tell a customer something, one after the other. Returns the subjects of the
+/// emails, sorted.
+async fn everything_happens(app: &TestApp, choices: Value) -> Vec<String> {
+    app.running().look_for_notices().await;
+    let (customer, client, account) = app.ready("platform_alpha", 52).await;
+    choose(&client, choices).await;
+    app.subscribe(&client, GOOD_CARD).await;
+    gift(app, &customer, 20, 3).await;
+    // 52 of its own, 20 given, 1,000 of the plan.
+    choose(&client, json!({"low_balance_credits": 1_070})).await;
+    let (id, now) = (customer.id.parse().unwrap(), app.clock.now());
+    store::cards::save(app.store(), id, &card(12, 2026), now).await.unwrap();
+    let new = json!({"name": "nightly", "scope": "full", "monthly_budget_credits": 5});
+    let made = client.post("/v1/auth/keys", &new).await.json();
+    let limited = app.with_key(made["api_key"].as_str().unwrap());
+    calls(app, &limited, &account, 4).await;
+    told(app).await;
+    calls(app, &limited, &account, 1).await;
+    told(app).await;
+    let export = json!({"dataset": "subscribers"});
+    let begun = client.post(&format!("/v1/{account}/exports"), &export).await;
+    assert!(begun.status < 300, "{}", begun.text());
+    app.run_exports().await;
+    let subscription = app.subscription().await["id"].as_str().unwrap().to_owned();
+    app.at_processor("DELETE", &format!("subscriptions/{subscription}"), "").await;
+    app.deliver().await;
+    let mut told = told(app).await;
+    told.sort();
+    told
+}
+
+fn card(exp_month: i64, exp_year: i64) -> SavedCard {
+    SavedCard {
+        payment_method: "pm_1".to_owned(),
+        brand: "visa".to_owned(),
+        last4: "4242".to_owned(),
+        exp_month,
+        exp_year,
+        fingerprint: None,
+    }
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_that_is_switched_on_is_told() {
+    selling(|app| async move {
+        let told = everything_happens(&app, json!({"exports": true})).await;
+
+        let all = [
+            "A key has used most of its monthly budget",
+            "A payment for your subscription",
+            "An API key was created",
+            "Some of your credits expire soon",
+            "The monthly budget of a key is used up",
+            "Your balance is low",
+            "Your card expires soon",
+            "Your export is ready",
+            "Your subscription has ended",
+        ];
+        assert_eq!(told, all);
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_is_switched_off_is_told() {
+    selling(|app| async move {
+        let kinds = [
+            "low_balance",
+            "key_budgets",
+            "expiring_credits",
+            "expiring_card",
+            "payments",
+            "subscription_end",
+            "key_changes",
+            "exports",
+        ];
+        let off: serde_json::Map<String, Value> =
+            kinds.into_iter().map(|kind| (kind.to_owned(), json!(false))).collect();
+
+        let told = everything_happens(&app, Value::Object(off)).await;
+
+        assert_eq!(told, [""; 0]);
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_customers_are_told_nothing() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (customer, _, _) = app.ready("platform_alpha", 100).await;
         told(&app).await;
         gift(&app, &customer, 5, 3).await;
@@ -302,9 +383,9 @@ async fn suspended_customers_are_told_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn choices_are_shown_changed_and_recorded() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let client = app.with_key(&app.customer(0).await.key);
         let first = client.get("/v1/notices").await.json();
         assert_eq!(

@@ -1,9 +1,10 @@
 //! A payment is granted once, through whichever channels and in whatever order it is reported.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK_CREDITS, balance, bookings};
-use crate::support::{Client, TestApp, at_once, on_both};
+use crate::support::{Client, TestApp, at_once, with_app};
 
 /// A channel through which a payment is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +79,9 @@ fn orders() -> Vec<Vec<Way>> {
     orders
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_reported_in_any_order_is_granted_once() {
-    on_both(async |app| {
+    with_app(async |app| {
         let orders = orders();
         assert_eq!(orders.len(), 24);
         for order in orders {
@@ -100,9 +101,9 @@ async fn a_payment_reported_in_any_order_is_granted_once() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_payment_reported_concurrently_is_granted_once() {
-    on_both(async |app| {
+    with_app(async |app| {
         let app = std::sync::Arc::new(app);
         for _ in 0..5 {
             let payment = paid(&app).await;

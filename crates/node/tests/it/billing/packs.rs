@@ -1,9 +1,10 @@
 //! Packs: bought on the checkout page or with one click.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK, PACK_CENTS, PACK_CREDITS, balance, bookings};
-use crate::support::{Reply, TestApp, at_once, on_both};
+use crate::support::{Reply, TestApp, at_once, with_app};
 
 const NO_CHARGE: &str = "payment_intents";
 
@@ -11,9 +12,9 @@ fn pack() -> Value {
     json!({"pack_id": PACK})
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pack_paid_on_the_page_is_granted_when_its_event_arrives() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;
@@ -106,16 +107,16 @@ async fn only_configured_packs_are_sold_at_their_price_with_the_operators_pages(
     assert_eq!(pages.len(), 1);
     let success = pages[0]["params"]["success_url"].as_str().unwrap();
     let own = &app.config().http.public_base_url;
-    assert_eq!(success, format!("{own}/console/billing?session_id={{CHECKOUT_SESSION_ID}}"));
+    assert_eq!(success, format!("{own}/console/billing/return?session_id={{CHECKOUT_SESSION_ID}}"));
     let cancel = pages[0]["params"]["cancel_url"].as_str().unwrap();
-    assert_eq!(cancel, format!("{own}/console/billing?cancelled=true"));
+    assert_eq!(cancel, format!("{own}/console/billing/return?cancelled=true"));
     assert_eq!(app.asked("POST", NO_CHARGE).await.len(), 0);
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_one_click_charge_grants_immediately() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         assert_eq!(balance(&client).await, PACK_CREDITS);
 
@@ -141,9 +142,9 @@ async fn a_one_click_charge_grants_immediately() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_that_requires_authentication_is_granted_only_after_it() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
 
         let asked = client.post("/v1/billing/charge", &pack()).await.json();
@@ -174,9 +175,9 @@ async fn a_charge_that_requires_authentication_is_granted_only_after_it() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_authentication_and_a_declined_card_cost_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let asked = client.post("/v1/billing/charge", &pack()).await.json();
         let intent = asked["pi_id"].as_str().unwrap();
@@ -201,37 +202,36 @@ async fn a_failed_authentication_and_a_declined_card_cost_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_with_an_unknown_outcome_is_never_made_twice() {
-    for database in store::testing::stores().await {
-        let overrides = "[processor]\ntimeout_ms = 500\nretries_max = 0";
-        let app = TestApp::start(database, overrides).await;
-        let (_, client) = app.with_card("4242424242424242").await;
-        let hang =
-            json!({"kind": "hang_after", "method": "POST", "path": "payment_intents", "times": 1});
-        app.processor_fault(&hang).await;
+    let database = store::testing::store().await;
+    let overrides = "[processor]\ntimeout_ms = 500\nretries_max = 0";
+    let app = TestApp::start(database, overrides).await;
+    let (_, client) = app.with_card("4242424242424242").await;
+    let hang =
+        json!({"kind": "hang_after", "method": "POST", "path": "payment_intents", "times": 1});
+    app.processor_fault(&hang).await;
 
-        let first = client.post("/v1/billing/charge", &pack()).await;
-        assert_eq!(first.failure(), (504, "payment_outcome_unknown".to_owned()));
-        let orders = client.get("/v1/billing/orders").await.json();
-        assert_eq!(orders["orders"][0]["status"], "pending");
-        assert_eq!(balance(&client).await, PACK_CREDITS);
-        let second = client.post("/v1/billing/charge", &pack()).await;
+    let first = client.post("/v1/billing/charge", &pack()).await;
+    assert_eq!(first.failure(), (504, "payment_outcome_unknown".to_owned()));
+    let orders = client.get("/v1/billing/orders").await.json();
+    assert_eq!(orders["orders"][0]["status"], "pending");
+    assert_eq!(balance(&client).await, PACK_CREDITS);
+    let second = client.post("/v1/billing/charge", &pack()).await;
 
-        assert_eq!(second.json()["balance"], 2 * PACK_CREDITS, "{}", second.text());
-        let asked = app.asked("POST", NO_CHARGE).await;
-        assert_eq!(asked.len(), 2);
-        assert_eq!(asked[0]["idempotency_key"], asked[1]["idempotency_key"]);
-        let intents = app.at_processor("GET", "payment_intents?limit=100", "").await;
-        assert_eq!(
-            intents["data"].as_array().unwrap().len(),
-            2,
-            "there must be two payments: the first pack and this one"
-        );
-        app.deliver().await;
-        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
-        app.end().await;
-    }
+    assert_eq!(second.json()["balance"], 2 * PACK_CREDITS, "{}", second.text());
+    let asked = app.asked("POST", NO_CHARGE).await;
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0]["idempotency_key"], asked[1]["idempotency_key"]);
+    let intents = app.at_processor("GET", "payment_intents?limit=100", "").await;
+    assert_eq!(
+        intents["data"].as_array().unwrap().len(),
+        2,
+        "there must be two payments: the first pack and this one"
+    );
+    app.deliver().await;
+    assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+    app.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -265,9 +265,9 @@ async fn a_charge_that_hung_long_ago_is_looked_up_before_a_new_one() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_clicks_are_one_charge() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let clicks = (0..20).map(|_| {
             let client = client.clone();
@@ -294,9 +294,9 @@ async fn concurrent_clicks_are_one_charge() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_idempotency_key_is_the_same_purchase() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let keyed = client.with("idempotency-key", "click-1");
 
@@ -326,9 +326,9 @@ async fn the_same_idempotency_key_is_the_same_purchase() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_and_checkouts_of_another_customer_are_not_found() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, owner) = app.with_card("4000002760003184").await;
         let (_, stranger) = app.with_card("4242424242424242").await;
         let asked = owner.post("/v1/billing/charge", &pack()).await.json();
@@ -353,9 +353,9 @@ async fn payments_and_checkouts_of_another_customer_are_not_found() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_page_expires_with_its_order() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;

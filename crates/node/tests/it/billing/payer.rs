@@ -2,9 +2,10 @@
 //! failure.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::member::PASSWORD;
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const ADA: &str = "ada@example.com";
 const NEW: &str = "ada@new.example";
@@ -32,9 +33,9 @@ async fn addresses_sent(app: &TestApp) -> Vec<String> {
     asked.iter().filter_map(address).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processor_gets_the_new_address_after_its_confirmation() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member(ADA).await;
         let browser = app.signed_in(&member).await;
         app.begin_checkout(&app.with_key(&member.customer.key)).await;
@@ -66,9 +67,9 @@ async fn the_processor_gets_the_new_address_after_its_confirmation() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processor_gets_only_the_last_address_and_none_before_a_purchase() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member(ADA).await;
         let browser = app.signed_in(&member).await;
 
@@ -88,9 +89,9 @@ async fn the_processor_gets_only_the_last_address_and_none_before_a_purchase() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rate_limit_of_the_processor_is_reported_with_the_time_to_wait() {
-    on_both(async |app| {
+    with_app(async |app| {
         let client = app.with_key(&app.customer(0).await.key);
         let checkout = json!({"pack_id": "pack_10"});
         for (retry_after_s, wait) in [(json!(17), "17"), (Value::Null, "5")] {

@@ -3,6 +3,7 @@
 use domain::platform::Platform;
 use serde_json::{Value, json};
 use settings::billing::Plan;
+use test_databases::both_databases;
 
 use crate::support::subscriber::{
     BIG_PLAN, GOOD_CARD, MID_PLAN, PLAN, choose, plans_of, selling, selling_three,
@@ -17,7 +18,7 @@ async fn prices(app: &TestApp, plan: &str) -> Vec<Value> {
     all.filter(|price| price["metadata"]["plan_id"] == plan).cloned().collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_processors_price_names_the_version_it_sells() {
     selling(async |app| {
         app.subscriber(GOOD_CARD).await;
@@ -40,7 +41,7 @@ async fn the_processors_price_names_the_version_it_sells() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn subscribers_keep_the_accounts_of_a_plan_that_is_edited_or_removed() {
     selling(async |mut app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -69,7 +70,7 @@ async fn subscribers_keep_the_accounts_of_a_plan_that_is_edited_or_removed() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn another_customer_buys_the_edited_plan_at_a_new_price() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -87,7 +88,7 @@ async fn another_customer_buys_the_edited_plan_at_a_new_price() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retired_plan_is_neither_listed_nor_sold_but_its_subscribers_keep_it() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -113,7 +114,7 @@ async fn a_retired_plan_is_neither_listed_nor_sold_but_its_subscribers_keep_it()
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configured_price_that_was_sold_on_other_terms_prevents_the_start() {
     selling(async |mut app| {
         app.subscriber(GOOD_CARD).await;
@@ -143,7 +144,7 @@ async fn a_configured_price_that_was_sold_on_other_terms_prevents_the_start() {
 }
 
 /// Prices from before versions existed name only the plan.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_price_without_a_version_sells_the_configured_plan_while_the_amounts_agree() {
     selling(async |app| {
         let product = "creator_gateway_plan_plan_small";
@@ -177,7 +178,7 @@ async fn a_price_without_a_version_sells_the_configured_plan_while_the_amounts_a
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_to_an_unknown_version_prevents_the_start() {
     selling(async |mut app| {
         app.subscriber(GOOD_CARD).await;
@@ -207,7 +208,7 @@ async fn a_subscription_to_an_unknown_version_prevents_the_start() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn choosing_ones_own_plan_again_changes_to_its_new_version() {
     selling(async |mut app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -238,7 +239,7 @@ async fn choosing_ones_own_plan_again_changes_to_its_new_version() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retired_plan_cannot_be_chosen_but_a_pending_change_from_it_can_be_cancelled() {
     selling_three(async |mut app| {
         let choice = json!({"plan_id": MID_PLAN});
@@ -270,7 +271,7 @@ async fn a_retired_plan_cannot_be_chosen_but_a_pending_change_from_it_can_be_can
 }
 
 /// A subscription to another product of the same customer at the processor does not concern us.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_to_another_product_is_ignored() {
     selling(async |app| {
         let (customer, client) = app.with_card(GOOD_CARD).await;

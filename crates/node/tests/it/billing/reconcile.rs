@@ -1,15 +1,17 @@
 //! The reconciler: payments without an event are granted as well, once, and the ledger is compared
 //! with the processor.
+#![expect(clippy::large_futures, reason = "each test has its own stack")]
 
 use domain::credits::Credits;
 use domain::id::{EntryId, OrderId};
 use domain::payment::OrderChannel;
-use node::start::HOURS_MAX;
+use node::start::{HOURS_MAX, ReconciliationRounds, RoundOutcome};
 use serde_json::{Value, json};
 use store::orders::NewOrder;
 use store::payments::{NewPayment, PaidFor};
+use test_databases::both_databases;
 
-use crate::support::app::{TestApp, on_both};
+use crate::support::app::{TestApp, with_app};
 use crate::support::client::Client;
 use crate::support::processor::{PACK, PACK_CREDITS, balance, bookings};
 use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, selling};
@@ -21,9 +23,9 @@ async fn state(client: &Client) -> (String, i64) {
     (shown["status"].as_str().unwrap().to_owned(), limit)
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_payment_without_any_event_is_granted_once_and_matches_the_comparison() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let page = client.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
@@ -62,7 +64,7 @@ async fn a_subscription_without_any_event_is_granted_its_credits() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_round_makes_up_for_all_lost_events() {
     selling(async |app| {
         // Given a processor that sends no events and lists none
@@ -123,7 +125,7 @@ async fn buy(app: &TestApp, client: &Client, pack: &str) {
     app.pay(&page, GOOD_CARD).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_reconciled_together_are_recorded_in_the_order_in_which_they_were_made() {
     selling(async |app| {
         // Given months and packs without events, the first too old for the list of events
@@ -176,7 +178,7 @@ async fn renew_late(app: &TestApp, client: &Client) {
     buy(app, client, "pack_25").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_month_that_was_paid_late_is_recorded_in_its_order() {
     // Both ranges cover all payments; the shorter one does not cover the creation of the invoice.
     for hours in [30, 120] {
@@ -197,7 +199,7 @@ async fn a_month_that_was_paid_late_is_recorded_in_its_order() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_created_before_the_range_is_read_too() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -274,4 +276,150 @@ async fn staff_reconcile_through_the_admin_listener_only_with_the_token() {
     assert_eq!(open.status, 401);
     assert_eq!((staff.status, &staff.json()["failed"]), (200, &json!(0)), "{}", staff.text());
     app.end().await;
+}
+
+/// The rounds of a node with this number.
+fn rounds_of(number: u8) -> ReconciliationRounds {
+    let at = domain::time::Timestamp::from_unix_micros(1);
+    ReconciliationRounds::new(domain::id::NodeId::new(at, [number; 10]))
+}
+
+impl TestApp {
+    /// A round, and what it asked the processor.
+    async fn round(&self, rounds: &mut ReconciliationRounds) -> (RoundOutcome, Vec<String>) {
+        let count = async || self.shown("requests").await["requests"].as_array().unwrap().clone();
+        let before = count().await.len();
+        let outcome = self.running().reconciliation_round(rounds).await.unwrap();
+        let asked = count().await.split_off(before);
+        let path =
+            |one: &Value| one["path"].as_str().unwrap().trim_start_matches("/v1/").to_owned();
+        (outcome, asked.iter().map(path).collect())
+    }
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn subscribers_are_compared_in_lists_and_later_rounds_read_only_changes() {
+    selling(async |app| {
+        for _ in 0..4 {
+            app.subscriber(GOOD_CARD).await;
+        }
+        app.advance_seconds(3_600);
+        let mut rounds = rounds_of(1);
+
+        let (first, asked) = app.round(&mut rounds).await;
+        app.advance_seconds(300);
+        let (second, asked_later) = app.round(&mut rounds).await;
+        app.advance_seconds(86_400);
+        let (third, _) = app.round(&mut rounds).await;
+
+        assert!(
+            matches!(&first, RoundOutcome::Everything(report) if report.failed == 0),
+            "{first:?}"
+        );
+        // One page of each list, and nothing for each subscriber.
+        let lists = [
+            "events",
+            "invoices",
+            "payment_intents",
+            "checkout/sessions",
+            "subscriptions",
+            "refunds",
+            "disputes",
+        ];
+        assert_eq!(asked, lists);
+        assert!(
+            matches!(&second, RoundOutcome::Changes(report) if report.failed == 0),
+            "{second:?}"
+        );
+        assert_eq!(asked_later, ["events"]);
+        assert!(matches!(third, RoundOutcome::Everything(_)), "once a day: {third:?}");
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_whose_event_never_arrived_is_found_by_the_next_round() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let mut rounds = rounds_of(1);
+        app.round(&mut rounds).await;
+        app.advance_seconds(600);
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+        app.advance_seconds(300);
+
+        // A round that fails leaves its time to the next one.
+        let broken = json!({"kind": "error_before", "method": "GET", "times": 1_000});
+        app.processor_fault(&broken).await;
+        let (failed, _) = app.round(&mut rounds).await;
+        app.mend_processor().await;
+        app.advance_seconds(86_400 / 4);
+        let (found, _) = app.round(&mut rounds).await;
+
+        assert!(
+            matches!(&failed, RoundOutcome::Changes(report) if report.failed > 0),
+            "{failed:?}"
+        );
+        assert!(matches!(&found, RoundOutcome::Changes(report) if report.events > 0), "{found:?}");
+        assert_eq!(balance(&client).await, PACK_CREDITS + 1_000);
+        assert_eq!(state(&client).await.0, "canceled");
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_nodes_one_compares_and_a_dead_ones_claim_expires() {
+    selling(async |app| {
+        let (mut dead, mut other) = (rounds_of(1), rounds_of(2));
+        let now = app.clock.now();
+        let node = domain::id::NodeId::new(domain::time::Timestamp::from_unix_micros(1), [1; 10]);
+        let claim =
+            store::reconciliations::claim(app.store(), node, now, now.plus_seconds(60)).await;
+        assert!(claim.unwrap().is_some());
+
+        let (refused, asked) = app.round(&mut other).await;
+        app.advance_seconds(60);
+        let (taken, _) = app.round(&mut other).await;
+        let (next, _) = app.round(&mut dead).await;
+
+        assert_eq!((refused, asked.len()), (RoundOutcome::OtherNode, 0));
+        assert!(matches!(taken, RoundOutcome::Everything(_)), "{taken:?}");
+        assert!(matches!(next, RoundOutcome::Everything(_)), "its first round: {next:?}");
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn a_processor_that_limits_requests_is_left_alone_for_longer_and_longer() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let mut rounds = rounds_of(1);
+        let limit = json!({"kind": "rate_limit", "method": "GET", "times": 1_000, "retry_after_s": 7});
+        app.processor_fault(&limit).await;
+
+        let (first, asked) = app.round(&mut rounds).await;
+        let limited = |outcome: &RoundOutcome| {
+            matches!(outcome, RoundOutcome::Everything(report) if report.limited_s == Some(7))
+        };
+        assert!(limited(&first), "{first:?}");
+        assert!(asked.len() <= 8, "the rest is not asked: {asked:?}");
+        // The tests' configuration makes no rounds of its own, so that only the seconds that the
+        // processor named are waited.
+        assert_eq!(app.round(&mut rounds).await, (RoundOutcome::TooEarly, Vec::new()));
+        app.advance_seconds(7);
+        assert!(limited(&app.round(&mut rounds).await.0));
+        app.mend_processor().await;
+        app.advance_seconds(7);
+        let (last, _) = app.round(&mut rounds).await;
+
+        assert!(matches!(&last, RoundOutcome::Everything(report) if report.failed == 0), "{last:?}");
+        assert_eq!(balance(&client).await, 1_000);
+        app
+    })
+    .await;
 }

@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 use store::testing::run_raw;
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK, PACK_CREDITS, balance};
 use crate::support::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling, slots_on};
-use crate::support::{Client, Reply, TestApp, at_once, on_both};
+use crate::support::{Client, Reply, TestApp, at_once, with_app};
 
 const ALPHA: &str = "platform_alpha";
 const BETA: &str = "platform_beta";
@@ -48,7 +49,7 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
 
 /// A killed process leaves its lease on the change. On SQLite no other process can hold it; on
 /// PostgreSQL another node may.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_a_change_left_by_a_killed_process_resumes_at_the_next_start() {
     const LEASED: &str =
         "update slot_changes set leased_until = created_at + 3600000000 where state = 'open'";
@@ -77,7 +78,7 @@ async fn on_sqlite_a_change_left_by_a_killed_process_resumes_at_the_next_start()
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_switch_moves_one_slot() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -100,7 +101,7 @@ async fn a_repeated_switch_moves_one_slot() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_switches_with_one_key_move_one_slot() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -125,7 +126,7 @@ async fn concurrent_switches_with_one_key_move_one_slot() {
 
 /// The change has the same id in every attempt at the request, so that a change already made is
 /// found.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_whose_result_was_lost_in_a_crash_is_found_and_not_repeated() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -144,7 +145,7 @@ async fn a_switch_whose_result_was_lost_in_a_crash_is_found_and_not_repeated() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_continues_a_switch_of_unknown_outcome() {
     selling(async |app| {
         let client = with_slots(&app).await;
@@ -169,7 +170,7 @@ async fn a_repetition_continues_a_switch_of_unknown_outcome() {
 }
 
 /// The same if a request without the key has continued the change in the meantime.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_completed_in_the_meantime_is_not_repeated() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -192,7 +193,7 @@ async fn a_switch_completed_in_the_meantime_is_not_repeated() {
 }
 
 /// Repeating a switch that was made would move another slot; repeating a number of slots would not.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_key_a_switch_of_unknown_outcome_must_not_be_repeated() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -215,7 +216,7 @@ async fn without_a_key_a_switch_of_unknown_outcome_must_not_be_repeated() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_declined_raise_frees_its_key() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -240,9 +241,9 @@ fn pack() -> Value {
     json!({"pack_id": PACK})
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_is_replayed_and_is_the_same_purchase_even_after_a_day() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4242424242424242").await;
         let keyed = client.with("idempotency-key", "once");
 
@@ -268,7 +269,7 @@ async fn a_charge_is_replayed_and_is_the_same_purchase_even_after_a_day() {
 
 /// The address of a page works only while the page is open, or only once, so a repetition requests
 /// it again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_the_processor_are_requested_again_and_not_replayed() {
     selling(async |app| {
         let customer = app.customer(0).await;
@@ -298,9 +299,9 @@ async fn pages_of_the_processor_are_requested_again_and_not_replayed() {
 }
 
 /// Another key gets the ids of the pending charge, and no reason to retry in a loop.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pending_charge_is_named_to_other_keys_and_is_not_retryable() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let other = client.with("idempotency-key", "other");
         let keyed = client.with("idempotency-key", "once");
@@ -340,9 +341,9 @@ async fn a_pending_charge_is_named_to_other_keys_and_is_not_retryable() {
 }
 
 /// A client secret is never stored, and a repetition returns the current state of the payment.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repetition_of_a_pending_charge_returns_its_current_state() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card("4000002760003184").await;
         let keyed = client.with("idempotency-key", "once");
         let asked = keyed.post("/v1/billing/charge", &pack()).await;

@@ -5,10 +5,11 @@
 )]
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK, PACK_CREDITS};
 use crate::support::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling, slots_on};
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const AUTOTOPUP: &str = "/v1/billing/autotopup";
 
@@ -18,9 +19,9 @@ fn top_up(switch: &Value) -> Value {
     wish
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn automatic_top_up_is_turned_on_by_the_field_that_shows_it() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
 
         for switch in ["enabled", "enable"] {
@@ -48,9 +49,9 @@ async fn automatic_top_up_is_turned_on_by_the_field_that_shows_it() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_names_its_order_and_all_that_the_next_step_needs() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let newest = async |client: &Client| {
             let orders = client.get("/v1/billing/orders?limit=1").await.json();
@@ -78,7 +79,7 @@ async fn a_charge_names_its_order_and_all_that_the_next_step_needs() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_credits_left_are_called_balance_everywhere() {
     selling(|app| async move {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -94,7 +95,7 @@ async fn the_credits_left_are_called_balance_everywhere() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn recurring_amounts_have_a_price_a_currency_and_an_interval() {
     selling(|app| async move {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -118,7 +119,7 @@ async fn recurring_amounts_have_a_price_a_currency_and_an_interval() {
 
 /// A change of plan is not a change of slots, and the actor of an activation is the caller that
 /// made room for the account.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_names_a_change_of_plan_and_the_actor_of_activations() {
     selling(|app| async move {
         let (customer, client) = app.subscriber_of(json!({"plan_id": PLAN}), GOOD_CARD).await;

@@ -1,10 +1,11 @@
 //! Refunds and disputes: credits are taken back with the money, and returned when a dispute is won.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use crate::support::processor::{PACK_CENTS, PACK_CREDITS, balance, bookings};
 use crate::support::subscriber::{GOOD_CARD, selling};
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 /// A customer that paid for a pack: (client, payment intent).
 async fn paid(app: &TestApp) -> (Client, String) {
@@ -21,9 +22,9 @@ async fn status(client: &Client) -> String {
     orders["orders"][0]["status"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partial_refund_takes_its_share_of_the_credits_and_a_full_one_the_rest() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (client, intent) = paid(&app).await;
 
         let refund = app.refund(&intent, 333).await;
@@ -47,7 +48,7 @@ async fn a_partial_refund_takes_its_share_of_the_credits_and_a_full_one_the_rest
 
 /// Any refund turns automatic top-up off, even one of slots, which grant no credits. The email says
 /// so once, to customers that had it on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_so() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -88,9 +89,9 @@ async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_so() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn spent_credits_become_a_debt_and_calls_are_refused_until_it_is_paid() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
         let begun = app.begin_checkout(&client).await;
         let intent = app.pay_page(&begun.session, "4242424242424242").await;
@@ -121,9 +122,9 @@ async fn spent_credits_become_a_debt_and_calls_are_refused_until_it_is_paid() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_dispute_takes_the_credits_permanently_in_any_order_of_events() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (client, intent) = paid(&app).await;
         let dispute = app.dispute(&intent).await;
         app.close_dispute(&dispute, false).await;
@@ -144,9 +145,9 @@ async fn a_lost_dispute_takes_the_credits_permanently_in_any_order_of_events() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_reported_before_its_payment_grants_and_takes() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;

@@ -1,8 +1,8 @@
 //! Whether the payment processor is set up as the configuration needs it, and making it so.
 
-use billing::processor_setup::{ProcessorSetup, SetupFinding, SetupLevel};
 use billing::webhook::EVENTS;
-use clients::processor::ProcessorClient;
+use operators::processor_setup::{ProcessorSetup, SetupFinding, SetupLevel};
+use processor_client::ProcessorClient;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use settings::Config;

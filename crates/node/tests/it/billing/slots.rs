@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, active, selling, slots_on};
 use crate::support::{Client, Reply, TestApp, at_once};
@@ -40,7 +41,7 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
     app.control("switches", switch).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_raise_is_charged_immediately_for_the_rest_of_the_period_and_applies_immediately() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -88,7 +89,7 @@ async fn a_raise_is_charged_immediately_for_the_rest_of_the_period_and_applies_i
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unpaid_raise_changes_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -120,7 +121,7 @@ async fn an_unpaid_raise_changes_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn setting_the_current_number_changes_nothing_and_costs_nothing() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -140,7 +141,7 @@ async fn setting_the_current_number_changes_nothing_and_costs_nothing() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn lowering_is_refused_while_accounts_use_the_slots_and_credited_afterwards() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
@@ -183,7 +184,7 @@ async fn lowering_is_refused_while_accounts_use_the_slots_and_credited_afterward
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn lowering_works_once_enough_accounts_are_switched_off() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
@@ -211,7 +212,7 @@ async fn lowering_works_once_enough_accounts_are_switched_off() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_moves_one_slot_in_one_change_and_the_next_invoice_has_the_difference() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
@@ -256,7 +257,7 @@ async fn a_switch_moves_one_slot_in_one_change_and_the_next_invoice_has_the_diff
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_was_made_counts_even_without_a_response() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -279,7 +280,7 @@ async fn a_change_that_was_made_counts_even_without_a_response() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_request() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -315,7 +316,7 @@ async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_req
 
 /// A slot that was being given up is available again if the change fails, and the audit list says
 /// which account got it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_list_has_an_account_that_gets_a_slot_because_a_change_failed() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -346,7 +347,7 @@ async fn the_audit_list_has_an_account_that_gets_a_slot_because_a_change_failed(
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_or_unavailable_processor_leaves_no_change_open() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -368,7 +369,7 @@ async fn a_locked_or_unavailable_processor_leaves_no_change_open() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_lowered_at_the_processor_make_the_newest_accounts_inactive() {
     selling(async |app| {
         let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
@@ -397,7 +398,7 @@ async fn slots_lowered_at_the_processor_make_the_newest_accounts_inactive() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_number_of_slots_is_reported_with_its_field() {
     selling(async |app| {
         let (_, client) = app.subscriber(GOOD_CARD).await;
@@ -432,25 +433,24 @@ async fn an_invalid_number_of_slots_is_reported_with_its_field() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_processor_slots_can_be_read_but_not_changed() {
-    for database in store::testing::stores().await {
-        let offer = format!("{OFFER}\n[processor]\nbase_url = \"\"\n");
-        let app = TestApp::start(database, &offer).await;
-        let customer = app.customer(0).await;
-        let client = app.with_key(&customer.key);
+    let database = store::testing::store().await;
+    let offer = format!("{OFFER}\n[processor]\nbase_url = \"\"\n");
+    let app = TestApp::start(database, &offer).await;
+    let customer = app.customer(0).await;
+    let client = app.with_key(&customer.key);
 
-        let shown = slots(&client).await;
-        let refused = set(&client, ALPHA, 1).await;
-        let portal = client.post("/v1/billing/portal", &json!({})).await;
+    let shown = slots(&client).await;
+    let refused = set(&client, ALPHA, 1).await;
+    let portal = client.post("/v1/billing/portal", &json!({})).await;
 
-        assert_eq!(slots_on(&shown, ALPHA)["limit"], 1);
-        let not_configured = (503, "payments_not_configured".to_owned());
-        assert_eq!((refused.failure(), portal.failure()), (not_configured.clone(), not_configured));
-        let plans = client.get("/v1/billing/subscriptions/plans").await.json();
-        assert_eq!(plans["processor_configured"], false);
-        app.end().await;
-    }
+    assert_eq!(slots_on(&shown, ALPHA)["limit"], 1);
+    let not_configured = (503, "payments_not_configured".to_owned());
+    assert_eq!((refused.failure(), portal.failure()), (not_configured.clone(), not_configured));
+    let plans = client.get("/v1/billing/subscriptions/plans").await.json();
+    assert_eq!(plans["processor_configured"], false);
+    app.end().await;
 }
 
 /// The number of rounds of the race below; `scripts/slot-test` sets 500.
@@ -463,24 +463,23 @@ fn tell(report: &str) {
 }
 
 /// Twenty changes of slots and twenty imports race, while another client reads all the time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_changes_against_twenty_imports_never_exceed_what_is_paid() {
     let rounds: usize = std::env::var(ROUNDS).map_or(2, |rounds| rounds.parse().unwrap());
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, OFFER).await;
-        let (_, client) = app.subscriber(GOOD_CARD).await;
-        let (mut accepted, mut asked) = (0, BTreeSet::new());
-        for round in 0..rounds {
-            accepted += race(&app, &client, round).await;
-            if round % 20 == 0 || round + 1 == rounds {
-                asked.extend(asked_once(&app).await);
-            }
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, OFFER).await;
+    let (_, client) = app.subscriber(GOOD_CARD).await;
+    let (mut accepted, mut asked) = (0, BTreeSet::new());
+    for round in 0..rounds {
+        accepted += race(&app, &client, round).await;
+        if round % 20 == 0 || round + 1 == rounds {
+            asked.extend(asked_once(&app).await);
         }
-        let changes = asked.len();
-        assert!(changes > rounds, "{changes} changes in {rounds} rounds");
-        tell(&format!("{rounds} rounds, {accepted} requests answered 200, {changes} changes"));
-        app.end().await;
     }
+    let changes = asked.len();
+    assert!(changes > rounds, "{changes} changes in {rounds} rounds");
+    tell(&format!("{rounds} rounds, {accepted} requests answered 200, {changes} changes"));
+    app.end().await;
 }
 
 /// The idempotency keys of the changes requested from the processor, each of which must be unique.

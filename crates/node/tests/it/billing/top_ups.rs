@@ -2,8 +2,9 @@
 //! limits, and once.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
-use crate::support::app::{Customer, TestApp, on_both};
+use crate::support::app::{Customer, TestApp, with_app};
 use crate::support::client::Client;
 use crate::support::nodes::on_three_nodes;
 use crate::support::platform::{Script, Seen};
@@ -92,9 +93,9 @@ async fn asked(app: &TestApp) -> Vec<String> {
     charges.map(|request| request["idempotency_key"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_low_balance_is_topped_up_within_the_daily_cap_and_again_the_next_day() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
 
         turn_on(&client, 20).await;
@@ -115,9 +116,9 @@ async fn a_low_balance_is_topped_up_within_the_daily_cap_and_again_the_next_day(
     .await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_call_that_makes_the_balance_low_starts_a_top_up_immediately() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (customer, client) = buyer(&app, GOOD_CARD).await;
         let account = app.connect(&customer, "platform_alpha").await;
         let wish = json!({
@@ -184,9 +185,9 @@ async fn futures<F: Future<Output = usize>>(all: impl Iterator<Item = F>) {
     .await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_declining_card_is_tried_three_times_a_day_and_the_customer_is_told() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
         takes_declining_card(&app, &client).await;
         turn_on(&client, 1_000).await;
@@ -212,9 +213,9 @@ async fn a_declining_card_is_tried_three_times_a_day_and_the_customer_is_told() 
     .await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_charge_that_requires_authentication_pauses_top_up_until_it_is_confirmed() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client) = buyer(&app, CAREFUL_CARD).await;
         turn_on(&client, 10).await;
 
@@ -252,9 +253,9 @@ async fn a_charge_that_requires_authentication_pauses_top_up_until_it_is_confirm
     .await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn turning_top_up_off_cancels_a_pending_charge() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client) = buyer(&app, CAREFUL_CARD).await;
         turn_on(&client, 10).await;
         let pending = settled(&app, &client).await["pending"].clone();
@@ -270,38 +271,37 @@ async fn turning_top_up_off_cancels_a_pending_charge() {
     .await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn a_charge_without_a_response_is_resumed_after_a_restart_and_granted_once() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[processor]\nretries_max = 0").await;
-        let (customer, client) = buyer(&app, GOOD_CARD).await;
-        let lost =
-            json!({"kind": "close_after", "method": "POST", "path": "payment_intents", "times": 1});
-        app.control("switches", lost).await;
-        turn_on(&client, 10).await;
-        app.running().look_after_top_ups().await;
-        assert_eq!(balance(&client).await, PACK, "the charge must not be granted yet");
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[processor]\nretries_max = 0").await;
+    let (customer, client) = buyer(&app, GOOD_CARD).await;
+    let lost =
+        json!({"kind": "close_after", "method": "POST", "path": "payment_intents", "times": 1});
+    app.control("switches", lost).await;
+    turn_on(&client, 10).await;
+    app.running().look_after_top_ups().await;
+    assert_eq!(balance(&client).await, PACK, "the charge must not be granted yet");
 
-        let app = app.restart().await;
-        let again = app.with_key(&customer.key);
-        assert_eq!(view(&again).await["pending"]["state"], "claimed");
-        app.advance_seconds(61);
-        let shown = settled(&app, &again).await;
+    let app = app.restart().await;
+    let again = app.with_key(&customer.key);
+    assert_eq!(view(&again).await["pending"]["state"], "claimed");
+    app.advance_seconds(61);
+    let shown = settled(&app, &again).await;
 
-        assert_eq!(balance(&again).await, 2 * PACK);
-        assert_eq!(shown["spent_today_usd"], 10.0);
-        let mut keys = asked(&app).await;
-        keys.dedup();
-        assert_eq!(keys.len(), 1, "there must be one charge with one key: {keys:?}");
-        app.deliver().await;
-        assert_eq!(balance(&again).await, 2 * PACK);
-        app.end().await;
-    }
+    assert_eq!(balance(&again).await, 2 * PACK);
+    assert_eq!(shown["spent_today_usd"], 10.0);
+    let mut keys = asked(&app).await;
+    keys.dedup();
+    assert_eq!(keys.len(), 1, "there must be one charge with one key: {keys:?}");
+    app.deliver().await;
+    assert_eq!(balance(&again).await, 2 * PACK);
+    app.end().await;
 }
 
-#[tokio::test]
+#[both_databases]
 async fn removing_the_card_turns_top_up_off() {
-    on_both(|app| async move {
+    with_app(|app| async move {
         let (_, client) = buyer(&app, GOOD_CARD).await;
         turn_on(&client, 10).await;
         settled(&app, &client).await;

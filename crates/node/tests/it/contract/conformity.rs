@@ -20,7 +20,13 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(super::document);
 pub(crate) fn assert_declared(method: &str, target: &str, reply: &Reply) {
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let Some((template, operation)) = operation(&DOCUMENT, method, path) else { return };
-    // The platform's own responses are not part of this contract.
+    // The page about a failure, which only a person who opens an address gets, is not part of this
+    // contract.
+    let is_page = reply.header("content-type").starts_with("text/html");
+    if is_page && reply.status >= 400 && reply.header("x-error-source") == "gateway" {
+        return;
+    }
+    // Nor are the platform's own responses.
     if template.contains("/native/") || template.ends_with("/media/upload") {
         let is_ours = reply.header("x-error-source") == "gateway" && reply.status >= 400;
         if !is_ours || reply.header("idempotent-replayed") == "true" {

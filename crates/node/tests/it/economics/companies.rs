@@ -79,7 +79,7 @@ impl World {
     pub(super) async fn check_invoices(&self) {
         let now = self.app.clock.now();
         let customer = self.customer.id.parse().unwrap();
-        let claimed = store::invoices::claim_listing(self.app.store(), customer, (now, now)).await;
+        let claimed = store::invoices::claim_listing(self.app.store(), customer, now, now).await;
         assert_eq!(claimed.unwrap(), store::invoices::ListingClaim::First);
         let mut expected: Vec<Value> = self
             .all_at_processor("invoices", "")

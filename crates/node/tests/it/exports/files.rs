@@ -5,9 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use test_databases::both_databases;
 
 use super::{created, id_of, made, record, ten};
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 /// The names of all objects in the storage.
 pub(super) fn stored(app: &TestApp) -> Vec<String> {
@@ -61,9 +62,9 @@ async fn every_dataset_of_every_platform_can_be_exported() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn each_format_matches_its_record() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_beta", 100).await;
         for (fmt, media_type, begins) in [
             ("csv", "text/csv; charset=utf-8", &b""[..]),
@@ -89,9 +90,9 @@ async fn each_format_matches_its_record() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_csv_file_has_a_byte_order_mark_only_on_request() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_beta", 100).await;
         let mut files = Vec::new();
         for csv_bom in [json!(null), json!(false), json!(true)] {
@@ -119,9 +120,9 @@ async fn a_csv_file_has_a_byte_order_mark_only_on_request() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_opens_only_its_file_and_for_five_minutes() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
         let other = made(&app, &client, &account, &ten("csv")).await;
@@ -170,9 +171,9 @@ async fn a_link_opens_only_its_file_and_for_five_minutes() {
 }
 
 /// Download managers request the headers first.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn head_returns_the_headers_of_a_download_and_no_body() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = Box::pin(made(&app, &client, &account, &ten("csv"))).await;
         let by_link = link(&export);
@@ -228,9 +229,9 @@ async fn a_single_range_is_served_and_several_are_refused() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn orphaned_objects_are_removed_after_a_day_and_published_files_stay() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
         let published = stored(&app);
@@ -262,9 +263,9 @@ async fn orphaned_objects_are_removed_after_a_day_and_published_files_stay() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_the_export_did_not_store_is_neither_overwritten_nor_published() {
-    on_both(async |app| {
+    with_app(async |app| {
         // Given an object with the name under which the export's first claim would store its file
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let id = created(&client, &account, &ten("csv")).await;
@@ -307,9 +308,9 @@ fn with_points_of_another_version(spool: &Path) {
     std::fs::write(spool, writer.finish().0).unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_with_pages_spooled_by_another_version_starts_again() {
-    on_both(async |app| {
+    with_app(async |app| {
         // Given an export whose first claim spooled all pages and could not store its file
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let wish = json!({"dataset": "subscribers", "fmt": "jsonl"});

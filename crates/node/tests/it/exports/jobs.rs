@@ -1,14 +1,15 @@
 //! The states of exports: cancelled, deleted, expired, continued by another node, viewed by staff.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use super::files::stored;
 use super::{created, id_of, made, money, record, ten};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_running_export_can_be_cancelled_and_only_a_finished_one_deleted() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let path = |id: &str, end: &str| format!("/v1/exports/{id}{end}");
 
@@ -47,9 +48,9 @@ async fn only_a_running_export_can_be_cancelled_and_only_a_finished_one_deleted(
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_kept_until_its_expiry_and_then_gone() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_gamma", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
         assert_eq!(stored(&app).len(), 1);
@@ -101,9 +102,9 @@ async fn the_exports_of_an_account_are_paged() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_view_exports_with_consent_and_delete_them_with_the_permission() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 20).await;
         let staff = app.customer(0).await;
         let desk = app.with_key(&staff.key);
@@ -140,50 +141,49 @@ async fn staff_view_exports_with_consent_and_delete_them_with_the_permission() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopping_service_releases_its_exports_and_another_one_continues() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[exports]\nworkers = 1").await;
-        let (_, client, account) = app.ready("platform_alpha", 20).await;
-        let wish = json!({"dataset": "subscribers", "fmt": "jsonl"});
-        let id = created(&client, &account, &wish).await;
-        let whole = loop {
-            let export = record(&client, &id).await;
-            if export["status"] == "completed" {
-                break export;
-            }
-        };
-        let pages = |seen: &[serde_json::Value]| {
-            seen.iter().filter(|one| one["path"].as_str().unwrap().contains("subscribers")).count()
-        };
-        let undisturbed = pages(&app.seen("platform_alpha").await);
-        assert!(undisturbed > 2, "{undisturbed}");
-        // The second page is slow, and the service stops in the meantime.
-        app.fault(
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[exports]\nworkers = 1").await;
+    let (_, client, account) = app.ready("platform_alpha", 20).await;
+    let wish = json!({"dataset": "subscribers", "fmt": "jsonl"});
+    let id = created(&client, &account, &wish).await;
+    let whole = loop {
+        let export = record(&client, &id).await;
+        if export["status"] == "completed" {
+            break export;
+        }
+    };
+    let pages = |seen: &[serde_json::Value]| {
+        seen.iter().filter(|one| one["path"].as_str().unwrap().contains("subscribers")).count()
+    };
+    let undisturbed = pages(&app.seen("platform_alpha").await);
+    assert!(undisturbed > 2, "{undisturbed}");
+    // The second page is slow, and the service stops in the meantime.
+    app.fault(
             &json!({"kind": "delay", "ms": 60_000, "path": "subscriptions/subscribers", "after": 1, "times": 1}),
         )
         .await;
-        let interrupted = created(&client, &account, &wish).await;
-        while pages(&app.seen("platform_alpha").await) < undisturbed + 2 {
-            tokio::task::yield_now().await;
-        }
-
-        let app = app.restart().await;
-        app.no_faults().await;
-        let client = client_again(&app, &client);
-
-        let again = loop {
-            let export = record(&client, &interrupted).await;
-            if export["status"] == "completed" {
-                break export;
-            }
-        };
-        assert_eq!(again["sha256"], whole["sha256"]);
-        let fetched = pages(&app.seen("platform_alpha").await) - undisturbed;
-        assert_eq!(fetched, undisturbed + 1, "only the interrupted page must be fetched again");
-        assert_eq!(money(&client).await, (0, 0, 20));
-        app.end().await;
+    let interrupted = created(&client, &account, &wish).await;
+    while pages(&app.seen("platform_alpha").await) < undisturbed + 2 {
+        tokio::task::yield_now().await;
     }
+
+    let app = app.restart().await;
+    app.no_faults().await;
+    let client = client_again(&app, &client);
+
+    let again = loop {
+        let export = record(&client, &interrupted).await;
+        if export["status"] == "completed" {
+            break export;
+        }
+    };
+    assert_eq!(again["sha256"], whole["sha256"]);
+    let fetched = pages(&app.seen("platform_alpha").await) - undisturbed;
+    assert_eq!(fetched, undisturbed + 1, "only the interrupted page must be fetched again");
+    assert_eq!(money(&client).await, (0, 0, 20));
+    app.end().await;
 }
 
 /// The same customer with the restarted service.
@@ -192,31 +192,30 @@ fn client_again(app: &TestApp, client: &crate::support::Client) -> crate::suppor
 }
 
 /// Publishing the file and cancelling exclude each other at any moment.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_cancelled_around_its_completion_is_either_completed_or_cancelled() {
-    for database in store::testing::stores().await {
-        let app = TestApp::start(database, "[exports]\nworkers = 2").await;
-        let (_, client, account) = app.ready("platform_alpha", 1_000).await;
-        for round in 0..20_u64 {
-            let id = created(&client, &account, &ten("csv")).await;
-            for _ in 0..round {
-                record(&client, &id).await;
-            }
-            let cancelling = client.post(&format!("/v1/exports/{id}/cancel"), &json!({})).await;
-            assert!([200, 202, 409].contains(&cancelling.status), "{}", cancelling.text());
-
-            let ended = loop {
-                let export = record(&client, &id).await;
-                if export["status"] == "completed" || export["status"] == "cancelled" {
-                    break export;
-                }
-            };
-
-            let download = client.get(&format!("/v1/exports/{id}/download")).await.status;
-            let is_whole = ended["status"] == "completed";
-            assert_eq!(is_whole, cancelling.status == 409, "{ended}");
-            assert_eq!(download, if is_whole { 200 } else { 409 });
+    let database = store::testing::store().await;
+    let app = TestApp::start(database, "[exports]\nworkers = 2").await;
+    let (_, client, account) = app.ready("platform_alpha", 1_000).await;
+    for round in 0..20_u64 {
+        let id = created(&client, &account, &ten("csv")).await;
+        for _ in 0..round {
+            record(&client, &id).await;
         }
-        app.end().await;
+        let cancelling = client.post(&format!("/v1/exports/{id}/cancel"), &json!({})).await;
+        assert!([200, 202, 409].contains(&cancelling.status), "{}", cancelling.text());
+
+        let ended = loop {
+            let export = record(&client, &id).await;
+            if export["status"] == "completed" || export["status"] == "cancelled" {
+                break export;
+            }
+        };
+
+        let download = client.get(&format!("/v1/exports/{id}/download")).await.status;
+        let is_whole = ended["status"] == "completed";
+        assert_eq!(is_whole, cancelling.status == 409, "{ended}");
+        assert_eq!(download, if is_whole { 200 } else { 409 });
     }
+    app.end().await;
 }

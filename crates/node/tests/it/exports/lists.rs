@@ -1,10 +1,11 @@
 //! The list of all exports: its contents, who sees them, and why files are gone.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::files::{link, stored};
 use super::{created, id_of, made, record, ten};
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 const ALL: &str = "/v1/exports";
 
@@ -22,9 +23,9 @@ fn credits(export: &Value) -> (i64, i64, i64) {
     (part("charged"), part("held"), part("refunded"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_of_exports_can_be_filtered_and_a_limited_key_sees_only_its_own() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, alpha) = app.ready("platform_alpha", 100).await;
         let beta = app.connect(&customer, "platform_beta").await;
         let done = made(&app, &client, &alpha, &ten("csv")).await;
@@ -92,9 +93,9 @@ async fn the_list_of_exports_is_paged_and_wrong_parameters_are_reported() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_lost_by_the_storage_is_reported_until_it_is_back() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
         let export = made(&app, &client, &account, &ten("csv")).await;
         let (id, shared) = (id_of(&export).to_owned(), link(&export));
@@ -138,9 +139,9 @@ async fn a_file_lost_by_the_storage_is_reported_until_it_is_back() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_exports_are_listed_on_request_with_their_cost_and_reason() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 30).await;
         let kept = made(&app, &client, &account, &ten("csv")).await;
         let removed = made(&app, &client, &account, &ten("csv")).await;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::dataset::DatasetName;
 use domain::window::DateWindow;
-use exports::pages::Page;
+use exports::pages::CheckedPage;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -205,7 +205,7 @@ async fn every_row_present_the_whole_time_is_read_exactly_once() {
         let mut list = Moving { app: &app, platform, dataset, chat, rows, added, moved };
         let wanted = reading.wanted_whole(dataset, chat).await;
         let mut reader = reading.reader(&app, wanted).await;
-        let mut pages: Vec<Page> = Vec::new();
+        let mut pages: Vec<CheckedPage> = Vec::new();
         let told = loop {
             match while_time_passes(&app, reader.next()).await {
                 Ok(Some(page)) => pages.push(page),
@@ -277,7 +277,7 @@ async fn a_list_whose_cursors_have_disappeared_is_read_again_even_by_another_pro
     let before = texts_of(&reading.list(ChatMessages, &chat_id).await);
     let wanted = reading.wanted_whole(ChatMessages, chat).await;
     let mut first = reading.reader(&app, wanted.clone()).await;
-    let mut pages: Vec<Page> = Vec::new();
+    let mut pages: Vec<CheckedPage> = Vec::new();
     for _ in 0..3 {
         pages.push(first.next().await.unwrap().unwrap());
     }

@@ -3,14 +3,15 @@
 
 use domain::time::Timestamp;
 use domain::window::DateWindow;
-use exports::pages::{Page, PageFault, PageReader, PageRemedy};
+use exports::pages::{CheckedPage, PageFault, PageReader, PageRemedy};
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::reading::{
     ALL, ChatMessages, Chats, Following, Reading, Subscribers, Subscriptions, Transactions, texts,
     written,
 };
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 /// The time of a row of this dataset.
 pub(super) fn time_of(
@@ -37,9 +38,9 @@ pub(super) fn time_of(
     }
 }
 
-#[tokio::test]
+#[both_databases]
 async fn every_row_of_every_dataset_is_read_once_and_unchanged() {
-    on_both(async |app| {
+    with_app(async |app| {
         for (platform, datasets) in ALL {
             let reading = Reading::of(&app, platform).await;
             for dataset in datasets {
@@ -213,13 +214,13 @@ async fn max_rows_limits_a_read_to_the_first_rows() {
 }
 
 /// Each page as another process would find it: its resume point and the texts of its rows.
-fn kept(pages: &[Page]) -> Vec<(Vec<u8>, Vec<String>)> {
-    let texts = |page: &Page| page.rows.iter().map(str::to_owned).collect();
+fn kept(pages: &[CheckedPage]) -> Vec<(Vec<u8>, Vec<String>)> {
+    let texts = |page: &CheckedPage| page.rows.iter().map(str::to_owned).collect();
     pages.iter().map(|page| (page.point.clone(), texts(page))).collect()
 }
 
 /// The pages that a reader returns after it has restored the stored ones.
-async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Page> {
+async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<CheckedPage> {
     for (point, rows) in done {
         reader.restore(point, rows.iter().map(String::as_str)).unwrap();
     }
@@ -230,9 +231,9 @@ async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Pa
     pages
 }
 
-#[tokio::test]
+#[both_databases]
 async fn another_process_resumes_after_any_page_and_requests_none_again() {
-    on_both(async |app| {
+    with_app(async |app| {
         for (platform, datasets) in ALL {
             let reading = Reading::of(&app, platform).await;
             for dataset in datasets {

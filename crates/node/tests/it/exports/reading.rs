@@ -3,7 +3,7 @@
 
 use domain::dataset::DatasetName;
 use domain::window::DateWindow;
-use exports::pages::{Page, PageFault, PageReader, PageWaits, ReadLimits, WantedList};
+use exports::pages::{CheckedPage, PageFault, PageReader, PageWaits, ReadLimits, WantedList};
 use serde_json::Value;
 
 use crate::support::{Client, TestApp};
@@ -142,7 +142,7 @@ impl Reading {
         &self,
         app: &TestApp,
         wanted: WantedList,
-    ) -> Result<Vec<Page>, PageFault> {
+    ) -> Result<Vec<CheckedPage>, PageFault> {
         let mut reader = app.running().read_pages(wanted).await?;
         let mut pages = Vec::new();
         while let Some(page) = reader.next().await? {
@@ -169,7 +169,7 @@ impl Reading {
 }
 
 /// The rows of all pages, as text.
-pub(crate) fn texts(pages: &[Page]) -> Vec<String> {
+pub(crate) fn texts(pages: &[CheckedPage]) -> Vec<String> {
     pages.iter().flat_map(|page| page.rows.iter()).map(str::to_owned).collect()
 }
 

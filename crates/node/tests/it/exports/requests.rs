@@ -1,14 +1,15 @@
 //! Creating exports: refused requests cost nothing, and a repeated request creates one export.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::reading::while_time_passes;
 use super::{created, id_of, made, money, record, ten};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_holds_its_credits_and_is_charged_with_its_file() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 25).await;
         let wish = json!({"dataset": "subscribers", "max_rows": 10, "start_date": "2020-01-01"});
 
@@ -103,9 +104,9 @@ async fn wrong_fields_are_reported_and_cost_nothing() {
     app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn unauthorized_requests_are_refused_as_for_native_calls() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 15).await;
         let path = format!("/v1/{account}/exports");
         let read_only = json!({"name": "reader", "scope": "read_only"});
@@ -141,9 +142,9 @@ async fn unauthorized_requests_are_refused_as_for_native_calls() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_request_creates_one_export_and_one_charge() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 10).await;
         let path = format!("/v1/{account}/exports");
         let keyed = client.with("idempotency-key", "monday");
@@ -169,9 +170,9 @@ async fn a_repeated_request_creates_one_export_and_one_charge() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_hundred_concurrent_requests_twenty_are_accepted() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 5_000).await;
         let path = format!("/v1/{account}/exports");
         let requests = (0..100).map(|_| {
@@ -194,9 +195,9 @@ async fn of_a_hundred_concurrent_requests_twenty_are_accepted() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_read_leaves_no_file_and_costs_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         for (platform, fault, code) in [
             (
                 "platform_alpha",

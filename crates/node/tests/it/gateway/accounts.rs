@@ -7,13 +7,14 @@ use domain::id::{AuditId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use serde_json::{Value, json};
 use store::keys::{NewKey, NewSecret};
+use test_databases::both_databases;
 use tokio::sync::Semaphore;
 
 use crate::support::at_once;
 use crate::support::platform::{RawPlatform, Script, Seen, json_answer};
 use crate::support::stage::{CANARY, CREDITS, Stage, on_stage};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_beyond_the_plan_is_refused_without_cost() {
     let overrides = "[slots.included]\nplatform_alpha = 1";
     on_stage(
@@ -71,7 +72,7 @@ async fn key_for(stage: &Stage, account: &str) -> String {
     secret.expose().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_does_not_find_other_accounts() {
     on_stage(
         "platform_alpha",
@@ -94,7 +95,7 @@ async fn a_limited_key_does_not_find_other_accounts() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_credentials_apply_to_the_next_call() {
     on_stage(
         "platform_alpha",
@@ -121,7 +122,7 @@ async fn changed_credentials_apply_to_the_next_call() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disconnected_account_is_gone_for_the_next_call() {
     on_stage(
         "platform_alpha",
@@ -141,7 +142,7 @@ async fn a_disconnected_account_is_gone_for_the_next_call() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotated_or_disabled_key_is_refused_for_the_next_call() {
     on_stage(
         "platform_alpha",
@@ -167,7 +168,7 @@ async fn a_rotated_or_disabled_key_is_refused_for_the_next_call() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_oauth_scope_is_named_and_costs_nothing() {
     on_stage(
         "platform_delta",
@@ -197,28 +198,27 @@ where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
     F: AsyncFn(Stage) -> Stage,
 {
-    for database in store::testing::stores().await {
-        let (token, exchanges) = (token.clone(), AtomicUsize::new(0));
-        let raw = RawPlatform::playing(move |request, _| {
-            if request.target() == "/oauth/token" {
-                token(request, exchanges.fetch_add(1, Ordering::Relaxed))
-            } else {
-                Script::json(200, "{}")
-            }
-        })
-        .await;
-        let overrides = format!(
-            "[platforms.platform_delta.oauth]\ntoken_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"",
-            raw.address
-        );
-        let stage = Stage::set(database, "platform_delta", raw, &overrides).await;
-        let auth = json!({
-            "access_token": "access-0", "refresh_token": "refresh-0",
-            "expires_at": "2026-11-21T13:00:00Z",
-        });
-        assert_eq!(stage.import("platform_delta", auth).await.status, 200);
-        test(stage).await.app.end().await;
-    }
+    let database = store::testing::store().await;
+    let (token, exchanges) = (token.clone(), AtomicUsize::new(0));
+    let raw = RawPlatform::playing(move |request, _| {
+        if request.target() == "/oauth/token" {
+            token(request, exchanges.fetch_add(1, Ordering::Relaxed))
+        } else {
+            Script::json(200, "{}")
+        }
+    })
+    .await;
+    let overrides = format!(
+        "[platforms.platform_delta.oauth]\ntoken_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"",
+        raw.address
+    );
+    let stage = Stage::set(database, "platform_delta", raw, &overrides).await;
+    let auth = json!({
+        "access_token": "access-0", "refresh_token": "refresh-0",
+        "expires_at": "2026-11-21T13:00:00Z",
+    });
+    assert_eq!(stage.import("platform_delta", auth).await.status, 200);
+    test(stage).await.app.end().await;
 }
 
 /// The next pair of tokens, valid for an hour.
@@ -246,7 +246,7 @@ fn used(stage: &Stage) -> Vec<String> {
     calls.map(|call| call.header("authorization").unwrap().to_owned()).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_refreshed_a_minute_before_it_expires_and_the_pair_is_stored() {
     on_tokens(fresh, async |mut stage| {
         stage.app.advance_seconds(3_539);
@@ -280,7 +280,7 @@ async fn a_token_is_refreshed_a_minute_before_it_expires_and_the_pair_is_stored(
 }
 
 /// A second use of a refresh token may be taken for theft, so all calls wait for one exchange.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_concurrent_calls_refresh_a_token_once() {
     let gate = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&gate);
@@ -310,7 +310,7 @@ async fn twenty_concurrent_calls_refresh_a_token_once() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_refresh_does_not_mark_the_account_and_is_retried_after_a_pause() {
     let refused = |_: &Seen, _| Script::json(400, r#"{"error":"invalid_grant"}"#);
     on_tokens(refused, async |stage| {
@@ -335,7 +335,7 @@ async fn a_refused_refresh_does_not_mark_the_account_and_is_retried_after_a_paus
 }
 
 /// A failing token endpoint says nothing about the token, which is used until it expires.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_refresh_matters_only_after_the_token_has_expired() {
     on_tokens(
         |_, _| Script::json(503, "{}"),

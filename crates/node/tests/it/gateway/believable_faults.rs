@@ -3,6 +3,7 @@
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::TestApp;
 use crate::support::client::{Client, Reply};
@@ -254,61 +255,59 @@ fn platform_of(Call(account, ..): Call) -> &'static str {
 }
 
 async fn each_fault_is_seen_from_four_sides(rows: impl Fn() -> Vec<Row>) {
-    for database in store::testing::stores().await {
-        let stage = Stage::set(database).await;
-        for row in rows() {
-            Box::pin(stage.check(&row)).await;
-        }
-        Box::pin(stage.app.end()).await;
+    let database = store::testing::store().await;
+    let stage = Stage::set(database).await;
+    for row in rows() {
+        Box::pin(stage.check(&row)).await;
     }
+    Box::pin(stage.app.end()).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e1_to_e4_a_missing_or_broken_response_is_free() {
     each_fault_is_seen_from_four_sides(broken_off).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e5_to_e12_an_invalid_response_is_free_and_affects_no_other_call() {
     each_fault_is_seen_from_four_sides(not_quite_http).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e13_to_e19_a_valid_response_is_passed_on_unchanged() {
     each_fault_is_seen_from_four_sides(unexpected).await;
 }
 
 /// What reaches the caller, for the faults whose responses are passed on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e13_to_e17_only_envelopes_are_removed_and_locations_renamed() {
-    for database in store::testing::stores().await {
-        let stage = Stage::set(database).await;
-        let inner = stage.call(BETA_READ).await.unwrap().body;
-        let faulty = async |kind: &str, call: Call| {
-            let fault = json!({"kind": kind, "times": 1, "platform": platform_of(call)});
-            stage.app.fault(&fault).await;
-            stage.call(call).await.unwrap()
-        };
+    let database = store::testing::store().await;
+    let stage = Stage::set(database).await;
+    let inner = stage.call(BETA_READ).await.unwrap().body;
+    let faulty = async |kind: &str, call: Call| {
+        let fault = json!({"kind": kind, "times": 1, "platform": platform_of(call)});
+        stage.app.fault(&fault).await;
+        stage.call(call).await.unwrap()
+    };
 
-        let compressed = faulty("gzip", READ).await;
-        let unwrapped = faulty("gzip", BETA_READ).await;
-        assert_eq!(compressed.header("content-encoding"), "gzip");
-        assert_eq!(compressed.body[..2], [0x1f, 0x8b]);
-        assert_eq!((unwrapped.header("x-envelope"), &unwrapped.body), ("", &inner));
+    let compressed = faulty("gzip", READ).await;
+    let unwrapped = faulty("gzip", BETA_READ).await;
+    assert_eq!(compressed.header("content-encoding"), "gzip");
+    assert_eq!(compressed.body[..2], [0x1f, 0x8b]);
+    assert_eq!((unwrapped.header("x-envelope"), &unwrapped.body), ("", &inner));
 
-        for kind in ["invalid_json", "deep_json", "duplicate_key", "no_envelope"] {
-            let kept = faulty(kind, BETA_READ).await;
-            assert_eq!(kept.header("x-envelope"), "kept", "{kind}");
-            let has_inner = kept.body.windows(inner.len()).any(|window| window == inner);
-            assert!(has_inner, "{kind}: {}", kept.text());
-        }
-        let page = faulty("content_type", BETA_READ).await;
-        assert_eq!((page.header("content-type"), page.header("x-envelope")), ("text/html", "kept"));
-        let redirection = faulty("redirect", READ).await;
-        assert_eq!(redirection.header("location"), "");
-        assert!(redirection.header("x-platform-location").starts_with("http://169.254."));
-        Box::pin(stage.app.end()).await;
+    for kind in ["invalid_json", "deep_json", "duplicate_key", "no_envelope"] {
+        let kept = faulty(kind, BETA_READ).await;
+        assert_eq!(kept.header("x-envelope"), "kept", "{kind}");
+        let has_inner = kept.body.windows(inner.len()).any(|window| window == inner);
+        assert!(has_inner, "{kind}: {}", kept.text());
     }
+    let page = faulty("content_type", BETA_READ).await;
+    assert_eq!((page.header("content-type"), page.header("x-envelope")), ("text/html", "kept"));
+    let redirection = faulty("redirect", READ).await;
+    assert_eq!(redirection.header("location"), "");
+    assert!(redirection.header("x-platform-location").starts_with("http://169.254."));
+    Box::pin(stage.app.end()).await;
 }
 
 /// The peak memory of this process, which contains gateway, platforms and caller.
@@ -331,92 +330,88 @@ async fn length_of(stage: &Stage, Call(account, _, path): Call) -> (u16, String,
 }
 
 #[cfg(target_os = "linux")]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e18_a_hundred_mebibytes_pass_with_flat_memory() {
     const MEBIBYTE: u64 = 1024 * 1024;
-    for database in store::testing::stores().await {
-        let stage = Stage::set(database).await;
-        for (call, envelope) in [(READ, ""), (BETA_READ, "kept")] {
-            let (_, _, honest) = length_of(&stage, call).await;
-            stage.app.fault(&json!({"kind": "long_body", "mebibytes": 100, "times": 1})).await;
-            let (credits, before) = (stage.balance().await, peak_mebibytes());
+    let database = store::testing::store().await;
+    let stage = Stage::set(database).await;
+    for (call, envelope) in [(READ, ""), (BETA_READ, "kept")] {
+        let (_, _, honest) = length_of(&stage, call).await;
+        stage.app.fault(&json!({"kind": "long_body", "mebibytes": 100, "times": 1})).await;
+        let (credits, before) = (stage.balance().await, peak_mebibytes());
 
-            let (status, header, length) = length_of(&stage, call).await;
+        let (status, header, length) = length_of(&stage, call).await;
 
-            let grown = peak_mebibytes() - before;
-            assert_eq!((status, header.as_str()), (200, envelope));
-            let whole = 100 * MEBIBYTE + honest;
-            // A response with its envelope is longer than its contents.
-            assert!((whole..whole + 200).contains(&length), "{length} bytes");
-            assert!(grown < 48, "{grown} MiB more");
-            assert_eq!(stage.balance().await, credits - 1);
-        }
-        Box::pin(stage.app.end()).await;
+        let grown = peak_mebibytes() - before;
+        assert_eq!((status, header.as_str()), (200, envelope));
+        let whole = 100 * MEBIBYTE + honest;
+        // A response with its envelope is longer than its contents.
+        assert!((whole..whole + 200).contains(&length), "{length} bytes");
+        assert!(grown < 48, "{grown} MiB more");
+        assert_eq!(stage.balance().await, credits - 1);
     }
+    Box::pin(stage.app.end()).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e19_a_401_marks_the_account_only_if_its_identity_check_fails_and_a_403_never_does() {
-    for database in store::testing::stores().await {
-        let stage = Stage::set(database).await;
-        let marked =
-            async || stage.client.get("/v1/accounts/demo_alpha").await.json()["state"].clone();
-        let refused = json!({"kind": "status", "status": 403, "platform": "platform_alpha"});
-        stage.app.fault(&refused).await;
-        assert_eq!(stage.call(READ).await.unwrap().status, 403);
-        stage.app.no_faults().await;
-        // The identity check succeeds, so the refusal concerned only this route.
-        let alone = json!({"kind": "status", "status": 401, "platform": "platform_alpha",
+    let database = store::testing::store().await;
+    let stage = Stage::set(database).await;
+    let marked = async || stage.client.get("/v1/accounts/demo_alpha").await.json()["state"].clone();
+    let refused = json!({"kind": "status", "status": 403, "platform": "platform_alpha"});
+    stage.app.fault(&refused).await;
+    assert_eq!(stage.call(READ).await.unwrap().status, 403);
+    stage.app.no_faults().await;
+    // The identity check succeeds, so the refusal concerned only this route.
+    let alone = json!({"kind": "status", "status": 401, "platform": "platform_alpha",
             "path": "chats", "times": 1});
-        let checks = async || {
-            let seen = stage.app.seen("platform_alpha").await;
-            seen.iter().filter(|request| request["call_id"] == "verify").count()
-        };
-        let before = checks().await;
-        stage.app.fault(&alone).await;
-        assert_eq!(stage.call(Call("demo_alpha", "GET", "chats")).await.unwrap().status, 401);
-        while checks().await == before {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(marked().await, "active");
-
-        // An account is checked at most once in ten seconds.
-        stage.app.advance_seconds(10);
-        let all = json!({"kind": "status", "status": 401, "platform": "platform_alpha"});
-        stage.app.fault(&all).await;
-        let credits = stage.balance().await;
-        let reply = stage.call(READ).await.unwrap();
-
-        assert_eq!((reply.status, reply.receipt()), (401, (0, credits)));
-        while marked().await != "reconnect_needed" {
-            tokio::task::yield_now().await;
-        }
-        Box::pin(stage.app.end()).await;
+    let checks = async || {
+        let seen = stage.app.seen("platform_alpha").await;
+        seen.iter().filter(|request| request["call_id"] == "verify").count()
+    };
+    let before = checks().await;
+    stage.app.fault(&alone).await;
+    assert_eq!(stage.call(Call("demo_alpha", "GET", "chats")).await.unwrap().status, 401);
+    while checks().await == before {
+        tokio::task::yield_now().await;
     }
+    assert_eq!(marked().await, "active");
+
+    // An account is checked at most once in ten seconds.
+    stage.app.advance_seconds(10);
+    let all = json!({"kind": "status", "status": 401, "platform": "platform_alpha"});
+    stage.app.fault(&all).await;
+    let credits = stage.balance().await;
+    let reply = stage.call(READ).await.unwrap();
+
+    assert_eq!((reply.status, reply.receipt()), (401, (0, credits)));
+    while marked().await != "reconnect_needed" {
+        tokio::task::yield_now().await;
+    }
+    Box::pin(stage.app.end()).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn e20_a_429_is_free_and_pauses_the_account_for_its_retry_after() {
-    for database in store::testing::stores().await {
-        let stage = Stage::set(database).await;
-        let limited = json!({"kind": "status", "status": 429, "platform": "platform_alpha",
+    let database = store::testing::store().await;
+    let stage = Stage::set(database).await;
+    let limited = json!({"kind": "status", "status": 429, "platform": "platform_alpha",
             "headers": {"Retry-After": "30"}, "times": 1});
-        stage.app.fault(&limited).await;
-        let asked = stage.app.seen("platform_alpha").await.len();
+    stage.app.fault(&limited).await;
+    let asked = stage.app.seen("platform_alpha").await.len();
 
-        let first = stage.call(WRITE).await.unwrap();
-        let balance = stage.balance().await;
-        let ending = stage.ending().await;
-        let second = stage.call(READ).await.unwrap();
-        let seen = stage.app.seen("platform_alpha").await.len() - asked;
-        stage.app.advance_seconds(30);
-        let third = stage.call(READ).await.unwrap();
+    let first = stage.call(WRITE).await.unwrap();
+    let balance = stage.balance().await;
+    let ending = stage.ending().await;
+    let second = stage.call(READ).await.unwrap();
+    let seen = stage.app.seen("platform_alpha").await.len() - asked;
+    stage.app.advance_seconds(30);
+    let third = stage.call(READ).await.unwrap();
 
-        assert_eq!((first.status, first.header("retry-after")), (429, "30"));
-        assert_eq!((first.receipt(), balance, seen), ((0, CREDITS), CREDITS, 1));
-        assert_eq!(second.failure(), (429, "account_paused".to_owned()));
-        assert_eq!(ending, ("upstream_429".to_owned(), 0));
-        assert_eq!((third.status, stage.balance().await), (200, CREDITS - 1));
-        Box::pin(stage.app.end()).await;
-    }
+    assert_eq!((first.status, first.header("retry-after")), (429, "30"));
+    assert_eq!((first.receipt(), balance, seen), ((0, CREDITS), CREDITS, 1));
+    assert_eq!(second.failure(), (429, "account_paused".to_owned()));
+    assert_eq!(ending, ("upstream_429".to_owned(), 0));
+    assert_eq!((third.status, stage.balance().await), (200, CREDITS - 1));
+    Box::pin(stage.app.end()).await;
 }

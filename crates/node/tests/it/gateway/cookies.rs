@@ -2,6 +2,7 @@
 //! nobody else's.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::client::Client;
 use crate::support::log;
@@ -52,10 +53,9 @@ async fn platform() -> RawPlatform {
 }
 
 async fn on_each(test: impl AsyncFn(Stage) -> Stage) {
-    for database in store::testing::stores().await {
-        let stage = Stage::set(database, "platform_alpha", platform().await, KEEPING).await;
-        Box::pin(test(stage)).await.app.end().await;
-    }
+    let database = store::testing::store().await;
+    let stage = Stage::set(database, "platform_alpha", platform().await, KEEPING).await;
+    Box::pin(test(stage)).await.app.end().await;
 }
 
 /// Makes the platform set these cookies.
@@ -91,7 +91,7 @@ fn device(user: &str) -> String {
     format!("device={SECRET}-{user}")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platforms_cookies_join_those_of_the_credentials_until_they_expire() {
     on_each(async |stage| {
         assert_eq!(sent(&stage).await, ["auth_id=31", &device("31"), "lang=en"]);
@@ -121,7 +121,7 @@ async fn a_platforms_cookies_join_those_of_the_credentials_until_they_expire() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn cookies_outlive_a_restart_and_are_nowhere_in_the_clear() {
     log::catch();
     on_each(async |mut stage| {
@@ -149,7 +149,7 @@ async fn cookies_outlive_a_restart_and_are_nowhere_in_the_clear() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn cookies_of_another_identity_and_of_a_disconnected_account_are_gone() {
     on_each(async |stage| {
         set(&stage, &["sid=1; Path=/", "auth_id=rotated; Path=/"]).await;
@@ -186,7 +186,7 @@ async fn cookies_of_another_identity_and_of_a_disconnected_account_are_gone() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn each_account_has_cookies_of_its_own() {
     on_each(async |stage| {
         let import = json!({
@@ -205,61 +205,60 @@ async fn each_account_has_cookies_of_its_own() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_refresh_sends_and_receives_cookies() {
-    for database in store::testing::stores().await {
-        let raw = RawPlatform::playing(|request, _| {
-            if request.target() != "/oauth/token" {
-                return Script::Answer(setting("{}", &["call=1; Path=/"]));
-            }
-            let tokens = json!({"access_token": "access-1", "refresh_token": "refresh-1", "expires_in": 3600});
-            Script::Answer(setting(&tokens.to_string(), &["refreshed=1; Path=/"]))
-        })
-        .await;
-        let overrides = format!(
-            "[platforms.platform_delta]\ncookies = true\n[platforms.platform_delta.oauth]\n\
+    let database = store::testing::store().await;
+    let raw = RawPlatform::playing(|request, _| {
+        if request.target() != "/oauth/token" {
+            return Script::Answer(setting("{}", &["call=1; Path=/"]));
+        }
+        let tokens =
+            json!({"access_token": "access-1", "refresh_token": "refresh-1", "expires_in": 3600});
+        Script::Answer(setting(&tokens.to_string(), &["refreshed=1; Path=/"]))
+    })
+    .await;
+    let overrides = format!(
+        "[platforms.platform_delta]\ncookies = true\n[platforms.platform_delta.oauth]\n\
              token_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"",
-            raw.address
-        );
-        let stage = Stage::set(database, "platform_delta", raw, &overrides).await;
-        let auth = json!({
-            "access_token": "access-0", "refresh_token": "refresh-0",
-            "expires_at": "2026-11-21T13:00:00Z",
-        });
-        assert_eq!(stage.import("platform_delta", auth).await.status, 200);
-        assert_eq!(stage.get("chats").await.status, 200);
-        stage.app.advance_seconds(3_599);
+        raw.address
+    );
+    let stage = Stage::set(database, "platform_delta", raw, &overrides).await;
+    let auth = json!({
+        "access_token": "access-0", "refresh_token": "refresh-0",
+        "expires_at": "2026-11-21T13:00:00Z",
+    });
+    assert_eq!(stage.import("platform_delta", auth).await.status, 200);
+    assert_eq!(stage.get("chats").await.status, 200);
+    stage.app.advance_seconds(3_599);
 
-        assert_eq!(stage.get("chats").await.status, 200);
+    assert_eq!(stage.get("chats").await.status, 200);
 
-        let calls = stage.platform.calls();
-        let [_, refresh, call] = &calls[..] else { panic!("{calls:?}") };
-        assert_eq!(cookies_of(refresh), ["call=1"]);
-        assert_eq!(cookies_of(call), ["call=1", "refreshed=1"]);
-        stage.app.end().await;
-    }
+    let calls = stage.platform.calls();
+    let [_, refresh, call] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(cookies_of(refresh), ["call=1"]);
+    assert_eq!(cookies_of(call), ["call=1", "refreshed=1"]);
+    stage.app.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_master_key_opens_the_cookies_as_before() {
     const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let keys = |keys: &[&'static str]| -> Vec<secrecy::SecretString> {
         keys.iter().map(|key| secrecy::SecretString::from(*key)).collect()
     };
-    for database in store::testing::stores().await {
-        let overrides = format!("[secrets]\nmaster_keys = [{OLD:?}]\n{KEEPING}");
-        let mut stage = Stage::set(database, "platform_alpha", platform().await, &overrides).await;
-        set(&stage, &["sid=1; Path=/"]).await;
-        stage.restart_with(|config| config.secrets.master_keys = keys(&[NEW, OLD])).await;
-        stage.app.staff(json!({"command": "rotate_master_key"})).await;
+    let database = store::testing::store().await;
+    let overrides = format!("[secrets]\nmaster_keys = [{OLD:?}]\n{KEEPING}");
+    let mut stage = Stage::set(database, "platform_alpha", platform().await, &overrides).await;
+    set(&stage, &["sid=1; Path=/"]).await;
+    stage.restart_with(|config| config.secrets.master_keys = keys(&[NEW, OLD])).await;
+    stage.app.staff(json!({"command": "rotate_master_key"})).await;
 
-        stage.restart_with(|config| config.secrets.master_keys = keys(&[NEW])).await;
+    stage.restart_with(|config| config.secrets.master_keys = keys(&[NEW])).await;
 
-        assert_eq!(sent(&stage).await, ["auth_id=31", &device("31"), "lang=en", "sid=1"]);
-        // The account ends with the old key in force again.
-        stage.app.end().await;
-    }
+    assert_eq!(sent(&stage).await, ["auth_id=31", &device("31"), "lang=en", "sid=1"]);
+    // The account ends with the old key in force again.
+    stage.app.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

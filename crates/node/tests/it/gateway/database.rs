@@ -4,6 +4,7 @@
 use serde_json::json;
 use store::DatabaseKind;
 use store::testing::run_raw;
+use test_databases::both_databases;
 
 use crate::support::platform::{Script, Seen};
 use crate::support::stage::{CREDITS, Stage, on_stage};
@@ -23,7 +24,7 @@ fn is_shared(stage: &Stage) -> bool {
     stage.app.store().database() == DatabaseKind::Postgres
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hold_that_takes_too_long_refuses_the_call_and_is_refunded() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
@@ -60,7 +61,7 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_refunded() {
 
 /// For a client that obeys `Retry-After`: the idempotency key is free again once the late hold is
 /// refunded.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
@@ -91,7 +92,7 @@ async fn a_repeated_write_whose_hold_took_too_long_is_carried_out_once() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_commit_of_a_hold_is_reported_as_a_failure_of_the_database() {
     const REFUSE: [&str; 2] = [
         "create trigger refuse_calls before insert on calls

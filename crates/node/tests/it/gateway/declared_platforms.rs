@@ -3,6 +3,7 @@
 
 use domain::platform::Platform;
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::TestApp;
 use crate::support::subscriber::{OFFER, PLAN};
@@ -19,37 +20,36 @@ async fn point_at_the_world(app: &mut TestApp, name: &str) {
     .unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_built_in_platform_under_another_name_keeps_its_data_and_its_old_name_as_an_alias() {
-    for database in store::testing::stores().await {
-        let renamed = "[platforms.platform_alpha]\nbase_url = \"\"\n[platforms.mine]\n\
+    let database = store::testing::store().await;
+    let renamed = "[platforms.platform_alpha]\nbase_url = \"\"\n[platforms.mine]\n\
                        extends = \"platform_alpha\"\nbase_url = \"http://127.0.0.1:1\"";
-        let mut app = TestApp::start(database, renamed).await;
-        point_at_the_world(&mut app, "mine").await;
-        // The import names the platform by its alias.
-        let (_, client, account) = app.ready("platform_alpha", 10).await;
+    let mut app = TestApp::start(database, renamed).await;
+    point_at_the_world(&mut app, "mine").await;
+    // The import names the platform by its alias.
+    let (_, client, account) = app.ready("platform_alpha", 10).await;
 
-        let called = client.get(&format!("/v1/{account}/native/users/me")).await;
+    let called = client.get(&format!("/v1/{account}/native/users/me")).await;
 
-        assert_eq!(called.status, 200, "{}", called.text());
-        let accounts = client.get("/v1/accounts").await.json();
-        assert_eq!(accounts["accounts"][0]["platform"], "mine", "{accounts}");
-        let calls = client.get("/v1/billing/usage/recent").await.json();
-        assert_eq!(calls["calls"][0]["platform"], "mine", "{calls}");
-        let platforms = client.get("/v1/platforms").await.json();
-        let names: Vec<&Value> =
-            platforms["platforms"].as_array().unwrap().iter().map(|it| &it["platform"]).collect();
-        assert_eq!(names, ["platform_beta", "platform_gamma", "platform_delta", "mine"]);
-        for name in ["mine", "platform_alpha"] {
-            let routes = client.get(&format!("/v1/platforms/{name}/routes")).await;
-            assert_eq!(routes.status, 200, "{}", routes.text());
-        }
-        let contract = client.get("/openapi.json").await.text();
-        assert!(contract.contains("\"mine\""));
-        let stored = "update accounts set platform = platform where platform = 'platform_alpha'";
-        assert_eq!(store::testing::run_raw(app.store(), stored).await.unwrap(), 1);
-        app.end().await;
+    assert_eq!(called.status, 200, "{}", called.text());
+    let accounts = client.get("/v1/accounts").await.json();
+    assert_eq!(accounts["accounts"][0]["platform"], "mine", "{accounts}");
+    let calls = client.get("/v1/billing/usage/recent").await.json();
+    assert_eq!(calls["calls"][0]["platform"], "mine", "{calls}");
+    let platforms = client.get("/v1/platforms").await.json();
+    let names: Vec<&Value> =
+        platforms["platforms"].as_array().unwrap().iter().map(|it| &it["platform"]).collect();
+    assert_eq!(names, ["platform_beta", "platform_gamma", "platform_delta", "mine"]);
+    for name in ["mine", "platform_alpha"] {
+        let routes = client.get(&format!("/v1/platforms/{name}/routes")).await;
+        assert_eq!(routes.status, 200, "{}", routes.text());
     }
+    let contract = client.get("/openapi.json").await.text();
+    assert!(contract.contains("\"mine\""));
+    let stored = "update accounts set platform = platform where platform = 'platform_alpha'";
+    assert_eq!(store::testing::run_raw(app.store(), stored).await.unwrap(), 1);
+    app.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::refusals::{others_on, state_of, state_of_platform};
 use crate::support::client::Client;
@@ -94,7 +95,7 @@ async fn gauge(stage: &Stage, platform: &str, kind: &str) -> String {
     line.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_that_disappears_for_several_customers_degrades_its_platform() {
     on_changing(async |stage, clients, changes| {
         changes.to(404);
@@ -122,7 +123,7 @@ async fn a_route_that_disappears_for_several_customers_degrades_its_platform() {
 }
 
 /// Another customer's calls succeed all the time, so it does not refuse everyone.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn no_account_is_marked_for_a_platform_that_refuses_unusually_many() {
     on_changing(async |stage, clients, changes| {
         let healthy = others_on(&stage, ALPHA, &auth(ALPHA), 1).await.remove(0).1;
@@ -161,7 +162,7 @@ async fn no_account_is_marked_for_a_platform_that_refuses_unusually_many() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_wrong_ids_of_one_customer_do_not_degrade_a_platform() {
     on_changing(async |stage, clients, changes| {
         each_calls(&clients[1..], SOCIAL, 2, 200).await;
@@ -183,7 +184,7 @@ async fn the_wrong_ids_of_one_customer_do_not_degrade_a_platform() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_that_lose_their_envelope_degrade_their_platform() {
     let is_lost = Arc::new(AtomicU16::new(0));
     let make = async || {

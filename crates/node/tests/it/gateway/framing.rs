@@ -1,5 +1,7 @@
 //! Requests whose end two parties could read differently: refused, or framed anew as one request.
 
+use test_databases::both_databases;
+
 use crate::support::platform::Script;
 use crate::support::raw::RawAnswer;
 use crate::support::stage::{CREDITS, Stage, on_stage};
@@ -83,7 +85,7 @@ async fn is_one_request(head: impl Fn(&Stage) -> String, body: &str, closes: boo
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_length_beside_chunked_is_one_request_and_ends_the_connection() {
     let head = |stage: &Stage| {
         format!(
@@ -98,7 +100,7 @@ async fn a_length_beside_chunked_is_one_request_and_ends_the_connection() {
 
 /// A repeated equal length counts as one, as in the HTTP library; the forwarded request has it
 /// once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn two_equal_lengths_count_as_one() {
     let head = |stage: &Stage| {
         format!(
@@ -110,7 +112,7 @@ async fn two_equal_lengths_count_as_one() {
     is_one_request(head, "abc", true).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn bare_line_feeds_are_read_as_line_ends_and_framed_anew() {
     let head = |stage: &Stage| {
         let crlf = format!(
@@ -123,7 +125,7 @@ async fn bare_line_feeds_are_read_as_line_ends_and_framed_anew() {
     is_one_request(head, "abc", true).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ambiguous_length_is_refused() {
     are_refused(
         &[
@@ -143,7 +145,7 @@ async fn an_ambiguous_length_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transfer_coding_other_than_exactly_chunked_is_refused() {
     let body = "3\r\nabc\r\n0\r\n\r\n";
     are_refused(
@@ -164,7 +166,7 @@ async fn a_transfer_coding_other_than_exactly_chunked_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transfer_coding_with_other_bytes_or_on_http_1_0_is_refused() {
     on_stage(
         "platform_alpha",
@@ -192,7 +194,7 @@ async fn a_transfer_coding_with_other_bytes_or_on_http_1_0_is_refused() {
 }
 
 /// The body is read whole first, so broken chunks are detected before anything is held.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_chunk_is_refused_before_credits_are_held() {
     let chunked = "Transfer-Encoding: chunked\r\n";
     are_refused(
@@ -212,7 +214,7 @@ async fn a_broken_chunk_is_refused_before_credits_are_held() {
 }
 
 /// Trailers are dropped and are neither credentials nor lengths.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trailer_never_becomes_a_header() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
         let mut caller = stage.raw().await;
@@ -230,7 +232,7 @@ async fn a_trailer_never_becomes_a_header() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_header_line_is_refused() {
     are_refused(
         &[
@@ -246,7 +248,7 @@ async fn a_malformed_header_line_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_must_name_exactly_one_host() {
     on_stage(
         "platform_alpha",
@@ -273,7 +275,7 @@ async fn a_request_must_name_exactly_one_host() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_of_another_service_is_misdirected() {
     let overrides = "[http]\nallowed_hosts = [\"127.0.0.1\", \"api.example.com\"]";
     on_stage(
@@ -301,7 +303,7 @@ async fn a_host_of_another_service_is_misdirected() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_is_not_a_path_is_refused() {
     on_stage(
         "platform_alpha",
@@ -326,7 +328,7 @@ async fn a_target_that_is_not_a_path_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unsupported_method_is_refused() {
     on_stage(
         "platform_alpha",
@@ -357,7 +359,7 @@ async fn an_unsupported_method_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn another_version_of_http_is_refused() {
     on_stage(
         "platform_alpha",
@@ -381,7 +383,7 @@ async fn another_version_of_http_is_refused() {
 }
 
 /// `Upgrade` concerns this hop and is dropped: the request is an ordinary one, and so is the next.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_is_neither_performed_nor_forwarded() {
     on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
         let mut caller = stage.raw().await;
@@ -403,12 +405,12 @@ async fn an_upgrade_is_neither_performed_nor_forwarded() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unsupported_expectation_is_refused() {
     are_refused(&[("Expect: 200-ok\r\nContent-Length: 0\r\n", "")], &[417]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_with_a_body_is_refused() {
     on_stage(
         "platform_alpha",
@@ -429,7 +431,7 @@ async fn a_read_with_a_body_is_refused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_that_is_too_large_is_refused() {
     on_stage(
         "platform_alpha",
@@ -471,7 +473,7 @@ async fn a_head_that_is_too_large_is_refused() {
 }
 
 /// Pipelined requests are served in order, each once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn pipelined_requests_are_answered_in_order() {
     let echo = |request: &crate::support::platform::Seen, _| Script::json(200, request.target());
     on_stage("platform_alpha", "", echo, async |stage| {
@@ -493,7 +495,7 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 /// hyper refuses these itself, without a body; our response says what must be encoded.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_request_is_explained() {
     on_stage(
         "platform_alpha",
@@ -523,7 +525,7 @@ async fn an_unreadable_request_is_explained() {
 
 /// A head that the HTTP library cannot read is refused like any other: with a problem, an id, a
 /// receipt and a retry hint.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreadable_head_is_refused_with_a_problem_and_free() {
     on_stage(
         "platform_alpha",

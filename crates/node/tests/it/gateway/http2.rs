@@ -1,6 +1,8 @@
 //! HTTP/2 from attackers (A25): frames that break the rules, and endless frames. The platform sees
 //! only complete requests, charges stay correct, and other callers are served.
 
+use test_databases::both_databases;
+
 use crate::support::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Ended, HEADERS, Http2, RESET,
     WINDOW_UPDATE, block, frame,
@@ -60,7 +62,7 @@ impl Stage {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_valid_call_over_http2_is_served_and_charged() {
     on_alpha(async |stage| {
         let mut caller = stage.http2().await;
@@ -75,7 +77,7 @@ async fn a_valid_call_over_http2_is_served_and_charged() {
 }
 
 /// Each of these is refused with a status, a reset of its stream, or the end of its connection.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_request_over_http2_is_refused() {
     on_alpha(async |stage| {
         let path = stage.path("users/me");
@@ -136,7 +138,7 @@ async fn a_malformed_request_over_http2_is_refused() {
 }
 
 /// A body whose length differs from the announced one is refused, and no credits are held.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_with_a_wrong_content_length_is_refused() {
     on_alpha(async |stage| {
         for (announced, sent) in [("5", 4_usize), ("5", 6), ("0", 1), ("1", 0)] {
@@ -158,7 +160,7 @@ async fn a_body_with_a_wrong_content_length_is_refused() {
 
 /// Ten thousand requests, each cancelled immediately ("rapid reset"): the connection is closed long
 /// before the last.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn rapid_resets_end_the_connection_and_affect_no_one_else() {
     on_alpha(async |stage| {
         stage.grant(20_000).await;
@@ -189,7 +191,7 @@ async fn rapid_resets_end_the_connection_and_affect_no_one_else() {
 
 /// Streams that force the service to reset them ("made you reset") end the connection like
 /// cancelled ones.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn forced_stream_resets_end_the_connection_and_affect_no_one_else() {
     on_alpha(async |stage| {
         stage.grant(20_000).await;
@@ -216,7 +218,7 @@ async fn forced_stream_resets_end_the_connection_and_affect_no_one_else() {
 }
 
 /// An endless head, in large pieces or in empty ones, is not accumulated.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_head_closes_the_connection() {
     on_alpha(async |stage| {
         let filler = "x".repeat(16_000);

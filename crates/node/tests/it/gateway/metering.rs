@@ -1,11 +1,13 @@
 //! Credits: exact under concurrency, and no charge for calls that the platform did not answer.
 
-use crate::support::on_both;
+use test_databases::both_databases;
+
+use crate::support::with_app;
 
 /// A response says what its call cost and what is left, and billing agrees.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_has_a_correct_receipt() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
 
         let read = client.get(&format!("/v1/{account}/native/users/me")).await;
@@ -27,9 +29,9 @@ async fn a_call_has_a_correct_receipt() {
 }
 
 /// A thousand concurrent calls on a balance of one: one of them reaches the platform.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_credit_pays_for_one_of_a_thousand_concurrent_calls() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 1).await;
         let before = app.seen("platform_alpha").await.len();
         let path = format!("/v1/{account}/native/users/me");
@@ -50,9 +52,9 @@ async fn one_credit_pays_for_one_of_a_thousand_concurrent_calls() {
 }
 
 /// The same write sent fifty times with one `Idempotency-Key` is sent and charged once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_idempotency_key_is_one_write_and_one_charge() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
         let before = app.seen("platform_alpha").await.len();
         let path = format!("/v1/{account}/native/lists");

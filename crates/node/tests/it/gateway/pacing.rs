@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use test_databases::both_databases;
 use tokio::task::JoinSet;
 
 use super::refusals::{Play, others_on};
 use crate::support::platform::{Script, Seen};
 use crate::support::stage::{CREDITS, Stage, auth, on_stage};
-use crate::support::{TestApp, at_once, on_both};
+use crate::support::{TestApp, at_once, with_app};
 
 const ALPHA: &str = "platform_alpha";
 const DELTA: &str = "platform_delta";
@@ -38,7 +39,7 @@ async fn waits(app: &TestApp) -> u64 {
     counter(app, "waits", "reads").await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_beyond_the_pace_are_refused_free_of_charge_and_keep_their_key() {
     let paced = pacing(ALPHA, "writes = { per_second = 0.1, burst = 2 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -69,7 +70,7 @@ async fn calls_beyond_the_pace_are_refused_free_of_charge_and_keep_their_key() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_wait_for_their_turn_without_holding_credits() {
     let paced = pacing(ALPHA, "reads = { per_second = 0.2, burst = 1 }\nmax_wait_ms = 10000");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -101,7 +102,7 @@ async fn calls_wait_for_their_turn_without_holding_credits() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_gives_its_turn_to_the_next() {
     let paced = pacing(ALPHA, "reads = { per_second = 0.1, burst = 1 }\nmax_wait_ms = 10000");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -138,7 +139,7 @@ async fn a_caller_that_leaves_gives_its_turn_to_the_next() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn sensitive_routes_have_a_pace_of_their_own() {
     let paced = pacing(ALPHA, "sensitive = { per_second = 0.1, burst = 1 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -155,7 +156,7 @@ async fn sensitive_routes_have_a_pace_of_their_own() {
 }
 
 /// A call that is refused for its balance leaves its turn to others.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_is_not_sent_does_not_use_the_pace() {
     let paced = pacing(ALPHA, "writes = { per_second = 0.1, burst = 1 }");
     on_stage(ALPHA, &paced, fine, async |stage| {
@@ -174,39 +175,38 @@ async fn a_call_that_is_not_sent_does_not_use_the_pace() {
 }
 
 /// The identity check of an import is a read, and the refresh of a token a write.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn identity_checks_and_token_refreshes_count() {
-    for database in store::testing::stores().await {
-        let play = Play::default();
-        let raw = play.platform().await;
-        let overrides = format!(
-            "[platforms.platform_delta.oauth]\ntoken_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"\n{}",
-            raw.address,
-            pacing(
-                DELTA,
-                "reads = { per_second = 0.1, burst = 2 }\nwrites = { per_second = 0.01, burst = 1 }"
-            )
-        );
-        let played = async {
-            let stage = Stage::set(database, DELTA, raw, &overrides).await;
-            stage.app.advance_seconds(100);
-            let auth = json!({
-                "access_token": "access-0", "refresh_token": "r-0", "expires_at": "2026-11-21T12:02:30Z",
-            });
-            assert_eq!(stage.import(DELTA, auth).await.status, 200);
-            // The check used one of two reads, and the token is about to expire.
-            assert_eq!(stage.get("chats").await.status, 200);
-            assert_eq!(stage.get("chats").await.code(), "account_paced");
-            assert_eq!(stage.post("chats", &json!({})).await.code(), "account_paced");
-            stage.app.end().await;
-        };
-        Box::pin(played).await;
-    }
+    let database = store::testing::store().await;
+    let play = Play::default();
+    let raw = play.platform().await;
+    let overrides = format!(
+        "[platforms.platform_delta.oauth]\ntoken_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"\n{}",
+        raw.address,
+        pacing(
+            DELTA,
+            "reads = { per_second = 0.1, burst = 2 }\nwrites = { per_second = 0.01, burst = 1 }"
+        )
+    );
+    let played = async {
+        let stage = Stage::set(database, DELTA, raw, &overrides).await;
+        stage.app.advance_seconds(100);
+        let auth = json!({
+            "access_token": "access-0", "refresh_token": "r-0", "expires_at": "2026-11-21T12:02:30Z",
+        });
+        assert_eq!(stage.import(DELTA, auth).await.status, 200);
+        // The check used one of two reads, and the token is about to expire.
+        assert_eq!(stage.get("chats").await.status, 200);
+        assert_eq!(stage.get("chats").await.code(), "account_paced");
+        assert_eq!(stage.post("chats", &json!({})).await.code(), "account_paced");
+        stage.app.end().await;
+    };
+    Box::pin(played).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_waits_for_its_turn() {
-    on_both(async |mut app| {
+    with_app(async |mut app| {
         app.stop_service().await;
         app.start_service(|config| {
             let alpha = config.platforms.get_mut(domain::platform::Platform::ALPHA).unwrap();
@@ -244,7 +244,7 @@ async fn an_export_waits_for_its_turn() {
 }
 
 /// Twenty calls at the same time never exceed the pace.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_calls_never_exceed_the_pace() {
     let paced = pacing(ALPHA, "reads = { per_second = 0.1, burst = 5 }");
     on_stage(ALPHA, &paced, fine, async |stage| {

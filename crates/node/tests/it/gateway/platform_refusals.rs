@@ -4,11 +4,12 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use super::refusals::{Play, becomes_of, on_delta, others_on, state_of, state_of_platform};
 use crate::support::client::Client;
 use crate::support::stage::{CREDITS, Stage};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 const DELTA: &str = "platform_delta";
 
@@ -42,7 +43,7 @@ async fn becomes(stage: &Stage, expected: &str) {
     becomes_of(&stage.client, DELTA, expected).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_customers_invalid_accounts_do_not_stop_other_refreshes() {
     on_delta(async |stage, play| {
         let owner = stage.app.customer(CREDITS).await;
@@ -70,7 +71,7 @@ async fn one_customers_invalid_accounts_do_not_stop_other_refreshes() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_that_refuses_everyone_even_at_its_token_endpoint_is_marked_instead_of_accounts()
 {
     on_delta(async |stage, play| {
@@ -102,7 +103,7 @@ async fn a_platform_that_refuses_everyone_even_at_its_token_endpoint_is_marked_i
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_are_refreshed_while_a_platform_refuses_everyone_and_a_success_ends_it() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
@@ -126,7 +127,7 @@ async fn tokens_are_refreshed_while_a_platform_refuses_everyone_and_a_success_en
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_with_an_invalid_refresh_token_is_marked_while_its_platform_refuses_everyone() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
@@ -152,7 +153,7 @@ async fn an_account_with_an_invalid_refresh_token_is_marked_while_its_platform_r
 }
 
 /// Nothing is sent with an expired token that cannot be refreshed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_endpoint_that_refuses_this_service_marks_its_platform_once_tokens_have_expired() {
     on_delta(async |stage, play| {
         let clients = three(&stage).await;
@@ -199,9 +200,9 @@ async fn refuse_everybody(app: &TestApp) -> Vec<(Client, String)> {
     callers
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_from_a_platform_that_refuses_everyone_is_retryable() {
-    on_both(async |app| {
+    with_app(async |app| {
         let callers = refuse_everybody(&app).await;
         let client = &callers[0].0;
         let accounts = simulators::demo_accounts(&app.settings);
@@ -223,9 +224,9 @@ async fn an_import_from_a_platform_that_refuses_everyone_is_retryable() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_waits_for_a_platform_that_refuses_everyone_and_then_continues() {
-    on_both(async |app| {
+    with_app(async |app| {
         let callers = refuse_everybody(&app).await;
         let (client, account) = &callers[0];
         let export = json!({"dataset": "subscribers", "max_rows": 10});
@@ -251,9 +252,9 @@ async fn an_export_waits_for_a_platform_that_refuses_everyone_and_then_continues
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_waits_at_most_a_day_and_is_then_free() {
-    on_both(async |app| {
+    with_app(async |app| {
         let callers = refuse_everybody(&app).await;
         let (client, account) = &callers[0];
         let export = json!({"dataset": "subscribers", "max_rows": 10});
@@ -274,9 +275,9 @@ async fn an_export_waits_at_most_a_day_and_is_then_free() {
 }
 
 /// A refused account may be the start of an outage.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_a_refused_account_is_retried_before_it_fails() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 100).await;
         let page = json!({
             "kind": "status", "status": 401, "platform": "platform_alpha", "times": 1,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use crate::support::app::Customer;
 use crate::support::at_once;
@@ -87,21 +88,20 @@ impl Play {
 /// An account of `platform_delta` whose first token, `access-0`, is valid for a day and can be
 /// refreshed.
 pub(super) async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
-    for database in store::testing::stores().await {
-        let play = Play::default();
-        let raw = play.platform().await;
-        let overrides = format!(
-            "[platforms.platform_delta.oauth]\ntoken_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"",
-            raw.address
-        );
-        let stage = Stage::set(database, "platform_delta", raw, &overrides).await;
-        let auth = json!({
-            "access_token": "access-0", "refresh_token": "r-0", "expires_at": "2026-11-22T12:00:00Z",
-        });
-        assert_eq!(stage.import("platform_delta", auth).await.status, 200);
-        let played = async { test(stage, play).await.app.end().await };
-        Box::pin(played).await;
-    }
+    let database = store::testing::store().await;
+    let play = Play::default();
+    let raw = play.platform().await;
+    let overrides = format!(
+        "[platforms.platform_delta.oauth]\ntoken_url = \"http://{}/oauth/token\"\nclient_id = \"id\"\nclient_secret = \"word\"",
+        raw.address
+    );
+    let stage = Stage::set(database, "platform_delta", raw, &overrides).await;
+    let auth = json!({
+        "access_token": "access-0", "refresh_token": "r-0", "expires_at": "2026-11-22T12:00:00Z",
+    });
+    assert_eq!(stage.import("platform_delta", auth).await.status, 200);
+    let played = async { test(stage, play).await.app.end().await };
+    Box::pin(played).await;
 }
 
 /// An account of `platform_alpha`, whose credentials cannot be refreshed.
@@ -119,7 +119,7 @@ pub(super) fn calls(stage: &Stage) -> Vec<Seen> {
     calls.into_iter().filter(|call| call.target() != "/oauth/token").collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_token_is_refreshed_and_the_call_is_sent_once_more() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -156,7 +156,7 @@ async fn a_refused_token_is_refreshed_and_the_call_is_sent_once_more() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_refused_calls_refresh_the_token_once() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -175,7 +175,7 @@ async fn twenty_refused_calls_refresh_the_token_once() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_with_a_refused_refresh_is_marked_and_recovers_automatically() {
     on_delta(async |stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -200,7 +200,7 @@ async fn an_account_with_a_refused_refresh_is_marked_and_recovers_automatically(
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_token_endpoint_marks_no_account() {
     on_delta(async |mut stage, play| {
         play.good_from.store(1, Ordering::SeqCst);
@@ -284,7 +284,7 @@ async fn gauge(stage: &Stage) -> String {
     line.unwrap_or_default().rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_that_refuses_everyone_for_a_minute_marks_no_account_and_costs_nothing() {
     on_alpha(async |stage, play| {
         let others = others(&stage, 5).await;
@@ -322,7 +322,7 @@ async fn a_platform_that_refuses_everyone_for_a_minute_marks_no_account_and_cost
 
 /// Two accounts are too few to blame the platform: they are marked, and the first success of each
 /// clears its mark.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn two_refused_accounts_recover_without_an_import_once_the_platform_accepts_them() {
     on_alpha(async |stage, play| {
         let others = others(&stage, 1).await;
@@ -350,7 +350,7 @@ async fn two_refused_accounts_recover_without_an_import_once_the_platform_accept
 }
 
 /// Accounts that are refused together are marked as long as other accounts' calls succeed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_refused_while_others_succeed_are_marked() {
     let is_dead = Arc::new(AtomicBool::new(false));
     let make = async || {

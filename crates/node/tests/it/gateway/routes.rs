@@ -4,10 +4,11 @@
 use catalog::{Catalog, Route, RouteKind};
 use domain::platform::Platform;
 use serde_json::json;
+use test_databases::both_databases;
 
-use crate::support::on_both;
 use crate::support::platform::Script;
 use crate::support::stage::{CREDITS, Stage, on_stage};
+use crate::support::with_app;
 
 /// The routes that are native paths, shorthands included.
 fn native_routes(platform: Platform) -> Vec<Route> {
@@ -79,22 +80,22 @@ async fn every_route_is_sent_named_and_charged(platform: Platform, prefix: &str)
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_alpha_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::ALPHA, "/").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_beta_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::BETA, "/api/v1/").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_gamma_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::GAMMA, "/").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_of_delta_is_sent_named_and_charged() {
     every_route_is_sent_named_and_charged(Platform::DELTA, "/").await;
 }
@@ -102,7 +103,7 @@ async fn every_route_of_delta_is_sent_named_and_charged() {
 /// The routes of a simulated platform that need no id: all reads succeed except `refused`, which
 /// need a parameter or permission that this call lacks, and every write is recognized as its route.
 async fn routes_without_ids_answer(platform: Platform, refused: &[&str]) {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_customer, client, account) = app.ready(platform.as_str(), 1_000).await;
         let mut refusals = Vec::new();
         for route in native_routes(platform) {
@@ -131,12 +132,12 @@ async fn routes_without_ids_answer(platform: Platform, refused: &[&str]) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_alpha_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::ALPHA, &["GET payouts/dac7", "GET users/list"]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_beta_serves_its_routes_through_the_gateway() {
     let need_an_id_or_a_text = [
         "GET account",
@@ -154,12 +155,12 @@ async fn the_simulated_beta_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::BETA, &need_an_id_or_a_text).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_gamma_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::GAMMA, &[]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulated_delta_serves_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::DELTA, &["GET media/bulk"]).await;
 }
@@ -217,12 +218,12 @@ async fn leads_to(method: &str, rows: &[(&str, &str)]) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_shorthand_reaches_its_path_with_the_creators_own_id() {
     leads_to("GET", &SHORTHANDS).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn explicit_parameters_replace_defaults_and_others_are_kept() {
     leads_to(
         "GET",
@@ -242,7 +243,7 @@ async fn explicit_parameters_replace_defaults_and_others_are_kept() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_path_gets_neither_defaults_nor_an_id() {
     leads_to(
         "GET",
@@ -259,13 +260,13 @@ async fn a_full_path_gets_neither_defaults_nor_an_id() {
 }
 
 /// Shorthands are for reads; with another method the path is forwarded unchanged.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_to_the_path_of_a_shorthand_is_not_rewritten() {
     leads_to("POST", &[("lists", "/lists"), ("me", "/me")]).await;
     leads_to("DELETE", &[("chats?limit=1&limit=2", "/chats?limit=1&limit=2")]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_route_is_forwarded_and_named_unlisted() {
     on_stage(
         "platform_alpha",
@@ -289,7 +290,7 @@ async fn an_unlisted_route_is_forwarded_and_named_unlisted() {
 }
 
 /// Usage counts each shape separately, up to a limit, so that no caller can fill it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn unlisted_paths_are_counted_by_shape_up_to_a_limit() {
     on_stage(
         "platform_alpha",
@@ -322,18 +323,18 @@ async fn unlisted_paths_are_counted_by_shape_up_to_a_limit() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_route_is_refused_if_the_operator_wants_it() {
     refuses_unlisted_routes("[http]\nunlisted_routes = \"refuse\"").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_platform_can_refuse_unlisted_routes() {
     let overrides = "[platforms.platform_alpha]\nunlisted_routes = \"refuse\"";
     refuses_unlisted_routes(overrides).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn one_platform_can_forward_unlisted_routes_that_others_refuse() {
     let overrides = "[http]\nunlisted_routes = \"refuse\"\n[platforms.platform_alpha]\n\
                      unlisted_routes = \"forward\"";
@@ -372,7 +373,7 @@ async fn refuses_unlisted_routes(overrides: &str) {
 }
 
 /// A request that breaks a rule of the catalogue is refused before it costs anything.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
     on_stage(
         "platform_beta",
@@ -410,7 +411,7 @@ async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
 }
 
 /// A creation returns 201, which proves as much as 200.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn any_2xx_verifies_a_route() {
     let script = |_: &_, _| Script::json(201, "{}");
     on_stage("platform_alpha", "", script, async |stage| {
@@ -431,7 +432,7 @@ async fn any_2xx_verifies_a_route() {
 }
 
 /// The first 2xx of a route marks it verified, for all customers and permanently.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_2xx_verifies_a_route() {
     let script = |_: &_, number| match number {
         0 => Script::json(404, "{}"),

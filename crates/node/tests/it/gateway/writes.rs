@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use crate::support::TestApp;
 use crate::support::client::{Client, Reply};
@@ -19,7 +20,7 @@ use crate::support::stage::{CREDITS, Stage, on_stage};
 /// Rows that no fault of a platform can produce here, and the tests that cover them.
 const ELSEWHERE: [(&str, &str); 6] = [
     ("W3", "gateway::accounts::a_failed_refresh_matters_only_after_the_token_has_expired"),
-    ("W6", "clients::http2, clients::faults"),
+    ("W6", "platform_client::http2, platform_client::faults"),
     ("W22", "gateway::idempotency::a_call_that_was_never_sent_may_be_repeated, gateway::owned"),
     ("W23", "gateway::recovery"),
     ("W24", "gateway::recovery::a_repetition_of_a_call_left_open_is_outcome_unknown"),
@@ -252,7 +253,7 @@ fn scripted(number: usize) -> Script {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_that_need_exact_bytes_hold() {
     let table = table();
     on_stage(
@@ -277,16 +278,15 @@ async fn rows_that_need_exact_bytes_hold() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn every_row_of_the_table_holds() {
     let table = table();
-    for database in store::testing::stores().await {
-        let accounts = Accounts::set(database).await;
-        for (number, case) in faults().iter().enumerate() {
-            Box::pin(accounts.check(case, &table[case.0], number)).await;
-        }
-        Box::pin(accounts.app.end()).await;
+    let database = store::testing::store().await;
+    let accounts = Accounts::set(database).await;
+    for (number, case) in faults().iter().enumerate() {
+        Box::pin(accounts.check(case, &table[case.0], number)).await;
     }
+    Box::pin(accounts.app.end()).await;
     let mut shown: BTreeSet<&str> = faults().iter().map(|(id, _)| *id).collect();
     shown.extend(SCRIPTED);
     shown.extend(ELSEWHERE.iter().map(|(id, _)| *id));
@@ -295,7 +295,7 @@ async fn every_row_of_the_table_holds() {
     assert_eq!(shown, rows, "each row needs a case, and each case a row");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_while_the_account_is_paused() {
     let row = &table()["W2"];
     let play = |_: &_, number| match number {
@@ -320,7 +320,7 @@ async fn nothing_is_sent_while_the_account_is_paused() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_platform_without_tls_is_unreachable() {
     let row = &table()["W5"];
     let play = |_: &_, _| Script::json(201, "{}");
@@ -350,7 +350,7 @@ async fn a_platform_without_tls_is_unreachable() {
 
 /// A refusal before credits are held costs nothing, frees the key, and shows the balance if the
 /// caller is known.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_are_free_and_show_the_balance_to_known_callers() {
     let play = |_: &_, _| Script::json(201, "{}");
     on_stage("platform_alpha", "", play, async |stage| {
@@ -395,7 +395,7 @@ async fn refusals_are_free_and_show_the_balance_to_known_callers() {
 }
 
 /// Our own refusals free the key, for exports as well.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_export_can_be_created_later_by_the_same_request() {
     let play = |_: &_, _| Script::json(200, "[]");
     on_stage("platform_alpha", "", play, async |stage| {

@@ -1,17 +1,18 @@
 //! A day of an operator, on both databases: every step leaves the ledger without a fault.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use super::{asked, assert_clean, audited, done, grace, shown};
 use crate::support::processor::{PACK_CENTS, PACK_CREDITS, balance};
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
 /// Zip archives begin so, and end with a record that begins so.
 const ZIP: (&[u8], &[u8]) = (b"PK\x03\x04", b"PK\x05\x06");
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_day_of_an_operator_leaves_the_ledger_clean() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
         let begun = app.begin_checkout(&client).await;
         app.pay_page(&begun.session, "4242424242424242").await;

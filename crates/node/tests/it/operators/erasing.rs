@@ -6,11 +6,12 @@ use domain::invoice::InvoiceState;
 use serde_json::{Value, json};
 use store::invoices::InvoiceChange;
 use store::order_payments::OrderReceipt;
+use test_databases::both_databases;
 
 use super::{asked, assert_clean, done, grace, shown};
 use crate::exports::{created, ten};
 use crate::support::subscriber::{GOOD_CARD, selling};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 fn erase(customer: &str) -> Value {
     json!({"command": "erase_customer", "customer": customer})
@@ -23,7 +24,7 @@ async fn refused(app: &TestApp, customer: &str) -> String {
     reply.json()["error"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_with_a_live_subscription_is_erased_only_after_it_has_ended() {
     selling(async |app| {
         let (customer, _) = app.subscriber(GOOD_CARD).await;
@@ -48,9 +49,9 @@ async fn a_customer_with_a_live_subscription_is_erased_only_after_it_has_ended()
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn exports_go_on_while_the_customer_cannot_be_erased() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 50).await;
         let begun = app.begin_checkout(&client).await;
         let export = created(&client, &account, &ten("csv")).await;
@@ -79,9 +80,9 @@ async fn exports_go_on_while_the_customer_cannot_be_erased() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_whose_order_may_still_be_paid_is_not_erased() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;
@@ -99,9 +100,9 @@ async fn a_customer_whose_order_may_still_be_paid_is_not_erased() {
 }
 
 /// The address, the name, the networks and the details of the audit list are gone from every table.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_identifies_the_customer_is_left() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada.lovelace@example.com").await;
         let browser = app.signed_in(&member).await;
         let me = browser.json("PATCH", "/v1/auth/me", &json!({"name": "Ada Lovelace"})).await;
@@ -128,7 +129,7 @@ async fn nothing_that_identifies_the_customer_is_left() {
 }
 
 /// The pages of invoices and receipts show who paid. Nothing that arrives later brings them back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_of_invoices_and_receipts_are_removed_for_good() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -192,7 +193,7 @@ async fn exported(app: &TestApp, customer: &str) -> String {
     let customer = customer.parse().unwrap();
     let mut text = String::new();
     for table in store::customer_dump::TABLES {
-        let page = store::customer_dump::page(app.store(), table, (customer, None), 100).await;
+        let page = store::customer_dump::page(app.store(), table, customer, None, 100).await;
         for row in page.unwrap().rows {
             text.push_str(&Value::Object(row).to_string());
         }

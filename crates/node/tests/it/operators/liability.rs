@@ -1,13 +1,14 @@
 //! The report of outstanding credits.
 
 use serde_json::json;
+use test_databases::both_databases;
 
 use super::done;
-use crate::support::on_both;
+use crate::support::with_app;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_report_agrees_with_the_balances() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 100).await;
         app.customer(7).await;
         let begun = app.begin_checkout(&client).await;

@@ -1,13 +1,14 @@
 //! Listing and finding customers and calls.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::{asked, done, shown};
-use crate::support::on_both;
+use crate::support::with_app;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn customers_are_listed_by_state_and_address_page_by_page() {
-    on_both(async |app| {
+    with_app(async |app| {
         let mut ids = Vec::new();
         for _ in 0..5 {
             app.advance_seconds(1);
@@ -48,9 +49,9 @@ async fn customers_are_listed_by_state_and_address_page_by_page() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_is_found_by_anything_of_its() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 5).await;
         let begun = app.begin_checkout(&client).await;
         app.pay_page(&begun.session, "4242424242424242").await;
@@ -88,9 +89,9 @@ async fn a_customer_is_found_by_anything_of_its() {
 }
 
 /// A caller's own request id, and an `Idempotency-Key`, name a call as well.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_explained_by_what_its_caller_knows() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 10).await;
         let path = format!("/v1/{account}/native/chats/mark-as-read");
         let caller = client.with("x-request-id", "order-17").with("idempotency-key", "once-17");

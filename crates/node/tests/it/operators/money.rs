@@ -3,15 +3,16 @@
 use domain::payment::Mismatch;
 use serde_json::{Value, json};
 use store::unmatched::UnmatchedMoney;
+use test_databases::both_databases;
 
 use super::{asked, assert_clean, done};
 use crate::support::processor::{PACK_CREDITS, balance};
 use crate::support::subscriber::GOOD_CARD;
-use crate::support::{Client, TestApp, on_both};
+use crate::support::{Client, TestApp, with_app};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refund_may_leave_the_customer_its_credits() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 0).await;
         let begun = app.begin_checkout(&client).await;
         app.pay_page(&begun.session, "4242424242424242").await;
@@ -40,9 +41,9 @@ async fn a_refund_may_leave_the_customer_its_credits() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_paid_order_is_refunded() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         let begun = app.begin_checkout(&client).await;
@@ -59,9 +60,62 @@ async fn only_a_paid_order_is_refunded() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_that_cost_nothing_has_nothing_to_give_back() {
+    with_app(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        let free = json!({"card": GOOD_CARD, "percent_off": 100});
+        app.control(&format!("checkout/{}/pay", begun.session), free).await;
+        app.deliver().await;
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+
+        let refused = asked(&app, &json!({"command": "refund_order", "order": begun.order})).await;
+
+        assert_eq!(refused.failure(), (409, "operator_refused".to_owned()), "{}", refused.text());
+        assert!(refused.text().contains("nothing was paid"), "{}", refused.text());
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn of_concurrent_refunds_one_moves_money_and_the_others_say_that_they_did_not() {
+    with_app(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, GOOD_CARD).await;
+        app.deliver().await;
+        let refund = || json!({"command": "refund_order", "order": begun.order});
+
+        let (one, two, three) =
+            tokio::join!(done(&app, refund()), done(&app, refund()), done(&app, refund()));
+
+        // Those that overlap share the processor's refund: they sent the same request.
+        let of_refund = |done: &&Value| done["refund_id"].is_string();
+        let all = [one, two, three];
+        let mut ids: Vec<_> = all.iter().filter(of_refund).map(|done| &done["refund_id"]).collect();
+        ids.dedup();
+        assert_eq!(ids.len(), 1, "{all:?}");
+        for done in all.iter().filter(|done| !of_refund(done)) {
+            let said = [&done["applied"], &done["amount_cents"], &done["credits_taken"]];
+            assert_eq!(said, [&json!(false), &json!(0), &json!(0)], "{done}");
+        }
+        let refunds = app.at_processor("GET", "refunds?limit=10", "").await;
+        assert_eq!(refunds["data"].as_array().unwrap().len(), 1, "{refunds}");
+        assert_eq!(balance(&client).await, 0);
+        assert_clean(&app, "concurrent refunds").await;
+        app
+    })
+    .await;
+}
+
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unmatched_payment_is_settled_once() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let client = app.with_key(&customer.key);
         for object in ["pi_stray", "in_stray"] {
@@ -111,9 +165,9 @@ async fn an_unmatched_payment_is_settled_once() {
 
 /// The money of a stray payment goes back, and what the processor then reports about it needs no
 /// decision.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unmatched_payment_is_given_back() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let stray = stray_payment(&app, &client).await;
         let list = json!({"command": "list_unmatched"});
@@ -139,9 +193,9 @@ async fn an_unmatched_payment_is_given_back() {
 
 /// Of two operators one decides, even if both ask at the same time: the money is either granted as
 /// credits or given back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn two_operators_settle_a_payment_in_one_way() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let stray = stray_payment(&app, &client).await;
         let credited = app.customer(0).await;
@@ -168,11 +222,49 @@ async fn two_operators_settle_a_payment_in_one_way() {
     .await;
 }
 
+/// What the processor reports again about a payment while an operator settles it neither opens the
+/// payment again nor grants anything.
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn events_that_arrive_beside_a_settlement_change_nothing() {
+    with_app(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let stray = stray_payment(&app, &client).await;
+        let credited = app.customer(0).await;
+        let settle = json!({
+            "command": "settle_unmatched", "object": stray, "note": "paid by hand",
+            "customer": credited.id, "credits": 50,
+        });
+        let events = app.at_processor("GET", "events?limit=100", "").await;
+        let events = events["data"].as_array().unwrap();
+        let of_stray: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["data"]["object"].to_string().contains(stray.as_str().unwrap()))
+            .map(|event| &event["id"])
+            .collect();
+        assert!(of_stray.len() > 1, "{events:?}");
+        let again = json!({"events": of_stray});
+
+        let (settled, sent) =
+            tokio::join!(asked(&app, &settle), app.control("deliver", again.clone()));
+        app.control("deliver", again).await;
+
+        assert_eq!(settled.status, 200, "{}", settled.text());
+        assert_eq!(sent["sent"].as_array().unwrap().len(), of_stray.len(), "{sent}");
+        assert_eq!(balance(&app.with_key(&credited.key)).await, 50);
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+        let open = done(&app, json!({"command": "list_unmatched"})).await;
+        assert_eq!(open["payments"], json!([]));
+        assert_clean(&app, "settling").await;
+        app
+    })
+    .await;
+}
+
 /// A refund that the processor certainly did not make leaves the payment to be settled; one whose
 /// outcome is unknown is looked up when the command is repeated.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settlement_that_failed_is_open_and_one_that_is_unknown_is_finished() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (_, client) = app.with_card(GOOD_CARD).await;
         let stray = stray_payment(&app, &client).await;
         let settle = json!({

@@ -2,10 +2,11 @@
 
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::{asked, audited, done};
 use crate::support::app::Customer;
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 async fn permit(app: &TestApp, customer: &Customer, permission: &str) {
     let command = json!({
@@ -14,9 +15,9 @@ async fn permit(app: &TestApp, customer: &Customer, permission: &str) {
     app.staff(command).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_may_do_what_their_permissions_say_and_nothing_else() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, staff) = (app.customer(5).await, app.customer(0).await);
         let at = app.admin().bearer(&staff.key);
         let show = json!({"command": "show_customer", "customer": customer.id});
@@ -68,9 +69,9 @@ async fn staff_may_do_what_their_permissions_say_and_nothing_else() {
 }
 
 /// A key with limits was given to a program, not to a person.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_or_read_only_key_of_staff_changes_nothing() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, staff) = (app.customer(0).await, app.customer(0).await);
         permit(&app, &staff, "customers.read").await;
         permit(&app, &staff, "customers.write").await;
@@ -117,9 +118,9 @@ async fn nobody_else_learns_anything() {
 }
 
 /// The customer reads that the operator looked, and not who it was.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn the_customer_sees_that_the_operator_looked_and_not_who_it_was() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         done(&app, json!({"command": "show_customer", "customer": customer.id})).await;
 

@@ -1,13 +1,15 @@
 //! Suspended customers: refused everywhere with a code of their own, and as before once resumed.
 
 use serde_json::{Value, json};
+use test_databases::both_databases;
 
 use super::{asked, done, grace_at};
 use crate::support::client::Client;
 use crate::support::nodes::{on_hearing_and_deaf_nodes, read};
 use crate::support::platform::{Script, Seen};
+use crate::support::processor::balance;
 use crate::support::subscriber::{GOOD_CARD, selling};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, with_app};
 
 fn ok(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
@@ -38,25 +40,33 @@ async fn a_suspension_and_its_end_hold_on_every_node() {
                 assert_eq!(reply.failure(), (status, code.to_owned()), "{}", reply.text());
             }
         };
+        let before = balance(&clients[0]).await;
         // Every node has the key in its cache.
         each(200, "").await;
 
         command(1, suspend(&nodes.stage.customer.id)).await;
         each(403, "customer_suspended").await;
         each(403, "customer_suspended").await;
+        let sent = nodes.stage.platform.calls().len();
+        for client in &clients {
+            let write = client.post(&nodes.stage.path("lists"), &json!({})).await;
+            assert_eq!(write.failure(), (403, "customer_suspended".to_owned()), "{}", write.text());
+        }
+        assert_eq!(nodes.stage.platform.calls().len(), sent);
         command(2, resume(&nodes.stage.customer.id)).await;
         each(200, "").await;
 
-        assert_eq!(nodes.stage.platform.calls().len(), 6);
+        // A node that has not heard of a change may send a read in vain; nobody pays for it.
         nodes.stage.app.settled(&clients[0]).await;
+        assert_eq!(before - balance(&clients[0]).await, 6);
         nodes
     })
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_and_logins_of_a_suspended_customer_are_refused_until_it_is_resumed() {
-    on_both(async |app| {
+    with_app(async |app| {
         let member = app.member("ada@example.com").await;
         let browser = app.signed_in(&member).await;
         assert_eq!(browser.get("/v1/auth/me").await.status, 200);
@@ -78,9 +88,9 @@ async fn sessions_and_logins_of_a_suspended_customer_are_refused_until_it_is_res
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn exports_of_a_suspended_customer_wait_until_it_is_resumed() {
-    on_both(async |app| {
+    with_app(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 20).await;
         let wish = json!({"dataset": "subscribers", "fmt": "csv", "max_rows": 10});
         let made = client.post(&format!("/v1/{account}/exports"), &wish).await;
@@ -99,7 +109,7 @@ async fn exports_of_a_suspended_customer_wait_until_it_is_resumed() {
 }
 
 /// The subscription goes on, unless the operator ends it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_ends_with_a_suspension_only_if_the_operator_says_so() {
     selling(async |app| {
         let (customer, client) = app.subscriber(GOOD_CARD).await;
@@ -126,9 +136,9 @@ async fn a_subscription_ends_with_a_suspension_only_if_the_operator_says_so() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn suspending_and_resuming_may_be_repeated_and_need_a_reason_and_a_customer() {
-    on_both(async |app| {
+    with_app(async |app| {
         let customer = app.customer(0).await;
         let applied = async |command: Value| done(&app, command).await["applied"].clone();
 

@@ -20,7 +20,7 @@ pub(crate) mod raw;
 pub(crate) mod stage;
 pub(crate) mod subscriber;
 
-pub(crate) use app::{TestApp, on_both};
+pub(crate) use app::{TestApp, with_app};
 pub(crate) use client::{Client, Reply};
 
 /// Runs everything concurrently and returns the results in order.

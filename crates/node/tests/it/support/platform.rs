@@ -247,14 +247,17 @@ async fn pass_gate(stream: &mut TcpStream, gate: &Semaphore, parts: Vec<Vec<u8>>
     Some(())
 }
 
-/// Reads a head and a body with a length; `None` when the connection has ended.
+/// The first byte of a connection that begins with TLS: the type of its records (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+
+/// Reads a head and a body with a length; `None` when the connection has ended or begins with TLS.
 async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let head_end = loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
         }
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 || bytes[0] == TLS_HANDSHAKE {
             return None;
         }
     };

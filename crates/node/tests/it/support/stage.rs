@@ -22,7 +22,7 @@ pub(crate) struct Stage {
     pub(crate) account: String,
 }
 
-/// Runs a test on SQLite and, if a server is configured, on PostgreSQL.
+/// Runs a test on a stage, whose service uses the database that the test is about.
 pub(crate) async fn on_stage<S, F>(platform: &str, overrides: &str, script: S, test: F)
 where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
@@ -38,14 +38,13 @@ where
     M: AsyncFn() -> RawPlatform,
     F: AsyncFn(Stage) -> Stage,
 {
-    for database in store::testing::stores().await {
-        let raw = make().await;
-        let played = async {
-            let stage = Stage::set(database, platform, raw, overrides).await;
-            test(stage).await.app.end().await;
-        };
-        Box::pin(played).await;
-    }
+    let database = store::testing::store().await;
+    let raw = make().await;
+    let played = async {
+        let stage = Stage::set(database, platform, raw, overrides).await;
+        test(stage).await.app.end().await;
+    };
+    Box::pin(played).await;
 }
 
 /// The credentials of an account on this platform.

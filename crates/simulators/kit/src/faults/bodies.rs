@@ -13,9 +13,9 @@ use super::kind::{FaultEffect, FaultKind};
 use crate::script::{SocketReply, WireReply};
 
 const CUT_BYTES: FaultField =
-    FaultField::number("bytes", "compressed bytes that are missing at the end", 12, (1, 1 << 30));
+    FaultField::number("bytes", "compressed bytes that are missing at the end", 12, 1, 1 << 30);
 const DEPTH: FaultField =
-    FaultField::number("depth", "arrays around the body", 10_000, (1, 1_000_000));
+    FaultField::number("depth", "arrays around the body", 10_000, 1, 1_000_000);
 
 /// What is wrong with the body; its length is correct.
 #[derive(Clone, Copy, Debug)]

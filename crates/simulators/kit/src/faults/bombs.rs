@@ -12,8 +12,8 @@ use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireRe
 const MEBIBYTE: u64 = 1024 * 1024;
 
 const PLAIN: FaultField =
-    FaultField::number("mebibytes", "size once it is decompressed", 1_024, (1, 64 * 1_024));
-const LONG: FaultField = FaultField::number("mebibytes", "size of the body", 100, (1, 64 * 1_024));
+    FaultField::number("mebibytes", "size once it is decompressed", 1_024, 1, 64 * 1_024);
+const LONG: FaultField = FaultField::number("mebibytes", "size of the body", 100, 1, 64 * 1_024);
 
 /// The filling: spaces, which JSON allows in front of a value.
 const FILLING: u8 = b' ';

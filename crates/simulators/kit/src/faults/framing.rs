@@ -7,7 +7,7 @@ use super::kind::{FaultEffect, FaultKind};
 use crate::script::{ConnectionEnd, SocketReply, SocketScript, WireReply};
 
 const AFTER_BYTES: FaultField =
-    FaultField::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
+    FaultField::number("after_bytes", "bytes of the body that are sent first", 10, 0, 1 << 30);
 
 /// How the frame is broken.
 #[derive(Clone, Copy, Debug)]

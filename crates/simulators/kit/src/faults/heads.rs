@@ -10,7 +10,7 @@ use super::input::{FaultField, FieldMistake, SentFields};
 use super::kind::{FaultEffect, FaultKind};
 use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
 
-const STATUS: FaultField = FaultField::number("status", "the status", 500, (200, 999));
+const STATUS: FaultField = FaultField::number("status", "the status", 500, 200, 999);
 const HEADERS: FaultField = FaultField {
     name: "headers",
     says: "additional headers, such as {\"Retry-After\": \"30\"}",
@@ -21,16 +21,14 @@ const BODY: FaultField = FaultField {
     says: "a JSON body; by default the platform's own refusal",
     value: super::input::FieldValue::Json,
 };
-const REDIRECT_STATUS: FaultField = FaultField::number("status", "the status", 302, (300, 399));
+const REDIRECT_STATUS: FaultField = FaultField::number("status", "the status", 302, 300, 399);
 const LOCATION_FIELD: FaultField =
     FaultField::text("location", "where to", "http://169.254.169.254/latest/meta-data/");
 const VALUE: FaultField = FaultField::text("value", "the content type", "text/html");
-const BYTES: FaultField =
-    FaultField::number("bytes", "bytes of one header", 600_000, (1, 64 << 20));
-const HEADERS_COUNT: FaultField =
-    FaultField::number("count", "how many headers", 150, (1, 100_000));
+const BYTES: FaultField = FaultField::number("bytes", "bytes of one header", 600_000, 1, 64 << 20);
+const HEADERS_COUNT: FaultField = FaultField::number("count", "how many headers", 150, 1, 100_000);
 const HINTS_COUNT: FaultField =
-    FaultField::number("count", "how many of them", 2_000, (1, 1_000_000));
+    FaultField::number("count", "how many of them", 2_000, 1, 1_000_000);
 const PROTOCOL: FaultField = FaultField::text("protocol", "the other protocol", "websocket");
 
 /// What is wrong with the head.

@@ -50,7 +50,8 @@ impl FaultField {
         name: &'static str,
         says: &'static str,
         default: u64,
-        (least, most): (u64, u64),
+        least: u64,
+        most: u64,
     ) -> Self {
         Self { name, says, value: FieldValue::Number { default, least, most } }
     }
@@ -104,7 +105,8 @@ impl SentFields {
     pub(super) fn whole(
         &mut self,
         name: &str,
-        (least, most): (u64, u64),
+        least: u64,
+        most: u64,
     ) -> Result<Option<u64>, FieldMistake> {
         let number = match self.sent.remove(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -145,7 +147,7 @@ impl SentFields {
         let FieldValue::Number { default, least, most } = field.value else {
             return Ok(0);
         };
-        let number = self.whole(field.name, (least, most))?.unwrap_or(default);
+        let number = self.whole(field.name, least, most)?.unwrap_or(default);
         self.used.insert(field.name.to_owned(), json!(number));
         Ok(number)
     }

@@ -15,19 +15,20 @@ const PAGES: FaultField = FaultField::number(
     "how many pages are given in turn, over and over; with 1 it is always the same, with more \
      their cursors lead in a circle",
     1,
-    (1, 10),
+    1,
+    10,
 );
 const FIELD: FaultField =
     FaultField::text("field", "the name that is left out, at any depth", "hasMore");
 const EMPTIED: FaultField =
     FaultField::text("field", "the name whose value becomes a text", "hasMore");
 const ROWS: FaultField =
-    FaultField::number("rows", "how many rows are missing at its end", 1, (1, 10_000));
+    FaultField::number("rows", "how many rows are missing at its end", 1, 1, 10_000);
 const BY: FaultField =
-    FaultField::number("by", "how much smaller it is on each page", 1, (1, 1_000_000));
+    FaultField::number("by", "how much smaller it is on each page", 1, 1, 1_000_000);
 const TOTAL: FaultField = FaultField::text("field", "the name of the total", "total");
 const MORE: FaultField =
-    FaultField::number("by", "how many rows too many it reports", 1, (1, 1_000_000));
+    FaultField::number("by", "how many rows too many it reports", 1, 1, 1_000_000);
 
 /// The number of paths that are remembered separately; further ones share one entry.
 const PATHS_MAX: usize = 64;

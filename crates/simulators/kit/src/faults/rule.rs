@@ -92,10 +92,10 @@ impl FaultRule {
         let mut fields = SentFields::of(sent);
         let kind = catalogue::kind(&fields.text("kind")?.unwrap_or_default())?;
         let wanted = RuleTarget::read(&mut fields, kind, targets)?;
-        let after = fields.whole("after", (0, NUMBER_MAX))?.unwrap_or(0);
-        let times = fields.whole("times", (1, NUMBER_MAX))?;
+        let after = fields.whole("after", 0, NUMBER_MAX)?.unwrap_or(0);
+        let times = fields.whole("times", 1, NUMBER_MAX)?;
         let probability = fields.probability("probability")?.map_or(MILLION, millionths);
-        let seed = fields.whole("seed", (0, u64::MAX))?.unwrap_or(id);
+        let seed = fields.whole("seed", 0, u64::MAX)?.unwrap_or(id);
         let carried_out = fields.truth("carried_out")?.unwrap_or(kind.carried_out);
         let fault = (kind.read)(&mut fields)?;
         let known: Vec<&str> =

@@ -9,12 +9,12 @@ use super::kind::{FaultEffect, FaultKind};
 use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
 
 const MS: FaultField =
-    FaultField::number("ms", "milliseconds before the head", 1_000, (0, 3_600_000));
+    FaultField::number("ms", "milliseconds before the head", 1_000, 0, 3_600_000);
 const AFTER_BYTES: FaultField =
-    FaultField::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
-const SIZE: FaultField = FaultField::number("size", "bytes of the body at a time", 1, (1, 1 << 20));
+    FaultField::number("after_bytes", "bytes of the body that are sent first", 10, 0, 1 << 30);
+const SIZE: FaultField = FaultField::number("size", "bytes of the body at a time", 1, 1, 1 << 20);
 const PAUSE_MS: FaultField =
-    FaultField::number("pause_ms", "milliseconds after each of them", 100, (0, 3_600_000));
+    FaultField::number("pause_ms", "milliseconds after each of them", 100, 0, 3_600_000);
 
 /// When bytes are sent.
 #[derive(Clone, Copy, Debug)]

@@ -51,7 +51,7 @@ impl Port {
             let cut = CancellationToken::new();
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = accept(&listener, &connections, &service, (&stop, &cut)) => {}
+                () = accept(&listener, &connections, &service, &stop, &cut) => {}
                 () = becomes(&mut wanted, true) => {}
             }
             drop(listener);
@@ -92,7 +92,8 @@ async fn accept(
     listener: &TcpListener,
     connections: &TaskTracker,
     service: &Arc<SimulatorService>,
-    (stop, cut): (&CancellationToken, &CancellationToken),
+    stop: &CancellationToken,
+    cut: &CancellationToken,
 ) {
     loop {
         if let Some(stream) = usable(listener.accept().await) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{dollars, id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -39,11 +39,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .read(Method::POST, "users/exists", username_exists)
 }
 
-fn me(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn me(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(me_json(call, overlay)))
 }
 
-fn edit_me(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit_me(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = call.fields(ME_FIELDS);
     if fields.is_empty() {
         return Err(Refusal::bad_request("Nothing to change"));
@@ -52,7 +52,7 @@ fn edit_me(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(me_json(call, overlay)))
 }
 
-fn me_json(call: &Call<'_>, overlay: &Overlay) -> Value {
+fn me_json(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let world = call.world;
     let username = world.creator_username();
     let generated = json!({
@@ -76,7 +76,7 @@ fn me_json(call: &Call<'_>, overlay: &Overlay) -> Value {
     overlay.over(ACCOUNT, ME, generated)
 }
 
-fn start_date(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn start_date(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let joined_at_ms = call.world.creator_joined_at_ms();
     Ok(Answer::ok(json!({
         "startDateModel": day(joined_at_ms),
@@ -84,7 +84,7 @@ fn start_date(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn settings(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn settings(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({
         "blockedCountries": [],
         "blockedStates": [],
@@ -104,7 +104,7 @@ fn message_settings(overlay: &Overlay) -> Value {
     overlay.over(ACCOUNT, MESSAGES, generated)
 }
 
-fn edit_message_settings(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit_message_settings(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let mut fields = call.fields(WELCOME_FIELDS);
     if fields.is_empty() {
         return Err(Refusal::bad_request("A welcome message is required"));
@@ -118,11 +118,11 @@ fn edit_message_settings(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(message_settings(overlay)))
 }
 
-fn post_settings(_: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn post_settings(_: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(post_settings_json(overlay)))
 }
 
-fn edit_post_settings(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit_post_settings(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = call.fields(POST_FIELDS);
     if fields.is_empty() {
         return Err(Refusal::bad_request("Nothing to change"));
@@ -141,11 +141,11 @@ fn post_settings_json(overlay: &Overlay) -> Value {
     overlay.over(ACCOUNT, POSTS, generated)
 }
 
-fn social_buttons(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn social_buttons(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(buttons_json(call, overlay)))
 }
 
-fn add_social_button(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add_social_button(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let label = call.text("label")?.to_owned();
     let url = call.text("url")?.to_owned();
     if !url.starts_with("https://") {
@@ -156,7 +156,7 @@ fn add_social_button(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The body contains the ids of all buttons in the order in which they are to be shown.
-fn order_social_buttons(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn order_social_buttons(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let ids: Vec<u64> =
         call.field("ids").as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     let mut known = overlay.page(BUTTONS, generated_buttons(call), 0, u64::MAX).indexes;
@@ -175,16 +175,16 @@ fn order_social_buttons(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(buttons_json(call, overlay)))
 }
 
-fn generated_buttons(call: &Call<'_>) -> Series {
+fn generated_buttons(call: &PlatformCall<'_>) -> Series {
     Series::all(if call.world.is_empty() { 0 } else { 2 })
 }
 
-fn buttons_json(call: &Call<'_>, overlay: &Overlay) -> Value {
+fn buttons_json(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let page = overlay.page(BUTTONS, generated_buttons(call), 0, u64::MAX);
     page.indexes.into_iter().map(|index| button_json(call, overlay, index)).collect()
 }
 
-fn button_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn button_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let label = if index == 0 { "Podcast" } else { "Photo blog" };
     let generated = json!({
         "id": id(call, Kind::Other, index),
@@ -194,7 +194,7 @@ fn button_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(BUTTONS, index, generated)
 }
 
-fn username_exists(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn username_exists(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let username = call.text("username")?;
     let taken = (0..super::CREATORS.len() as u64)
         .any(|creator| crate::world::World::new(0, creator, 0).creator_username() == username);

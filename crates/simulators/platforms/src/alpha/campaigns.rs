@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::shapes::{dollars, id, index, page_of, user_ref};
 use super::statistics::window;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -27,12 +27,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// Three, six and twelve months at 10, 20 and 30 percent off.
-fn bundles(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn bundles(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let all = overlay.page(BUNDLES, call.world.tiers(), 0, u64::MAX);
     Ok(Answer::ok(all.indexes.into_iter().map(|it| bundle_json(call, overlay, it)).collect()))
 }
 
-fn bundle_json(call: &Call<'_>, overlay: &Overlay, bundle: u64) -> Value {
+fn bundle_json(call: &PlatformCall<'_>, overlay: &Overlay, bundle: u64) -> Value {
     let (months, discount) = match bundle {
         0 => (3, 10),
         1 => (6, 20),
@@ -52,7 +52,7 @@ fn bundle_json(call: &Call<'_>, overlay: &Overlay, bundle: u64) -> Value {
 }
 
 /// `duration` in months, `discount` in percent.
-fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_bundle(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let months = call.field("duration").as_i64().filter(|months| (1..=12).contains(months));
     let discount = call.field("discount").as_i64().filter(|percent| (0..=95).contains(percent));
     let (Some(months), Some(discount)) = (months, discount) else {
@@ -63,12 +63,13 @@ fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(bundle_json(call, overlay, bundle)))
 }
 
-fn campaigns(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (CAMPAIGNS, call.world.campaigns());
-    page_of(call, overlay, collection, |campaign| campaign_json(call, overlay, campaign))
+fn campaigns(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, CAMPAIGNS, call.world.campaigns(), |campaign| {
+        campaign_json(call, overlay, campaign)
+    })
 }
 
-fn campaign_json(call: &Call<'_>, overlay: &Overlay, campaign: u64) -> Value {
+fn campaign_json(call: &PlatformCall<'_>, overlay: &Overlay, campaign: u64) -> Value {
     let code = campaign % CREATED + 1;
     let base = if campaign < CREATED {
         let link = call.world.campaign(campaign);
@@ -91,7 +92,7 @@ fn campaign_json(call: &Call<'_>, overlay: &Overlay, campaign: u64) -> Value {
     Value::Object(shown)
 }
 
-fn create_campaign(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_campaign(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = call.text("campaignName").or_else(|_| call.text("name"));
     let name = sent.map_err(|_| Refusal::bad_request("campaignName is required"))?.to_owned();
     let fields = json!({"campaignName": name, "createDate": rfc3339_offset(call.now_ms)});
@@ -99,7 +100,7 @@ fn create_campaign(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(campaign_json(call, overlay, campaign)))
 }
 
-fn chart(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn chart(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let links = (0..call.world.campaigns().count()).map(|index| call.world.campaign(index));
     let rows: Vec<Value> = links
@@ -114,12 +115,12 @@ fn chart(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"startDate": day(from_ms), "endDate": day(to_ms), "campaigns": rows})))
 }
 
-fn claimers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn claimers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let campaign = index(call, Kind::Campaign, "campaign_id", "Campaign")?;
     if !overlay.holds(CAMPAIGNS, call.world.campaigns(), campaign) {
         return Err(Refusal::not_found("Campaign"));
     }
     let came =
         if campaign < CREATED { call.world.campaign(campaign).claimers } else { Series::all(0) };
-    page_of(call, overlay, ("claimers", came), |fan| user_ref(call, fan))
+    page_of(call, overlay, "claimers", came, |fan| user_ref(call, fan))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::messages::{chat_table, last_message};
 use super::shapes::{MUTED, fan_param, id, page_of, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -27,12 +27,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("chats/{chat_id}/mute", mute)
 }
 
-fn chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (CHATS, call.world.chats());
-    page_of(call, overlay, collection, |fan| chat_json(call, overlay, fan))
+fn chats(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, CHATS, call.world.chats(), |fan| chat_json(call, overlay, fan))
 }
 
-fn chat_json(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+fn chat_json(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let unread = unread(call, overlay, fan);
     json!({
         "id": id(call, Kind::Fan, fan),
@@ -47,14 +46,14 @@ fn chat_json(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
 }
 
 /// The chat of the path; 404 if there is no chat with this fan.
-pub(super) fn chat_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+pub(super) fn chat_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let fan = fan_param(call, "chat_id").map_err(|_| Refusal::not_found("Chat"))?;
     let exists = overlay.holds(CHATS, call.world.chats(), fan);
     if exists { Ok(fan) } else { Err(Refusal::not_found("Chat")) }
 }
 
 /// The number of unread messages of the chat: as generated, unless set since.
-fn unread(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
+fn unread(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> u64 {
     let said = |row| {
         let when = overlay.field(READ, row, "when").and_then(Value::as_u64)?;
         Some((when, overlay.field(READ, row, "unread").and_then(Value::as_u64)?))
@@ -70,18 +69,18 @@ fn say_unread(overlay: &mut Overlay, row: u64, unread: u64) {
     overlay.set(READ, row, object(json!({"when": when, "unread": unread})));
 }
 
-fn mark_all_as_read(_: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn mark_all_as_read(_: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     say_unread(overlay, ALL, 0);
     Ok(Answer::ok(json!({"success": true})))
 }
 
-fn mark_as_read(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn mark_as_read(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     say_unread(overlay, fan, 0);
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
-fn mark_as_unread(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn mark_as_unread(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let unread = unread(call, overlay, fan).max(1);
     say_unread(overlay, fan, unread);
@@ -89,7 +88,7 @@ fn mark_as_unread(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `{"mute": false}` unmutes; without a body the chat is muted.
-fn mute(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn mute(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     if call.field("mute").as_bool() == Some(false) {
         overlay.take(MUTED, fan);

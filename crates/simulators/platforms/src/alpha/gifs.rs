@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 
@@ -16,7 +16,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 /// The last segment is a kind of request (`search`, `trending`, `random`), alone or after a type,
 /// as in `gifs/trending`; `q` is the search term.
-fn gifs(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn gifs(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let kind = call.param("proxy_id").rsplit('/').next().unwrap_or_default();
     if !KINDS.contains(&kind) {
         return Err(Refusal::not_found("Type"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{fan_index, fan_param, id, id_text, index, page_of, user};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{self, CREATED, Kind};
@@ -24,13 +24,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::DELETE, "lists/{list_id}/users/{user_id}", remove_member)
 }
 
-fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (LISTS, call.world.fan_lists());
-    page_of(call, overlay, collection, |list| list_json(call, overlay, list))
+fn lists(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, LISTS, call.world.fan_lists(), |list| list_json(call, overlay, list))
 }
 
 /// The members of a list: the table of those written, and the generated ones.
-fn member_collection(call: &Call<'_>, list: u64) -> (String, Series) {
+fn member_collection(call: &PlatformCall<'_>, list: u64) -> (String, Series) {
     let generated = if list < CREATED { call.world.fan_list(list).members } else { Series::all(0) };
     (format!("list/{list}"), generated)
 }
@@ -39,7 +38,7 @@ fn pinned_table(list: u64) -> String {
     format!("list-pins/{list}")
 }
 
-fn list_json(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
+fn list_json(call: &PlatformCall<'_>, overlay: &Overlay, list: u64) -> Value {
     let (table, series) = member_collection(call, list);
     let name = if list < CREATED { call.world.fan_list(list).name } else { "List" };
     let mut shown = object(overlay.over(LISTS, list, json!({"name": name})));
@@ -56,34 +55,34 @@ fn list_json(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
     Value::Object(shown)
 }
 
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let name = call.text("name")?.to_owned();
     let list = overlay.create(LISTS, object(json!({"name": name})));
     Ok(Answer::created(list_json(call, overlay, list)))
 }
 
-fn known(call: &Call<'_>, overlay: &Overlay, list: Option<u64>) -> Result<u64, Refusal> {
+fn known(call: &PlatformCall<'_>, overlay: &Overlay, list: Option<u64>) -> Result<u64, Refusal> {
     list.filter(|list| overlay.holds(LISTS, call.world.fan_lists(), *list))
         .ok_or_else(|| Refusal::not_found("List"))
 }
 
-fn list_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn list_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let list = index(call, Kind::List, "list_id", "List")?;
     known(call, overlay, Some(list))
 }
 
-fn members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn members(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let (table, series) = member_collection(call, list_param(call, overlay)?);
-    page_of(call, overlay, (&table, series), |fan| user(call, overlay, fan))
+    page_of(call, overlay, &table, series, |fan| user(call, overlay, fan))
 }
 
-fn pinned_members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn pinned_members(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let table = pinned_table(list_param(call, overlay)?);
-    page_of(call, overlay, (&table, Series::all(0)), |fan| user(call, overlay, fan))
+    page_of(call, overlay, &table, Series::all(0), |fan| user(call, overlay, fan))
 }
 
 /// `id` is the list, `users` the ids of those to add; one unknown id refuses the whole request.
-fn add_members(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add_members(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let wanted = ids::index_of_digits(Kind::List, call.world.creator, &id_text(call.field("id")));
     let list = known(call, overlay, wanted)?;
     let users = call.field("users").as_array().filter(|users| !users.is_empty());
@@ -103,7 +102,7 @@ fn add_members(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(Value::Object(answer)))
 }
 
-fn member_param(call: &Call<'_>, overlay: &Overlay) -> Result<(u64, u64), Refusal> {
+fn member_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<(u64, u64), Refusal> {
     let list = list_param(call, overlay)?;
     let fan = fan_param(call, "user_id")?;
     let (table, series) = member_collection(call, list);
@@ -111,13 +110,13 @@ fn member_param(call: &Call<'_>, overlay: &Overlay) -> Result<(u64, u64), Refusa
     if is_member { Ok((list, fan)) } else { Err(Refusal::not_found("User in the list")) }
 }
 
-fn pin_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn pin_member(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let (list, fan) = member_param(call, overlay)?;
     overlay.put(&pinned_table(list), fan);
     Ok(Answer::ok(json!({"success": true, "id": id(call, Kind::Fan, fan), "isPinned": true})))
 }
 
-fn remove_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_member(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let (list, fan) = member_param(call, overlay)?;
     overlay.take(&member_collection(call, list).0, fan);
     overlay.take(&pinned_table(list), fan);

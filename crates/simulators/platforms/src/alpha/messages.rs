@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::chats::{CHATS, chat_param};
 use super::shapes::{dollars, fan_index, fan_param, id, index, list, medium, page_of, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::content::template;
@@ -36,14 +36,14 @@ pub(super) fn chat_table(fan: u64) -> String {
     format!("messages/{fan}")
 }
 
-fn generated(call: &Call<'_>, fan: u64) -> Series {
+fn generated(call: &PlatformCall<'_>, fan: u64) -> Series {
     match call.world.chats().place_of(fan) {
         Some(_) => call.world.messages(fan),
         None => Series::all(0),
     }
 }
 
-fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let (table, series) = (chat_table(fan), generated(call, fan));
     let limit = call.query_number("limit")?.unwrap_or(10).clamp(1, MESSAGES_PAGE_MAX);
@@ -61,7 +61,7 @@ fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The row of the chat's table with this message id.
-fn row_of(call: &Call<'_>, fan: u64, id: &str) -> Option<u64> {
+fn row_of(call: &PlatformCall<'_>, fan: u64, id: &str) -> Option<u64> {
     let index = ids::index_of_digits(Kind::Message, call.world.creator, id)?;
     if index > CREATED {
         return Some(index);
@@ -75,12 +75,12 @@ fn index_of_row(fan: u64, row: u64) -> u64 {
 }
 
 /// The newest message of a chat; null if there is none.
-pub(super) fn last_message(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+pub(super) fn last_message(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let page = overlay.page(&chat_table(fan), generated(call, fan), 0, 1);
     page.indexes.first().map_or(Value::Null, |row| message_json(call, overlay, fan, *row))
 }
 
-fn message_json(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
+fn message_json(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
     let index = index_of_row(fan, row);
     let pinned = overlay.field(MARKS, index, "isPinned") == Some(&Value::Bool(true));
     let base = if row > CREATED {
@@ -110,7 +110,7 @@ fn message_json(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value
     Value::Object(shown)
 }
 
-fn creator_ref(call: &Call<'_>) -> Value {
+fn creator_ref(call: &PlatformCall<'_>) -> Value {
     json!({
         "id": id(call, Kind::Creator, 0),
         "name": call.world.creator_name(),
@@ -120,7 +120,7 @@ fn creator_ref(call: &Call<'_>) -> Value {
 }
 
 /// `text`, `price` in dollars, `mediaFiles` as ids. Every fan can be written to.
-fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn send(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_param(call, "chat_id").map_err(|_| Refusal::not_found("Chat"))?;
     let media = sent_media(call)?;
     let text = call.field("text").as_str().unwrap_or_default();
@@ -149,7 +149,7 @@ fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(message_json(call, overlay, fan, row)))
 }
 
-fn sent_media(call: &Call<'_>) -> Result<Vec<Value>, Refusal> {
+fn sent_media(call: &PlatformCall<'_>) -> Result<Vec<Value>, Refusal> {
     let sent = call.field("mediaFiles").as_array().into_iter().flatten();
     sent.map(|media_id| {
         let number = media_id.as_u64().unwrap_or_default();
@@ -162,7 +162,7 @@ fn sent_media(call: &Call<'_>) -> Result<Vec<Value>, Refusal> {
 }
 
 /// Messages of the chat whose text contains `query`.
-fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn search(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let wanted = call.query("query").unwrap_or_default().to_lowercase();
     if wanted.is_empty() {
@@ -185,7 +185,7 @@ fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(list(&rows, has_more))
 }
 
-fn pin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn pin(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let message = index(call, Kind::Message, "message_id", "Message")?;
     let (fan, row) = if message > CREATED {
         let fan = overlay.field(MARKS, message, "fan").and_then(Value::as_u64);
@@ -200,8 +200,8 @@ fn pin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(message_json(call, overlay, fan, row)))
 }
 
-fn templates(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    page_of(call, overlay, ("templates", call.world.templates()), |index| {
+fn templates(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, "templates", call.world.templates(), |index| {
         json!({
             "id": id(call, Kind::Template, index),
             "text": template(index),
@@ -212,7 +212,7 @@ fn templates(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Attaches release forms (of other people in the pictures) to media: `mediaId`, `userIds`.
-fn attach_release_form(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn attach_release_form(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let media_id = call.field("mediaId").as_u64().unwrap_or_default();
     let known = ids::index_of_number(Kind::Media, call.world.creator, media_id)
         .filter(|index| call.world.media().place_of(*index).is_some());

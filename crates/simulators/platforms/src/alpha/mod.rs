@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
 use crate::platform::{self, DemoAccount, IncomingRequest, MovableList, Platform, PlatformState};
-use crate::routes::{Route, Routes};
+use crate::routes::{PlatformRoute, Routes};
 use crate::world::World;
 use crate::world::ids::{Kind, number};
 use crate::world::series::Series;
@@ -100,7 +100,7 @@ impl Platform for Alpha {
         &self,
         _: &IncomingRequest<'_>,
         _: &PlatformState,
-        _: &Route,
+        _: &PlatformRoute,
     ) -> Result<(), Refusal> {
         Ok(())
     }

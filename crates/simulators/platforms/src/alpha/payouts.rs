@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::shapes::{dollars, id, page_of, user_ref};
 use super::statistics::window;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -37,7 +37,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("payouts/chargebacks/ratio", chargebacks_ratio)
 }
 
-fn account(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn account(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let balance = world.balance();
     let payouts = world.payouts();
@@ -64,7 +64,7 @@ fn account(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn bank(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn bank(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({
         "type": "sepa",
         "country": "DE",
@@ -75,7 +75,7 @@ fn bank(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn dac7(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn dac7(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     if call.world.creator != DAC7_CREATOR {
         return Err(Refusal::forbidden("This account is not eligible"));
     }
@@ -88,7 +88,7 @@ fn dac7(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn legal_info(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn legal_info(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({
         "type": "individual",
         "name": call.world.creator_name(),
@@ -101,7 +101,7 @@ fn legal_info(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn legal_form(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn legal_form(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({
         "form": "W-8BEN",
         "status": "signed",
@@ -110,13 +110,13 @@ fn legal_form(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn countries(_: &Call<'_>, _: &Overlay) -> Outcome {
+fn countries(_: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let row = |(code, name, currency): &(&str, &str, &str)| json!({"code": code, "name": name, "currency": currency, "methods": ["bank"]});
     Ok(Answer::ok(COUNTRIES.iter().map(row).collect()))
 }
 
-fn chargebacks(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    page_of(call, overlay, ("chargebacks", call.world.chargebacks()), |index| {
+fn chargebacks(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, "chargebacks", call.world.chargebacks(), |index| {
         let payment = call.world.payment(index);
         json!({
             "id": id(call, Kind::Payment, payment.index),
@@ -130,7 +130,7 @@ fn chargebacks(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-fn chargebacks_chart(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn chargebacks_chart(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let range = call.world.payments_between(from_ms, to_ms);
     // One payment in 97 is charged back, so this reads only a few.
@@ -148,7 +148,7 @@ fn chargebacks_chart(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"chart": points, "startDate": day(from_ms), "endDate": day(to_ms)})))
 }
 
-fn chargebacks_ratio(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn chargebacks_ratio(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let payments = call.world.payments().count();
     let taken = call.world.chargebacks().count();
     let per_ten_thousand = (taken * 10_000).checked_div(payments).unwrap_or(0);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{dollars, id, index, page_of, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::content::post_and_place;
@@ -33,12 +33,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::PUT, "schedules/{schedule_id}/publish", publish)
 }
 
-fn posts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (POSTS, call.world.posts());
-    page_of(call, overlay, collection, |post| post_json(call, overlay, post))
+fn posts(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, POSTS, call.world.posts(), |post| post_json(call, overlay, post))
 }
 
-fn post_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn post_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     if index >= CREATED {
         let fresh = json!({
             "id": id(call, Kind::Post, index),
@@ -69,21 +68,21 @@ fn post_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(POSTS, index, generated)
 }
 
-fn post_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn post_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let post = index(call, Kind::Post, "post_id", "Post")?;
     let exists = overlay.holds(POSTS, call.world.posts(), post);
     if exists { Ok(post) } else { Err(Refusal::not_found("Post")) }
 }
 
-fn comments(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn comments(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     let written = if post < CREATED { call.world.comments(post) } else { Series::all(0) };
-    page_of(call, overlay, (&format!("comments/{post}"), written), |place| {
+    page_of(call, overlay, &format!("comments/{post}"), written, |place| {
         comment_json(call, overlay, post, place)
     })
 }
 
-fn comment_json(call: &Call<'_>, overlay: &Overlay, post: u64, place: u64) -> Value {
+fn comment_json(call: &PlatformCall<'_>, overlay: &Overlay, post: u64, place: u64) -> Value {
     let comment = call.world.comment(post, place);
     let generated = json!({
         "id": id(call, Kind::Comment, comment.index),
@@ -98,7 +97,7 @@ fn comment_json(call: &Call<'_>, overlay: &Overlay, post: u64, place: u64) -> Va
 }
 
 /// Posts published while running have not been viewed yet.
-fn stats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn stats(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let index = post_param(call, overlay)?;
     if index >= CREATED {
         return Ok(Answer::ok(json!({
@@ -126,8 +125,8 @@ fn stats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })))
 }
 
-fn bookmark_categories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    page_of(call, overlay, ("bookmark-categories", call.world.folders()), |index| {
+fn bookmark_categories(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, "bookmark-categories", call.world.folders(), |index| {
         json!({
             "id": id(call, Kind::Folder, index),
             "name": folder_name(index),
@@ -137,13 +136,13 @@ fn bookmark_categories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `{"isPinned": false}` unpins; without a body the post is pinned.
-fn pin_post(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn pin_post(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     overlay.set(POSTS, post, object(json!({"isPinned": wants_pin(call)})));
     Ok(Answer::ok(post_json(call, overlay, post)))
 }
 
-fn pin_comment(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn pin_comment(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let comment = index(call, Kind::Comment, "comment_id", "Comment")?;
     let (post, place) = post_and_place(comment);
     let exists = call.world.posts().place_of(post).is_some()
@@ -155,20 +154,21 @@ fn pin_comment(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(comment_json(call, overlay, post, place)))
 }
 
-fn wants_pin(call: &Call<'_>) -> bool {
+fn wants_pin(call: &PlatformCall<'_>) -> bool {
     call.field("isPinned").as_bool() != Some(false)
 }
 
-fn scheduled(call: &Call<'_>) -> Series {
+fn scheduled(call: &PlatformCall<'_>) -> Series {
     Series::all(if call.world.is_empty() { 0 } else { SCHEDULED })
 }
 
-fn schedules(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (SCHEDULES, scheduled(call));
-    page_of(call, overlay, collection, |schedule| schedule_json(call, overlay, schedule))
+fn schedules(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, SCHEDULES, scheduled(call), |schedule| {
+        schedule_json(call, overlay, schedule)
+    })
 }
 
-fn schedule_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn schedule_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Event, index),
         "type": "post",
@@ -180,7 +180,7 @@ fn schedule_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
 }
 
 /// Publishes a scheduled post immediately, as a new post; 409 if it is already published.
-fn publish(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn publish(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let schedule = index(call, Kind::Event, "schedule_id", "Schedule")?;
     if !overlay.holds(SCHEDULES, scheduled(call), schedule) {
         return Err(Refusal::not_found("Schedule"));

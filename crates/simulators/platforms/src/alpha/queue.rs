@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::shapes::{dollars, id, index, page_of, user_ref};
 use super::statistics::window;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -23,12 +23,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("messages/queue/{queue_id}/buyers", buyers)
 }
 
-fn queue(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (QUEUE, call.world.mass_messages());
-    page_of(call, overlay, collection, |index| queued_json(call, overlay, index))
+fn queue(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, QUEUE, call.world.mass_messages(), |index| {
+        queued_json(call, overlay, index)
+    })
 }
 
-fn queued_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn queued_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     if index < CREATED {
         let message = call.world.mass_message(index);
         return json!({
@@ -59,7 +60,7 @@ fn queued_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
 }
 
 /// `text`, `price` in dollars, `mediaFiles`, `userLists`; `scheduledDate` sends it later.
-fn enqueue(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn enqueue(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let text = call.text("text")?.to_owned();
     let due_ms = match call.field("scheduledDate") {
         Value::Null => call.now_ms,
@@ -87,7 +88,7 @@ fn enqueue(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(queued_json(call, overlay, index)))
 }
 
-fn chart(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn chart(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let (from_ms, to_ms) = window(call, 30)?;
     let sent = (0..world.mass_messages().count()).map(|index| world.mass_message(index));
@@ -107,7 +108,7 @@ fn chart(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"chart": points, "startDate": day(from_ms), "endDate": day(to_ms)})))
 }
 
-fn buyers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn buyers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let message = index(call, Kind::MassMessage, "queue_id", "Message queue")?;
     if !overlay.holds(QUEUE, call.world.mass_messages(), message) {
         return Err(Refusal::not_found("Message queue"));
@@ -116,5 +117,5 @@ fn buyers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
         0..CREATED => call.world.mass_message(message).buyers,
         _ => Series::all(0),
     };
-    page_of(call, overlay, ("buyers", buyers), |fan| user_ref(call, fan))
+    page_of(call, overlay, "buyers", buyers, |fan| user_ref(call, fan))
 }

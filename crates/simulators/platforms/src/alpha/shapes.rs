@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
-use crate::overlay::{Overlay, Page};
+use crate::call::{PageSizes, PlatformCall};
+use crate::overlay::{Overlay, OverlayPage};
 use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339_offset;
 
 /// The default and the maximum number of rows of a page.
-pub(super) const PAGE: (u64, u64) = (10, 100);
+pub(super) const PAGE: PageSizes = PageSizes { default: 10, max: 100 };
 
 /// Tables that several groups use.
 pub(super) const BLOCKED: &str = "blocked";
@@ -24,12 +24,13 @@ pub(super) fn list(rows: &[Value], has_more: bool) -> Answer {
 
 /// The page of a collection as a list response.
 pub(super) fn page_of(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     overlay: &Overlay,
-    (table, series): (&str, Series),
+    table: &str,
+    series: Series,
     row: impl Fn(u64) -> Value,
 ) -> Outcome {
-    let Page { indexes, has_more, .. } = call.page(overlay, table, series, PAGE)?;
+    let OverlayPage { indexes, has_more, .. } = call.page(overlay, table, series, PAGE)?;
     let rows: Vec<Value> = indexes.into_iter().map(row).collect();
     Ok(list(&rows, has_more))
 }
@@ -41,24 +42,29 @@ pub(super) fn dollars(cents: i64) -> Value {
 }
 
 /// A digit id of this creator.
-pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> u64 {
+pub(super) fn id(call: &PlatformCall<'_>, kind: Kind, index: u64) -> u64 {
     ids::number(kind, call.world.creator, index)
 }
 
 /// The index of the digit id in the path parameter `name`; 404 if the id belongs to something else.
-pub(super) fn index(call: &Call<'_>, kind: Kind, name: &str, what: &str) -> Result<u64, Refusal> {
+pub(super) fn index(
+    call: &PlatformCall<'_>,
+    kind: Kind,
+    name: &str,
+    what: &str,
+) -> Result<u64, Refusal> {
     let index = ids::index_of_digits(kind, call.world.creator, call.param(name));
     index.ok_or_else(|| Refusal::not_found(what))
 }
 
 /// The index of the fan with this id, if there is one.
-pub(super) fn fan_index(call: &Call<'_>, id: &str) -> Option<u64> {
+pub(super) fn fan_index(call: &PlatformCall<'_>, id: &str) -> Option<u64> {
     let index = ids::index_of_digits(Kind::Fan, call.world.creator, id)?;
     (index < call.world.fans).then_some(index)
 }
 
 /// The fan in the path parameter `name`; 404 if there is none.
-pub(super) fn fan_param(call: &Call<'_>, name: &str) -> Result<u64, Refusal> {
+pub(super) fn fan_param(call: &PlatformCall<'_>, name: &str) -> Result<u64, Refusal> {
     fan_index(call, call.param(name)).ok_or_else(|| Refusal::not_found("User"))
 }
 
@@ -68,7 +74,7 @@ pub(super) fn id_text(value: &Value) -> String {
 }
 
 /// The short form of a user inside other objects.
-pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
+pub(super) fn user_ref(call: &PlatformCall<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let id = id(call, Kind::Fan, fan);
     json!({
@@ -81,7 +87,7 @@ pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
 }
 
 /// A fan with everything that the creator may see.
-pub(super) fn user(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+pub(super) fn user(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let world = call.world;
     let (person, spent) = (world.fan(fan), world.spent(fan));
     let id = id(call, Kind::Fan, fan);
@@ -117,7 +123,7 @@ pub(super) fn user(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
 }
 
 /// A picture or a video.
-pub(super) fn medium(call: &Call<'_>, medium_index: u64) -> Value {
+pub(super) fn medium(call: &PlatformCall<'_>, medium_index: u64) -> Value {
     let medium = call.world.medium(medium_index);
     let id = id(call, Kind::Media, medium_index);
     let kind = if medium.is_video { "video" } else { "photo" };

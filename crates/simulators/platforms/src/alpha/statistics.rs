@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{PAGE, dollars, id, list, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -28,7 +28,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("payments/all/transactions", transactions)
 }
 
-fn overview(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn overview(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let (from_ms, to_ms) = window(call, 30)?;
     let earned = world.earnings(from_ms, to_ms);
@@ -49,7 +49,7 @@ fn overview(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn top_message(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn top_message(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let sent = (0..world.mass_messages().count()).map(|index| world.mass_message(index));
     let earned = |message: &crate::world::talk::MassMessage| {
@@ -70,7 +70,7 @@ fn top_message(call: &Call<'_>, _: &Overlay) -> Outcome {
     }})))
 }
 
-fn profile_stats(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn profile_stats(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let likes: u64 = (0..world.posts().count()).map(|index| world.post(index).likes).sum();
     Ok(Answer::ok(json!({
@@ -83,7 +83,7 @@ fn profile_stats(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn subscription_counts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn subscription_counts(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let world = call.world;
     Ok(Answer::ok(json!({
         "subscribers": {
@@ -99,7 +99,7 @@ fn subscription_counts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// One point per day from `startDate` to `endDate`, inclusive.
-fn earnings_chart(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn earnings_chart(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let from_ms = from_ms.div_euclid(DAY_MS) * DAY_MS;
     let days = (to_ms - from_ms + DAY_MS - 1).div_euclid(DAY_MS);
@@ -126,13 +126,13 @@ fn earnings_chart(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn has_transactions(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn has_transactions(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"hasTransactions": call.world.payments().count() > 0})))
 }
 
 /// All payments, newest first, limited by `startDate` and `endDate`. There is no filter by type:
 /// callers filter themselves.
-fn transactions(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn transactions(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let all = match (call.query("startDate"), call.query("endDate")) {
         (None, None) => 0..call.world.payments().count(),
         _ => {
@@ -140,7 +140,7 @@ fn transactions(call: &Call<'_>, _: &Overlay) -> Outcome {
             call.world.payments_between(from_ms, to_ms)
         }
     };
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.default).clamp(1, PAGE.max);
     let offset = call.query_number("offset")?.unwrap_or(0);
     let page = slice(&all, offset, limit);
     let has_more = page.end < all.end;
@@ -154,7 +154,7 @@ fn slice(all: &Range<u64>, offset: u64, limit: u64) -> Range<u64> {
     start..start.saturating_add(limit).min(all.end)
 }
 
-fn transaction_json(call: &Call<'_>, payment: &Payment) -> Value {
+fn transaction_json(call: &PlatformCall<'_>, payment: &Payment) -> Value {
     let (kind, description) = match payment.kind {
         PaymentKind::Subscription => ("subscribes", "Subscription"),
         PaymentKind::Renewal => ("recurring_subscribes", "Recurring subscription"),
@@ -179,7 +179,7 @@ fn transaction_json(call: &Call<'_>, payment: &Payment) -> Value {
 
 /// The time from `startDate` to the end of the day `endDate`. Without a start it covers `days`
 /// days, or everything if `days` is 0; without an end it ends at the newest moment.
-pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> {
+pub(super) fn window(call: &PlatformCall<'_>, days: i64) -> Result<(i64, i64), Refusal> {
     let parse = |name: &str| match call.query(name) {
         None => Ok(None),
         Some(text) => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{fan_index, id, index, medium, page_of, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -37,14 +37,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The number of generated stories that had not expired at the end of the generated time.
-fn running_count(call: &Call<'_>) -> u64 {
+fn running_count(call: &PlatformCall<'_>) -> u64 {
     let all = call.world.stories();
     let still = |index: &u64| call.world.story(*index).expires_at_ms > call.world.end_ms;
     (0..all.count()).take_while(still).count() as u64
 }
 
 /// A story is visible for a day, measured from the present or the end of the generated time.
-fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn running(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let all = overlay.page(STORIES, Series::all(running_count(call)), 0, u64::MAX);
     let rows: Vec<Value> = all
         .indexes
@@ -55,16 +55,15 @@ fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"list": rows, "hasMore": false})))
 }
 
-fn archive(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (STORIES, call.world.stories());
-    page_of(call, overlay, collection, |index| story_json(call, overlay, index))
+fn archive(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, STORIES, call.world.stories(), |index| story_json(call, overlay, index))
 }
 
 fn expires_ms(overlay: &Overlay, index: u64) -> i64 {
     overlay.field(STORIES, index, "expiresMs").and_then(Value::as_i64).unwrap_or(0)
 }
 
-fn story_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn story_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let base = if index < CREATED {
         let story = call.world.story(index);
         json!({
@@ -84,24 +83,24 @@ fn story_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     Value::Object(shown)
 }
 
-fn story_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn story_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let story = index(call, Kind::Story, "story_id", "Story")?;
     let exists = overlay.holds(STORIES, call.world.stories(), story);
     if exists { Ok(story) } else { Err(Refusal::not_found("Story")) }
 }
 
-fn story(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn story(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(story_json(call, overlay, story_param(call, overlay)?)))
 }
 
-fn viewers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn viewers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let story = story_param(call, overlay)?;
     let viewers = if story < CREATED { call.world.story(story).viewers } else { Series::all(0) };
-    page_of(call, overlay, ("viewers", viewers), |fan| user_ref(call, fan))
+    page_of(call, overlay, "viewers", viewers, |fan| user_ref(call, fan))
 }
 
 /// `mediaId` is one of the creator's media.
-fn create_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_story(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let number = call.field("mediaId").as_u64().unwrap_or_default();
     let media = ids::index_of_number(Kind::Media, call.world.creator, number)
         .filter(|index| call.world.media().place_of(*index).is_some())
@@ -117,29 +116,29 @@ fn create_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(story_json(call, overlay, index)))
 }
 
-fn watched(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn watched(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let story = story_param(call, overlay)?;
     overlay.set(STORIES, story, object(json!({"isWatched": true})));
     Ok(Answer::ok(story_json(call, overlay, story)))
 }
 
-fn generated_highlights(call: &Call<'_>) -> Series {
+fn generated_highlights(call: &PlatformCall<'_>) -> Series {
     Series::all(if call.world.is_empty() { 0 } else { HIGHLIGHTS_GENERATED })
 }
 
 /// The creator has highlights; fans have none.
-fn highlights(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn highlights(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let own = call.param("user_id") == id(call, Kind::Creator, 0).to_string();
     if !own && fan_index(call, call.param("user_id")).is_none() {
         return Err(Refusal::not_found("User"));
     }
     let series = if own { generated_highlights(call) } else { Series::all(0) };
     let table = if own { HIGHLIGHTS } else { "highlights-of-fans" };
-    page_of(call, overlay, (table, series), |index| highlight_json(call, overlay, index))
+    page_of(call, overlay, table, series, |index| highlight_json(call, overlay, index))
 }
 
 /// The stories that a highlight keeps: every third of the generated ones, and those added later.
-fn kept_stories(call: &Call<'_>, highlight: u64) -> (String, Series) {
+fn kept_stories(call: &PlatformCall<'_>, highlight: u64) -> (String, Series) {
     let keep: &'static [u64] = match highlight {
         0 => &[0],
         1 => &[1],
@@ -151,7 +150,7 @@ fn kept_stories(call: &Call<'_>, highlight: u64) -> (String, Series) {
     (format!("highlight/{highlight}"), series)
 }
 
-fn highlight_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn highlight_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let (table, series) = kept_stories(call, index);
     let stories = overlay.page(&table, series, 0, u64::MAX).indexes;
     let names = ["Travel", "Studio", "Questions"];
@@ -168,19 +167,19 @@ fn highlight_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     Value::Object(shown)
 }
 
-fn highlight_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn highlight_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let highlight = index(call, Kind::Highlight, "highlight_id", "Highlight")?;
     let exists = overlay.holds(HIGHLIGHTS, generated_highlights(call), highlight);
     if exists { Ok(highlight) } else { Err(Refusal::not_found("Highlight")) }
 }
 
-fn highlight(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn highlight(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let highlight = highlight_param(call, overlay)?;
     Ok(Answer::ok(highlight_json(call, overlay, highlight)))
 }
 
 /// `title` and `storyIds`.
-fn create_highlight(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_highlight(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let title = call.text("title")?.to_owned();
     let mut stories = Vec::new();
     for wanted in call.field("storyIds").as_array().into_iter().flatten() {
@@ -200,7 +199,7 @@ fn create_highlight(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 
 /// Removes a story from a highlight; the second id is the story's. If it is the highlight's own,
 /// the highlight is deleted.
-fn remove_from_highlight(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_from_highlight(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let highlight = highlight_param(call, overlay)?;
     let second = call.param("highlight_id2");
     if second == call.param("highlight_id") {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::shapes::{BLOCKED, PAGE, RESTRICTED, fan_index, fan_param, id, list, page_of, user};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -18,18 +18,16 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("subscriptions/subscribers", subscribers)
 }
 
-fn blocked(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (BLOCKED, call.world.blocked_fans());
-    page_of(call, overlay, collection, |fan| user(call, overlay, fan))
+fn blocked(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, BLOCKED, call.world.blocked_fans(), |fan| user(call, overlay, fan))
 }
 
-fn restricted(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (RESTRICTED, call.world.restricted_fans());
-    page_of(call, overlay, collection, |fan| user(call, overlay, fan))
+fn restricted(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, RESTRICTED, call.world.restricted_fans(), |fan| user(call, overlay, fan))
 }
 
 /// The users with the given `ids`, `ids[]` or `a[]`, as an object by id; unknown ids are omitted.
-fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn by_ids(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let asked = call.query_all("ids").chain(call.query_all("a"));
     let ids: Vec<&str> = asked.flat_map(|ids| ids.split(',')).filter(|id| !id.is_empty()).collect();
     if ids.is_empty() {
@@ -44,14 +42,14 @@ fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(Value::Object(users)))
 }
 
-fn restrict(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn restrict(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_param(call, "user_id")?;
     overlay.put(RESTRICTED, fan);
     Ok(Answer::ok(json!({"success": true, "id": id(call, Kind::Fan, fan), "isRestricted": true})))
 }
 
 /// `type` is `active`, `expired` or `all`; `query` is a part of the name or username.
-fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn subscribers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let world = call.world;
     let fans = match call.query("type") {
         None | Some("all" | "") => world.all_fans(),
@@ -61,9 +59,9 @@ fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     };
     let Some(wanted) = call.query("query").map(str::to_lowercase).filter(|it| !it.is_empty())
     else {
-        return page_of(call, overlay, ("fans", fans), |fan| user(call, overlay, fan));
+        return page_of(call, overlay, "fans", fans, |fan| user(call, overlay, fan));
     };
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.default).clamp(1, PAGE.max);
     let offset = call.query_number("offset")?.unwrap_or(0);
     let ahead = usize::try_from(offset).unwrap_or(usize::MAX);
     let wanted_rows = usize::try_from(limit).unwrap_or(0);

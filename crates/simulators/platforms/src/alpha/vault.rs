@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::messages::RELEASE_FORMS;
 use super::shapes::{id, index, medium, page_of};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::content::folder_name;
@@ -23,13 +23,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::DELETE, "vault/lists/{list_id}/media", remove_media)
 }
 
-fn folders(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let collection = (FOLDERS, call.world.folders());
-    page_of(call, overlay, collection, |folder| folder_json(call, overlay, folder))
+fn folders(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    page_of(call, overlay, FOLDERS, call.world.folders(), |folder| {
+        folder_json(call, overlay, folder)
+    })
 }
 
 /// The media of a folder: every fourth of all.
-fn media_of(call: &Call<'_>, folder: u64) -> (String, Series) {
+fn media_of(call: &PlatformCall<'_>, folder: u64) -> (String, Series) {
     let keep: &'static [u64] = match folder {
         0 => &[0],
         1 => &[1],
@@ -39,13 +40,13 @@ fn media_of(call: &Call<'_>, folder: u64) -> (String, Series) {
     (format!("vault-list/{folder}"), Series::of(call.world.media().count(), 4, keep))
 }
 
-fn folder_param(call: &Call<'_>) -> Result<u64, Refusal> {
+fn folder_param(call: &PlatformCall<'_>) -> Result<u64, Refusal> {
     let folder = index(call, Kind::Folder, "list_id", "List")?;
     let exists = call.world.folders().place_of(folder).is_some();
     if exists { Ok(folder) } else { Err(Refusal::not_found("List")) }
 }
 
-fn folder_json(call: &Call<'_>, overlay: &Overlay, folder: u64) -> Value {
+fn folder_json(call: &PlatformCall<'_>, overlay: &Overlay, folder: u64) -> Value {
     let (table, series) = media_of(call, folder);
     let page = overlay.page(&table, series, 0, u64::MAX);
     let with_form = |it: u64| {
@@ -64,11 +65,11 @@ fn folder_json(call: &Call<'_>, overlay: &Overlay, folder: u64) -> Value {
     overlay.over(FOLDERS, folder, generated)
 }
 
-fn folder(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn folder(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(folder_json(call, overlay, folder_param(call)?)))
 }
 
-fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn rename(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call)?;
     let name = call.text("name")?.to_owned();
     overlay.set(FOLDERS, folder, object(json!({"name": name})));
@@ -76,7 +77,7 @@ fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Removes the media in `mediaIds` (body or query) from the folder; the media stay in the vault.
-fn remove_media(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_media(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call)?;
     let in_body = call.field("mediaIds").as_array().into_iter().flatten();
     let mut wanted: Vec<String> = in_body.map(super::shapes::id_text).collect();

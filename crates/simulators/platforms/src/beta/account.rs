@@ -6,7 +6,7 @@ use super::people::account;
 use super::shapes::{AccountRef, id, query_ids, text_fields, who};
 use super::{posts, search, tiers, two_factor, walls};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -33,7 +33,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The creator's own account.
-pub(super) fn own(call: &Call<'_>, overlay: &Overlay) -> Value {
+pub(super) fn own(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let world = call.world;
     let username = world.creator_username();
     let own_id = id(call, Kind::Creator, 0);
@@ -72,12 +72,12 @@ pub(super) fn set(overlay: &mut Overlay, fields: Value) {
     overlay.set(ACCOUNT, 0, object(fields));
 }
 
-fn me(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn me(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
 /// Accounts by `ids` or `usernames`; unknown ones are omitted.
-fn accounts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn accounts(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let found: Vec<AccountRef> = if call.query("usernames").is_some() {
         let names = query_ids(call, "usernames")?;
         names.iter().filter_map(|name| search::by_username(call, overlay, name)).collect()
@@ -88,19 +88,19 @@ fn accounts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(Value::Array(rows)))
 }
 
-fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = text_fields(call, &["displayName", "about", "location"])?;
     overlay.set(ACCOUNT, 0, fields);
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-fn disable(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn disable(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     set(overlay, json!({"disabledAt": call.now_ms}));
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
 /// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 if it is taken.
-fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change_username(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let username = call.text("username")?.to_owned();
     let allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.' | b'-')
@@ -122,7 +122,7 @@ fn code_of(change_id: &str) -> &str {
     change_id.len().checked_sub(6).and_then(|start| change_id.get(start..)).unwrap_or(change_id)
 }
 
-fn begin_email_change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn begin_email_change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let email = call.text("email")?.to_owned();
     let (name, host) = email.split_once('@').unwrap_or_default();
     if name.is_empty() || !host.contains('.') || email.len() > 254 {
@@ -134,19 +134,23 @@ fn begin_email_change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(email_change(call, overlay, change)))
 }
 
-fn email_change(call: &Call<'_>, overlay: &Overlay, change: u64) -> Value {
+fn email_change(call: &PlatformCall<'_>, overlay: &Overlay, change: u64) -> Value {
     overlay.over(EMAIL_CHANGES, change, json!({"id": id(call, Kind::Other, change)}))
 }
 
 /// The change that waits for its codes; null if there is none.
-fn open_email_change(call: &Call<'_>, overlay: &Overlay) -> Value {
+fn open_email_change(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let newest = overlay.page(EMAIL_CHANGES, super::shapes::NOTHING, 0, 1).indexes;
     let shown = newest.first().map(|change| email_change(call, overlay, *change));
     shown.filter(|change| change.get("status") != Some(&json!("finished"))).unwrap_or_default()
 }
 
 /// The newest change, if it is in this state, has not expired, and `code` is correct.
-fn change_in_state(call: &Call<'_>, overlay: &Overlay, state: &str) -> Result<u64, Refusal> {
+fn change_in_state(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+    state: &str,
+) -> Result<u64, Refusal> {
     let code = call.text("code")?;
     let newest = overlay.page(EMAIL_CHANGES, super::shapes::NOTHING, 0, 1).indexes;
     let change = newest.first().copied().ok_or_else(|| Refusal::not_found("Email change"))?;
@@ -162,13 +166,13 @@ fn change_in_state(call: &Call<'_>, overlay: &Overlay, state: &str) -> Result<u6
     Ok(change)
 }
 
-fn verify_email_change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn verify_email_change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let change = change_in_state(call, overlay, "created")?;
     overlay.set(EMAIL_CHANGES, change, object(json!({"status": "verified"})));
     Ok(Answer::ok(email_change(call, overlay, change)))
 }
 
-fn finish_email_change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn finish_email_change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let change = change_in_state(call, overlay, "verified")?;
     let email = overlay.field(EMAIL_CHANGES, change, "email").cloned().unwrap_or_default();
     overlay.set(EMAIL_CHANGES, change, object(json!({"status": "finished"})));
@@ -191,12 +195,12 @@ fn settings_of(overlay: &Overlay) -> Map<String, Value> {
     object(overlay.over(SETTINGS, 0, generated))
 }
 
-fn settings(_: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn settings(_: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(Value::Object(settings_of(overlay))))
 }
 
 /// Any of the known settings, each with a value of its type.
-fn change_settings(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change_settings(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = super::shapes::merged(&settings_of(overlay), &call.body)?;
     overlay.set(SETTINGS, 0, sent);
     Ok(Answer::ok(Value::Object(settings_of(overlay))))

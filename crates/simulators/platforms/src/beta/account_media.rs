@@ -10,7 +10,7 @@ use super::shapes::{
 };
 use super::{offers, permissions};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -33,7 +33,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// Every generated medium is offered under its own index; others are added.
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: ACCOUNT_MEDIA, series: call.world.media(), kind: Kind::AccountMedia }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn generated_price(medium: u64) -> i64 {
     if medium % 5 == 1 { 5000 + i64::try_from(medium % 7).unwrap_or(0) * 1000 } else { 0 }
 }
 
-pub(super) fn account_media(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+pub(super) fn account_media(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let written = overlay.field(ACCOUNT_MEDIA, index, "mediaId").and_then(Value::as_str);
     let medium_index =
         written.map_or(Some(index), |media_id| index_of(call, Kind::Media, media_id));
@@ -63,20 +63,24 @@ pub(super) fn account_media(call: &Call<'_>, overlay: &Overlay, index: u64) -> V
 }
 
 /// Account media by `ids`; unknown ones are omitted.
-fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn by_ids(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let ids = query_ids(call, "ids")?;
     let found = ids.iter().filter_map(|id| collection(call).find(call, overlay, id, "Media").ok());
     Ok(Answer::ok(found.map(|index| account_media(call, overlay, index)).collect()))
 }
 
 /// The id in the body's field `name`, if a medium of the vault has it.
-fn known_media_id(call: &Call<'_>, overlay: &Overlay, name: &str) -> Result<Value, Refusal> {
+fn known_media_id(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+    name: &str,
+) -> Result<Value, Refusal> {
     let media_id = body_id(call, name)?;
     media::collection(call).find(call, overlay, &media_id, "Media")?;
     Ok(json!(media_id))
 }
 
-fn known_preview(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
+fn known_preview(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     if call.field("previewId").is_null() {
         return Ok(Value::Null);
     }
@@ -84,7 +88,7 @@ fn known_preview(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
 }
 
 /// `mediaId`, and optionally `previewId`, `price` in mills, `permissionFlags`.
-fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = json!({
         "mediaId": known_media_id(call, overlay, "mediaId")?,
         "previewId": known_preview(call, overlay)?,
@@ -97,12 +101,12 @@ fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(account_media(call, overlay, index)))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, &body_id(call, "accountMediaId")?, "Account media")
 }
 
 /// `accountMediaId` and the changed fields: `previewId`, `price`.
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let mut fields = call.fields(&["previewId", "price"]);
     known_preview(call, overlay)?;
@@ -116,14 +120,14 @@ fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(account_media(call, overlay, index)))
 }
 
-fn set_permissions(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn set_permissions(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let flags = permissions::sent(call, overlay)?;
     overlay.set(ACCOUNT_MEDIA, index, object(json!({"permissionFlags": flags})));
     Ok(Answer::ok(account_media(call, overlay, index)))
 }
 
-pub(super) fn bundle(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+pub(super) fn bundle(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Bundle, index),
         "accountId": account_id(call, AccountRef::Creator),
@@ -132,14 +136,14 @@ pub(super) fn bundle(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(BUNDLES.table, index, generated)
 }
 
-fn bundles_by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn bundles_by_ids(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let ids = query_ids(call, "ids")?;
     let found = ids.iter().filter_map(|id| BUNDLES.find(call, overlay, id, "Bundle").ok());
     Ok(Answer::ok(found.map(|index| bundle(call, overlay, index)).collect()))
 }
 
 /// `accountMediaIds`, and optionally `price` in mills, `permissionFlags`.
-fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_bundle(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let account_media_ids = body_ids(call, "accountMediaIds")?;
     for account_media_id in &account_media_ids {
         collection(call).find(call, overlay, account_media_id, "Account media")?;
@@ -154,7 +158,7 @@ fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(bundle(call, overlay, index)))
 }
 
-fn set_bundle_permissions(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn set_bundle_permissions(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = BUNDLES.find(call, overlay, &body_id(call, "bundleId")?, "Bundle")?;
     let flags = permissions::sent(call, overlay)?;
     overlay.set(BUNDLES.table, index, object(json!({"permissionFlags": flags})));
@@ -163,7 +167,7 @@ fn set_bundle_permissions(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 
 /// Payments for media, newest first; `before` and `after` are ids of orders. There is no total,
 /// because it would require reading every payment.
-fn orders(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn orders(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let place = |name: &str| -> Result<Option<u64>, Refusal> {
         let Some(sent) = cursor(call, name) else {
@@ -201,7 +205,7 @@ fn is_order(payment: &Payment) -> bool {
     matches!(payment.kind, PaymentKind::Message | PaymentKind::Post)
 }
 
-fn order(call: &Call<'_>, payment: &Payment) -> Value {
+fn order(call: &PlatformCall<'_>, payment: &Payment) -> Value {
     let medium = call.world.medium_before(payment.paid_at_ms, payment.index);
     json!({
         "id": id(call, Kind::Order, payment.index),

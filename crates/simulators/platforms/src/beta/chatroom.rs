@@ -7,7 +7,7 @@ use super::shapes::{
     AccountRef, Collection, account_id, body_id, id, list_of, mills, query_id, text_fields,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -30,19 +30,19 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("account/tipgoals", goals)
 }
 
-fn goal_collection(call: &Call<'_>) -> Collection<'static> {
+fn goal_collection(call: &PlatformCall<'_>) -> Collection<'static> {
     let goals = if call.world.is_empty() { 0 } else { 2 };
     Collection { table: GOALS, series: Series::all(goals), kind: Kind::Goal }
 }
 
 /// Creates the room, or changes its `name` or `description`.
-fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = text_fields(call, &["name", "description"])?;
     overlay.set(ROOM, 0, fields);
     Ok(Answer::ok(room(call, overlay)))
 }
 
-fn room(call: &Call<'_>, overlay: &Overlay) -> Value {
+fn room(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let generated = json!({
         "id": id(call, Kind::Chat, 0),
         "accountId": account_id(call, AccountRef::Creator),
@@ -54,7 +54,7 @@ fn room(call: &Call<'_>, overlay: &Overlay) -> Value {
 }
 
 /// The room and its members: every seventh fan.
-fn chatters(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn chatters(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let series = Series::of(call.world.fans, 7, &[3]);
     let collection = Collection { table: "chatters", series, kind: Kind::Fan };
     let row = |fan| account(call, overlay, AccountRef::Fan(fan));
@@ -64,7 +64,7 @@ fn chatters(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The newest tips: those with an even number go to the first goal, the others to the second.
-fn tips(call: &Call<'_>, goal: u64) -> Vec<(Value, i64)> {
+fn tips(call: &PlatformCall<'_>, goal: u64) -> Vec<(Value, i64)> {
     let world = call.world;
     let newest = 0..world.payments().count().min(PAYMENTS_COUNTED);
     let payments = newest.map(|index| world.payment(index));
@@ -82,7 +82,7 @@ fn tips(call: &Call<'_>, goal: u64) -> Vec<(Value, i64)> {
     tips.map(tip).collect()
 }
 
-fn goal_json(call: &Call<'_>, overlay: &Overlay, goal: u64) -> Value {
+fn goal_json(call: &PlatformCall<'_>, overlay: &Overlay, goal: u64) -> Value {
     let current: i64 = tips(call, goal).iter().map(|(_, amount)| amount).sum();
     let (label, amount) = if goal == 0 { ("New camera", 2_000_000) } else { ("Trip", 5_000_000) };
     let generated = json!({
@@ -101,17 +101,17 @@ fn goal_json(call: &Call<'_>, overlay: &Overlay, goal: u64) -> Value {
     Value::Object(shown)
 }
 
-fn goals(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn goals(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     goal_collection(call).list(call, overlay, "tipGoals", |goal| goal_json(call, overlay, goal))
 }
 
-fn goal_tips(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn goal_tips(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let goal = goal_collection(call).find(call, overlay, query_id(call, "goalId")?, "Goal")?;
     list_of(call, "tips", tips(call, goal), |(row, _)| row)
 }
 
 /// `goalId` and the changed fields: `label`, `description`, `goalAmount` in mills.
-fn update_goal(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn update_goal(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let goal = goal_collection(call).find(call, overlay, &body_id(call, "goalId")?, "Goal")?;
     let fields = call.fields(&["label", "description", "goalAmount"]);
     let fits = |(name, value): (&String, &Value)| match name.as_str() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::people::account;
 use super::shapes::{AccountRef, Collection, account_id, body_id, list_of, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -26,11 +26,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("account/{accountId}/followers/remove", unfollow)
 }
 
-pub(super) fn following_collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn following_collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: FOLLOWING, series: call.world.following(), kind: Kind::Peer }
 }
 
-fn row(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
+fn row(call: &PlatformCall<'_>, overlay: &Overlay, who: AccountRef) -> Value {
     let since = match who {
         AccountRef::Creator => call.world.creator_joined_at_ms(),
         AccountRef::Fan(fan) => call.world.fan(fan).subscribed_at_ms,
@@ -46,7 +46,7 @@ fn row(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
 
 /// All followers of the creator; of a peer only those visible to the creator, which is the creator
 /// itself.
-fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn followers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let world = call.world;
     let collection = Collection { table: FOLLOWERS, series: world.followers(), kind: Kind::Fan };
     let search = call.query("search").unwrap_or_default().to_lowercase();
@@ -76,7 +76,7 @@ fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 
 /// All that the creator follows; of a fan only those visible to the creator, which is the creator
 /// itself.
-fn following(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn following(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let peer_row = |peer| row(call, overlay, AccountRef::Peer(peer));
     match somebody(call, call.param("accountId"))? {
         AccountRef::Creator => {
@@ -91,7 +91,7 @@ fn following(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     }
 }
 
-fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn follow(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let AccountRef::Peer(peer) = somebody(call, call.param("accountId"))? else {
         return Err(Refusal::bad_request("Only other creators can be followed"));
     };
@@ -101,7 +101,7 @@ fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 
 /// Unfollows another creator; on the creator's own account, removes `followerId` from the
 /// followers.
-fn unfollow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn unfollow(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     match somebody(call, call.param("accountId"))? {
         AccountRef::Peer(peer) => {
             overlay.take(FOLLOWING, peer);

@@ -6,7 +6,7 @@ use simulator_kit::seeded_random::mix;
 use super::shapes::{Collection, NOTHING, body_id, id, query_id};
 use super::tiers;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -26,7 +26,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("subscriptions/giftcodes", create)
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let generated = json!({
         "id": id(call, CODES.kind, index),
         "code": format!("GIFT-{:08X}", mix(index) >> 32),
@@ -36,12 +36,12 @@ fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(CODES.table, index, generated)
 }
 
-fn codes(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn codes(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     CODES.list(call, overlay, "giftCodes", |index| shown(call, overlay, index))
 }
 
 /// A code by its `id` or by the `code` itself.
-fn code(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn code(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let index = match call.query("code") {
         None => CODES.find(call, overlay, query_id(call, "id")?, "Gift code")?,
         Some(text) => {
@@ -57,7 +57,7 @@ fn code(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 
 /// Creates `count` codes (by default 1) for `duration` days (by default 30) of
 /// `subscriptionTierId`.
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let tier_id = body_id(call, "subscriptionTierId")?;
     tiers::collection(call).find(call, overlay, &tier_id, "Subscription tier")?;
     let number = |name: &str, default: u64, max: u64| match call.field(name) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{AccountRef, Collection, NOTHING, body_id, id, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -26,7 +26,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("account/ignore/locations", locations)
 }
 
-fn generated(call: &Call<'_>, bit: u64) -> Series {
+fn generated(call: &PlatformCall<'_>, bit: u64) -> Series {
     match bit {
         1 => call.world.muted_fans(),
         2 => call.world.blocked_fans(),
@@ -35,7 +35,7 @@ fn generated(call: &Call<'_>, bit: u64) -> Series {
 }
 
 /// The sum of a fan's bits.
-pub(super) fn flags(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
+pub(super) fn flags(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> u64 {
     let set = BITS.iter().filter(|(bit, table)| overlay.holds(table, generated(call, *bit), fan));
     set.map(|(bit, _)| bit).sum()
 }
@@ -46,7 +46,7 @@ pub(super) fn flags_of_peer(overlay: &Overlay, peer: u64) -> u64 {
 }
 
 /// The sent flags replace all earlier ones; omitted bits are cleared.
-fn ignore(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn ignore(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let ignored_id = body_id(call, "ignoredId")?;
     let ignored = somebody(call, &ignored_id)?;
     let sent = call.field("ignoreFlags").as_u64().filter(|flags| *flags <= 15);
@@ -74,12 +74,12 @@ fn ignore(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     })))
 }
 
-fn location(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn location(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(LOCATIONS.table, index, json!({"id": id(call, Kind::Location, index)}))
 }
 
 /// `countryCode` (two letters) and optionally `regionCode`.
-fn hide_from_location(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn hide_from_location(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let country = call.text("countryCode")?.to_ascii_uppercase();
     if country.len() != 2 || !country.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Err(Refusal::bad_request("countryCode is not a code of two letters"));
@@ -94,13 +94,13 @@ fn hide_from_location(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(location(call, overlay, index)))
 }
 
-fn show_to_location(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn show_to_location(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = LOCATIONS.find(call, overlay, &body_id(call, "id")?, "Location")?;
     let shown = location(call, overlay, index);
     overlay.take(LOCATIONS.table, index);
     Ok(Answer::ok(shown))
 }
 
-fn locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn locations(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     LOCATIONS.list(call, overlay, "locations", |index| location(call, overlay, index))
 }

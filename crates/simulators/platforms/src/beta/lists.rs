@@ -7,7 +7,7 @@ use super::shapes::{
     AccountRef, Collection, NOTHING, body_id, body_ids, id, query_id, text_fields, who,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -32,7 +32,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("lists/commands", run_command)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: LISTS, series: call.world.fan_lists(), kind: Kind::List }
 }
 
@@ -41,14 +41,19 @@ fn items_table(list: u64) -> String {
 }
 
 /// The members of a list, which are fans. A cleared list has lost its generated members.
-fn items<'a>(call: &Call<'_>, overlay: &Overlay, list: u64, table: &'a str) -> Collection<'a> {
+fn items<'a>(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+    list: u64,
+    table: &'a str,
+) -> Collection<'a> {
     let emptied = overlay.field(LISTS, list, "emptiedAt").is_some();
     let series =
         if list < CREATED && !emptied { call.world.fan_list(list).members } else { NOTHING };
     Collection { table, series, kind: Kind::Fan }
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, list: u64) -> Value {
     let table = items_table(list);
     let generated = if list < CREATED {
         let list = call.world.fan_list(list);
@@ -66,7 +71,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
 }
 
 /// All lists; with `accountId`, those that contain the account.
-fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn lists(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let Some(wanted) = call.query("accountId") else {
         return collection(call).list(call, overlay, "lists", |list| shown(call, overlay, list));
     };
@@ -82,7 +87,7 @@ fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The list `listId` with a page of its items.
-fn list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn list(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let list = collection(call).find(call, overlay, query_id(call, "listId")?, "List")?;
     let table = items_table(list);
     let page = items(call, overlay, list, &table).page(call, overlay)?;
@@ -97,18 +102,18 @@ fn list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })))
 }
 
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let label = call.text("label")?;
     let fields = json!({"label": label, "createdAt": call.now_ms});
     let list = overlay.create(LISTS, object(fields));
     Ok(Answer::ok(shown(call, overlay, list)))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay, field: &str) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay, field: &str) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, &body_id(call, field)?, "List")
 }
 
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     call.text("label")?;
     let fields = text_fields(call, &["label", "description"])?;
@@ -116,7 +121,7 @@ fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, list)))
 }
 
-fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     let removed = shown(call, overlay, list);
     overlay.take(LISTS, list);
@@ -124,7 +129,7 @@ fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `listIds` come first, in this order.
-fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn order(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let ids = body_ids(call, "listIds")?;
     collection(call).reorder(call, overlay, &ids, "List")?;
     let rows: Vec<Value> =
@@ -132,7 +137,7 @@ fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(Value::Array(rows)))
 }
 
-fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
+fn sent_fans(call: &PlatformCall<'_>) -> Result<Vec<u64>, Refusal> {
     let ids = body_ids(call, "itemIds")?;
     let fan = |id: &String| match who(call, id) {
         Some(AccountRef::Fan(fan)) => Ok(fan),
@@ -141,14 +146,14 @@ fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     ids.iter().map(fan).collect()
 }
 
-fn add_items(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add_items(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     let fans = sent_fans(call)?;
     add(call, overlay, list, fans)
 }
 
 /// Accounts that are already on the list keep their positions.
-fn add(call: &Call<'_>, overlay: &mut Overlay, list: u64, fans: Vec<u64>) -> Outcome {
+fn add(call: &PlatformCall<'_>, overlay: &mut Overlay, list: u64, fans: Vec<u64>) -> Outcome {
     let table = items_table(list);
     let series = items(call, overlay, list, &table).series;
     for fan in fans {
@@ -157,7 +162,7 @@ fn add(call: &Call<'_>, overlay: &mut Overlay, list: u64, fans: Vec<u64>) -> Out
     Ok(Answer::ok(shown(call, overlay, list)))
 }
 
-fn remove_items(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_items(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     let fans = sent_fans(call)?;
     for fan in fans {
@@ -167,7 +172,7 @@ fn remove_items(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Adds all accounts of the list `sourceListId` to the list `listId`.
-fn add_other_list(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add_other_list(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     let source = named(call, overlay, "sourceListId")?;
     let table = items_table(source);
@@ -180,7 +185,7 @@ fn add_other_list(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `command` is `clear` (removes all items) or `duplicate` (makes a copy) of the list `listId`.
-fn run_command(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn run_command(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     match call.text("command")? {
         "clear" => {

@@ -9,7 +9,7 @@ use super::shapes::{
 use super::uploads;
 use super::vault;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -29,17 +29,17 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("media/watermark", set_watermark)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: MEDIA, series: call.world.media(), kind: Kind::Media }
 }
 
-pub(super) fn created_at_ms(call: &Call<'_>, overlay: &Overlay, index: u64) -> i64 {
+pub(super) fn created_at_ms(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> i64 {
     let written = overlay.field(MEDIA, index, "createdAt").and_then(Value::as_i64);
     written.unwrap_or_else(|| call.world.medium(index).created_at_ms)
 }
 
 /// A medium.
-pub(super) fn medium(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+pub(super) fn medium(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let own_id = id(call, Kind::Media, index);
     let generated = if index < CREATED {
         let medium = call.world.medium(index);
@@ -64,18 +64,18 @@ pub(super) fn medium(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
 }
 
 /// Media by `ids`; unknown ones are omitted.
-fn by_ids(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn by_ids(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let ids = query_ids(call, "ids")?;
     let found = ids.iter().filter_map(|id| collection(call).find(call, overlay, id, "Media").ok());
     Ok(Answer::ok(found.map(|index| medium(call, overlay, index)).collect()))
 }
 
-fn vault_list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn vault_list(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).list(call, overlay, "media", |index| medium(call, overlay, index))
 }
 
 /// The vault with the albums of each medium, and the unfinished uploads.
-fn vault_list_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn vault_list_new(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = collection(call).list(call, overlay, "media", |index| {
         let mut shown = object(medium(call, overlay, index));
         shown.insert("albumIds".to_owned(), json!(vault::albums_of(call, overlay, index)));
@@ -86,7 +86,7 @@ fn vault_list_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The last step of an upload: `uploadId` of a verified upload.
-fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let upload = uploads::verified(call, overlay)?;
     let mimetype = upload.get("contentType").cloned().unwrap_or_default();
     let is_video = mimetype.as_str().is_some_and(|mimetype| mimetype.starts_with("video/"));
@@ -103,7 +103,7 @@ fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `mediaIds`, and optionally `price` in mills: a bundle of files that are not offered one by one.
-fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_bundle(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let media_ids = body_ids(call, "mediaIds")?;
     for media_id in &media_ids {
         collection(call).find(call, overlay, media_id, "Media")?;
@@ -119,7 +119,7 @@ fn create_bundle(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Makes the picture `coverId` the cover of the video `mediaId`.
-fn set_cover(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn set_cover(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = collection(call).find(call, overlay, &body_id(call, "mediaId")?, "Media")?;
     let cover_id = body_id(call, "coverId")?;
     collection(call).find(call, overlay, &cover_id, "Cover")?;
@@ -127,18 +127,18 @@ fn set_cover(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(medium(call, overlay, index)))
 }
 
-fn watermark_of(call: &Call<'_>, overlay: &Overlay) -> Map<String, Value> {
+fn watermark_of(call: &PlatformCall<'_>, overlay: &Overlay) -> Map<String, Value> {
     let text = format!("beta.test/{}", call.world.creator_username());
     let generated =
         json!({"enabled": true, "text": text, "position": "bottom-right", "opacity": 60});
     object(overlay.over(WATERMARK, 0, generated))
 }
 
-fn watermark(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn watermark(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(Value::Object(watermark_of(call, overlay))))
 }
 
-fn set_watermark(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn set_watermark(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = merged(&watermark_of(call, overlay), &call.body)?;
     if sent.get("opacity").is_some_and(|opacity| opacity.as_u64().is_none_or(|it| it > 100)) {
         return Err(Refusal::bad_request("opacity is not from 0 to 100"));

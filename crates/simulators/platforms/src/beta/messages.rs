@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::media;
 use super::shapes::{AccountRef, Collection, account_id, id, index_of, query_id, window};
 use crate::answer::{Answer, Outcome};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -15,16 +15,16 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.get("messaging/groups", groups).get("message", messages)
 }
 
-fn group_collection(call: &Call<'_>) -> Collection<'static> {
+fn group_collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: "groups", series: call.world.chats(), kind: Kind::Chat }
 }
 
 /// The groups, with the newest message first.
-fn groups(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn groups(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     group_collection(call).list(call, overlay, "groups", |fan| group(call, overlay, fan))
 }
 
-fn group(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+fn group(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let chat = call.world.chat(fan);
     let (fan_id, own_id) =
         (account_id(call, AccountRef::Fan(fan)), account_id(call, AccountRef::Creator));
@@ -46,7 +46,7 @@ fn group(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
 }
 
 /// The messages of the group `groupId`, newest first; cursors are ids of messages.
-fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let groups = group_collection(call);
     let fan = groups.find(call, overlay, query_id(call, "groupId")?, "Group")?;
     let count = call.world.messages(fan).count();
@@ -59,7 +59,7 @@ fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"messages": rows, "total": count, "hasMore": window.has_more})))
 }
 
-fn message(call: &Call<'_>, overlay: &Overlay, fan: u64, place: u64) -> Value {
+fn message(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64, place: u64) -> Value {
     let message = call.world.message(fan, place);
     let sender = if message.from_fan { AccountRef::Fan(fan) } else { AccountRef::Creator };
     let recipient = if message.from_fan { AccountRef::Creator } else { AccountRef::Fan(fan) };

@@ -6,7 +6,7 @@ use super::account_media::{self, account_media, generated_price};
 use super::posts;
 use super::shapes::{AccountRef, Collection, account_id, id, index_of, list_of};
 use crate::answer::Outcome;
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -26,13 +26,18 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The account media with a price, under the same indexes.
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     let series = Series::of(call.world.media().count(), 5, &[1]);
     Collection { table: OFFERS, series, kind: Kind::Offer }
 }
 
 /// Offers the account medium at its new price, or stops offering it if it has none.
-pub(super) fn set_price(call: &Call<'_>, overlay: &mut Overlay, account_medium: u64, price: i64) {
+pub(super) fn set_price(
+    call: &PlatformCall<'_>,
+    overlay: &mut Overlay,
+    account_medium: u64,
+    price: i64,
+) {
     if price == 0 {
         overlay.take(OFFERS, account_medium);
     } else {
@@ -40,7 +45,7 @@ pub(super) fn set_price(call: &Call<'_>, overlay: &mut Overlay, account_medium: 
     }
 }
 
-fn offers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn offers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).list(call, overlay, "mediaOffers", |offer| {
         let offered = account_media(call, overlay, offer);
         let generated = || json!(generated_price(offer));
@@ -56,7 +61,11 @@ fn offers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The attachments of posts that are offered: a row for each.
-fn rows(call: &Call<'_>, overlay: &Overlay, in_posts: impl Iterator<Item = u64>) -> Vec<Value> {
+fn rows(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+    in_posts: impl Iterator<Item = u64>,
+) -> Vec<Value> {
     let row = |post: u64, place: u64, attached: &str| {
         let offer = index_of(call, account_media::collection(call).kind, attached)?;
         if !overlay.holds(OFFERS, collection(call).series, offer) {
@@ -80,13 +89,13 @@ fn rows(call: &Call<'_>, overlay: &Overlay, in_posts: impl Iterator<Item = u64>)
     in_posts.flat_map(of_post).collect()
 }
 
-fn locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn locations(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let posts = posts::collection(call).all(overlay).into_iter();
     list_of(call, "locations", rows(call, overlay, posts), |row| row)
 }
 
 /// Attachments of deleted posts.
-fn deleted_locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn deleted_locations(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let posts = posts::DELETED.all(overlay).into_iter();
     list_of(call, "locations", rows(call, overlay, posts), |row| row)
 }

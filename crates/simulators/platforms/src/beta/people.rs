@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::follows::{FOLLOWERS, FOLLOWING};
 use super::ignore;
 use super::shapes::{AccountRef, account_id};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 
 /// An account as others see it.
-pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
+pub(super) fn account(call: &PlatformCall<'_>, overlay: &Overlay, who: AccountRef) -> Value {
     let world = call.world;
     let own_id = account_id(call, who);
     let (name, username, role) = match who {
@@ -49,7 +49,7 @@ pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Va
     shown
 }
 
-fn fan_fields(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+fn fan_fields(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let person = call.world.fan(fan);
     json!({
         "location": person.country,

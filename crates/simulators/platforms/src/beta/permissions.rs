@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::shapes::id_text;
 use super::tiers;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 
@@ -20,7 +20,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The `permissionFlags` of the body; 400 if they are missing or invalid.
-pub(super) fn sent(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
+pub(super) fn sent(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     let sent = call.field("permissionFlags").as_array();
     let sent = sent.ok_or_else(|| Refusal::bad_request("permissionFlags is required"))?;
     let checked: Result<Vec<Value>, Refusal> =
@@ -29,14 +29,14 @@ pub(super) fn sent(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal>
 }
 
 /// Like [`sent`], but an empty array if the body has none.
-pub(super) fn sent_or_none(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
+pub(super) fn sent_or_none(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     if call.field("permissionFlags").is_null() {
         return Ok(json!([]));
     }
     sent(call, overlay)
 }
 
-fn checked(call: &Call<'_>, overlay: &Overlay, entry: &Value) -> Result<Value, Refusal> {
+fn checked(call: &PlatformCall<'_>, overlay: &Overlay, entry: &Value) -> Result<Value, Refusal> {
     let kind = entry.get("type").and_then(Value::as_u64);
     let kind = kind.ok_or_else(|| Refusal::bad_request("type is required"))?;
     let flags = entry.get("flags").and_then(Value::as_u64).filter(|flags| *flags <= FLAGS_MAX);
@@ -57,11 +57,11 @@ fn shown(overlay: &Overlay) -> Answer {
     Answer::ok(overlay.over(TIMELINE, 0, generated))
 }
 
-fn timeline(_: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn timeline(_: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(shown(overlay))
 }
 
-fn set_timeline(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn set_timeline(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let flags = sent(call, overlay)?;
     let fields = json!({"permissionFlags": flags, "updatedAt": call.now_ms});
     overlay.set(TIMELINE, 0, object(fields));

@@ -8,7 +8,7 @@ use super::shapes::{
 };
 use super::walls;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -25,11 +25,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("wall/postdelete", delete)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: POSTS, series: call.world.posts(), kind: Kind::Post }
 }
 
-pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, post: u64) -> Value {
+pub(super) fn shown(call: &PlatformCall<'_>, overlay: &Overlay, post: u64) -> Value {
     let generated = if post < CREATED {
         let post = call.world.post(post);
         json!({
@@ -52,7 +52,7 @@ pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, post: u64) -> Value {
 }
 
 /// The ids of the account media attached to a post.
-pub(super) fn attached(call: &Call<'_>, overlay: &Overlay, post: u64) -> Vec<String> {
+pub(super) fn attached(call: &PlatformCall<'_>, overlay: &Overlay, post: u64) -> Vec<String> {
     if post < CREATED {
         let media = call.world.post(post).media.into_iter();
         return media.map(|medium| id(call, Kind::AccountMedia, medium)).collect();
@@ -62,7 +62,7 @@ pub(super) fn attached(call: &Call<'_>, overlay: &Overlay, post: u64) -> Vec<Str
 }
 
 /// The ids of account media in `accountMediaIds`; 404 if one is unknown.
-fn attachments(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal> {
+fn attachments(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal> {
     let sent = call.field("accountMediaIds").as_array().into_iter().flatten().map(id_text);
     let known = |media_id: String| {
         let all = account_media::collection(call);
@@ -72,7 +72,7 @@ fn attachments(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusa
 }
 
 /// `content` or `accountMediaIds`, and optionally `wallId` and `price` in mills.
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let attachments = attachments(call, overlay)?;
     let content = call.field("content").as_str().unwrap_or_default();
     if content.trim().is_empty() && attachments.is_empty() {
@@ -95,12 +95,12 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, post)))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, &body_id(call, "postId")?, "Post")
 }
 
 /// `postId` and the changed fields: `content`, `price`.
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let post = named(call, overlay)?;
     let mut fields = call.fields(&["content", "price"]);
     price(call)?;
@@ -113,7 +113,7 @@ fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Removes the post from the wall `wallId`, or deletes it if no wall is named.
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let post = named(call, overlay)?;
     if call.field("wallId").is_null() {
         for wall in walls::collection(call).all(overlay) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::people::account;
 use super::shapes::{AccountRef, limit, list_of};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::people::PEERS;
@@ -20,7 +20,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 /// The account with exactly this username.
 pub(super) fn by_username(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     overlay: &Overlay,
     username: &str,
 ) -> Option<AccountRef> {
@@ -33,7 +33,7 @@ pub(super) fn by_username(
 }
 
 /// A fan's username ends in the number of the fan.
-fn fan_by_username(call: &Call<'_>, username: &str) -> Option<u64> {
+fn fan_by_username(call: &PlatformCall<'_>, username: &str) -> Option<u64> {
     let name = username.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let digits = username.get(name.len()..)?;
     let ends = (0..digits.len()).filter_map(|start| digits.get(start..)?.parse::<u64>().ok());
@@ -41,7 +41,7 @@ fn fan_by_username(call: &Call<'_>, username: &str) -> Option<u64> {
     fans.find(|fan| call.world.fan(*fan).username == username)
 }
 
-fn found(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<AccountRef>, Refusal> {
+fn found(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Vec<AccountRef>, Refusal> {
     let wanted = call.query("query").or_else(|| call.query("search")).unwrap_or_default();
     let wanted = wanted.trim().to_lowercase();
     if wanted.is_empty() {
@@ -67,7 +67,7 @@ fn found(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<AccountRef>, Refusal>
 }
 
 /// The first matches, as a plain list.
-fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn search(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let limit = limit(call)?;
     let limit = usize::try_from(limit).unwrap_or(0);
     let found = found(call, overlay)?;
@@ -76,7 +76,7 @@ fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// All matches, in pages, each with its type.
-fn search_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn search_new(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let row = |who| json!({"type": "account", "account": account(call, overlay, who)});
     list_of(call, "results", found(call, overlay)?, row)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::shapes::{Collection, NOTHING, id};
 use super::two_factor;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -26,14 +26,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The sessions, and the state of two-factor authentication.
-fn sessions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn sessions(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = SESSIONS.list(call, overlay, "sessions", |index| session(call, index))?;
     answer.add("twofa", two_factor::state(call, overlay));
     Ok(answer)
 }
 
 /// The first one is the session whose token the gateway has.
-fn session(call: &Call<'_>, index: u64) -> Value {
+fn session(call: &PlatformCall<'_>, index: u64) -> Value {
     let device = match index {
         0 => "Creator tools",
         1 => "Phone",
@@ -51,7 +51,7 @@ fn session(call: &Call<'_>, index: u64) -> Value {
 }
 
 /// `statusId`: 1 offline, 2 online, 3 away.
-fn set_status(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn set_status(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = call.field("statusId").as_u64().filter(|status| (1..=3).contains(status));
     let status = sent.ok_or_else(|| Refusal::bad_request("statusId is not 1, 2 or 3"))?;
     super::account::set(overlay, json!({"statusId": status}));
@@ -59,7 +59,7 @@ fn set_status(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `form`, such as `support`, and its contents in `data`.
-fn submit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn submit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let form = call.text("form")?;
     let fields = json!({
         "form": form,
@@ -71,12 +71,12 @@ fn submit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(form_json(call, overlay, index)))
 }
 
-fn form_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn form_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(FORMS, index, json!({"id": id(call, Kind::Other, index)}))
 }
 
 /// Whether the account is verified, and the newest forms that it submitted.
-fn adult_verification(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn adult_verification(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let verified_at = call.world.creator_joined_at_ms() + DAY_MS;
     let newest = overlay.page(FORMS, NOTHING, 0, FORMS_SHOWN).indexes.into_iter();
     let forms: Vec<Value> = newest.map(|index| form_json(call, overlay, index)).collect();

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
-use crate::overlay::{Overlay, Page};
+use crate::call::{PageSizes, PlatformCall};
+use crate::overlay::{Overlay, OverlayPage};
 use crate::world::ids::{self, Kind};
 use crate::world::people::PEERS;
 use crate::world::series::Series;
 
 /// The default and the maximum number of rows of a page.
-pub(super) const PAGE: (u64, u64) = (20, 100);
+pub(super) const PAGE: PageSizes = PageSizes { default: 20, max: 100 };
 
 /// The generated part of a collection without any.
 pub(super) const NOTHING: Series = Series::all(0);
@@ -51,12 +51,12 @@ pub(super) fn net_mills(gross_cents: i64) -> i64 {
 }
 
 /// The id of one of the calling creator's things.
-pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
+pub(super) fn id(call: &PlatformCall<'_>, kind: Kind, index: u64) -> String {
     ids::number(kind, call.world.creator, index).to_string()
 }
 
 /// The index of an id of this kind.
-pub(super) fn index_of(call: &Call<'_>, kind: Kind, id: &str) -> Option<u64> {
+pub(super) fn index_of(call: &PlatformCall<'_>, kind: Kind, id: &str) -> Option<u64> {
     ids::index_of_digits(kind, call.world.creator, id)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn id_text(value: &Value) -> String {
 }
 
 /// The id in a body's field; 400 if it is missing.
-pub(super) fn body_id(call: &Call<'_>, name: &str) -> Result<String, Refusal> {
+pub(super) fn body_id(call: &PlatformCall<'_>, name: &str) -> Result<String, Refusal> {
     match call.field(name) {
         Value::String(text) if !text.is_empty() => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -75,7 +75,7 @@ pub(super) fn body_id(call: &Call<'_>, name: &str) -> Result<String, Refusal> {
 }
 
 /// The ids in a body's field; 400 if it is not a list with at least one.
-pub(super) fn body_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+pub(super) fn body_ids(call: &PlatformCall<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     let sent = call.field(name).as_array().filter(|sent| !sent.is_empty());
     let sent = sent.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))?;
     if sent.len() > IDS_MAX {
@@ -85,7 +85,7 @@ pub(super) fn body_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refus
 }
 
 /// The ids in the query, comma-separated or repeated; 400 if there are none.
-pub(super) fn query_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+pub(super) fn query_ids(call: &PlatformCall<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     let sent = call.query_all(name).flat_map(|text| text.split(','));
     let ids: Vec<String> = sent.filter(|id| !id.is_empty()).map(str::to_owned).collect();
     match ids.len() {
@@ -96,13 +96,16 @@ pub(super) fn query_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refu
 }
 
 /// The single id in the query; 400 if it is missing.
-pub(super) fn query_id<'a>(call: &'a Call<'_>, name: &str) -> Result<&'a str, Refusal> {
+pub(super) fn query_id<'a>(call: &'a PlatformCall<'_>, name: &str) -> Result<&'a str, Refusal> {
     let sent = call.query(name).filter(|id| !id.is_empty());
     sent.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))
 }
 
 /// The text fields that the body contains; 400 if one is not text, or if there are none.
-pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn text_fields(
+    call: &PlatformCall<'_>,
+    names: &[&str],
+) -> Result<Map<String, Value>, Refusal> {
     let fields = call.fields(names);
     for (name, value) in &fields {
         if value.as_str().is_none_or(|text| text.len() > TEXT_BYTES_MAX) {
@@ -116,7 +119,7 @@ pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String,
 }
 
 /// An amount in mills from the body, 0 if it is missing.
-pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
+pub(super) fn price(call: &PlatformCall<'_>) -> Result<i64, Refusal> {
     match call.field("price") {
         Value::Null => Ok(0),
         sent => sent
@@ -130,7 +133,7 @@ impl Collection<'_> {
     /// The index of an id of a thing in the collection; 404 otherwise.
     pub(super) fn find(
         &self,
-        call: &Call<'_>,
+        call: &PlatformCall<'_>,
         overlay: &Overlay,
         id: &str,
         what: &str,
@@ -141,25 +144,29 @@ impl Collection<'_> {
     }
 
     /// The page that the query requests.
-    pub(super) fn page(&self, call: &Call<'_>, overlay: &Overlay) -> Result<Page, Refusal> {
+    pub(super) fn page(
+        &self,
+        call: &PlatformCall<'_>,
+        overlay: &Overlay,
+    ) -> Result<OverlayPage, Refusal> {
         let total = overlay.count(self.table, self.series);
         let window = window(call, total, |id| {
             let index = index_of(call, self.kind, id)?;
             overlay.place_of(self.table, self.series, index)
         })?;
         let page = overlay.page(self.table, self.series, window.start, window.end - window.start);
-        Ok(Page { has_more: window.has_more, ..page })
+        Ok(OverlayPage { has_more: window.has_more, ..page })
     }
 
     /// The page of the query as `{<noun>: […], "total": …, "hasMore": …}`.
     pub(super) fn list(
         &self,
-        call: &Call<'_>,
+        call: &PlatformCall<'_>,
         overlay: &Overlay,
         noun: &str,
         row: impl Fn(u64) -> Value,
     ) -> Outcome {
-        let Page { indexes, total, has_more } = self.page(call, overlay)?;
+        let OverlayPage { indexes, total, has_more } = self.page(call, overlay)?;
         let rows: Vec<Value> = indexes.into_iter().map(row).collect();
         Ok(Answer::ok(json!({noun: rows, "total": total, "hasMore": has_more})))
     }
@@ -167,7 +174,7 @@ impl Collection<'_> {
     /// Moves these things in front of all others, in this order; all must be in the collection.
     pub(super) fn reorder(
         &self,
-        call: &Call<'_>,
+        call: &PlatformCall<'_>,
         overlay: &mut Overlay,
         ids: &[String],
         what: &str,
@@ -187,16 +194,16 @@ impl Collection<'_> {
 }
 
 /// The number of rows that the query requests: capped at the maximum; 0 is refused.
-pub(super) fn limit(call: &Call<'_>) -> Result<u64, Refusal> {
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0);
+pub(super) fn limit(call: &PlatformCall<'_>) -> Result<u64, Refusal> {
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.default);
     if limit == 0 {
         return Err(Refusal::bad_request("limit is at least 1"));
     }
-    Ok(limit.min(PAGE.1))
+    Ok(limit.min(PAGE.max))
 }
 
 /// A cursor of the query; empty and 0 mean none.
-pub(super) fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
+pub(super) fn cursor<'a>(call: &'a PlatformCall<'_>, name: &str) -> Option<&'a str> {
     call.query(name).filter(|id| !matches!(*id, "" | "0"))
 }
 
@@ -213,7 +220,7 @@ pub(super) struct PageWindow {
 /// after `offset` things. 404 if the thing of a cursor is not in the list: a list that continued
 /// elsewhere would be mistaken for a complete one.
 pub(super) fn window(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     total: u64,
     place_of: impl Fn(&str) -> Option<u64>,
 ) -> Result<PageWindow, Refusal> {
@@ -238,7 +245,7 @@ pub(super) fn window(
 /// The page of the query out of things that were looked up one by one. A cursor is the `id` of a
 /// row.
 pub(super) fn list_of<T: Clone>(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     noun: &str,
     things: Vec<T>,
     row: impl Fn(T) -> Value,
@@ -255,7 +262,7 @@ pub(super) fn list_of<T: Clone>(
 }
 
 /// The account with this id.
-pub(super) fn who(call: &Call<'_>, id: &str) -> Option<AccountRef> {
+pub(super) fn who(call: &PlatformCall<'_>, id: &str) -> Option<AccountRef> {
     if index_of(call, Kind::Creator, id) == Some(0) {
         return Some(AccountRef::Creator);
     }
@@ -267,12 +274,12 @@ pub(super) fn who(call: &Call<'_>, id: &str) -> Option<AccountRef> {
 }
 
 /// The account with this id; 404 if it is unknown.
-pub(super) fn somebody(call: &Call<'_>, id: &str) -> Result<AccountRef, Refusal> {
+pub(super) fn somebody(call: &PlatformCall<'_>, id: &str) -> Result<AccountRef, Refusal> {
     who(call, id).ok_or_else(|| Refusal::not_found("Account"))
 }
 
 /// The id of an account.
-pub(super) fn account_id(call: &Call<'_>, who: AccountRef) -> String {
+pub(super) fn account_id(call: &PlatformCall<'_>, who: AccountRef) -> String {
     match who {
         AccountRef::Creator => id(call, Kind::Creator, 0),
         AccountRef::Fan(fan) => id(call, Kind::Fan, fan),

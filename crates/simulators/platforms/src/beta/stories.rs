@@ -9,7 +9,7 @@ use super::shapes::{
     AccountRef, Collection, NOTHING, account_id, body_id, body_ids, id, index_of, query_id,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -39,20 +39,20 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("stories/order", order)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: MEDIA_STORIES, series: call.world.stories(), kind: Kind::Story }
 }
 
-fn story_collection(call: &Call<'_>) -> Collection<'static> {
+fn story_collection(call: &PlatformCall<'_>) -> Collection<'static> {
     let stories = if call.world.is_empty() { 0 } else { 3 };
     Collection { table: STORIES, series: Series::all(stories), kind: Kind::Highlight }
 }
 
-fn viewers(call: &Call<'_>, media_story: u64) -> Series {
+fn viewers(call: &PlatformCall<'_>, media_story: u64) -> Series {
     if media_story < CREATED { call.world.story(media_story).viewers } else { NOTHING }
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, media_story: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, media_story: u64) -> Value {
     let generated = if media_story < CREATED {
         let story = call.world.story(media_story);
         json!({
@@ -72,7 +72,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, media_story: u64) -> Value {
 }
 
 /// The media stories of the last day.
-fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn running(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let is_running = |media_story: &u64| {
         let expires = shown(call, overlay, *media_story).get("expiresAt").and_then(Value::as_i64);
         expires.is_some_and(|expires_ms| expires_ms > call.now_ms)
@@ -82,7 +82,7 @@ fn running(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// All media stories, including expired ones.
-fn all_media_stories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn all_media_stories(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).list(call, overlay, "mediaStories", |it| shown(call, overlay, it))
 }
 
@@ -92,7 +92,7 @@ fn peer_index(day_ms: i64, peer: u64) -> u64 {
 }
 
 /// The visible media stories of followed creators: each shows a new one shortly before midnight.
-fn of_followed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn of_followed(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let day_ms = call.now_ms - call.now_ms.rem_euclid(DAY_MS);
     let created_at_ms = |peer: u64| day_ms - signed(peer + 1) * MINUTE_MS;
     let runs = |peer: &u64| created_at_ms(*peer) + DAY_MS > call.now_ms;
@@ -112,7 +112,7 @@ fn of_followed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The fans who have seen the media story `mediaStoryId`.
-fn views(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn views(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let sent = query_id(call, "mediaStoryId")?;
     let media_story = collection(call).find(call, overlay, sent, "Media story")?;
     let table = format!("story-views/{media_story}");
@@ -125,7 +125,7 @@ fn views(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `contentId` is one of the account media.
-fn create_media_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_media_story(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let content_id = body_id(call, "contentId")?;
     account_media::collection(call).find(call, overlay, &content_id, "Account media")?;
     let fields = json!({
@@ -137,7 +137,7 @@ fn create_media_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, media_story)))
 }
 
-fn delete_media_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete_media_story(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = body_id(call, "mediaStoryId")?;
     let media_story = collection(call).find(call, overlay, &sent, "Media story")?;
     overlay.take(MEDIA_STORIES, media_story);
@@ -145,7 +145,7 @@ fn delete_media_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Marks a story, of the creator or of a peer, as seen by the creator.
-fn view(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn view(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = body_id(call, "mediaStoryId")?;
     let newest = peer_index(call.now_ms, PEERS - 1);
     let of_peer = |index: &u64| {
@@ -159,7 +159,7 @@ fn view(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"mediaStoryId": sent, "viewed": true, "viewedAt": call.now_ms})))
 }
 
-fn story(call: &Call<'_>, overlay: &Overlay, story: u64) -> Value {
+fn story(call: &PlatformCall<'_>, overlay: &Overlay, story: u64) -> Value {
     let generated = if story < CREATED {
         let kept = (0..3).map(|nth| id(call, Kind::Story, story * 3 + nth));
         json!({
@@ -180,12 +180,12 @@ fn story(call: &Call<'_>, overlay: &Overlay, story: u64) -> Value {
     Value::Object(shown)
 }
 
-fn stories(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn stories(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     story_collection(call).list(call, overlay, "stories", |index| story(call, overlay, index))
 }
 
 /// `title` and `mediaStoryIds`; a media story that is deleted later is no longer part of it.
-fn create_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_story(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let title = call.text("title")?;
     let kept = body_ids(call, "mediaStoryIds")?;
     for media_story_id in &kept {
@@ -197,7 +197,7 @@ fn create_story(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `storyIds` come first, in this order.
-fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn order(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let ids = body_ids(call, "storyIds")?;
     if ids.iter().any(|it| index_of(call, Kind::Highlight, it).is_none()) {
         return Err(Refusal::not_found("Story"));

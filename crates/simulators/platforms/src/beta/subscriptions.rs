@@ -6,7 +6,7 @@ use super::people::account;
 use super::shapes::{AccountRef, Collection, account_id, body_id, id, mills, somebody};
 use super::tiers;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -29,12 +29,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The peers that the creator subscribes to: every third one.
-pub(super) fn own_series(call: &Call<'_>) -> Series {
+pub(super) fn own_series(call: &PlatformCall<'_>) -> Series {
     Series::of(if call.world.is_empty() { 0 } else { PEERS }, 3, &[0])
 }
 
 /// `status` is `active`, `expired` or, by default, both. Cursors are account ids.
-fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn subscribers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let series = match call.query("status") {
         None | Some("" | "all") => call.world.all_fans(),
         Some("active") => call.world.active_fans(),
@@ -45,7 +45,7 @@ fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     collection.list(call, overlay, "subscribers", |fan| subscriber(call, overlay, fan))
 }
 
-fn subscriber(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+fn subscriber(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let tier = call.world.tier(person.tier);
     json!({
@@ -67,15 +67,15 @@ fn subscriber(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     })
 }
 
-fn own_collection(call: &Call<'_>) -> Collection<'static> {
+fn own_collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: OWN, series: own_series(call), kind: Kind::Peer }
 }
 
-fn own_subscriptions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn own_subscriptions(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own_collection(call).list(call, overlay, "subscriptions", |peer| own_json(call, overlay, peer))
 }
 
-fn own_json(call: &Call<'_>, overlay: &Overlay, peer: u64) -> Value {
+fn own_json(call: &PlatformCall<'_>, overlay: &Overlay, peer: u64) -> Value {
     let person = call.world.peer(peer);
     let generated = json!({
         "id": account_id(call, AccountRef::Peer(peer)),
@@ -96,7 +96,7 @@ fn own_json(call: &Call<'_>, overlay: &Overlay, peer: u64) -> Value {
 }
 
 /// Subscribes to the creator `accountId` for 30 days.
-fn subscribe(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn subscribe(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let AccountRef::Peer(peer) = somebody(call, &body_id(call, "accountId")?)? else {
         return Err(Refusal::bad_request("accountId is not another creator"));
     };
@@ -114,7 +114,7 @@ fn subscribe(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Sets `autoRenew` of the subscription `subscriptionId`.
-fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = body_id(call, "subscriptionId")?;
     let peer = super::shapes::index_of(call, Kind::Subscription, &sent)
         .and_then(|index| index.checked_sub(OWN_INDEXES))

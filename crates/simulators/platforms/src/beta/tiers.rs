@@ -6,7 +6,7 @@ use super::shapes::{
     AccountRef, Collection, NOTHING, account_id, body_id, body_ids, id, index_of, mills, price,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -31,23 +31,23 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("subscriptions/promotions", promote)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: TIERS, series: call.world.tiers(), kind: Kind::Tier }
 }
 
 /// All tiers, in their order.
-pub(super) fn all(call: &Call<'_>, overlay: &Overlay) -> Vec<Value> {
+pub(super) fn all(call: &PlatformCall<'_>, overlay: &Overlay) -> Vec<Value> {
     let tiers = collection(call).all(overlay).into_iter().enumerate();
     tiers.map(|(position, tier)| tier_json(call, overlay, tier, position)).collect()
 }
 
 /// The name of a tier.
-pub(super) fn name(call: &Call<'_>, overlay: &Overlay, tier: u64) -> String {
+pub(super) fn name(call: &PlatformCall<'_>, overlay: &Overlay, tier: u64) -> String {
     let set = overlay.field(TIERS, tier, "name").and_then(Value::as_str);
     set.unwrap_or_else(|| call.world.tier(tier).name).to_owned()
 }
 
-fn tier_json(call: &Call<'_>, overlay: &Overlay, tier: u64, position: usize) -> Value {
+fn tier_json(call: &PlatformCall<'_>, overlay: &Overlay, tier: u64, position: usize) -> Value {
     let generated = if tier < CREATED {
         let generated = call.world.tier(tier);
         json!({
@@ -78,7 +78,7 @@ fn plan_indexes(overlay: &Overlay, tier: u64) -> Vec<u64> {
     }
 }
 
-fn plans(call: &Call<'_>, overlay: &Overlay, tier: u64) -> Vec<Value> {
+fn plans(call: &PlatformCall<'_>, overlay: &Overlay, tier: u64) -> Vec<Value> {
     let promotions = PROMOTIONS.all(overlay);
     let plan = |plan: u64| {
         let generated = if plan < CREATED {
@@ -102,12 +102,12 @@ fn plans(call: &Call<'_>, overlay: &Overlay, tier: u64) -> Vec<Value> {
     plan_indexes(overlay, tier).into_iter().map(plan).collect()
 }
 
-fn tiers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn tiers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"subscriptionTiers": all(call, overlay)})))
 }
 
 /// The plans of the body, checked; by default, one for 30 days at the price of the tier.
-fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
+fn sent_plans(call: &PlatformCall<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
     let sent = match call.field("plans") {
         Value::Array(sent) if !sent.is_empty() => sent,
         Value::Null | Value::Array(_) => {
@@ -134,7 +134,7 @@ fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
 
 /// A field of the body, or the default if it is missing; 400 if it has another type.
 fn sent_or(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     name: &str,
     missing: Value,
     fits: fn(&Value) -> bool,
@@ -151,7 +151,7 @@ fn is_texts(value: &Value) -> bool {
 }
 
 /// `name`, `color`, `price`, `maxSubscribers`, `subscriptionBenefits`, `plans`.
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     if overlay.count(TIERS, call.world.tiers()) >= TIERS_MAX {
         return Err(Refusal::bad_request("There are too many tiers"));
     }
@@ -174,7 +174,7 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(tier_json(call, overlay, tier, 0)))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let tier_id = body_id(call, "subscriptionTierId")?;
     let tier = collection(call).find(call, overlay, &tier_id, "Subscription tier")?;
     overlay.take(TIERS, tier);
@@ -182,14 +182,18 @@ fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `subscriptionTierIds` come first, in this order.
-fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn order(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let ids = body_ids(call, "subscriptionTierIds")?;
     collection(call).reorder(call, overlay, &ids, "Subscription tier")?;
     Ok(Answer::ok(json!({"subscriptionTiers": all(call, overlay)})))
 }
 
 /// 404 unless a tier has this plan, 400 unless it is the first one of its tier.
-fn check_first_plan(call: &Call<'_>, overlay: &Overlay, plan_id: &str) -> Result<(), Refusal> {
+fn check_first_plan(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+    plan_id: &str,
+) -> Result<(), Refusal> {
     let wanted = index_of(call, Kind::Plan, plan_id);
     let tiers = collection(call).all(overlay).into_iter();
     let mut plans = tiers.map(|tier| plan_indexes(overlay, tier));
@@ -202,7 +206,7 @@ fn check_first_plan(call: &Call<'_>, overlay: &Overlay, plan_id: &str) -> Result
 }
 
 /// `planId`, `status`, `duration` (days), `maxUses`, `price` (at least 3000), `startsAt`, `endsAt`.
-fn promote(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn promote(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let plan_id = body_id(call, "planId")?;
     let number = |name: &str| {
         let sent = call.field(name).as_i64().filter(|number| *number >= 0);
@@ -231,7 +235,7 @@ fn promote(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(promotion_json(call, overlay, promotion)))
 }
 
-fn promotion_json(call: &Call<'_>, overlay: &Overlay, promotion: u64) -> Value {
+fn promotion_json(call: &PlatformCall<'_>, overlay: &Overlay, promotion: u64) -> Value {
     let own_id = id(call, PROMOTIONS.kind, promotion);
     overlay.over(PROMOTIONS.table, promotion, json!({"id": own_id}))
 }

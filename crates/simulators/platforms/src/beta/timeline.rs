@@ -7,7 +7,7 @@ use super::follows::{self, FOLLOWING};
 use super::posts;
 use super::shapes::{AccountRef, account_id, body_id, id, index_of, list_of, somebody};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -26,7 +26,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The timeline of the account `accountId`, by default the creator's own.
-fn timeline(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn timeline(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     match call.query("accountId").map_or(Ok(AccountRef::Creator), |id| somebody(call, id))? {
         AccountRef::Creator => posts::collection(call)
             .list(call, overlay, "posts", |post| posts::shown(call, overlay, post)),
@@ -36,7 +36,7 @@ fn timeline(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The same posts, together with the accounts of their authors.
-fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn timeline_new(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let mut answer = timeline(call, overlay)?;
     let author =
         call.query("accountId").map_or(Ok(AccountRef::Creator), |id| somebody(call, id))?;
@@ -46,7 +46,7 @@ fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `mode` is `following` (the default) or `subscriptions`.
-fn home(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn home(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let followed = follows::following_collection(call).all(overlay);
     let subscribed = |peer: &u64| {
         overlay.holds(super::subscriptions::OWN, super::subscriptions::own_series(call), *peer)
@@ -62,7 +62,7 @@ fn home(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The posts of these peers, newest first: one per peer and day.
-fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
+fn feed(call: &PlatformCall<'_>, peers: &[u64]) -> Outcome {
     let mut peers = peers.to_vec();
     peers.sort_unstable();
     let days = 0..PEER_POSTS;
@@ -71,7 +71,7 @@ fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
     list_of(call, "posts", all, |(day, peer)| peer_post(call, day, peer))
 }
 
-fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {
+fn peer_post(call: &PlatformCall<'_>, day: u64, peer: u64) -> Value {
     let index = day * PEERS + peer;
     let generated = call.world.post(index);
     json!({
@@ -87,7 +87,7 @@ fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {
 }
 
 /// Whether the reply `content` to `postId` may be posted.
-fn verify_reply(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn verify_reply(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let post_id = body_id(call, "postId")?;
     let known = posts::collection(call).find(call, overlay, &post_id, "Post").is_ok();
     let of_peer = index_of(call, Kind::Event, &post_id).is_some_and(|index| {

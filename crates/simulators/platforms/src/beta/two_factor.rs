@@ -6,7 +6,7 @@ use simulator_kit::seeded_random::mix;
 
 use super::shapes::{Collection, NOTHING, body_id, id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::MINUTE_MS;
@@ -35,7 +35,7 @@ pub(super) fn is_on(overlay: &Overlay) -> bool {
 }
 
 /// Whether it is enabled, how many codes are left, and the newest sessions that requested one.
-pub(super) fn state(call: &Call<'_>, overlay: &Overlay) -> Value {
+pub(super) fn state(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let codes = overlay.field(TABLE, 0, "codes").and_then(Value::as_array).map_or(0, Vec::len);
     let newest = overlay.page(SESSIONS.table, NOTHING, 0, SESSIONS_SHOWN).indexes.into_iter();
     let sessions: Vec<Value> = newest.map(|index| session(call, overlay, index)).collect();
@@ -47,7 +47,7 @@ pub(super) fn state(call: &Call<'_>, overlay: &Overlay) -> Value {
     })
 }
 
-fn begin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn begin(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     if is_on(overlay) {
         return Err(Refusal::conflict("Two-factor authentication is on"));
     }
@@ -59,7 +59,7 @@ fn begin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The unused codes without the one in the body; 400 if that is not one of them.
-fn without_sent_code(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<Value>, Refusal> {
+fn without_sent_code(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Vec<Value>, Refusal> {
     let sent = call.text("code")?;
     let codes = overlay.field(TABLE, 0, "codes").and_then(Value::as_array);
     let mut codes = codes.cloned().unwrap_or_default();
@@ -68,7 +68,7 @@ fn without_sent_code(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<Value>, R
     Ok(codes)
 }
 
-fn verify(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn verify(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let left = without_sent_code(call, overlay)?;
     let answer = json!({"enabled": true, "codesLeft": left.len()});
     overlay.set(TABLE, 0, object(json!({"enabled": true, "codes": left})));
@@ -80,7 +80,7 @@ fn on(overlay: &Overlay) -> Result<(), Refusal> {
     if is_on(overlay) { Ok(()) } else { Err(off()) }
 }
 
-fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     on(overlay)?;
     without_sent_code(call, overlay)?;
     overlay.set(TABLE, 0, object(json!({"enabled": false, "codes": []})));
@@ -88,18 +88,18 @@ fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Requests a code before an operation that needs one.
-fn create_session(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_session(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     on(overlay)?;
     let fields = json!({"status": "created", "expiresAt": call.now_ms + SESSION_MS});
     let index = overlay.create(SESSIONS.table, object(fields));
     Ok(Answer::ok(session(call, overlay, index)))
 }
 
-fn session(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn session(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     overlay.over(SESSIONS.table, index, json!({"id": id(call, SESSIONS.kind, index)}))
 }
 
-fn verify_session(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn verify_session(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     on(overlay)?;
     let index = SESSIONS.find(call, overlay, &body_id(call, "sessionId")?, "Session")?;
     let expires = overlay.field(SESSIONS.table, index, "expiresAt").and_then(Value::as_i64);

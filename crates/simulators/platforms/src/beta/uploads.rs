@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::shapes::{Collection, NOTHING, body_id, id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::HOUR_MS;
@@ -21,14 +21,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.post("upload-url/v1", begin).post("upload-verify/v1", verify)
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let upload_id = id(call, UPLOADS.kind, index);
     let url = format!("https://upload.beta.test/{upload_id}");
     overlay.over(UPLOADS.table, index, json!({"uploadId": upload_id, "uploadUrl": url}))
 }
 
 /// `filename`, `contentType` (a picture or a video) and `size` in bytes.
-fn begin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn begin(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let content_type = call.text("contentType")?;
     if !content_type.starts_with("image/") && !content_type.starts_with("video/") {
         return Err(Refusal::bad_request("contentType is not that of a picture or a video"));
@@ -47,7 +47,7 @@ fn begin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The uploads that have not become a medium but still can.
-pub(super) fn open(call: &Call<'_>, overlay: &Overlay) -> Vec<Value> {
+pub(super) fn open(call: &PlatformCall<'_>, overlay: &Overlay) -> Vec<Value> {
     let is_open = |upload: &Value| {
         let expires_ms = upload.get("expiresAt").and_then(Value::as_i64).unwrap_or_default();
         expires_ms >= call.now_ms && upload.get("status") != Some(&json!("used"))
@@ -56,11 +56,11 @@ pub(super) fn open(call: &Call<'_>, overlay: &Overlay) -> Vec<Value> {
     all.filter(is_open).collect()
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     UPLOADS.find(call, overlay, &body_id(call, "uploadId")?, "Upload")
 }
 
-fn verify(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn verify(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let field = |name: &str| overlay.field(UPLOADS.table, index, name);
     if field("expiresAt").and_then(Value::as_i64).is_none_or(|at_ms| at_ms < call.now_ms) {
@@ -74,7 +74,10 @@ fn verify(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The upload that the body names, if it is verified and unused.
-pub(super) fn verified(call: &Call<'_>, overlay: &Overlay) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn verified(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+) -> Result<Map<String, Value>, Refusal> {
     let index = named(call, overlay)?;
     let upload = overlay.fields(UPLOADS.table, index).cloned().unwrap_or_default();
     if upload.get("status").and_then(Value::as_str) != Some("verified") {
@@ -84,7 +87,7 @@ pub(super) fn verified(call: &Call<'_>, overlay: &Overlay) -> Result<Map<String,
 }
 
 /// Records that the upload has become a medium.
-pub(super) fn use_up(call: &Call<'_>, overlay: &mut Overlay) -> Result<(), Refusal> {
+pub(super) fn use_up(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Result<(), Refusal> {
     let index = named(call, overlay)?;
     overlay.set(UPLOADS.table, index, object(json!({"status": "used"})));
     Ok(())

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::media;
 use super::shapes::{Collection, body_id, body_ids, id, query_id, text_fields};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::folder_media::FolderMedia;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
@@ -26,18 +26,18 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("uservault/album/content/delete", remove_content)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: ALBUMS, series: call.world.folders(), kind: Kind::Folder }
 }
 
 /// The ids of the albums that contain a medium.
-pub(super) fn albums_of(call: &Call<'_>, overlay: &Overlay, medium: u64) -> Vec<String> {
+pub(super) fn albums_of(call: &PlatformCall<'_>, overlay: &Overlay, medium: u64) -> Vec<String> {
     let albums = collection(call).all(overlay).into_iter();
     let holding = albums.filter(|album| FolderMedia::of(call.world, *album).holds(overlay, medium));
     holding.map(|album| id(call, Kind::Folder, album)).collect()
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, album: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, album: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Folder, album),
         "title": folder_name(album),
@@ -50,11 +50,11 @@ fn shown(call: &Call<'_>, overlay: &Overlay, album: u64) -> Value {
     Value::Object(shown)
 }
 
-fn albums(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn albums(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).list(call, overlay, "albums", |album| shown(call, overlay, album))
 }
 
-fn content(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn content(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let album = collection(call).find(call, overlay, query_id(call, "albumId")?, "Album")?;
     let FolderMedia { table, series } = FolderMedia::of(call.world, album);
     let content = Collection { table: &table, series, kind: Kind::Media };
@@ -62,7 +62,7 @@ fn content(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `title`, and optionally `description`.
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     call.text("title")?;
     let mut fields = text_fields(call, &["title", "description"])?;
     fields.insert("createdAt".to_owned(), json!(call.now_ms));
@@ -70,11 +70,11 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, album)))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, &body_id(call, "albumId")?, "Album")
 }
 
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let album = named(call, overlay)?;
     let fields = text_fields(call, &["title", "description"])?;
     overlay.set(ALBUMS, album, fields);
@@ -82,25 +82,25 @@ fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The media stay in the vault.
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let album = named(call, overlay)?;
     overlay.take(ALBUMS, album);
     let album_id = id(call, Kind::Folder, album);
     Ok(Answer::ok(json!({"albumId": album_id, "deletedAt": call.now_ms})))
 }
 
-fn sent_media(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<u64>, Refusal> {
+fn sent_media(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Vec<u64>, Refusal> {
     let ids = body_ids(call, "mediaIds")?;
     ids.iter().map(|id| media::collection(call).find(call, overlay, id, "Media")).collect()
 }
 
-fn add_content(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add_content(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let (album, media) = (named(call, overlay)?, sent_media(call, overlay)?);
     FolderMedia::of(call.world, album).add(overlay, media);
     Ok(Answer::ok(shown(call, overlay, album)))
 }
 
-fn remove_content(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_content(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let (album, media) = (named(call, overlay)?, sent_media(call, overlay)?);
     FolderMedia::of(call.world, album).remove(overlay, media);
     Ok(Answer::ok(shown(call, overlay, album)))

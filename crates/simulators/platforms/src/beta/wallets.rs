@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::people::account;
 use super::shapes::{AccountRef, account_id, list_of, mills, net_mills};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::time::{day, parse_ms};
@@ -51,7 +51,7 @@ impl Sum {
 }
 
 /// `startDate` and `endDate` in epoch milliseconds; by default the whole time.
-fn window(call: &Call<'_>) -> Result<Window, Refusal> {
+fn window(call: &PlatformCall<'_>) -> Result<Window, Refusal> {
     let bound = |name: &str| -> Result<Option<i64>, Refusal> {
         let sent = call.query_number(name)?;
         Ok(sent.map(|at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX)))
@@ -64,7 +64,7 @@ fn window(call: &Call<'_>) -> Result<Window, Refusal> {
     Ok((from_ms, to_ms))
 }
 
-fn payments(call: &Call<'_>, (from_ms, to_ms): Window) -> impl Iterator<Item = Payment> {
+fn payments(call: &PlatformCall<'_>, (from_ms, to_ms): Window) -> impl Iterator<Item = Payment> {
     let world = *call.world;
     let range = world.payments_between(from_ms, to_ms);
     let end = range.end.min(range.start.saturating_add(PAYMENTS_MAX));
@@ -73,7 +73,7 @@ fn payments(call: &Call<'_>, (from_ms, to_ms): Window) -> impl Iterator<Item = P
 
 /// The sum of the window, and what happened to all earnings: the net sums of payouts, of what can
 /// be paid out, of what is held for a week, and of chargebacks.
-fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn earnings(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let (from_ms, to_ms) = window(call)?;
     let total = world.earnings(from_ms, to_ms);
@@ -94,7 +94,7 @@ fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// One row for each fan who paid in this window, the highest amount first.
-fn accounts(call: &Call<'_>, overlay: &Overlay, window: Window) -> Outcome {
+fn accounts(call: &PlatformCall<'_>, overlay: &Overlay, window: Window) -> Outcome {
     let mut fans: BTreeMap<u64, Sum> = BTreeMap::new();
     for payment in payments(call, window) {
         fans.entry(payment.fan).or_default().add(&payment);
@@ -113,7 +113,7 @@ fn accounts(call: &Call<'_>, overlay: &Overlay, window: Window) -> Outcome {
     list_of(call, "accounts", fans, row)
 }
 
-fn by_account(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn by_account(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     accounts(call, overlay, window(call)?)
 }
 
@@ -136,7 +136,7 @@ fn code_of(class: &EarningsOfClass) -> u64 {
 }
 
 /// One row for each code, including those without earnings.
-fn by_type(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn by_type(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call)?;
     let mut sums: BTreeMap<u64, Sum> = BTreeMap::new();
     for class in call.world.earnings_by_class(from_ms, to_ms) {
@@ -173,7 +173,7 @@ fn month(now_ms: i64, back: u64) -> Option<(String, Window)> {
 }
 
 /// The newest `months` (by default 12), newest first.
-fn by_month(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn by_month(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let months = call.query_number("months")?.unwrap_or(12).clamp(1, MONTHS_MAX);
     let row = |(name, (from_ms, to_ms)): (String, Window)| {
         let total = call.world.earnings(from_ms, to_ms);
@@ -192,7 +192,7 @@ fn by_month(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// One `month` such as `2025-12`, by default the newest, by fan.
-fn month_by_account(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn month_by_account(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let wanted = call.query("month");
     let mut months = (0..MONTHS_MAX).filter_map(|back| month(call.now_ms, back));
     let found = months.find(|(name, _)| wanted.is_none_or(|wanted| wanted == name));

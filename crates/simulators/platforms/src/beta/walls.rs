@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::posts;
 use super::shapes::{AccountRef, Collection, NOTHING, account_id, body_id, body_ids, id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -22,7 +22,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("wall/editorder", order)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     let walls = if call.world.is_empty() { 0 } else { 2 };
     Collection { table: WALLS, series: Series::all(walls), kind: Kind::Wall }
 }
@@ -32,7 +32,7 @@ fn table(wall: u64) -> String {
 }
 
 /// The generated walls contain every second and every fifth post.
-fn post_series(call: &Call<'_>, wall: u64) -> Series {
+fn post_series(call: &PlatformCall<'_>, wall: u64) -> Series {
     let posts = call.world.posts().count();
     match wall {
         0 => Series::of(posts, 2, &[0]),
@@ -50,19 +50,19 @@ pub(super) fn take_post(overlay: &mut Overlay, wall: u64, post: u64) {
 }
 
 /// The ids of the walls that a post is on.
-pub(super) fn ids_of(call: &Call<'_>, overlay: &Overlay, post: u64) -> Vec<String> {
+pub(super) fn ids_of(call: &PlatformCall<'_>, overlay: &Overlay, post: u64) -> Vec<String> {
     let walls = collection(call).all(overlay).into_iter();
     let holding = walls.filter(|wall| overlay.holds(&table(*wall), post_series(call, *wall), post));
     holding.map(|wall| id(call, Kind::Wall, wall)).collect()
 }
 
 /// All walls, in their order.
-pub(super) fn all(call: &Call<'_>, overlay: &Overlay) -> Vec<Value> {
+pub(super) fn all(call: &PlatformCall<'_>, overlay: &Overlay) -> Vec<Value> {
     let walls = collection(call).all(overlay).into_iter().enumerate();
     walls.map(|(position, wall)| shown(call, overlay, wall, position)).collect()
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, wall: u64, position: usize) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, wall: u64, position: usize) -> Value {
     let (name, private) = if wall == 0 { ("Open", 0) } else { ("Behind the scenes", 1) };
     let generated = json!({
         "id": id(call, Kind::Wall, wall),
@@ -80,7 +80,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, wall: u64, position: usize) -> Valu
 }
 
 /// The posts of the wall `wallId`; by default the walls themselves.
-fn wall(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn wall(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let Some(wall_id) = call.query("wallId").filter(|wall_id| !wall_id.is_empty()) else {
         return super::shapes::list_of(call, "walls", all(call, overlay), |row| row);
     };
@@ -92,7 +92,7 @@ fn wall(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `name`, and optionally `description`, `metadata`, `private` (1 makes a locked wall).
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     if overlay.count(WALLS, collection(call).series) >= WALLS_MAX {
         return Err(Refusal::bad_request("There are too many walls"));
     }
@@ -114,7 +114,7 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, wall, 0)))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let wall_id = body_id(call, "wallId")?;
     let wall = collection(call).find(call, overlay, &wall_id, "Wall")?;
     overlay.take(WALLS, wall);
@@ -122,7 +122,7 @@ fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// `wallIds` come first, in this order.
-fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn order(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let ids = body_ids(call, "wallIds")?;
     collection(call).reorder(call, overlay, &ids, "Wall")?;
     Ok(Answer::ok(json!({"walls": all(call, overlay)})))

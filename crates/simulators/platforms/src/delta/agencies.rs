@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::shapes::{own_id, page_of, window};
 use super::{chats, creators, fans, posts};
 use crate::answer::{Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::series::Series;
@@ -25,24 +25,24 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("agencies/posts", create_post)
 }
 
-fn with_creator(call: &Call<'_>, row: Value) -> Value {
+fn with_creator(call: &PlatformCall<'_>, row: Value) -> Value {
     let mut row = object(row);
     row.insert("creatorUuid".to_owned(), json!(own_id(call)));
     Value::Object(row)
 }
 
-fn agency_chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn agency_chats(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     chats::collection(call)
         .page(call, overlay, |fan| with_creator(call, chats::shown(call, overlay, fan)))
 }
 
-fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn subscribers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     creators::subscriber_collection(call)
         .page(call, overlay, |fan| with_creator(call, creators::subscriber(call, fan)))
 }
 
 /// The start of each day of the window, newest first.
-pub(super) fn days(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
+pub(super) fn days(call: &PlatformCall<'_>) -> Result<Vec<i64>, Refusal> {
     let (from_ms, to_ms) = window(call, 30)?;
     let first = from_ms.div_euclid(DAY_MS);
     let end = (to_ms + DAY_MS - 1).div_euclid(DAY_MS);
@@ -52,7 +52,7 @@ pub(super) fn days(call: &Call<'_>) -> Result<Vec<i64>, Refusal> {
     Ok((first..end).rev().map(|day| day * DAY_MS).collect())
 }
 
-fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn earnings(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let row = |start_ms: i64| {
         let earned = call.world.earnings(start_ms, start_ms + DAY_MS);
         json!({
@@ -68,12 +68,12 @@ fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// The number of fans in `series` who had subscribed by then.
-fn came_before(call: &Call<'_>, series: Series, at_ms: i64) -> u64 {
+fn came_before(call: &PlatformCall<'_>, series: Series, at_ms: i64) -> u64 {
     let later = call.world.fans - fans::joined_before(call, at_ms);
     series.count() - series.count_below(later)
 }
 
-fn followers_history(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn followers_history(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let row = |start_ms: i64| {
         let total = came_before(call, call.world.followers(), start_ms + DAY_MS);
         let before = came_before(call, call.world.followers(), start_ms);
@@ -88,7 +88,7 @@ fn followers_history(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// The subscribers of one day: the total, the new ones, and those who left.
-pub(super) fn subscriber_day(call: &Call<'_>, start_ms: i64) -> Value {
+pub(super) fn subscriber_day(call: &PlatformCall<'_>, start_ms: i64) -> Value {
     let before = fans::joined_before(call, start_ms + DAY_MS);
     let new = before - fans::joined_before(call, start_ms);
     let expired = call.world.expired_fans();
@@ -105,13 +105,13 @@ pub(super) fn subscriber_day(call: &Call<'_>, start_ms: i64) -> Value {
     })
 }
 
-fn subscribers_history(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn subscribers_history(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let row = |start_ms: i64| with_creator(call, subscriber_day(call, start_ms));
     page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
 /// Like `posts`, with the `creatorUuid` to post for.
-fn create_post(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create_post(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     if call.text("creatorUuid")? != own_id(call) {
         return Err(Refusal::not_found("Creator"));
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{Collection, id, own_id, page_of};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -27,7 +27,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The app of the path; 400 if it is not a UUID.
-fn app(call: &Call<'_>) -> Result<String, Refusal> {
+fn app(call: &PlatformCall<'_>) -> Result<String, Refusal> {
     let uuid = call.param("appUuid");
     let fits = uuid.len() == 36
         && uuid.bytes().enumerate().all(|(place, byte)| match place {
@@ -42,7 +42,7 @@ fn app(call: &Call<'_>) -> Result<String, Refusal> {
 }
 
 /// The payment of a fan. Every fan has paid once.
-fn payment_json(call: &Call<'_>, app: &str, fan: u64) -> Value {
+fn payment_json(call: &PlatformCall<'_>, app: &str, fan: u64) -> Value {
     let paid_at_ms = call.world.fan(fan).subscribed_at_ms;
     json!({
         "invoiceNumber": format!("INV-{:08}", fan + 1),
@@ -55,20 +55,20 @@ fn payment_json(call: &Call<'_>, app: &str, fan: u64) -> Value {
     })
 }
 
-fn payments(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn payments(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let app = app(call)?;
     let all = Collection { table: "app-payments", series: call.world.all_fans(), kind: Kind::Fan };
     all.page(call, overlay, |fan| payment_json(call, &app, fan))
 }
 
 /// The number after `prefix`, counted from 1, if it is in our spelling.
-fn invoice(call: &Call<'_>, prefix: &str) -> Option<u64> {
+fn invoice(call: &PlatformCall<'_>, prefix: &str) -> Option<u64> {
     let digits = call.param("invoiceNumber").strip_prefix(prefix)?;
     let number: u64 = digits.parse().ok()?;
     (format!("{number:08}") == digits).then(|| number.checked_sub(1)).flatten()
 }
 
-fn payment(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn payment(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let app = app(call)?;
     let fan = invoice(call, "INV-").filter(|fan| *fan < call.world.fans);
     let fan = fan.ok_or_else(|| Refusal::not_found("Payment"))?;
@@ -76,7 +76,7 @@ fn payment(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// The creator's own payment, one per month.
-fn own_payment_json(call: &Call<'_>, app: &str, month: u64) -> Value {
+fn own_payment_json(call: &PlatformCall<'_>, app: &str, month: u64) -> Value {
     json!({
         "invoiceNumber": format!("OWN-{:08}", month + 1),
         "appUuid": app,
@@ -88,7 +88,7 @@ fn own_payment_json(call: &Call<'_>, app: &str, month: u64) -> Value {
     })
 }
 
-fn own_payments(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn own_payments(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let app = app(call)?;
     page_of(
         call,
@@ -96,19 +96,19 @@ fn own_payments(call: &Call<'_>, _: &Overlay) -> Outcome {
     )
 }
 
-fn own_payment(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn own_payment(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let app = app(call)?;
     let month = invoice(call, "OWN-").filter(|month| *month < OWN_PAYMENTS);
     let month = month.ok_or_else(|| Refusal::not_found("Payment"))?;
     Ok(Answer::ok(own_payment_json(call, &app, month)))
 }
 
-fn subscription_status(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn subscription_status(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let app = app(call)?;
     Ok(Answer::ok(json!({"appUuid": app, "userUuid": own_id(call), "isActive": true})))
 }
 
-fn own_subscription(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn own_subscription(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({
         "appUuid": app(call)?,
         "userUuid": own_id(call),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{Collection, NOTHING, body_fans, fan_param, id, index_of, text_fields, user};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -31,7 +31,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::DELETE, "chats/lists/custom/{uuid}/members/{userUuid}", remove_member)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: LISTS, series: call.world.fan_lists(), kind: Kind::List }
 }
 
@@ -43,11 +43,11 @@ fn table(list: u64) -> String {
     format!("list/{list}")
 }
 
-fn members(call: &Call<'_>, list: u64) -> Series {
+fn members(call: &PlatformCall<'_>, list: u64) -> Series {
     if list < CREATED { call.world.fan_list(list).members } else { NOTHING }
 }
 
-fn smart_members(call: &Call<'_>, list: u64) -> Series {
+fn smart_members(call: &PlatformCall<'_>, list: u64) -> Series {
     let world = call.world;
     match list {
         0 => world.active_fans(),
@@ -60,7 +60,7 @@ fn smart_members(call: &Call<'_>, list: u64) -> Series {
 
 /// The number of members of the list with this id, smart or own; 404 if there is none.
 pub(super) fn members_count(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     overlay: &Overlay,
     uuid: &str,
 ) -> Result<u64, Refusal> {
@@ -71,7 +71,7 @@ pub(super) fn members_count(
     Ok(overlay.count(&table(list), members(call, list)))
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, list: u64) -> Value {
     let generated = if list < CREATED {
         let list = call.world.fan_list(list);
         json!({"name": list.name, "createdAt": rfc3339(list.created_at_ms)})
@@ -85,7 +85,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
     Value::Object(shown)
 }
 
-fn smart_shown(call: &Call<'_>, list: u64) -> Value {
+fn smart_shown(call: &PlatformCall<'_>, list: u64) -> Value {
     let name = usize::try_from(list).ok().and_then(|at| SMART_NAMES.get(at));
     json!({
         "uuid": id(call, SMART.kind, list),
@@ -94,17 +94,17 @@ fn smart_shown(call: &Call<'_>, list: u64) -> Value {
     })
 }
 
-fn custom_lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn custom_lists(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |list| shown(call, overlay, list))
 }
 
-fn smart_lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn smart_lists(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     SMART.page(call, overlay, |list| smart_shown(call, list))
 }
 
 /// A list with a page of its members.
 fn with_members(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     overlay: &Overlay,
     list: Value,
     members: &Collection<'_>,
@@ -115,45 +115,45 @@ fn with_members(
     Ok(Answer::ok(Value::Object(shown)))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, call.param("uuid"), "List")
 }
 
-fn custom_list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn custom_list(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let list = named(call, overlay)?;
     let table = table(list);
     let members = Collection { table: &table, series: members(call, list), kind: Kind::Fan };
     with_members(call, overlay, shown(call, overlay, list), &members)
 }
 
-fn smart_list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn smart_list(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let list = SMART.find(call, overlay, call.param("uuid"), "List")?;
     let series = smart_members(call, list);
     let members = Collection { table: "smart-members", series, kind: Kind::Fan };
     with_members(call, overlay, smart_shown(call, list), &members)
 }
 
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fields = json!({"name": call.text("name")?, "createdAt": rfc3339(call.now_ms)});
     let list = overlay.create(LISTS, object(fields));
     Ok(Answer::created(shown(call, overlay, list)))
 }
 
-fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn rename(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay)?;
     let fields = text_fields(call, &["name"])?;
     overlay.set(LISTS, list, fields);
     Ok(Answer::ok(shown(call, overlay, list)))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay)?;
     overlay.take(LISTS, list);
     Ok(Answer::empty())
 }
 
 /// `userUuids`; members that are already on the list keep their positions.
-fn add_members(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add_members(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay)?;
     for fan in body_fans(call)? {
         if !overlay.holds(&table(list), members(call, list), fan) {
@@ -163,7 +163,7 @@ fn add_members(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, list)))
 }
 
-fn remove_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_member(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let (list, fan) = (named(call, overlay)?, fan_param(call)?);
     if !overlay.holds(&table(list), members(call, list), fan) {
         return Err(Refusal::not_found("Member"));

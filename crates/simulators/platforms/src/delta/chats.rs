@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::messages::{last_message, message_count};
 use super::shapes::{AskedPage, Collection, body_fans, fan_of, fan_param, own_id, user};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -32,22 +32,22 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::PATCH, "chats/{userUuid}", change)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: CHATS, series: call.world.chats(), kind: Kind::Fan }
 }
 
-fn unread_series(call: &Call<'_>) -> Series {
+fn unread_series(call: &PlatformCall<'_>) -> Series {
     call.world.unread_chats()
 }
 
 /// The fan of the path, if there is a chat with them.
-pub(super) fn chat_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+pub(super) fn chat_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let fan = fan_param(call).map_err(|_| Refusal::not_found("Chat"))?;
     let exists = overlay.holds(CHATS, call.world.chats(), fan);
     if exists { Ok(fan) } else { Err(Refusal::not_found("Chat")) }
 }
 
-fn unread_count(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
+fn unread_count(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> u64 {
     if overlay.holds(UNREAD, unread_series(call), fan) {
         call.world.chat(fan).unread.max(1)
     } else {
@@ -55,7 +55,7 @@ fn unread_count(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
     }
 }
 
-pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+pub(super) fn shown(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let last = last_message(call, overlay, fan);
     let generated = json!({
         "uuid": super::shapes::id(call, Kind::Chat, fan),
@@ -72,16 +72,16 @@ pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
     overlay.over(CHAT_FIELDS, fan, generated)
 }
 
-fn chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn chats(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |fan| shown(call, overlay, fan))
 }
 
-fn chat(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn chat(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, chat_param(call, overlay)?)))
 }
 
 /// The unread chats in pages, and their number.
-fn unread_chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn unread_chats(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let asked = AskedPage::of(call)?;
     let page = overlay.page(UNREAD, unread_series(call), asked.offset(), asked.size);
     let rows: Vec<Value> = page.indexes.into_iter().map(|fan| shown(call, overlay, fan)).collect();
@@ -93,7 +93,7 @@ fn unread_chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The online status and the unread messages of `userUuids`.
-fn statuses(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn statuses(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let row = |fan: u64| {
         let person = call.world.fan(fan);
         json!({
@@ -109,7 +109,7 @@ fn statuses(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Opens a chat with `userUuid`; 409 if there is one.
-fn open(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn open(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_of(call, call.text("userUuid")?)?;
     if overlay.holds(CHATS, call.world.chats(), fan) {
         return Err(Refusal::conflict("There is a chat with this user"));
@@ -119,7 +119,7 @@ fn open(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Changes those of `isRead`, `isMuted`, `nickname` that are sent.
-fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let flag = |name: &str| match call.field(name) {
         Value::Null => Ok(None),

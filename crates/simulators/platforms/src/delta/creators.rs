@@ -7,7 +7,7 @@ use simulator_kit::seeded_random::mix;
 use super::posts;
 use super::shapes::{Collection, fan_param, id, index_of, online_fans, own_creator, page_of, user};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -36,11 +36,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("creators/{creatorUserUuid}/posts/{uuid}/repost", repost)
 }
 
-pub(super) fn subscriber_collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn subscriber_collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: "subscribers", series: call.world.active_fans(), kind: Kind::Fan }
 }
 
-pub(super) fn subscriber(call: &Call<'_>, fan: u64) -> Value {
+pub(super) fn subscriber(call: &PlatformCall<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let mut shown = object(user(call, fan));
     let subscription = json!({
@@ -56,25 +56,25 @@ pub(super) fn subscriber(call: &Call<'_>, fan: u64) -> Value {
     Value::Object(shown)
 }
 
-fn subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn subscribers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own_creator(call)?;
     subscriber_collection(call).page(call, overlay, |fan| subscriber(call, fan))
 }
 
-fn online_subscribers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn online_subscribers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own_creator(call)?;
     let online = Collection { table: "online", series: online_fans(call), kind: Kind::Fan };
     online.page(call, overlay, |fan| subscriber(call, fan))
 }
 
 /// The tracking link that a fan came through; four of ten came without one.
-pub(super) fn tracking_link_of(call: &Call<'_>, fan: u64) -> Option<String> {
+pub(super) fn tracking_link_of(call: &PlatformCall<'_>, fan: u64) -> Option<String> {
     let mut links = 0..call.world.campaigns().count();
     let link = links.find(|link| call.world.campaign(*link).claimers.place_of(fan).is_some());
     link.map(|link| id(call, Kind::Campaign, link))
 }
 
-fn tracking_link_user(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn tracking_link_user(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     own_creator(call)?;
     let link = index_of(call, Kind::Campaign, call.param("uuid"))
         .filter(|link| call.world.campaigns().place_of(*link).is_some())
@@ -95,22 +95,22 @@ fn tracking_link_user(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn post_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn post_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own_creator(call)?;
     posts::collection(call).find(call, overlay, call.param("uuid"), "Post")
 }
 
 /// The two newest generated posts are pinned.
-fn pinned(call: &Call<'_>) -> Series {
+fn pinned(call: &PlatformCall<'_>) -> Series {
     Series::all(call.world.posts().count().min(2))
 }
 
-pub(super) fn is_pinned(call: &Call<'_>, overlay: &Overlay, post: u64) -> bool {
+pub(super) fn is_pinned(call: &PlatformCall<'_>, overlay: &Overlay, post: u64) -> bool {
     overlay.holds(PINS, pinned(call), post)
 }
 
 /// Unpins a post; 409 if it is not pinned.
-fn unpin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn unpin(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     if !is_pinned(call, overlay, post) {
         return Err(Refusal::conflict("The post is not pinned"));
@@ -120,7 +120,7 @@ fn unpin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Posts the same content again, as a new post.
-fn repost(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn repost(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     let shown = object(posts::shown(call, overlay, post));
     let content = |name: &str| shown.get(name).cloned().unwrap_or_default();
@@ -136,7 +136,7 @@ fn repost(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(posts::shown(call, overlay, index)))
 }
 
-fn tips(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn tips(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let post = post_param(call, overlay)?;
     if post > CREATED {
         return page_of(call, &[]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::notifications::tell;
 use super::shapes::{id, index_of, own_id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::MINUTE_MS;
@@ -24,7 +24,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// `experience` is the one to enter.
-fn request(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn request(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let expires_ms = call.now_ms + VALID_MS;
     let fields = json!({"experience": call.text("experience")?, "expiresMs": expires_ms});
     let index = overlay.create(TOKENS, object(fields));
@@ -34,7 +34,7 @@ fn request(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The user of `token`; 409 if it was used or has expired.
-fn exchange(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn exchange(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let sent = call.text("token")?.strip_prefix("exp_");
     let unknown = || Refusal::not_found("Token");
     let index = sent.and_then(|uuid| index_of(call, Kind::Other, uuid)).ok_or_else(unknown)?;

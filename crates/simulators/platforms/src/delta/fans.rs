@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::creators::tracking_link_of;
 use super::shapes::{Collection, body_fans, fan_param, id, page_of, user};
 use crate::answer::{Answer, Outcome};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -29,7 +29,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The number of fans who had joined before this time.
-pub(super) fn joined_before(call: &Call<'_>, at_ms: i64) -> u64 {
+pub(super) fn joined_before(call: &PlatformCall<'_>, at_ms: i64) -> u64 {
     let (mut low, mut high) = (0, call.world.fans);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -42,7 +42,7 @@ pub(super) fn joined_before(call: &Call<'_>, at_ms: i64) -> u64 {
     call.world.fans - low
 }
 
-fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn followers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let series = call.world.followers();
     let collection = Collection { table: "followers", series, kind: Kind::Fan };
     collection.page(call, overlay, |fan| {
@@ -53,7 +53,7 @@ fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-fn insight(call: &Call<'_>, fan: u64) -> Value {
+fn insight(call: &PlatformCall<'_>, fan: u64) -> Value {
     let (person, spent) = (call.world.fan(fan), call.world.spent(fan));
     json!({
         "user": user(call, fan),
@@ -74,17 +74,17 @@ fn insight(call: &Call<'_>, fan: u64) -> Value {
     })
 }
 
-fn fans(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn fans(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let series = call.world.all_fans();
     let collection = Collection { table: "fans", series, kind: Kind::Fan };
     collection.page(call, overlay, |fan| insight(call, fan))
 }
 
-fn fan(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn fan(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     Ok(Answer::ok(insight(call, fan_param(call)?)))
 }
 
-fn top_spenders(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn top_spenders(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let spent = |fan: u64| call.world.spent(fan).cents();
     let searched = 0..call.world.fans.min(SPENDERS_SEARCHED_MAX);
     let mut all: Vec<(i64, u64)> = searched.map(|fan| (-spent(fan), fan)).collect();
@@ -94,13 +94,13 @@ fn top_spenders(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// Details about each of `userUuids`.
-fn batch(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn batch(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let rows: Vec<Value> = body_fans(call)?.into_iter().map(|fan| insight(call, fan)).collect();
     Ok(Answer::ok(json!({"data": rows})))
 }
 
 /// The public profile of each of `userUuids`.
-fn profiles(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn profiles(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let row = |fan: u64| {
         let person = call.world.fan(fan);
         let mut shown = object(user(call, fan));

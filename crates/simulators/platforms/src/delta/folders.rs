@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::media;
 use super::shapes::{Collection, body_uuids, own_creator, text_fields};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::folder_media::FolderMedia;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
@@ -40,7 +40,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: FOLDERS, series: call.world.folders(), kind: Kind::Folder }
 }
 
@@ -49,18 +49,18 @@ fn name(overlay: &Overlay, folder: u64) -> String {
     set.unwrap_or_else(|| folder_name(folder)).to_owned()
 }
 
-fn by_name(call: &Call<'_>, overlay: &Overlay, wanted: &str) -> Option<u64> {
+fn by_name(call: &PlatformCall<'_>, overlay: &Overlay, wanted: &str) -> Option<u64> {
     let mut all = collection(call).all(overlay).into_iter();
     all.find(|folder| name(overlay, *folder) == wanted)
 }
 
-fn folder_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn folder_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own_creator(call)?;
     let found = by_name(call, overlay, call.param("folderName"));
     found.ok_or_else(|| Refusal::not_found("Folder"))
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, folder: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, folder: u64) -> Value {
     let generated = json!({
         "name": folder_name(folder),
         "createdAt": rfc3339(call.world.end_ms - 60 * DAY_MS),
@@ -69,16 +69,16 @@ fn shown(call: &Call<'_>, overlay: &Overlay, folder: u64) -> Value {
     overlay.over(FOLDERS, folder, generated)
 }
 
-fn folders(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn folders(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own_creator(call)?;
     collection(call).page(call, overlay, |folder| shown(call, overlay, folder))
 }
 
-fn folder(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn folder(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, folder_param(call, overlay)?)))
 }
 
-fn folder_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn folder_media(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let folder = folder_param(call, overlay)?;
     let FolderMedia { table, series } = FolderMedia::of(call.world, folder);
     let media = Collection { table: &table, series, kind: Kind::Media };
@@ -86,7 +86,7 @@ fn folder_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The name in the body, if no folder has it.
-fn free_name(call: &Call<'_>, overlay: &Overlay) -> Result<String, Refusal> {
+fn free_name(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<String, Refusal> {
     let sent = text_fields(call, &["name"])?;
     let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
     if name.chars().count() > NAME_CHARS_MAX {
@@ -98,7 +98,7 @@ fn free_name(call: &Call<'_>, overlay: &Overlay) -> Result<String, Refusal> {
     Ok(name.to_owned())
 }
 
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own_creator(call)?;
     let name = free_name(call, overlay)?;
     if overlay.count(FOLDERS, call.world.folders()) >= FOLDERS_MAX {
@@ -109,7 +109,7 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(shown(call, overlay, folder)))
 }
 
-fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn rename(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call, overlay)?;
     if call.field("name").as_str() == Some(call.param("folderName")) {
         return Ok(Answer::ok(shown(call, overlay, folder)));
@@ -120,14 +120,14 @@ fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The media stay in the vault.
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call, overlay)?;
     overlay.take(FOLDERS, folder);
     Ok(Answer::empty())
 }
 
 /// `mediaUuids`; media that are already in the folder keep their positions.
-fn attach(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn attach(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call, overlay)?;
     let uuids = body_uuids(call, "mediaUuids")?;
     let find = |uuid: &String| media::collection(call).find(call, overlay, uuid, "Media");
@@ -136,7 +136,7 @@ fn attach(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, folder)))
 }
 
-fn detach(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn detach(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let folder = folder_param(call, overlay)?;
     let FolderMedia { table, series } = FolderMedia::of(call.world, folder);
     let media = Collection { table: &table, series, kind: Kind::Media };

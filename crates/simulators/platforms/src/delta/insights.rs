@@ -7,7 +7,7 @@ use super::shapes::{
     bad_cursor, cursor, cursor_size, id, index_of, page_of, user, window, with_cursor,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -41,7 +41,7 @@ pub(super) fn source(payment: &Payment) -> &'static str {
 }
 
 /// The payments of the window, newest first, with a cursor; `source` limits them to one kind.
-fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn earnings(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 0)?;
     let wanted = call.query("source").filter(|wanted| !wanted.is_empty());
     if wanted.is_some_and(|wanted| !SOURCES.contains(&wanted)) {
@@ -66,7 +66,7 @@ fn earnings(call: &Call<'_>, _: &Overlay) -> Outcome {
     Ok(with_cursor(&rows, last.as_deref().filter(|_| has_more)))
 }
 
-fn earning(call: &Call<'_>, payment: &Payment) -> Value {
+fn earning(call: &PlatformCall<'_>, payment: &Payment) -> Value {
     json!({
         "uuid": id(call, Kind::Payment, payment.index),
         "date": rfc3339(payment.paid_at_ms),
@@ -80,7 +80,7 @@ fn earning(call: &Call<'_>, payment: &Payment) -> Value {
 }
 
 /// The higher the earnings, the closer to 100; half of all creators earn less than 100 USD.
-fn percentile(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn percentile(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let net_cents = call.world.earnings(from_ms, to_ms).net_cents;
     let percentile = net_cents.saturating_mul(100) / (net_cents + 10_000).max(1);
@@ -95,7 +95,7 @@ struct SourceSum {
     fans: std::collections::BTreeSet<u64>,
 }
 
-fn by_source(call: &Call<'_>, (from_ms, to_ms): (i64, i64)) -> Vec<(&'static str, SourceSum)> {
+fn by_source(call: &PlatformCall<'_>, from_ms: i64, to_ms: i64) -> Vec<(&'static str, SourceSum)> {
     let mut sums: Vec<(&'static str, SourceSum)> =
         SOURCES.into_iter().map(|source| (source, SourceSum::default())).collect();
     let range = call.world.payments_between(from_ms, to_ms);
@@ -112,12 +112,12 @@ fn by_source(call: &Call<'_>, (from_ms, to_ms): (i64, i64)) -> Vec<(&'static str
     sums
 }
 
-fn summary(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn summary(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let (from_ms, to_ms) = window(call, 30)?;
     let total = call.world.earnings(from_ms, to_ms);
     let before = call.world.earnings(from_ms - (to_ms - from_ms), from_ms);
     let row = |(source, sum): (&'static str, SourceSum)| json!({"source": source, "gross": sum.gross_cents, "net": sum.net_cents});
-    let sources: Vec<Value> = by_source(call, (from_ms, to_ms)).into_iter().map(row).collect();
+    let sources: Vec<Value> = by_source(call, from_ms, to_ms).into_iter().map(row).collect();
     Ok(Answer::ok(json!({
         "startDate": rfc3339(from_ms),
         "endDate": rfc3339(to_ms),
@@ -130,7 +130,7 @@ fn summary(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn spending(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn spending(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let row = |(source, sum): (&'static str, SourceSum)| {
         json!({
             "source": source,
@@ -140,10 +140,11 @@ fn spending(call: &Call<'_>, _: &Overlay) -> Outcome {
             "currency": "USD",
         })
     };
-    page_of(call, &by_source(call, window(call, 30)?).into_iter().map(row).collect::<Vec<_>>())
+    let (from_ms, to_ms) = window(call, 30)?;
+    page_of(call, &by_source(call, from_ms, to_ms).into_iter().map(row).collect::<Vec<_>>())
 }
 
-fn retention(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn retention(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let world = call.world;
     let (all, active) = (world.fans, world.active_fans().count());
     Ok(Answer::ok(json!({
@@ -157,12 +158,12 @@ fn retention(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// One row per day, newest first.
-fn subscribers(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn subscribers(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let rows = days(call)?.into_iter().map(|start_ms| subscriber_day(call, start_ms));
     page_of(call, &rows.collect::<Vec<_>>())
 }
 
-fn unsubscribe_reasons(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn unsubscribe_reasons(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     let left = call.world.expired_fans().count();
     let shares = [
         ("too_expensive", 35),

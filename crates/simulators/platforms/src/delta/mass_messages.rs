@@ -7,7 +7,7 @@ use super::chat_lists;
 use super::media;
 use super::shapes::{Collection, body_uuids_if_any, future, id, price};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -26,12 +26,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::DELETE, "chats/mass-messages/{messageUuid}", delete)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     let series = call.world.mass_messages();
     Collection { table: MASS_MESSAGES, series, kind: Kind::MassMessage }
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let generated = if index < CREATED {
         let message = call.world.mass_message(index);
         json!({
@@ -54,12 +54,12 @@ fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     Value::Object(shown)
 }
 
-fn mass_messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn mass_messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |index| shown(call, overlay, index))
 }
 
 /// The media in the body, all of which must exist.
-fn sent_media(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal> {
+fn sent_media(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal> {
     let uuids = body_uuids_if_any(call, "mediaUuids")?;
     media::known(call, overlay, &uuids)?;
     Ok(uuids)
@@ -67,7 +67,7 @@ fn sent_media(call: &Call<'_>, overlay: &Overlay) -> Result<Vec<String>, Refusal
 
 /// `text` or `mediaUuids`, `price` in cents, `includedLists` (uuids of lists; by default all
 /// subscribers), `scheduledAt`.
-fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn send(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let media_uuids = sent_media(call, overlay)?;
     let text = call.field("text").as_str().unwrap_or_default();
     if text.trim().is_empty() && media_uuids.is_empty() {
@@ -97,12 +97,12 @@ fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(shown(call, overlay, index)))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, call.param("messageUuid"), "Mass message")
 }
 
 /// Changes those of `text`, `price`, `mediaUuids` that are sent.
-fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let fields = call.fields(&["text", "price", "mediaUuids"]);
     price(call)?;
@@ -115,7 +115,7 @@ fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Removes the message from all its recipients.
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     overlay.take(MASS_MESSAGES, index);
     Ok(Answer::empty())

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{Collection, NOTHING, fan_of, id, index_of, own_id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -29,7 +29,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("media/{uuid}/grant", grant)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: MEDIA, series: call.world.media(), kind: Kind::Media }
 }
 
@@ -38,7 +38,7 @@ fn generated_price(index: u64) -> i64 {
     if index.is_multiple_of(3) { 500 + i64::try_from(index % 7).unwrap_or(0) * 100 } else { 0 }
 }
 
-pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+pub(super) fn shown(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let uuid = id(call, Kind::Media, index);
     let generated = if index < CREATED {
         let medium = call.world.medium(index);
@@ -64,12 +64,12 @@ pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     Value::Object(shown)
 }
 
-fn media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn media(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |index| shown(call, overlay, index))
 }
 
 /// `uuids`, comma-separated or repeated, up to 50; unknown ones are omitted.
-fn bulk(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn bulk(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let sent = call.query_all("uuids").flat_map(|text| text.split(','));
     let uuids: BTreeSet<&str> = sent.filter(|uuid| !uuid.is_empty()).collect();
     if !(1..=BULK_MAX).contains(&uuids.len()) {
@@ -82,11 +82,11 @@ fn bulk(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"data": found.collect::<Vec<_>>()})))
 }
 
-fn named(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn named(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     collection(call).find(call, overlay, call.param("uuid"), "Media")
 }
 
-fn medium(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn medium(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, named(call, overlay)?)))
 }
 
@@ -96,7 +96,7 @@ fn grants_table(index: u64) -> String {
 
 /// The media visible to the user `userUuid`, by default to the creator. A user may see what was
 /// granted to them and, as a subscriber, what has no price.
-fn entitled(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn entitled(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let uuid = id(call, Kind::Media, index);
     let sent = call.query("userUuid").filter(|user| !user.is_empty() && *user != own_id(call));
@@ -124,7 +124,7 @@ fn entitled(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Changes those of `name`, `description`, `price` in cents that are sent.
-fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let fields = call.fields(&["name", "description", "price"]);
     let fits = |(name, value): (&String, &Value)| match name.as_str() {
@@ -138,14 +138,14 @@ fn change(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, index)))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     overlay.take(MEDIA, index);
     Ok(Answer::empty())
 }
 
 /// Lets `userUuid` see the medium from now on.
-fn grant(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn grant(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let index = named(call, overlay)?;
     let user_uuid = call.text("userUuid")?;
     let fan = fan_of(call, user_uuid)?;
@@ -159,7 +159,11 @@ fn grant(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// 404 unless all of these are media of the vault.
-pub(super) fn known(call: &Call<'_>, overlay: &Overlay, uuids: &[String]) -> Result<(), Refusal> {
+pub(super) fn known(
+    call: &PlatformCall<'_>,
+    overlay: &Overlay,
+    uuids: &[String],
+) -> Result<(), Refusal> {
     let known = |uuid: &String| {
         index_of(call, Kind::Media, uuid)
             .is_some_and(|index| overlay.holds(MEDIA, call.world.media(), index))

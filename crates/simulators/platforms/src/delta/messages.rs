@@ -10,7 +10,7 @@ use super::shapes::{
     price, with_cursor,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -37,30 +37,30 @@ pub(super) fn table(fan: u64) -> String {
     format!("messages/{fan}")
 }
 
-fn generated(call: &Call<'_>, fan: u64) -> Series {
+fn generated(call: &PlatformCall<'_>, fan: u64) -> Series {
     match call.world.chats().place_of(fan) {
         Some(_) => call.world.messages(fan),
         None => Series::all(0),
     }
 }
 
-pub(super) fn message_count(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
+pub(super) fn message_count(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> u64 {
     overlay.count(&table(fan), generated(call, fan))
 }
 
 /// The newest message of a chat; null if there is none.
-pub(super) fn last_message(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+pub(super) fn last_message(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let page = overlay.page(&table(fan), generated(call, fan), 0, 1);
     page.indexes.first().map_or(Value::Null, |row| shown(call, overlay, fan, *row))
 }
 
-fn uuid_of(call: &Call<'_>, fan: u64, row: u64) -> String {
+fn uuid_of(call: &PlatformCall<'_>, fan: u64, row: u64) -> String {
     let index = if row > CREATED { row } else { message_index(fan, row) };
     id(call, Kind::Message, index)
 }
 
 /// The position in the chat of the message with this id.
-fn place_of(call: &Call<'_>, overlay: &Overlay, fan: u64, uuid: &str) -> Option<u64> {
+fn place_of(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64, uuid: &str) -> Option<u64> {
     let index = index_of(call, Kind::Message, uuid)?;
     let row = if index > CREATED {
         index
@@ -71,7 +71,7 @@ fn place_of(call: &Call<'_>, overlay: &Overlay, fan: u64, uuid: &str) -> Option<
     overlay.place_of(&table(fan), generated(call, fan), row)
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
     let fan_id = id(call, Kind::Fan, fan);
     let generated = if row > CREATED {
         json!({"senderUuid": own_id(call), "recipientUuid": fan_id})
@@ -96,7 +96,7 @@ fn shown(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
     Value::Object(shown)
 }
 
-fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let start = match cursor(call) {
         None => 0,
@@ -109,7 +109,7 @@ fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The media of a chat, each with its message.
-fn chat_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn chat_media(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let start = match cursor(call) {
         None => 0,
@@ -142,7 +142,7 @@ fn chat_media(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `userUuids`, and `limit` messages of each (by default 5, at most 20).
-fn batch(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn batch(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let limit = call.field("limit").as_u64().unwrap_or(5).clamp(1, BATCH_MESSAGES_MAX);
     let row = |fan: u64| {
         let page = overlay.page(&table(fan), generated(call, fan), 0, limit);
@@ -155,7 +155,7 @@ fn batch(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `text` or `mediaUuids`, and a `price` in cents if media are sent. Opens a chat if there is none.
-fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn send(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_param(call)?;
     let media_uuids = body_uuids_if_any(call, "mediaUuids")?;
     media::known(call, overlay, &media_uuids)?;

@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
 use crate::platform::{DemoAccount, IncomingRequest, MovableList, Platform, PlatformState};
-use crate::routes::{Route, Routes};
+use crate::routes::{PlatformRoute, Routes};
 use crate::settings::PlatformSettings;
 use crate::world::World;
 use crate::world::series::Series;
@@ -108,7 +108,7 @@ impl Platform for Delta {
         &self,
         request: &IncomingRequest<'_>,
         state: &PlatformState,
-        route: &Route,
+        route: &PlatformRoute,
     ) -> Result<(), Refusal> {
         let granted = oauth::grant(request, state)?.scopes;
         let has = |scope: &&&str| granted.iter().any(|granted| granted == **scope);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::insights::source;
 use super::shapes::{Collection, id, user};
 use crate::answer::Outcome;
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -20,7 +20,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.scopes(&["read:self"]).get("notifications", notifications)
 }
 
-fn notifications(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn notifications(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let series = Series::all(call.world.payments().count().min(KEPT));
     let collection = Collection { table: NOTIFICATIONS, series, kind: Kind::Event };
     collection.after_cursor(call, overlay, |index| {
@@ -41,7 +41,7 @@ fn notifications(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Notifies the creator of an event, with the object that it concerns under `subject`.
-pub(super) fn tell(call: &Call<'_>, overlay: &mut Overlay, kind: &str, subject: &Value) {
+pub(super) fn tell(call: &PlatformCall<'_>, overlay: &mut Overlay, kind: &str, subject: &Value) {
     let fields = json!({
         "type": kind,
         "subject": subject,

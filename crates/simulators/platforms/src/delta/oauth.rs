@@ -9,7 +9,7 @@ use sha2::Sha256;
 use simulator_kit::pairs::parse_pairs;
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::platform::{IncomingRequest, PlatformState};
 use crate::routes::Routes;
@@ -136,7 +136,7 @@ fn refusal(code: &'static str, message: &str) -> Refusal {
 
 /// `grant_type`, `refresh_token`, `client_id`, `client_secret`, each once, as a form; `scope` if
 /// the new access token is to have fewer scopes. The refresh token keeps all granted scopes.
-fn refresh(call: &Call<'_>, shared: &mut Overlay) -> Outcome {
+fn refresh(call: &PlatformCall<'_>, shared: &mut Overlay) -> Outcome {
     let form = form(call)?;
     let value = |name: &str| {
         let found = form.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -176,7 +176,7 @@ fn refresh(call: &Call<'_>, shared: &mut Overlay) -> Outcome {
     })))
 }
 
-fn form(call: &Call<'_>) -> Result<Vec<(String, String)>, Refusal> {
+fn form(call: &PlatformCall<'_>) -> Result<Vec<(String, String)>, Refusal> {
     let is_form =
         call.content_type.is_some_and(|it| it.starts_with("application/x-www-form-urlencoded"));
     let text = std::str::from_utf8(call.raw_body).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::creators::is_pinned;
 use super::media;
 use super::shapes::{Collection, body_uuids_if_any, future, id, own_id, price};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -19,11 +19,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.scopes(&["write:post"]).post("posts", create).scopes(&["read:post"]).get("posts", posts)
 }
 
-pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+pub(super) fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: POSTS, series: call.world.posts(), kind: Kind::Post }
 }
 
-pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, post: u64) -> Value {
+pub(super) fn shown(call: &PlatformCall<'_>, overlay: &Overlay, post: u64) -> Value {
     let generated = if post < CREATED {
         let generated = call.world.post(post);
         let media = generated.media.iter().map(|it| id(call, Kind::Media, *it));
@@ -47,12 +47,12 @@ pub(super) fn shown(call: &Call<'_>, overlay: &Overlay, post: u64) -> Value {
     Value::Object(shown)
 }
 
-fn posts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn posts(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |post| shown(call, overlay, post))
 }
 
 /// `text` or `mediaUuids`, and optionally `price` in cents, `audience`, `publishAt`.
-pub(super) fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+pub(super) fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let media_uuids = body_uuids_if_any(call, "mediaUuids")?;
     media::known(call, overlay, &media_uuids)?;
     let text = call.field("text").as_str().unwrap_or_default();

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
-use crate::overlay::{Overlay, Page};
+use crate::call::PlatformCall;
+use crate::overlay::{Overlay, OverlayPage};
 use crate::world::DAY_MS;
 use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
@@ -33,7 +33,7 @@ impl Collection<'_> {
     /// The index of an id of a thing in the collection; 404 otherwise.
     pub(super) fn find(
         &self,
-        call: &Call<'_>,
+        call: &PlatformCall<'_>,
         overlay: &Overlay,
         uuid: &str,
         what: &str,
@@ -46,7 +46,7 @@ impl Collection<'_> {
     /// The numbered page that the query requests.
     pub(super) fn page(
         &self,
-        call: &Call<'_>,
+        call: &PlatformCall<'_>,
         overlay: &Overlay,
         row: impl Fn(u64) -> Value,
     ) -> Outcome {
@@ -59,7 +59,7 @@ impl Collection<'_> {
     /// The things after the query's `cursor`, which is the id of the last one seen.
     pub(super) fn after_cursor(
         &self,
-        call: &Call<'_>,
+        call: &PlatformCall<'_>,
         overlay: &Overlay,
         row: impl Fn(u64) -> Value,
     ) -> Outcome {
@@ -71,7 +71,7 @@ impl Collection<'_> {
                 place.ok_or_else(bad_cursor)? + 1
             }
         };
-        let Page { indexes, has_more, .. } =
+        let OverlayPage { indexes, has_more, .. } =
             overlay.page(self.table, self.series, start, size(call)?);
         let last = indexes.last().map(|index| id(call, self.kind, *index));
         let rows: Vec<Value> = indexes.into_iter().map(row).collect();
@@ -92,7 +92,7 @@ pub(super) struct AskedPage {
 }
 
 impl AskedPage {
-    pub(super) fn of(call: &Call<'_>) -> Result<Self, Refusal> {
+    pub(super) fn of(call: &PlatformCall<'_>) -> Result<Self, Refusal> {
         let page = call.query_number("page")?.unwrap_or(1);
         if page == 0 {
             return Err(Refusal::bad_request("page starts at 1"));
@@ -111,7 +111,7 @@ impl AskedPage {
     }
 }
 
-fn size(call: &Call<'_>) -> Result<u64, Refusal> {
+fn size(call: &PlatformCall<'_>) -> Result<u64, Refusal> {
     let size = call.query_number("size")?.unwrap_or(SIZE_DEFAULT);
     if (1..=SIZE_MAX).contains(&size) {
         Ok(size)
@@ -121,12 +121,12 @@ fn size(call: &Call<'_>) -> Result<u64, Refusal> {
 }
 
 /// The cursor of the query.
-pub(super) fn cursor<'a>(call: &'a Call<'_>) -> Option<&'a str> {
+pub(super) fn cursor<'a>(call: &'a PlatformCall<'_>) -> Option<&'a str> {
     call.query("cursor").filter(|cursor| !cursor.is_empty())
 }
 
 /// The `size` of a query with a cursor.
-pub(super) fn cursor_size(call: &Call<'_>) -> Result<usize, Refusal> {
+pub(super) fn cursor_size(call: &PlatformCall<'_>) -> Result<usize, Refusal> {
     Ok(usize::try_from(size(call)?).unwrap_or(0))
 }
 
@@ -140,7 +140,7 @@ pub(super) fn with_cursor(rows: &[Value], next: Option<&str>) -> Answer {
 }
 
 /// The numbered page of the query out of rows that were looked up one by one.
-pub(super) fn page_of(call: &Call<'_>, rows: &[Value]) -> Outcome {
+pub(super) fn page_of(call: &PlatformCall<'_>, rows: &[Value]) -> Outcome {
     let asked = AskedPage::of(call)?;
     let skip = usize::try_from(asked.offset()).unwrap_or(usize::MAX);
     let take = usize::try_from(asked.size).unwrap_or(0);
@@ -150,22 +150,22 @@ pub(super) fn page_of(call: &Call<'_>, rows: &[Value]) -> Outcome {
 }
 
 /// The id of one of the calling creator's things.
-pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
+pub(super) fn id(call: &PlatformCall<'_>, kind: Kind, index: u64) -> String {
     ids::uuid(kind, call.world.creator, index)
 }
 
 /// The index of an id of this kind.
-pub(super) fn index_of(call: &Call<'_>, kind: Kind, uuid: &str) -> Option<u64> {
+pub(super) fn index_of(call: &PlatformCall<'_>, kind: Kind, uuid: &str) -> Option<u64> {
     ids::index_of_uuid(kind, call.world.creator, uuid)
 }
 
 /// The id of the calling creator.
-pub(super) fn own_id(call: &Call<'_>) -> String {
+pub(super) fn own_id(call: &PlatformCall<'_>) -> String {
     id(call, Kind::Creator, 0)
 }
 
 /// 404 unless the path parameter `creatorUserUuid` is the calling creator.
-pub(super) fn own_creator(call: &Call<'_>) -> Result<(), Refusal> {
+pub(super) fn own_creator(call: &PlatformCall<'_>) -> Result<(), Refusal> {
     if call.param("creatorUserUuid") == own_id(call) {
         Ok(())
     } else {
@@ -174,19 +174,19 @@ pub(super) fn own_creator(call: &Call<'_>) -> Result<(), Refusal> {
 }
 
 /// The fan with this id.
-pub(super) fn fan_of(call: &Call<'_>, uuid: &str) -> Result<u64, Refusal> {
+pub(super) fn fan_of(call: &PlatformCall<'_>, uuid: &str) -> Result<u64, Refusal> {
     index_of(call, Kind::Fan, uuid)
         .filter(|fan| *fan < call.world.fans)
         .ok_or_else(|| Refusal::not_found("User"))
 }
 
 /// The fan of the path parameter `userUuid`.
-pub(super) fn fan_param(call: &Call<'_>) -> Result<u64, Refusal> {
+pub(super) fn fan_param(call: &PlatformCall<'_>) -> Result<u64, Refusal> {
     fan_of(call, call.param("userUuid"))
 }
 
 /// The texts in a field of the body; 400 if it is not a list of 1 to 50 texts.
-pub(super) fn body_uuids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+pub(super) fn body_uuids(call: &PlatformCall<'_>, name: &str) -> Result<Vec<String>, Refusal> {
     let required = || Refusal::bad_request(format!("{name} is not a list of 1 to {UUIDS_MAX} ids"));
     let sent = call.field(name).as_array().ok_or_else(required)?;
     if !(1..=UUIDS_MAX).contains(&sent.len()) {
@@ -196,7 +196,10 @@ pub(super) fn body_uuids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Ref
 }
 
 /// Like [`body_uuids`], but empty if the field is missing or empty.
-pub(super) fn body_uuids_if_any(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+pub(super) fn body_uuids_if_any(
+    call: &PlatformCall<'_>,
+    name: &str,
+) -> Result<Vec<String>, Refusal> {
     match call.field(name) {
         Value::Null => Ok(Vec::new()),
         Value::Array(sent) if sent.is_empty() => Ok(Vec::new()),
@@ -205,12 +208,12 @@ pub(super) fn body_uuids_if_any(call: &Call<'_>, name: &str) -> Result<Vec<Strin
 }
 
 /// The fans in the body's `userUuids`; 404 if one is unknown.
-pub(super) fn body_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
+pub(super) fn body_fans(call: &PlatformCall<'_>) -> Result<Vec<u64>, Refusal> {
     body_uuids(call, "userUuids")?.iter().map(|uuid| fan_of(call, uuid)).collect()
 }
 
 /// An amount in cents from the body, 0 if it is missing.
-pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
+pub(super) fn price(call: &PlatformCall<'_>) -> Result<i64, Refusal> {
     match call.field("price") {
         Value::Null => Ok(0),
         sent => sent
@@ -221,7 +224,10 @@ pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
 }
 
 /// The text fields that the body contains; 400 if one is not text, or if there are none.
-pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn text_fields(
+    call: &PlatformCall<'_>,
+    names: &[&str],
+) -> Result<Map<String, Value>, Refusal> {
     let fields = call.fields(names);
     for (name, value) in &fields {
         if value.as_str().is_none_or(|text| text.trim().is_empty() || text.len() > TEXT_BYTES_MAX) {
@@ -235,7 +241,7 @@ pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String,
 }
 
 /// An RFC 3339 time in the future from the body, if there is one.
-pub(super) fn future(call: &Call<'_>, name: &str) -> Result<Option<String>, Refusal> {
+pub(super) fn future(call: &PlatformCall<'_>, name: &str) -> Result<Option<String>, Refusal> {
     if call.field(name).is_null() {
         return Ok(None);
     }
@@ -246,7 +252,7 @@ pub(super) fn future(call: &Call<'_>, name: &str) -> Result<Option<String>, Refu
 
 /// From `startDate` to the end of the day `endDate`, or to the moment if it is a time. Without a
 /// start it covers `days` days, or everything if `days` is 0.
-pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> {
+pub(super) fn window(call: &PlatformCall<'_>, days: i64) -> Result<(i64, i64), Refusal> {
     let bound = |name: &str, day_ms: i64| -> Result<Option<i64>, Refusal> {
         let Some(text) = call.query(name).filter(|text| !text.is_empty()) else {
             return Ok(None);
@@ -266,12 +272,12 @@ pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> 
 }
 
 /// The online fans: two of fifteen, all of them subscribers.
-pub(super) fn online_fans(call: &Call<'_>) -> Series {
+pub(super) fn online_fans(call: &PlatformCall<'_>) -> Series {
     Series::of(call.world.fans, 15, &[1, 2])
 }
 
 /// The short form of a fan inside other objects.
-pub(super) fn user(call: &Call<'_>, fan: u64) -> Value {
+pub(super) fn user(call: &PlatformCall<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let uuid = id(call, Kind::Fan, fan);
     json!({

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::notifications::tell;
 use super::shapes::{Collection, NOTHING, id, page_of};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -31,12 +31,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::PUT, "agencies/team-members/{userId}", change_member)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     let members = if call.world.is_empty() { 0 } else { 4 };
     Collection { table: TEAM, series: Series::all(members), kind: Kind::Peer }
 }
 
-fn shown(call: &Call<'_>, overlay: &Overlay, member: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, overlay: &Overlay, member: u64) -> Value {
     if member >= CREATED {
         return overlay.over(TEAM, member, json!({"userId": id(call, Kind::Peer, member)}));
     }
@@ -57,12 +57,12 @@ fn shown(call: &Call<'_>, overlay: &Overlay, member: u64) -> Value {
     overlay.over(TEAM, member, generated)
 }
 
-fn members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn members(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |member| shown(call, overlay, member))
 }
 
 /// The members, with the highest sales first.
-fn leaderboard(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn leaderboard(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let messages = call.world.chats().count() * 8;
     let row = |member: u64| {
         let sent = messages / (member + 2);
@@ -81,7 +81,7 @@ fn leaderboard(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Changes `role` or `isActive`.
-fn change_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn change_member(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let member = collection(call).find(call, overlay, call.param("userId"), "Team member")?;
     let fields = call.fields(&["role", "isActive"]);
     let fits = |(name, value): (&String, &Value)| match name.as_str() {
@@ -95,7 +95,7 @@ fn change_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(shown(call, overlay, member)))
 }
 
-fn invite(call: &Call<'_>, overlay: &mut Overlay, role: &str) -> Outcome {
+fn invite(call: &PlatformCall<'_>, overlay: &mut Overlay, role: &str) -> Outcome {
     let email = call.text("email")?;
     if email.split_once('@').is_none_or(|(name, host)| name.is_empty() || !host.contains('.')) {
         return Err(Refusal::bad_request("email is not an address"));
@@ -113,13 +113,13 @@ fn invite(call: &Call<'_>, overlay: &mut Overlay, role: &str) -> Outcome {
     Ok(Answer::created(overlay.over(INVITES.table, index, invite)))
 }
 
-fn invite_creator(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn invite_creator(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     invite(call, overlay, "creator")
 }
 
 /// `email` and `role` (by default `chatter`). An invited person is listed as a member, but not
 /// active yet.
-fn invite_member(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn invite_member(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let role = call.field("role").as_str().unwrap_or("chatter");
     if !ROLES.contains(&role) {
         return Err(Refusal::bad_request("role is not admin, manager or chatter"));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{Collection, id};
 use crate::answer::{Answer, Outcome};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::content;
@@ -17,11 +17,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("chats/templates/{templateUuid}", template)
 }
 
-fn collection(call: &Call<'_>) -> Collection<'static> {
+fn collection(call: &PlatformCall<'_>) -> Collection<'static> {
     Collection { table: "templates", series: call.world.templates(), kind: Kind::Template }
 }
 
-fn shown(call: &Call<'_>, index: u64) -> Value {
+fn shown(call: &PlatformCall<'_>, index: u64) -> Value {
     json!({
         "uuid": id(call, Kind::Template, index),
         "text": content::template(index),
@@ -30,11 +30,11 @@ fn shown(call: &Call<'_>, index: u64) -> Value {
     })
 }
 
-fn templates(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn templates(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     collection(call).page(call, overlay, |index| shown(call, index))
 }
 
-fn template(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn template(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let index = collection(call).find(call, overlay, call.param("templateUuid"), "Template")?;
     Ok(Answer::ok(shown(call, index)))
 }

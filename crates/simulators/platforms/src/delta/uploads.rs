@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::media::{self, MEDIA};
 use super::shapes::{Collection, NOTHING, id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::HOUR_MS;
@@ -28,7 +28,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// `name`, `filename`, `mediaType`.
-fn open(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn open(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let media_type = call.text("mediaType")?;
     if !TYPES.contains(&media_type) {
         return Err(Refusal::bad_request("mediaType is not image, video, audio or document"));
@@ -50,7 +50,7 @@ fn open(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     })))
 }
 
-fn open_upload(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn open_upload(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let index = UPLOADS.find(call, overlay, call.param("uploadId"), "Upload")?;
     let status = overlay.field(UPLOADS.table, index, "status").and_then(Value::as_str);
     if status == Some("open") {
@@ -60,7 +60,7 @@ fn open_upload(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     }
 }
 
-fn part_url(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn part_url(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let upload = open_upload(call, overlay)?;
     let sent = call.param("partNumber").parse::<u64>().ok();
     let part = sent.filter(|part| (1..=PARTS_MAX).contains(part));
@@ -73,7 +73,7 @@ fn part_url(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// `parts`: the `partNumber` and the storage's `etag` of each part, in order.
-fn complete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn complete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let upload = open_upload(call, overlay)?;
     let parts = call.field("parts").as_array().filter(|parts| !parts.is_empty());
     let parts = parts.ok_or_else(|| Refusal::bad_request("parts is required"))?;

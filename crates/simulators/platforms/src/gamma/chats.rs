@@ -8,7 +8,7 @@ use super::shapes::{
     CURRENCY, fan_of, id, index_of, own, rows, rows_with_limit, user_ref, without_empty_list,
 };
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::content::template;
@@ -39,13 +39,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::PUT, "user/{id}/chat/{chat_id}/delete-chat-for-user-by-user-id", delete_chat)
 }
 
-fn chats(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn chats(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows_with_limit(call, overlay, (CHATS, call.world.chats()), |fan| chat_json(call, overlay, fan))
+    rows_with_limit(call, overlay, CHATS, call.world.chats(), |fan| chat_json(call, overlay, fan))
         .map(without_empty_list)
 }
 
-fn chat_json(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+fn chat_json(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let chat_id = id(call, Kind::Chat, fan);
     let last = last_message(call, overlay, fan);
     let began_at = json!(rfc3339(began_at_ms(call, fan)));
@@ -66,7 +66,7 @@ fn chat_json(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
 }
 
 /// The time of the first message; a chat that did not exist before starts with the subscription.
-fn began_at_ms(call: &Call<'_>, fan: u64) -> i64 {
+fn began_at_ms(call: &PlatformCall<'_>, fan: u64) -> i64 {
     match generated_messages(call, fan).count().checked_sub(1) {
         Some(oldest) => call.world.message(fan, oldest).sent_at_ms,
         None => call.world.fan(fan).subscribed_at_ms,
@@ -74,14 +74,14 @@ fn began_at_ms(call: &Call<'_>, fan: u64) -> i64 {
 }
 
 /// The fan of the chat in the path; 404 if there is no such chat.
-pub(super) fn chat_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+pub(super) fn chat_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own(call)?;
     let fan = index_of(call, Kind::Chat, call.param("chat_id"));
     fan.filter(|fan| overlay.holds(CHATS, call.world.chats(), *fan))
         .ok_or_else(|| Refusal::not_found("Chat"))
 }
 
-fn unread_count(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
+fn unread_count(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> u64 {
     if !overlay.holds(UNREAD, call.world.unread_chats(), fan) {
         return 0;
     }
@@ -90,7 +90,7 @@ fn unread_count(call: &Call<'_>, overlay: &Overlay, fan: u64) -> u64 {
 }
 
 /// An object by chat id.
-fn unread_messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn unread_messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     let unread = overlay.page(UNREAD, call.world.unread_chats(), 0, u64::MAX).indexes;
     let there = unread.into_iter().filter(|fan| overlay.holds(CHATS, call.world.chats(), *fan));
@@ -100,7 +100,7 @@ fn unread_messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(Value::Object(counts)))
 }
 
-fn configuration(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn configuration(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     Ok(Answer::ok(configuration_json(overlay)))
 }
@@ -111,7 +111,7 @@ fn configuration_json(overlay: &Overlay) -> Value {
 }
 
 /// Sets prices; those not sent are unchanged.
-fn configure(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn configure(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let fields = call.fields(&["unlock_price", "message_price"]);
     if fields.values().any(|price| price.as_f64().is_none_or(|price| price < 0.0)) {
@@ -121,9 +121,9 @@ fn configure(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(configuration_json(overlay)))
 }
 
-fn templates(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn templates(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, ("templates", call.world.templates()), |index| {
+    rows(call, overlay, "templates", call.world.templates(), |index| {
         json!({
             "_id": id(call, Kind::Template, index),
             "message": template(index),
@@ -133,12 +133,12 @@ fn templates(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-fn chat(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn chat(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
-fn pin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn pin(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let pinned = call.field("is_pinned").as_bool();
     let pinned = pinned.ok_or_else(|| Refusal::bad_request("is_pinned is required"))?;
@@ -147,7 +147,7 @@ fn pin(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// 409 if the chat already has unread messages.
-fn mark_as_unread(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn mark_as_unread(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     if unread_count(call, overlay, fan) > 0 {
         return Err(Refusal::conflict("The chat has unread messages"));
@@ -157,7 +157,7 @@ fn mark_as_unread(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
-fn take_messages(call: &Call<'_>, overlay: &mut Overlay, fan: u64) {
+fn take_messages(call: &PlatformCall<'_>, overlay: &mut Overlay, fan: u64) {
     let table = chat_table(fan);
     for row in overlay.page(&table, generated_messages(call, fan), 0, u64::MAX).indexes {
         overlay.take(&table, row);
@@ -165,14 +165,14 @@ fn take_messages(call: &Call<'_>, overlay: &mut Overlay, fan: u64) {
     overlay.take(UNREAD, fan);
 }
 
-fn delete_messages(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete_messages(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     take_messages(call, overlay, fan);
     Ok(Answer::ok(chat_json(call, overlay, fan)))
 }
 
 /// The chat may be named by its own id or by its fan's. It comes back with the next message.
-fn delete_chat(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete_chat(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let by_fan = fan_of(call, call.param("chat_id"))
         .filter(|fan| overlay.holds(CHATS, call.world.chats(), *fan));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::file_stacks::stack_param;
 use super::shapes::{id, index_of, rows, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::content::post_and_place;
@@ -30,17 +30,18 @@ pub(super) fn table(stack: u64) -> String {
 }
 
 /// The generated comments on a stack.
-pub(super) fn generated(call: &Call<'_>, stack: u64) -> Series {
+pub(super) fn generated(call: &PlatformCall<'_>, stack: u64) -> Series {
     if stack < CREATED { call.world.comments(stack) } else { Series::all(0) }
 }
 
-fn comments(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn comments(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
-    let collection = (&*table(stack), generated(call, stack));
-    rows(call, overlay, collection, |row| comment_json(call, overlay, stack, row))
+    rows(call, overlay, &table(stack), generated(call, stack), |row| {
+        comment_json(call, overlay, stack, row)
+    })
 }
 
-fn comment_json(call: &Call<'_>, overlay: &Overlay, stack: u64, row: u64) -> Value {
+fn comment_json(call: &PlatformCall<'_>, overlay: &Overlay, stack: u64, row: u64) -> Value {
     let (index, base) = if row > CREATED {
         let writer = json!({
             "_id": id(call, Kind::Creator, 0),
@@ -64,7 +65,7 @@ fn comment_json(call: &Call<'_>, overlay: &Overlay, stack: u64, row: u64) -> Val
     Value::Object(shown)
 }
 
-fn write(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn write(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
     let text = call.text("text")?.to_owned();
     let fields = json!({"text": text, "created_at": rfc3339(call.now_ms)});
@@ -72,7 +73,7 @@ fn write(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(comment_json(call, overlay, stack, row)))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
     let row = index_of(call, Kind::Comment, call.param("comment_id")).and_then(|index| {
         if index > CREATED {

@@ -6,7 +6,7 @@ use super::file_stacks::{FILE_STACKS, file_stack_json};
 use super::follows::FOLLOWING;
 use super::shapes::{CURRENCY, id, peer, rows, rows_of, user_ref};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -25,7 +25,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// Posts of followed creators, one of each, newest first.
-fn feed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn feed(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let mut followed = overlay.page(FOLLOWING, call.world.following(), 0, u64::MAX).indexes;
     followed.retain(|index| *index < PEERS);
     followed.sort_unstable();
@@ -44,7 +44,7 @@ fn feed(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Short videos of the user `user_id`: the file stacks that are videos.
-fn reels(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn reels(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let user_id =
         call.query("user_id").ok_or_else(|| Refusal::bad_request("user_id is required"))?;
     if user_id != id(call, Kind::Creator, 0) {
@@ -58,8 +58,8 @@ fn reels(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// The actions of fans, newest first.
-fn activity(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    rows(call, overlay, ("activity", call.world.payments()), |index| {
+fn activity(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
+    rows(call, overlay, "activity", call.world.payments(), |index| {
         let payment = call.world.payment(index);
         let kind = match payment.kind {
             PaymentKind::Subscription => "subscribed",
@@ -80,9 +80,9 @@ fn activity(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 }
 
 /// Creators with whom the creator shares earnings.
-fn partnerships(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn partnerships(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let partners = Series::of(call.world.following().count().min(PEERS), 13, &[2]);
-    rows(call, overlay, ("partnerships", partners), |index| {
+    rows(call, overlay, "partnerships", partners, |index| {
         json!({
             "_id": id(call, Kind::Campaign, index),
             "partner": peer(call, index),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::shapes::{CURRENCY, id, index, medium, own, rows_of};
 use super::uploads::words;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -30,14 +30,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 /// Filters: `categories` and `tag` (comma-separated, one must match), `contentType` (`image` or
 /// `video`), `is_subscription_item`.
-fn file_stacks(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn file_stacks(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     let all = overlay.page(FILE_STACKS, call.world.posts(), 0, u64::MAX).indexes.into_iter();
     let shown = all.map(|index| file_stack_json(call, overlay, index));
     rows_of(call, shown.filter(|stack| is_wanted(call, stack)))
 }
 
-fn is_wanted(call: &Call<'_>, stack: &Value) -> bool {
+fn is_wanted(call: &PlatformCall<'_>, stack: &Value) -> bool {
     let has_one = |query: &str, field: &str| {
         call.query(query).filter(|it| !it.is_empty()).is_none_or(|wanted| {
             let has = stack[field].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -54,7 +54,7 @@ fn is_wanted(call: &Call<'_>, stack: &Value) -> bool {
 }
 
 /// A file stack, generated or created.
-pub(super) fn file_stack_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+pub(super) fn file_stack_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let base = if index < CREATED { generated(call, index) } else { json!({}) };
     let mut shown = object(overlay.over(FILE_STACKS, index, base));
     let comments = super::comments::generated(call, index);
@@ -70,7 +70,7 @@ pub(super) fn file_stack_json(call: &Call<'_>, overlay: &Overlay, index: u64) ->
     Value::Object(shown)
 }
 
-fn generated(call: &Call<'_>, index: u64) -> Value {
+fn generated(call: &PlatformCall<'_>, index: u64) -> Value {
     let post = call.world.post(index);
     let files: Vec<Value> = post.media.iter().map(|media| medium(call, *media)).collect();
     let is_video = post.media.iter().any(|media| call.world.medium(*media).is_video);
@@ -96,20 +96,20 @@ fn generated(call: &Call<'_>, index: u64) -> Value {
 }
 
 /// The file stack of the path; 404 if there is none.
-pub(super) fn stack_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+pub(super) fn stack_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     let stack = index(call, Kind::Post, "stack_id", "File stack")?;
     let exists = overlay.holds(FILE_STACKS, call.world.posts(), stack);
     if exists { Ok(stack) } else { Err(Refusal::not_found("File stack")) }
 }
 
-fn file_stack(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn file_stack(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
     Ok(Answer::ok(file_stack_json(call, overlay, stack)))
 }
 
 /// The fields of an upload can be changed; `to_be_posted_at` moves a post that is not published
 /// yet.
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
     let mut fields = call.fields(FIELDS);
     check_edit(&fields)?;
@@ -150,7 +150,7 @@ fn check_edit(fields: &Map<String, Value>) -> Result<(), Refusal> {
 }
 
 /// The time in `to_be_posted_at`, a past one means now; 409 if the post is already published.
-fn new_time(call: &Call<'_>, overlay: &Overlay, stack: u64) -> Result<i64, Refusal> {
+fn new_time(call: &PlatformCall<'_>, overlay: &Overlay, stack: u64) -> Result<i64, Refusal> {
     let posted_at_ms = overlay.field(FILE_STACKS, stack, "posted_at_ms").and_then(Value::as_i64);
     if posted_at_ms.is_none_or(|posted_at_ms| posted_at_ms <= call.now_ms) {
         return Err(Refusal::conflict("The file stack is published"));
@@ -160,7 +160,7 @@ fn new_time(call: &Call<'_>, overlay: &Overlay, stack: u64) -> Result<i64, Refus
     Ok(sent.max(call.now_ms))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let stack = stack_param(call, overlay)?;
     overlay.take(FILE_STACKS, stack);
     Ok(Answer::empty())

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{fan, fan_of, index_of, own, peer, rows};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -26,9 +26,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .write(Method::DELETE, "user/{fan_id}/un-follow", remove_follower)
 }
 
-fn following(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn following(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, (FOLLOWING, call.world.following()), |followed| {
+    rows(call, overlay, FOLLOWING, call.world.following(), |followed| {
         let user = followed.checked_sub(PEERS);
         let user = user.map_or_else(|| peer(call, followed), |index| fan(call, index));
         let since = followed.min(PEERS - 1);
@@ -41,24 +41,24 @@ fn following(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-fn followers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn followers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, (FOLLOWERS, call.world.followers()), |follower| fan(call, follower))
+    rows(call, overlay, FOLLOWERS, call.world.followers(), |follower| fan(call, follower))
 }
 
 /// The user of the path, as an index of the following table.
-fn followed_param(call: &Call<'_>) -> Result<u64, Refusal> {
+fn followed_param(call: &PlatformCall<'_>) -> Result<u64, Refusal> {
     let wanted = call.param("fan_id");
     let fan = fan_of(call, wanted).map(|fan| PEERS + fan);
     let other = index_of(call, Kind::Peer, wanted).filter(|other| *other < PEERS);
     fan.or(other).ok_or_else(|| Refusal::not_found("User"))
 }
 
-fn answer(call: &Call<'_>, is_following: bool) -> Value {
+fn answer(call: &PlatformCall<'_>, is_following: bool) -> Value {
     json!({"user_id": call.param("fan_id"), "is_following": is_following})
 }
 
-fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn follow(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let followed = followed_param(call)?;
     if !overlay.holds(FOLLOWING, call.world.following(), followed) {
         overlay.set(FOLLOWING, followed, object(json!({"followed_at": rfc3339(call.now_ms)})));
@@ -67,14 +67,14 @@ fn follow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(answer(call, true)))
 }
 
-fn unfollow(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn unfollow(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let followed = followed_param(call)?;
     overlay.take(FOLLOWING, followed);
     Ok(Answer::ok(answer(call, false)))
 }
 
 /// Removes a fan from the creator's followers; the users that the creator follows are unchanged.
-fn remove_follower(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove_follower(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = fan_of(call, call.param("fan_id"))
         .filter(|fan| overlay.holds(FOLLOWERS, call.world.followers(), *fan))
         .ok_or_else(|| Refusal::not_found("Follower"))?;

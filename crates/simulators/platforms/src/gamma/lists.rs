@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::follows::FOLLOWERS;
 use super::shapes::{fan, fan_of, id, index, own, rows_with_limit};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -29,19 +29,20 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("user/{id}/user-lists/contains-user/{fan_id}", lists_of_fan)
 }
 
-fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn lists(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    let collection = (LISTS, call.world.fan_lists());
-    rows_with_limit(call, overlay, collection, |list| list_json(call, overlay, list))
+    rows_with_limit(call, overlay, LISTS, call.world.fan_lists(), |list| {
+        list_json(call, overlay, list)
+    })
 }
 
 /// The members of a list: the table of those written, and the generated ones.
-fn member_collection(call: &Call<'_>, list: u64) -> (String, Series) {
+fn member_collection(call: &PlatformCall<'_>, list: u64) -> (String, Series) {
     let generated = if list < CREATED { call.world.fan_list(list).members } else { Series::all(0) };
     (format!("list/{list}"), generated)
 }
 
-fn list_json(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
+fn list_json(call: &PlatformCall<'_>, overlay: &Overlay, list: u64) -> Value {
     let (table, series) = member_collection(call, list);
     let base = if list < CREATED {
         let generated = call.world.fan_list(list);
@@ -55,14 +56,14 @@ fn list_json(call: &Call<'_>, overlay: &Overlay, list: u64) -> Value {
     Value::Object(shown)
 }
 
-fn list_param(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn list_param(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own(call)?;
     let list = index(call, Kind::List, "list_id", "List")?;
     let exists = overlay.holds(LISTS, call.world.fan_lists(), list);
     if exists { Ok(list) } else { Err(Refusal::not_found("List")) }
 }
 
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let name = call.text("name")?.to_owned();
     let fields = json!({"name": name, "created_at": rfc3339(call.now_ms)});
@@ -70,26 +71,26 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::created(list_json(call, overlay, list)))
 }
 
-fn rename(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn rename(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = list_param(call, overlay)?;
     let name = call.text("name")?.to_owned();
     overlay.set(LISTS, list, object(json!({"name": name})));
     Ok(Answer::ok(list_json(call, overlay, list)))
 }
 
-fn delete(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn delete(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = list_param(call, overlay)?;
     overlay.take(LISTS, list);
     Ok(Answer::empty())
 }
 
-fn members(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn members(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let (table, series) = member_collection(call, list_param(call, overlay)?);
-    rows_with_limit(call, overlay, (&table, series), |member| fan(call, member))
+    rows_with_limit(call, overlay, &table, series, |member| fan(call, member))
 }
 
 /// The fans in `user_ids`; an unknown one refuses the whole request.
-fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
+fn sent_fans(call: &PlatformCall<'_>) -> Result<Vec<u64>, Refusal> {
     let sent = call.field("user_ids").as_array().filter(|sent| !sent.is_empty());
     let sent = sent.ok_or_else(|| Refusal::bad_request("user_ids is required"))?;
     let fans: Option<Vec<u64>> =
@@ -97,7 +98,7 @@ fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     fans.ok_or_else(|| Refusal::bad_request("user_ids has an unknown id"))
 }
 
-fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn add(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = list_param(call, overlay)?;
     let fans = sent_fans(call)?;
     let follows = |fan: &u64| overlay.holds(FOLLOWERS, call.world.followers(), *fan);
@@ -112,7 +113,7 @@ fn add(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(list_json(call, overlay, list)))
 }
 
-fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn remove(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let list = list_param(call, overlay)?;
     let table = member_collection(call, list).0;
     for fan in sent_fans(call)? {
@@ -121,7 +122,7 @@ fn remove(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(list_json(call, overlay, list)))
 }
 
-fn lists_of_fan(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn lists_of_fan(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     let fan = fan_of(call, call.param("fan_id")).ok_or_else(|| Refusal::not_found("User"))?;
     let lists = overlay.page(LISTS, call.world.fan_lists(), 0, u64::MAX).indexes.into_iter();

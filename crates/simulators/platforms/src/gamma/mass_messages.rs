@@ -8,7 +8,7 @@ use super::messages::{check_fields, checked_body};
 use super::profile::plan;
 use super::shapes::{CURRENCY, id, index, own, rows};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -27,27 +27,28 @@ pub(super) fn routes(routes: Routes) -> Routes {
     )
 }
 
-fn mass_messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn mass_messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    let collection = (MASS_MESSAGES, call.world.mass_messages());
-    rows(call, overlay, collection, |index| mass_message_json(call, overlay, index))
+    rows(call, overlay, MASS_MESSAGES, call.world.mass_messages(), |index| {
+        mass_message_json(call, overlay, index)
+    })
 }
 
-fn due_ms(call: &Call<'_>, overlay: &Overlay, index: u64) -> i64 {
+fn due_ms(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> i64 {
     if index < CREATED {
         return call.world.mass_message(index).sent_at_ms;
     }
     overlay.field(MASS_MESSAGES, index, "due_ms").and_then(Value::as_i64).unwrap_or(0)
 }
 
-fn status(call: &Call<'_>, overlay: &Overlay, index: u64) -> &'static str {
+fn status(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> &'static str {
     if overlay.field(MASS_MESSAGES, index, "cancelled_at").is_some() {
         return "cancelled";
     }
     if due_ms(call, overlay, index) <= call.now_ms { "sent" } else { "scheduled" }
 }
 
-fn mass_message_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+fn mass_message_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let base = if index < CREATED {
         let message = call.world.mass_message(index);
         json!({
@@ -74,7 +75,7 @@ fn mass_message_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
     Value::Object(shown)
 }
 
-fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn send(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     if plan(call.world) == "free" {
         let message = "Mass messages are not part of your plan";
@@ -88,7 +89,7 @@ fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// The time in `to_be_posted_at`; a past one means now.
-fn sent_time(call: &Call<'_>) -> Result<Option<i64>, Refusal> {
+fn sent_time(call: &PlatformCall<'_>) -> Result<Option<i64>, Refusal> {
     let sent = call.field("to_be_posted_at");
     if sent.is_null() {
         return Ok(None);
@@ -99,7 +100,7 @@ fn sent_time(call: &Call<'_>) -> Result<Option<i64>, Refusal> {
 }
 
 /// A scheduled message; 409 if it was sent or cancelled.
-fn waiting(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
+fn waiting(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     own(call)?;
     let message = index(call, Kind::MassMessage, "message_id", "Mass message")?;
     if !overlay.holds(MASS_MESSAGES, call.world.mass_messages(), message) {
@@ -111,7 +112,7 @@ fn waiting(call: &Call<'_>, overlay: &Overlay) -> Result<u64, Refusal> {
     }
 }
 
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let message = waiting(call, overlay)?;
     check_fields(call, overlay)?;
     let mut fields = call.fields(&["message", "file_stack_id", "message_price"]);
@@ -129,7 +130,7 @@ fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(mass_message_json(call, overlay, message)))
 }
 
-fn cancel(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn cancel(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let message = waiting(call, overlay)?;
     let fields = json!({"cancelled_at": rfc3339(call.now_ms)});
     overlay.set(MASS_MESSAGES, message, object(fields));

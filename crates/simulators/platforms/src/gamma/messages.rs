@@ -7,7 +7,7 @@ use super::chats::{CHATS, UNREAD, chat_param};
 use super::file_stacks::FILE_STACKS;
 use super::shapes::{CURRENCY, id, index_of, own, rows};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -31,7 +31,7 @@ pub(super) fn chat_table(fan: u64) -> String {
 }
 
 /// The generated messages of the chat with this fan.
-pub(super) fn generated_messages(call: &Call<'_>, fan: u64) -> Series {
+pub(super) fn generated_messages(call: &PlatformCall<'_>, fan: u64) -> Series {
     match call.world.chats().place_of(fan) {
         Some(_) => call.world.messages(fan),
         None => Series::all(0),
@@ -39,18 +39,19 @@ pub(super) fn generated_messages(call: &Call<'_>, fan: u64) -> Series {
 }
 
 /// The newest message of a chat; null if there is none.
-pub(super) fn last_message(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+pub(super) fn last_message(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64) -> Value {
     let page = overlay.page(&chat_table(fan), generated_messages(call, fan), 0, 1);
     page.indexes.first().map_or(Value::Null, |row| message_json(call, overlay, fan, *row))
 }
 
-fn messages(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn messages(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
-    let collection = (&*chat_table(fan), generated_messages(call, fan));
-    rows(call, overlay, collection, |row| message_json(call, overlay, fan, row))
+    rows(call, overlay, &chat_table(fan), generated_messages(call, fan), |row| {
+        message_json(call, overlay, fan, row)
+    })
 }
 
-fn message_json(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
+fn message_json(call: &PlatformCall<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value {
     let creator_id = id(call, Kind::Creator, 0);
     let (index, base) = if row > CREATED {
         (row, json!({"user_id": creator_id}))
@@ -81,7 +82,7 @@ fn message_json(call: &Call<'_>, overlay: &Overlay, fan: u64, row: u64) -> Value
 
 /// Checks `message`, `file_stack_id` and `message_price`, and returns the fields to keep. Mass
 /// messages have the same body.
-pub(super) fn checked_body(call: &Call<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
+pub(super) fn checked_body(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<Value, Refusal> {
     check_fields(call, overlay)?;
     let text = call.field("message").as_str().unwrap_or_default();
     let stack = call.field("file_stack_id").as_str();
@@ -99,13 +100,13 @@ pub(super) fn checked_body(call: &Call<'_>, overlay: &Overlay) -> Result<Value, 
 }
 
 /// The sent price, or 0.
-fn price_of(call: &Call<'_>) -> Value {
+fn price_of(call: &PlatformCall<'_>) -> Value {
     let price = call.field("message_price");
     if price.is_number() { price.clone() } else { json!(0) }
 }
 
 /// 400 unless each of `message`, `file_stack_id` and `message_price` is absent or valid.
-pub(super) fn check_fields(call: &Call<'_>, overlay: &Overlay) -> Result<(), Refusal> {
+pub(super) fn check_fields(call: &PlatformCall<'_>, overlay: &Overlay) -> Result<(), Refusal> {
     let text = call.field("message");
     if !text.is_null() && !text.is_string() {
         return Err(Refusal::bad_request("message is text"));
@@ -126,7 +127,7 @@ pub(super) fn check_fields(call: &Call<'_>, overlay: &Overlay) -> Result<(), Ref
 }
 
 /// Sending to a chat marks it as read. A deleted chat comes back with the message.
-fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn send(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     let fan = index_of(call, Kind::Chat, call.param("chat_id"))
         .filter(|fan| *fan < call.world.fans)
@@ -142,7 +143,7 @@ fn send(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Only the creator's own messages can be edited.
-fn edit(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn edit(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     let fan = chat_param(call, overlay)?;
     let text = call.text("text")?.to_owned();
     let row = index_of(call, Kind::Message, call.param("message_id")).and_then(|index| {

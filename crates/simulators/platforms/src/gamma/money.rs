@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{CURRENCY, id, own, rows, user_ref, window};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::DAY_MS;
@@ -21,7 +21,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 /// The sums of the window from `init_from` to `init_to` (days, inclusive; by default everything)
 /// and its payments, newest first, paged by `limit` and `offset`.
-fn stats(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn stats(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     own(call)?;
     let date = |name: &str| match call.query(name) {
         None => Ok(None),
@@ -52,7 +52,7 @@ fn stats(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn process_json(call: &Call<'_>, payment: &Payment) -> Value {
+fn process_json(call: &PlatformCall<'_>, payment: &Payment) -> Value {
     let kind = match payment.kind {
         PaymentKind::Subscription => "subscription",
         PaymentKind::Renewal => "subscription_renewal",
@@ -73,7 +73,7 @@ fn process_json(call: &Call<'_>, payment: &Payment) -> Value {
 }
 
 /// All earnings that were not charged back, less the payouts.
-fn available(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn available(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     own(call)?;
     let balance = call.world.balance();
     Ok(Answer::ok(json!({
@@ -84,9 +84,9 @@ fn available(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn history(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn history(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, ("payouts", call.world.payouts()), |index| {
+    rows(call, overlay, "payouts", call.world.payouts(), |index| {
         let payout = call.world.payout(index);
         json!({
             "_id": id(call, Kind::Payout, index),

@@ -8,7 +8,7 @@ use super::shapes::{
 };
 use super::uploads::{VAULT, medium_json};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -33,7 +33,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// Any account by its id: the caller's own, a fan's, another creator's.
-fn user(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn user(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let wanted = call.param("id");
     if wanted == id(call, Kind::Creator, 0) {
         return Ok(Answer::ok(me_json(call, overlay)));
@@ -53,7 +53,7 @@ fn user(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(answer)
 }
 
-fn me_json(call: &Call<'_>, overlay: &Overlay) -> Value {
+fn me_json(call: &PlatformCall<'_>, overlay: &Overlay) -> Value {
     let world = call.world;
     let username = world.creator_username();
     json!({
@@ -81,7 +81,7 @@ pub(super) fn plan(world: &World) -> &'static str {
 const SEARCHED_FANS_MAX: u64 = 20_000;
 
 /// Accounts whose name or username contains the text: the caller's own, creators, fans.
-fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn search(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     let wanted = call.query("search").unwrap_or_default().to_lowercase();
     let named = |name: &str, username: &str| {
         name.to_lowercase().contains(&wanted) || username.contains(&wanted)
@@ -100,17 +100,17 @@ fn search(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     rows_of(call, me.into_iter().chain(creators).chain(fans.map(|index| fan(call, index))))
 }
 
-fn vault(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn vault(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, (VAULT, call.world.media()), |index| {
+    rows(call, overlay, VAULT, call.world.media(), |index| {
         if index < CREATED { medium(call, index) } else { medium_json(call, overlay, index) }
     })
 }
 
-fn vouchers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn vouchers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     let three = Series::all(call.world.tiers().count());
-    rows(call, overlay, ("vouchers", three), |index| {
+    rows(call, overlay, "vouchers", three, |index| {
         json!({
             "_id": id(call, Kind::Voucher, index),
             "code": format!("WELCOME{}", 10 * (index + 1)),
@@ -123,7 +123,7 @@ fn vouchers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-fn postback_urls(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn postback_urls(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     own(call)?;
     if call.world.is_empty() {
         return Ok(Answer::ok(json!([])));
@@ -139,9 +139,9 @@ fn postback_urls(call: &Call<'_>, _: &Overlay) -> Outcome {
 }
 
 /// Fans who liked or bought something recently.
-fn interactions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn interactions(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, ("interactions", call.world.payments()), |index| {
+    rows(call, overlay, "interactions", call.world.payments(), |index| {
         let payment = call.world.payment(index);
         let like = payment.kind != PaymentKind::Post;
         json!({
@@ -154,7 +154,7 @@ fn interactions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     })
 }
 
-fn share_configuration(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn share_configuration(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     own(call)?;
     let username = call.world.creator_username();
     Ok(Answer::ok(json!({
@@ -165,17 +165,17 @@ fn share_configuration(call: &Call<'_>, _: &Overlay) -> Outcome {
     })))
 }
 
-fn blocked(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn blocked(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, ("blocked", call.world.blocked_fans()), |index| fan(call, index))
+    rows(call, overlay, "blocked", call.world.blocked_fans(), |index| fan(call, index))
 }
 
-fn muted(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn muted(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, ("muted", call.world.muted_fans()), |index| fan(call, index))
+    rows(call, overlay, "muted", call.world.muted_fans(), |index| fan(call, index))
 }
 
-fn restricted(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn restricted(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, ("restricted", call.world.restricted_fans()), |index| fan(call, index))
+    rows(call, overlay, "restricted", call.world.restricted_fans(), |index| fan(call, index))
 }

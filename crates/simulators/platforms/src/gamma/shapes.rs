@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
@@ -18,27 +18,32 @@ const LIMIT_MAX: u64 = 100;
 const LIMIT_DEFAULT: u64 = 50;
 
 /// An id of this creator.
-pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
+pub(super) fn id(call: &PlatformCall<'_>, kind: Kind, index: u64) -> String {
     ids::hex24(kind, call.world.creator, index)
 }
 
 /// The index of an id of this creator.
-pub(super) fn index_of(call: &Call<'_>, kind: Kind, id: &str) -> Option<u64> {
+pub(super) fn index_of(call: &PlatformCall<'_>, kind: Kind, id: &str) -> Option<u64> {
     ids::index_of_hex24(kind, call.world.creator, id)
 }
 
 /// The index of the id in the path parameter `name`; 404 if the id belongs to something else.
-pub(super) fn index(call: &Call<'_>, kind: Kind, name: &str, what: &str) -> Result<u64, Refusal> {
+pub(super) fn index(
+    call: &PlatformCall<'_>,
+    kind: Kind,
+    name: &str,
+    what: &str,
+) -> Result<u64, Refusal> {
     index_of(call, kind, call.param(name)).ok_or_else(|| Refusal::not_found(what))
 }
 
 /// The fan with this id, if there is one.
-pub(super) fn fan_of(call: &Call<'_>, id: &str) -> Option<u64> {
+pub(super) fn fan_of(call: &PlatformCall<'_>, id: &str) -> Option<u64> {
     index_of(call, Kind::Fan, id).filter(|fan| *fan < call.world.fans)
 }
 
 /// 403 unless the `{id}` of `user/{id}/…` is the caller's own.
-pub(super) fn own(call: &Call<'_>) -> Result<(), Refusal> {
+pub(super) fn own(call: &PlatformCall<'_>) -> Result<(), Refusal> {
     if call.param("id") == id(call, Kind::Creator, 0) {
         return Ok(());
     }
@@ -47,9 +52,10 @@ pub(super) fn own(call: &Call<'_>) -> Result<(), Refusal> {
 
 /// A page with an optional limit.
 pub(super) fn rows(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     overlay: &Overlay,
-    (table, series): (&str, Series),
+    table: &str,
+    series: Series,
     row: impl Fn(u64) -> Value,
 ) -> Outcome {
     let (limit, offset) = window(call)?;
@@ -59,15 +65,16 @@ pub(super) fn rows(
 
 /// A page with a required limit.
 pub(super) fn rows_with_limit(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     overlay: &Overlay,
-    collection: (&str, Series),
+    table: &str,
+    series: Series,
     row: impl Fn(u64) -> Value,
 ) -> Outcome {
     if call.query("limit").is_none() {
         return Err(Refusal::bad_request("limit is required"));
     }
-    rows(call, overlay, collection, row)
+    rows(call, overlay, table, series, row)
 }
 
 /// The response; without a body for a page without rows: of an empty account, or past the end.
@@ -77,7 +84,7 @@ pub(super) fn without_empty_list(answer: Answer) -> Answer {
 }
 
 /// `limit` and `offset` of the query.
-pub(super) fn window(call: &Call<'_>) -> Result<(u64, u64), Refusal> {
+pub(super) fn window(call: &PlatformCall<'_>) -> Result<(u64, u64), Refusal> {
     let limit = call.query_number("limit")?.unwrap_or(LIMIT_DEFAULT);
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(Refusal::bad_request(format!("limit is 1 to {LIMIT_MAX}")));
@@ -86,7 +93,7 @@ pub(super) fn window(call: &Call<'_>) -> Result<(u64, u64), Refusal> {
 }
 
 /// A page of rows that cannot be counted without reading them.
-pub(super) fn rows_of(call: &Call<'_>, all: impl Iterator<Item = Value>) -> Outcome {
+pub(super) fn rows_of(call: &PlatformCall<'_>, all: impl Iterator<Item = Value>) -> Outcome {
     let (limit, offset) = window(call)?;
     let ahead = usize::try_from(offset).unwrap_or(usize::MAX);
     let count = usize::try_from(limit).unwrap_or(0);
@@ -104,13 +111,13 @@ fn user(id: &str, username: &str, name: &str) -> Value {
 }
 
 /// The short form of a fan inside other objects.
-pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
+pub(super) fn user_ref(call: &PlatformCall<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     user(&id(call, Kind::Fan, fan), &person.username, &person.name)
 }
 
 /// The public view of a fan.
-pub(super) fn fan(call: &Call<'_>, fan: u64) -> Value {
+pub(super) fn fan(call: &PlatformCall<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let mut shown = object(user(&id(call, Kind::Fan, fan), &person.username, &person.name));
     shown.extend(object(json!({
@@ -125,7 +132,7 @@ pub(super) fn fan(call: &Call<'_>, fan: u64) -> Value {
 }
 
 /// The public view of another creator.
-pub(super) fn peer(call: &Call<'_>, peer: u64) -> Value {
+pub(super) fn peer(call: &PlatformCall<'_>, peer: u64) -> Value {
     let other = call.world.peer(peer);
     let mut shown = object(user(&id(call, Kind::Peer, peer), &other.username, &other.name));
     shown.extend(object(json!({
@@ -138,7 +145,7 @@ pub(super) fn peer(call: &Call<'_>, peer: u64) -> Value {
 }
 
 /// A picture or a video.
-pub(super) fn medium(call: &Call<'_>, index: u64) -> Value {
+pub(super) fn medium(call: &PlatformCall<'_>, index: u64) -> Value {
     let medium = call.world.medium(index);
     let id = id(call, Kind::Media, index);
     json!({

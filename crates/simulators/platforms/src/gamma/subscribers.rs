@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{CURRENCY, id, own, rows_with_limit, user_ref, without_empty_list};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::Call;
+use crate::call::PlatformCall;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::Kind;
@@ -15,7 +15,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// All subscriptions, including ended ones, newest first; `status` filters them.
-fn subscriptions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn subscriptions(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
     let world = call.world;
     let fans = match call.query("status") {
@@ -25,11 +25,11 @@ fn subscriptions(call: &Call<'_>, overlay: &Overlay) -> Outcome {
         Some("cancelled") => world.expired_fans(),
         Some(_) => return Err(Refusal::bad_request("status is not known")),
     };
-    rows_with_limit(call, overlay, ("subscriptions", fans), |fan| subscription_json(call, fan))
+    rows_with_limit(call, overlay, "subscriptions", fans, |fan| subscription_json(call, fan))
         .map(without_empty_list)
 }
 
-fn subscription_json(call: &Call<'_>, fan: u64) -> Value {
+fn subscription_json(call: &PlatformCall<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
     let status = match (person.active, person.renews) {
         (true, true) => "active",
@@ -49,7 +49,7 @@ fn subscription_json(call: &Call<'_>, fan: u64) -> Value {
     })
 }
 
-fn counts(call: &Call<'_>, _: &Overlay) -> Outcome {
+fn counts(call: &PlatformCall<'_>, _: &Overlay) -> Outcome {
     own(call)?;
     Ok(Answer::ok(json!({
         "active": call.world.renewing_fans().count(),

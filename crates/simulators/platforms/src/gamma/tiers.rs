@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::shapes::{CURRENCY, id, index, own, rows};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::overlay::Overlay;
 use crate::routes::Routes;
 use crate::world::ids::{CREATED, Kind};
@@ -33,12 +33,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
     )
 }
 
-fn tiers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+fn tiers(call: &PlatformCall<'_>, overlay: &Overlay) -> Outcome {
     own(call)?;
-    rows(call, overlay, (TIERS, call.world.tiers()), |tier| tier_json(call, overlay, tier))
+    rows(call, overlay, TIERS, call.world.tiers(), |tier| tier_json(call, overlay, tier))
 }
 
-fn tier_json(call: &Call<'_>, overlay: &Overlay, tier: u64) -> Value {
+fn tier_json(call: &PlatformCall<'_>, overlay: &Overlay, tier: u64) -> Value {
     let base = if tier < CREATED { generated(call, tier) } else { json!({}) };
     let mut shown = object(overlay.over(TIERS, tier, base));
     shown.insert("_id".to_owned(), json!(id(call, Kind::Tier, tier)));
@@ -47,7 +47,7 @@ fn tier_json(call: &Call<'_>, overlay: &Overlay, tier: u64) -> Value {
     shown
 }
 
-fn generated(call: &Call<'_>, index: u64) -> Value {
+fn generated(call: &PlatformCall<'_>, index: u64) -> Value {
     let tier = call.world.tier(index);
     let payment = |discount: i64, months: i64| {
         json!({
@@ -100,14 +100,14 @@ fn sends_netto(value: &Value) -> bool {
     }
 }
 
-fn refuse_netto(call: &Call<'_>) -> Result<(), Refusal> {
+fn refuse_netto(call: &PlatformCall<'_>) -> Result<(), Refusal> {
     if sends_netto(&call.body) {
         return Err(Refusal::bad_request("amount_netto is read-only"));
     }
     Ok(())
 }
 
-fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn create(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     refuse_netto(call)?;
     call.text("currency")?;
@@ -130,7 +130,7 @@ fn create(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// 400 unless each field of a tier is absent or valid.
-fn check_fields(call: &Call<'_>) -> Result<(), Refusal> {
+fn check_fields(call: &PlatformCall<'_>) -> Result<(), Refusal> {
     let price = call.field("price");
     if !price.is_null() && price.as_f64().is_none_or(|price| price < 0.0) {
         return Err(Refusal::bad_request("price is a number of minor units"));
@@ -171,7 +171,7 @@ fn check_payment(name: &str, payment: &Value) -> Result<(), Refusal> {
 
 /// `status` `deleted` with a `modification_type` deletes the tier; otherwise the sent fields are
 /// set.
-fn modify(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn modify(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     own(call)?;
     refuse_netto(call)?;
     let tier = index(call, Kind::Tier, "tier_id", "Tier")?;

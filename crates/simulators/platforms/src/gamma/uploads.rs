@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::file_stacks::{FILE_STACKS, file_stack_json};
 use super::shapes::{CURRENCY, id};
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::call::{Call, object};
+use crate::call::{PlatformCall, object};
 use crate::multipart::is_form;
 use crate::overlay::Overlay;
 use crate::routes::Routes;
@@ -20,7 +20,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// Publishes immediately, or at `to_be_posted_at`. Only `file` is required.
-fn upload(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+fn upload(call: &PlatformCall<'_>, overlay: &mut Overlay) -> Outcome {
     if !call.content_type.is_some_and(is_form) {
         return Err(Refusal::bad_request("A multipart form is required"));
     }
@@ -33,7 +33,7 @@ fn upload(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 }
 
 /// Width, height and length would require decoding the file, which never happens here.
-fn medium_fields(call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
+fn medium_fields(call: &PlatformCall<'_>) -> Result<Map<String, Value>, Refusal> {
     let file = call.field("file");
     let size = file.get("size").and_then(Value::as_u64).filter(|size| *size > 0);
     let size = size.ok_or_else(|| Refusal::bad_request("file is required"))?;
@@ -55,7 +55,7 @@ fn medium_fields(call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
 }
 
 /// An uploaded medium.
-pub(super) fn medium_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Value {
+pub(super) fn medium_json(call: &PlatformCall<'_>, overlay: &Overlay, index: u64) -> Value {
     let id = id(call, Kind::Media, index);
     overlay.over(
         VAULT,
@@ -65,7 +65,7 @@ pub(super) fn medium_json(call: &Call<'_>, overlay: &Overlay, index: u64) -> Val
 }
 
 fn stack_fields(
-    call: &Call<'_>,
+    call: &PlatformCall<'_>,
     medium: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Refusal> {
     let of_subscription = flag(call, "is_subscription_item")?;
@@ -101,11 +101,11 @@ fn stack_fields(
 }
 
 /// A field of the form; an empty one counts as absent.
-fn text<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
+fn text<'a>(call: &'a PlatformCall<'_>, name: &str) -> Option<&'a str> {
     call.field(name).as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn flag(call: &Call<'_>, name: &str) -> Result<bool, Refusal> {
+fn flag(call: &PlatformCall<'_>, name: &str) -> Result<bool, Refusal> {
     match text(call, name) {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),

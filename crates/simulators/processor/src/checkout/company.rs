@@ -170,7 +170,7 @@ pub(super) fn keep(
     }
     if !at(entered, "tax_id").is_null() {
         let (kind, value) = (text(entered, "tax_id.type"), text(entered, "tax_id.value"));
-        taxes::add_tax_id(store, customer, (kind, value))?;
+        taxes::add_tax_id(store, customer, kind, value)?;
         events::emit(store, "customer.tax_id.created", customer);
     }
     if customers::live(store, customer, "customer")? != &before {

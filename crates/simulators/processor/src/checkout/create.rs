@@ -46,6 +46,8 @@ pub(crate) const PARAMS: &[&str] = &[
     "payment_intent_data.metadata.*?",
     "payment_intent_data.description",
     "payment_intent_data.receipt_email",
+    "payment_intent_data.shipping.name",
+    "payment_intent_data.shipping.address.*",
     "payment_intent_data.statement_descriptor",
     "payment_intent_data.statement_descriptor_suffix",
     "setup_intent_data.metadata.*?",
@@ -111,7 +113,8 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let expires_at = expires_at(params, call.store.now)?;
     let discounts = discounts_for(call, mode)?;
     let id = format!("cs_test_{}", call.store.new_id("x").trim_start_matches("x_"));
-    let mut session = session(call, &id, (mode, customer), (&lines, expires_at))?;
+    let mut session =
+        session(call, &id, SessionStart { mode, customer, lines: &lines, expires_at })?;
     company::ask(&mut session, params)?;
     price::give(&mut session, &discounts);
     price::compute(call.store, &mut session);
@@ -146,16 +149,19 @@ fn discounts_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<ChosenDiscoun
     Ok(named.unwrap_or_else(|| set_aside.into_iter().map(ChosenDiscount::coupon).collect()))
 }
 
-fn session(
-    call: &ApiCall<'_>,
-    id: &str,
-    (mode, customer): (&str, Option<String>),
-    (lines, expires_at): (&[Value], i64),
-) -> Result<Value, ApiError> {
+/// What a new session is about.
+struct SessionStart<'a> {
+    mode: &'a str,
+    customer: Option<String>,
+    lines: &'a [Value],
+    expires_at: i64,
+}
+
+fn session(call: &ApiCall<'_>, id: &str, start: SessionStart<'_>) -> Result<Value, ApiError> {
+    let SessionStart { mode, customer, lines, expires_at } = start;
     let params = call.params;
     let trial = trial_days(params, call.store.now)?;
-    let only_cards = params.has("payment_method_types") || mode != "payment";
-    let types = if only_cards { json!(["card"]) } else { json!(["card", "us_bank_account"]) };
+    let types = types(params, mode)?;
     let usage =
         params.one_of("payment_intent_data.setup_future_usage", &["off_session", "on_session"])?;
     let currency = lines.first().map_or("usd", |line| text(line, "currency"));
@@ -183,6 +189,7 @@ fn session(
                 "setup_future_usage": usage, "description": params.text("payment_intent_data.description"),
                 "receipt_email": params.text("payment_intent_data.receipt_email"),
                 "metadata": render::metadata(params, "payment_intent_data.metadata", &Value::Null)?,
+                "shipping": params.nested("payment_intent_data.shipping"),
             },
             "subscription": {
                 "trial_period_days": trial,
@@ -192,6 +199,21 @@ fn session(
             },
         },
     }))
+}
+
+/// The types of payment methods with which the page can be paid.
+fn types(params: &FormParams, mode: &str) -> Result<Value, ApiError> {
+    let mut types = Vec::new();
+    for place in params.names("payment_method_types") {
+        let path = format!("payment_method_types.{place}");
+        let words = ["card", "us_bank_account", "sepa_debit", "link"];
+        types.extend(params.one_of(&path, &words)?);
+    }
+    Ok(match (types.is_empty(), mode) {
+        (false, _) => json!(types),
+        (true, "payment") => json!(["card", "us_bank_account"]),
+        (true, _) => json!(["card"]),
+    })
 }
 
 fn trial_days(params: &FormParams, now: i64) -> Result<Option<i64>, ApiError> {

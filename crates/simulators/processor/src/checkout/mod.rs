@@ -2,6 +2,7 @@
 
 mod company;
 mod create;
+mod page;
 mod pay;
 mod price;
 
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 pub(super) use company::{EnteredDetails, enter, use_coupon, wants_country};
 pub(super) use create::{PARAMS, create};
+pub(super) use page::{confirm_page, page};
 pub(super) use pay::{CheckoutOutcome, authenticated, pay, success_url};
 
 use super::api_call::ApiCall;

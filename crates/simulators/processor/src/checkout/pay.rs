@@ -39,14 +39,14 @@ pub(crate) fn pay(
     let customer = customer_of(store, &session)?;
     match text(&session, "mode") {
         "payment" if whole(&session, "amount_total") > 0 => {
-            pay_once(store, &session, customer, (method, authenticated))
+            pay_once(store, &session, customer, method, authenticated)
         }
         _ if !authenticated && wants_authentication(store, method) => {
             store.change(id, |session| set(session, "_.method", method));
             Ok(CheckoutOutcome::Authenticate(id.to_owned()))
         }
-        "subscription" => subscribe(store, &session, customer, (method, authenticated)),
-        "setup" => keep(store, &session, customer, (method, authenticated)),
+        "subscription" => subscribe(store, &session, customer, method, authenticated),
+        "setup" => keep(store, &session, customer, method, authenticated),
         _ => {
             keep_details(store, &session, customer.as_deref())?;
             complete(store, id, "no_payment_required");
@@ -118,7 +118,8 @@ fn pay_once(
     store: &mut ObjectStore,
     session: &Value,
     customer: Option<String>,
-    (method, authenticated): (&str, bool),
+    method: &str,
+    authenticated: bool,
 ) -> Result<CheckoutOutcome, ApiError> {
     let id = text(session, "id");
     keep_details(store, session, customer.as_deref())?;
@@ -153,6 +154,7 @@ fn intent_of(store: &mut ObjectStore, session: &Value, customer: Option<String>)
             ("setup_future_usage", data("setup_future_usage")),
             ("description", data("description")),
             ("receipt_email", data("receipt_email")),
+            ("shipping", data("shipping")),
             ("payment_method_types", at(session, "payment_method_types").clone()),
             ("_", json!({"session": id})),
         ],
@@ -167,7 +169,8 @@ fn subscribe(
     store: &mut ObjectStore,
     session: &Value,
     customer: Option<String>,
-    (method, authenticated): (&str, bool),
+    method: &str,
+    authenticated: bool,
 ) -> Result<CheckoutOutcome, ApiError> {
     let id = text(session, "id");
     let customer = customer.unwrap_or_default();
@@ -196,6 +199,7 @@ fn subscribe(
             proration_discounts: text(session, "_.subscription.proration_discounts"),
             how: ChargeMode { off_session: false, authenticated },
             behaviour: "error_if_incomplete",
+            missing_method: "create_invoice",
         };
         subscriptions::start(store, &start)
     });
@@ -222,7 +226,8 @@ fn keep(
     store: &mut ObjectStore,
     session: &Value,
     customer: Option<String>,
-    (method, authenticated): (&str, bool),
+    method: &str,
+    authenticated: bool,
 ) -> Result<CheckoutOutcome, ApiError> {
     let customer = customer.unwrap_or_default();
     attach(store, method, &customer, authenticated)?;
@@ -273,7 +278,7 @@ fn redeem(store: &mut ObjectStore, id: &str) {
         return;
     };
     for chosen in price::discounts_of(&session) {
-        let _discount = coupons::apply(store, &chosen, (text(&session, "customer"), None));
+        let _discount = coupons::apply(store, &chosen, text(&session, "customer"), None);
     }
 }
 

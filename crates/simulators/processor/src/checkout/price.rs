@@ -47,7 +47,7 @@ pub(super) fn compute(store: &ObjectStore, session: &mut Value) {
     let mut lines = list(session, "_.line_items").to_vec();
     let sold: i64 = lines.iter().map(|line| whole(line, "amount_subtotal")).sum();
     let chosen = discounts_of(session);
-    let rate = |one: &ChosenDiscount| coupons::rate(store, (&one.coupon, &one.coupon), sold);
+    let rate = |one: &ChosenDiscount| coupons::rate(store, &one.coupon, &one.coupon, sold);
     let rates: Vec<DiscountRate> = chosen.iter().filter_map(rate).collect();
     let mut sums = DiscountSums::default();
     let mut off = |line: &Value| -> i64 {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Outcome, attempt, money};
+use super::{ControlResult, attempt, money};
 use crate::checkout::{self, CheckoutOutcome, EnteredDetails};
 use crate::coupons::{self, CouponTerms, CouponValue};
 use crate::fields::{at, text};
@@ -10,7 +10,8 @@ use crate::problem::ApiError;
 use crate::{ProcessorSimulator, charges, customers, payment_methods, portal};
 
 /// The expiry date of cards: (month, year).
-const EXPIRES: (i64, i64) = (12, 2034);
+const EXPIRES_MONTH: i64 = 12;
+const EXPIRES_YEAR: i64 = 2034;
 
 fn card(body: &Value) -> &str {
     if text(body, "card").is_empty() { "pm_card_visa" } else { text(body, "card") }
@@ -18,7 +19,7 @@ fn card(body: &Value) -> &str {
 
 /// Pays a session with a `card`; before, the customer enters a `promotion_code`, a `country`, a
 /// `name` and a `tax_id`. `percent_off`, `amount_off` or `coupon` discounts any session.
-pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
+pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> ControlResult {
     if ["percent_off", "amount_off", "coupon"].iter().any(|name| body.get(name).is_some()) {
         attempt(processor, |store| {
             let coupon = money::coupon(store, body)?;
@@ -34,7 +35,7 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
     attempt(processor, |store| checkout::enter(store, id, &entered))?;
     let proven = at(body, "authenticate").as_bool();
     let paid = processor.with_store(|store| {
-        let method = payment_methods::from_number(store, card(body), EXPIRES)?;
+        let method = payment_methods::from_number(store, card(body), EXPIRES_MONTH, EXPIRES_YEAR)?;
         checkout::pay(store, id, &method, false)
     })?;
     if let CheckoutOutcome::Authenticate(page) = &paid {
@@ -54,7 +55,7 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
 /// Makes charges of a `payment_method`, or of all present and future cards of the customer, be
 /// declined with a `code` (`works` false) from now on, or be processed normally again (`works`
 /// true).
-pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
+pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value) -> ControlResult {
     let works = at(body, "works")
         .as_bool()
         .ok_or_else(|| ApiError::param("works", "works must be true or false"))?;
@@ -73,10 +74,14 @@ pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value
 
 /// Performs the customer's actions in the portal: saves another `card`, which pays from then on;
 /// ends a subscription with its period (`cancel`), or keeps it (`resume`).
-pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
+pub(super) fn portal(
+    processor: &ProcessorSimulator,
+    customer: &str,
+    body: &Value,
+) -> ControlResult {
     attempt(processor, |store| {
         customers::live(store, customer, "id")?;
-        let (month, year) = EXPIRES;
+        let (month, year) = (EXPIRES_MONTH, EXPIRES_YEAR);
         let mut actions = Vec::new();
         if body.get("card").is_some() {
             actions.push(portal::PortalAction::AddCard { number: card(body), month, year });

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::ControlResult;
 use crate::delivery::{self, DeliveryAttempt};
 use crate::fields::{at, list, text};
 use crate::problem::ApiError;
@@ -12,7 +12,7 @@ use crate::{ProcessorSimulator, events, versions};
 /// The most copies of an event that are sent.
 const COPIES_MAX: u64 = 100;
 
-pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     let version = text(body, "api_version");
     if !version.is_empty() && !versions::KNOWN.contains(&version) {
         let known = versions::KNOWN.join(", ");
@@ -52,7 +52,7 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
 
 /// Sends all pending events; or those in `events`, in this order; or the pending ones about the
 /// objects in `about`, oldest first or `reversed`. Each is sent `copies` times.
-pub(super) async fn deliver(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+pub(super) async fn deliver(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     let chosen = if body.get("events").is_some() {
         Some(named(processor, &ids(body, "events")?)?)
     } else if body.get("about").is_some() {
@@ -113,7 +113,7 @@ async fn all(processor: &ProcessorSimulator) -> Vec<DeliveryAttempt> {
     tried
 }
 
-pub(super) async fn send(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
+pub(super) async fn send(processor: &ProcessorSimulator, id: &str, body: &Value) -> ControlResult {
     let known = processor.with_store(|store| store.find("event", id, "id").map(drop));
     known?;
     check_url(processor)?;

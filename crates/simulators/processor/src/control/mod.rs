@@ -121,7 +121,7 @@ pub(crate) const INDEX: [ControlEntry; 24] = [
     ("POST", "/control/processor/disputes/{id}/close", "closes a dispute: `won`"),
 ];
 
-type Outcome = Result<Value, ApiError>;
+type ControlResult = Result<Value, ApiError>;
 
 /// Responds to a request; `path` is what follows `/control/processor`.
 pub(crate) async fn answer(
@@ -157,7 +157,7 @@ fn unknown() -> ApiError {
     ApiError::invalid("no such control request; GET /control lists all of them").status(404)
 }
 
-fn look(processor: &ProcessorSimulator, parts: &[&str]) -> Outcome {
+fn look(processor: &ProcessorSimulator, parts: &[&str]) -> ControlResult {
     match parts {
         [""] => Ok(overview(processor)),
         ["routes"] => {
@@ -189,7 +189,7 @@ fn overview(processor: &ProcessorSimulator) -> Value {
     })
 }
 
-fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> Outcome {
+fn act(processor: &ProcessorSimulator, parts: &[&str], body: &Value) -> ControlResult {
     match parts {
         ["webhook"] => events::webhook(processor, body),
         ["clock"] => clock(processor, body),
@@ -251,7 +251,7 @@ fn attempt<T>(
     })
 }
 
-fn clock(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+fn clock(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     let by_s = seconds_ahead(processor.now_s(), body)
         .map_err(|mistake| ApiError::param(mistake.field, mistake.message))?;
     Ok(json!({"now": processor.advance(by_s)}))

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::customer::new_coupon;
-use super::{Outcome, attempt};
-use crate::api_call::{ApiCall, Caller};
+use super::{ControlResult, attempt};
+use crate::api_call::{ApiCall, ApiCaller};
 use crate::disputes::DisputeStart;
 use crate::fields::{at, flag, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::{ProcessorSimulator, coupons, disputes, refunds, rules};
+use crate::{ProcessorSimulator, coupons, disputes, events, refunds, rules};
 
 /// The coupon in a request: an existing or a new one.
 pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, ApiError> {
@@ -21,7 +21,7 @@ pub(super) fn coupon(store: &mut ObjectStore, body: &Value) -> Result<String, Ap
 }
 
 /// Sets a coupon for the next checkout session.
-pub(super) fn next_coupon(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+pub(super) fn next_coupon(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     attempt(processor, |store| {
         let coupon = coupon(store, body)?;
         rules::set_next_coupon(store, &coupon);
@@ -30,7 +30,7 @@ pub(super) fn next_coupon(processor: &ProcessorSimulator, body: &Value) -> Outco
 }
 
 /// Sets the operator's rules: tax, retries of unpaid invoices and more.
-pub(super) fn rules(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+pub(super) fn rules(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     attempt(processor, |store| {
         rules::apply(store, body)?;
         Ok(rules::shown(store))
@@ -61,18 +61,28 @@ fn no_charge() -> ApiError {
 }
 
 /// Refunds a charge, as the merchant does: `amount` cents, or all that is left.
-pub(super) fn refund(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+pub(super) fn refund(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     attempt(processor, |store| {
         let charge = charge(store, body).ok_or_else(no_charge)?;
         let amount = at(body, "amount").as_i64().map(|cents| format!("&amount={cents}"));
         let params = FormParams::parse(&format!("charge={charge}{}", amount.unwrap_or_default()));
-        let mut call = ApiCall { store, params: &params, ids: Vec::new(), caller: Caller::Server };
+        let mut call = ApiCall {
+            store,
+            params: &params,
+            ids: Vec::new(),
+            caller: ApiCaller::Server,
+            version: events::VERSION,
+        };
         refunds::create(&mut call)
     })
 }
 
 /// Makes a refund succeed (`succeeded` true) or fail, for a `reason`.
-pub(super) fn settle_refund(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
+pub(super) fn settle_refund(
+    processor: &ProcessorSimulator,
+    id: &str,
+    body: &Value,
+) -> ControlResult {
     let succeeded = at(body, "succeeded")
         .as_bool()
         .ok_or_else(|| ApiError::param("succeeded", "succeeded must be true or false"))?;
@@ -84,19 +94,23 @@ pub(super) fn settle_refund(processor: &ProcessorSimulator, id: &str, body: &Val
 }
 
 /// Opens a bank's dispute about a charge, for a `reason`; with `inquiry` no money moves at first.
-pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> Outcome {
+pub(super) fn dispute(processor: &ProcessorSimulator, body: &Value) -> ControlResult {
     let reason = if text(body, "reason").is_empty() { "fraudulent" } else { text(body, "reason") };
     attempt(processor, |store| {
         let charge = charge(store, body).ok_or_else(no_charge)?;
         let start =
             if flag(body, "inquiry") { DisputeStart::Inquiry } else { DisputeStart::Chargeback };
-        let id = disputes::open(store, &charge, (reason, start)).ok_or_else(no_charge)?;
+        let id = disputes::open(store, &charge, reason, start).ok_or_else(no_charge)?;
         store.find("dispute", &id, "id").cloned()
     })
 }
 
 /// Decides a dispute: `won`.
-pub(super) fn close_dispute(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
+pub(super) fn close_dispute(
+    processor: &ProcessorSimulator,
+    id: &str,
+    body: &Value,
+) -> ControlResult {
     let won = at(body, "won")
         .as_bool()
         .ok_or_else(|| ApiError::param("won", "won must be true or false"))?;

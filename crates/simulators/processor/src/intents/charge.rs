@@ -9,7 +9,7 @@ use crate::disputes::DisputeStart;
 use crate::fields::{at, set, text, whole};
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::{cards, checkout, disputes, events, invoices, render};
+use crate::{cards, cash_balance, checkout, disputes, events, invoices, render};
 
 /// The number of seconds after which a bank account's payment is decided.
 const LATER_S: i64 = 60;
@@ -29,7 +29,20 @@ pub(crate) fn charge(store: &mut ObjectStore, id: &str, how: ChargeMode) -> Char
     let Some(method) = store.get(text(&intent, "payment_method")).cloned() else {
         return ChargeOutcome::Done;
     };
+    if text(&method, "type") == cash_balance::METHOD {
+        if !cash_balance::take(store, id) {
+            return ChargeOutcome::WantsAction;
+        }
+        funded(store, id);
+        return ChargeOutcome::Done;
+    }
     match charges::ask(store, &method, text(&intent, "customer"), how) {
+        CardVerdict::Pays if text(&intent, "capture_method") == "manual" => {
+            let charge = charges::make(store, &intent, &method, &Ok("succeeded"));
+            super::capture::hold(store, id, &charge);
+            keep_card(store, id);
+            ChargeOutcome::Done
+        }
         CardVerdict::Pays => {
             let charge = charges::make(store, &intent, &method, &Ok("succeeded"));
             succeed(store, id, &charge, how);
@@ -103,6 +116,14 @@ fn refuse(store: &mut ObjectStore, id: &str, code: &str) -> ApiError {
     problem.showing("charge", &charge)
 }
 
+/// All of the money has come by bank transfer.
+pub(crate) fn funded(store: &mut ObjectStore, id: &str) {
+    let Some(intent) = store.get(id).cloned() else { return };
+    let method = store.get(text(&intent, "payment_method")).cloned().unwrap_or_default();
+    let charge = charges::make(store, &intent, &method, &Ok("succeeded"));
+    succeed(store, id, &charge, ChargeMode::default());
+}
+
 fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: ChargeMode) {
     store.change(id, |intent| {
         let amount = whole(intent, "amount");
@@ -125,15 +146,26 @@ fn succeed(store: &mut ObjectStore, id: &str, charge: &str, how: ChargeMode) {
     if let Some(intent) = store.get(id).cloned() {
         invoices::paid_by(store, &intent);
     }
+    let (amount, currency) = store.get(id).map_or((0, String::new()), |intent| {
+        (whole(intent, "amount"), text(intent, "currency").to_owned())
+    });
     match store.get(&method).map(cards::behaviour) {
         Some(CardBehaviour::Disputes) => {
-            disputes::open(store, charge, ("fraudulent", DisputeStart::Chargeback));
+            disputes::open(store, charge, "fraudulent", DisputeStart::Chargeback);
         }
         Some(CardBehaviour::Inquires) => {
-            disputes::open(store, charge, ("fraudulent", DisputeStart::Inquiry));
+            disputes::open(store, charge, "fraudulent", DisputeStart::Inquiry);
         }
         Some(CardBehaviour::Warns) => {
             disputes::warn(store, charge);
+        }
+        Some(CardBehaviour::PaysAvailable) => {
+            store.put(json!({
+                "id": "balance", "object": "balance",
+                "available": [{"amount": amount, "currency": currency, "source_types": {"card": amount}}],
+                "livemode": false, "pending": [],
+            }));
+            events::emit(store, "balance.available", "balance");
         }
         _ => {}
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::charge::{ChargeOutcome, charge, give_up_action};
 use super::create::take_method;
 use super::{readable, refuse_sessions, unexpected};
-use crate::api_call::{ApiCall, Caller};
+use crate::api_call::{ApiCall, ApiCaller};
 use crate::charges::ChargeMode;
 use crate::fields::{set, text};
 use crate::form::FormParams;
@@ -62,7 +62,7 @@ pub(super) fn confirmed(call: &mut ApiCall<'_>, id: &str) -> Result<Value, ApiEr
     }
     let redirects = text(intent, "automatic_payment_methods.allow_redirects") == "always";
     let return_url = params.text("return_url").map(str::to_owned);
-    if redirects && return_url.is_none() && !off_session && call.caller == Caller::Server {
+    if redirects && return_url.is_none() && !off_session && call.caller == ApiCaller::Server {
         let message = "This PaymentIntent is configured to accept payment methods enabled in your Dashboard. Because some of these payment methods might redirect your customer off of your page, you must provide a `return_url`. If you don't want to accept redirect-based payment methods, set `automatic_payment_methods[enabled]` to `true` and `automatic_payment_methods[allow_redirects]` to `never` when creating Setup Intents and Payment Intents.";
         return Err(ApiError::param("return_url", message));
     }

@@ -9,7 +9,7 @@ use crate::fields::{at, set, text};
 use crate::form::FormParams;
 use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
-use crate::{customers, events, payment_methods, prices, render};
+use crate::{cash_balance, customers, events, payment_methods, prices, render};
 
 /// The parameters of creating one.
 pub(crate) const PARAMS: &[&str] = &[
@@ -35,6 +35,14 @@ pub(crate) const PARAMS: &[&str] = &[
     "confirmation_method",
     "use_stripe_sdk",
     "payment_method_options.card.request_three_d_secure",
+    "payment_method_options.customer_balance.funding_type",
+    "payment_method_options.customer_balance.bank_transfer.type",
+    "payment_method_data.type",
+    "mandate_data.customer_acceptance.accepted_at",
+    "mandate_data.customer_acceptance.type",
+    "shipping.name",
+    "shipping.phone",
+    "shipping.address.*",
 ];
 /// The parameters of updating one.
 pub(crate) const UPDATE_PARAMS: &[&str] = &[
@@ -81,6 +89,11 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     if let Some(given) = params.text("payment_method") {
         take_method(call.store, &id, given)?;
     }
+    if params.one_of("payment_method_data.type", &[cash_balance::METHOD])?.is_some() {
+        params.required("customer")?;
+        let method = cash_balance::make_method(call.store);
+        take_method(call.store, &id, &method)?;
+    }
     events::emit(call.store, "payment_intent.created", &id);
     if confirm {
         return confirmed(call, &id);
@@ -103,9 +116,8 @@ fn draft(store: &ObjectStore, params: &FormParams) -> Result<IntentDraft, ApiErr
         let message = "You may only specify one of these parameters: automatic_payment_methods, payment_method_types.";
         return Err(ApiError::param("payment_method_types", message));
     }
-    if let Some(unknown) =
-        types.iter().find(|kind| !matches!(kind.as_str(), "card" | "link" | "us_bank_account"))
-    {
+    let known = ["card", "link", "us_bank_account", "sepa_debit", cash_balance::METHOD];
+    if let Some(unknown) = types.iter().find(|kind| !known.contains(&kind.as_str())) {
         let message = format!("The payment method type provided: {unknown} is invalid.");
         return Err(ApiError::param("payment_method_types", message));
     }
@@ -114,7 +126,10 @@ fn draft(store: &ObjectStore, params: &FormParams) -> Result<IntentDraft, ApiErr
         .one_of("automatic_payment_methods.allow_redirects", &["always", "never"])?
         .unwrap_or("always");
     let usage = params.one_of("setup_future_usage", &["off_session", "on_session"])?;
-    params.one_of("capture_method", &["automatic", "automatic_async"])?;
+    let captures = ["automatic", "automatic_async", "manual"];
+    let captures = params.one_of("capture_method", &captures)?.unwrap_or("automatic_async");
+    let confirms =
+        params.one_of("confirmation_method", &["automatic", "manual"])?.unwrap_or("automatic");
     let types = if types.is_empty() {
         vec!["card".to_owned(), "us_bank_account".to_owned()]
     } else {
@@ -130,7 +145,10 @@ fn draft(store: &ObjectStore, params: &FormParams) -> Result<IntentDraft, ApiErr
                 "automatic_payment_methods",
                 json!(automatic.then(|| json!({"allow_redirects": redirects, "enabled": true}))),
             ),
+            ("capture_method", json!(captures)),
+            ("confirmation_method", json!(confirms)),
             ("description", json!(params.text("description"))),
+            ("shipping", params.nested("shipping")),
             ("payment_method_types", json!(types)),
             ("receipt_email", json!(params.text("receipt_email"))),
             ("setup_future_usage", json!(usage)),

@@ -1,16 +1,18 @@
 //! Payment intents: a payment from its first attempt until it succeeds or is canceled.
 
+mod capture;
 mod charge;
 mod confirm;
 mod create;
 
 use serde_json::{Value, json};
 
-pub(super) use charge::{ChargeOutcome, authenticated, charge, settle, will_pay};
+pub(super) use capture::capture;
+pub(super) use charge::{ChargeOutcome, authenticated, charge, funded, settle, will_pay};
 pub(super) use confirm::{PARAMS as CONFIRM_PARAMS, confirm};
 pub(super) use create::{IntentDraft, PARAMS, UPDATE_PARAMS, create, make, update};
 
-use super::api_call::{ApiCall, Caller};
+use super::api_call::{ApiCall, ApiCaller};
 use super::fields::{set, text};
 use super::problem::ApiError;
 use super::{events, lists};
@@ -57,7 +59,7 @@ fn readable(call: &ApiCall<'_>, id: &str) -> Result<(), ApiError> {
             ApiError::param("client_secret", message).code("payment_intent_invalid_parameter")
         );
     }
-    if call.caller == Caller::Browser && !known {
+    if call.caller == ApiCaller::Browser && !known {
         return Err(ApiError::missing("client_secret"));
     }
     Ok(())

@@ -69,6 +69,7 @@ fn method_of(store: &ObjectStore, invoice: &Value) -> Option<String> {
         Some(text(invoice, "_.method")),
         subscription.map(|subscription| text(subscription, "default_payment_method")),
         customer.map(|customer| text(customer, "invoice_settings.default_payment_method")),
+        customer.map(|customer| text(customer, "default_source")),
     ];
     candidates.into_iter().flatten().find(|id| !id.is_empty()).map(str::to_owned)
 }

@@ -226,8 +226,20 @@ pub(super) fn take_pending(
     if subscription.is_empty() {
         return Vec::new();
     }
+    let waiting = pending_of(store, subscription);
+    put_on_invoice(store, waiting, subscription, invoice)
+}
+
+/// Puts these items on an invoice; returns its lines.
+pub(super) fn put_on_invoice(
+    store: &mut ObjectStore,
+    items: Vec<String>,
+    subscription: &str,
+    invoice: &str,
+) -> Vec<Value> {
+    let subscription = Some(subscription).filter(|subscription| !subscription.is_empty());
     let mut lines = Vec::new();
-    for id in pending_of(store, subscription) {
+    for id in items {
         store.change(&id, |item| set(item, "invoice", invoice));
         let Some(item) = store.get(&id).cloned() else { continue };
         let details = json!({
@@ -246,4 +258,10 @@ pub(super) fn take_pending(
         }));
     }
     lines
+}
+
+/// The list object with an invoice's lines.
+pub(super) fn lines_object(id: &str, lines: &[Value]) -> Value {
+    let url = format!("/v1/invoices/{id}/lines");
+    json!({"object": "list", "data": lines, "has_more": false, "total_count": lines.len(), "url": url})
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::lines::lines_object;
 use super::lines::{InvoiceLine, discounted, net, take_pending, written};
-use super::lines_object;
 use crate::balance::{self, BalanceMovement};
 use crate::fields::{at, flag, list, set, text, whole};
 use crate::object_store::ObjectStore;
@@ -46,15 +46,46 @@ pub(crate) fn make(store: &mut ObjectStore, mut bill: InvoiceDraft<'_>) -> Strin
         let shown = written(store, &line, bill.subscription, &id);
         lines.push(shown);
     }
-    let sums = sums(store, &bill, &mut lines);
-    let invoice = blank(store, &bill, &id, (&lines, &sums));
-    store.put(invoice);
+    let total = put(store, &bill, &id, lines);
     if has_own {
         coupons::used_up(store, bill.subscription);
     }
     events::emit(store, "invoice.created", &id);
-    close(store, &id, sums.net + sums.tax);
+    close(store, &id, total);
     id
+}
+
+/// Adds the invoice with these lines to the store; returns its total.
+fn put(store: &mut ObjectStore, bill: &InvoiceDraft<'_>, id: &str, mut lines: Vec<Value>) -> i64 {
+    let sums = sums(store, bill, &mut lines);
+    let invoice = blank(store, bill, id, &lines, &sums);
+    store.put(invoice);
+    sums.net + sums.tax
+}
+
+/// Adds the draft of an invoice with these lines to the store.
+pub(super) fn draft(store: &mut ObjectStore, bill: &InvoiceDraft<'_>, id: &str, lines: Vec<Value>) {
+    let _total = put(store, bill, id, lines);
+    store.change(id, |invoice| {
+        set(invoice, "status", "draft");
+        set(invoice, "number", Value::Null);
+        set(invoice, "effective_at", Value::Null);
+        set(invoice, "status_transitions.finalized_at", Value::Null);
+    });
+}
+
+/// Finalizes a draft.
+pub(super) fn finalize(store: &mut ObjectStore, id: &str) {
+    let numbered = store.all("invoice").filter(|invoice| !at(invoice, "number").is_null()).count();
+    let now = store.now;
+    store.change(id, |invoice| {
+        set(invoice, "status", "open");
+        set(invoice, "number", format!("SANDBOX-D{:04}", numbered + 1));
+        set(invoice, "effective_at", now);
+        set(invoice, "status_transitions.finalized_at", now);
+    });
+    let total = store.get(id).map_or(0, |invoice| whole(invoice, "total"));
+    close(store, id, total);
 }
 
 /// The sums of an invoice's lines, each of which gets its share of the tax.
@@ -101,7 +132,8 @@ fn blank(
     store: &mut ObjectStore,
     bill: &InvoiceDraft<'_>,
     id: &str,
-    (lines, sums): (&[Value], &InvoiceSums),
+    lines: &[Value],
+    sums: &InvoiceSums,
 ) -> Value {
     let subscription = store.get(bill.subscription).cloned().unwrap_or_default();
     let customer = store.get(bill.customer).cloned().unwrap_or_default();

@@ -1,14 +1,19 @@
 //! Invoices: the price of a subscription, its collection, and its outcome.
 
 mod collect;
+mod draft;
 mod lines;
 mod make;
 mod of_session;
 mod preview;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(super) use collect::{CollectionOutcome, collect, paid_by, prepare};
+pub(super) use draft::{
+    ITEM_PARAMS, PARAMS as DRAFT_PARAMS, UPDATE_PARAMS, create, create_item, delete, delete_item,
+    finalize, mark_uncollectible, retrieve_item, send, update,
+};
 pub(super) use lines::{InvoiceLine, add_pending, lines_of, pending_of};
 pub(super) use make::{InvoiceDraft, make};
 pub(super) use of_session::of_session;
@@ -56,6 +61,7 @@ pub(super) fn pay(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let invoice = found(call, &id)?.clone();
     match text(&invoice, "status") {
         "open" => {}
+        "draft" => make::finalize(call.store, &id),
         "paid" => {
             return Err(ApiError::invalid("Invoice is already paid").code("invoice_already_paid"));
         }
@@ -134,10 +140,4 @@ pub(super) fn list_items(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
             && invoice.is_none_or(|invoice| text(item, "invoice") == invoice)
             && pending.is_none_or(|pending| text(item, "invoice").is_empty() == pending)
     })
-}
-
-/// The list object with an invoice's lines.
-fn lines_object(id: &str, lines: &[Value]) -> Value {
-    let url = format!("/v1/invoices/{id}/lines");
-    json!({"object": "list", "data": lines, "has_more": false, "total_count": lines.len(), "url": url})
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lines_object;
+use super::lines::lines_object;
 use crate::coupons::{self, ChosenDiscount};
 use crate::events;
 use crate::fields::{at, flag, list, set, text, whole};
@@ -20,7 +20,7 @@ pub(crate) fn of_session(store: &mut ObjectStore, id: &str) {
     }
     let invoice = store.new_id("in");
     let lines = lines(store, &session, &invoice);
-    let made = written(store, &session, (&invoice, &lines));
+    let made = written(store, &session, &invoice, &lines);
     store.put(made);
     pay(store, &session, &invoice);
     store.change(id, |session| set(session, "invoice", invoice.as_str()));
@@ -70,7 +70,7 @@ fn lines(store: &mut ObjectStore, session: &Value, invoice: &str) -> Vec<Value> 
     all
 }
 
-fn written(store: &ObjectStore, session: &Value, (id, lines): (&str, &[Value])) -> Value {
+fn written(store: &ObjectStore, session: &Value, id: &str, lines: &[Value]) -> Value {
     let customer = store.get(text(session, "customer")).cloned().unwrap_or_default();
     let number = format!("SANDBOX-{:04}", store.all("invoice").count() + 1);
     let cents = |path: &str| whole(session, path);

@@ -143,8 +143,8 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, form: &FormParams) -
     };
     let paid = processor.with_store(|store| {
         checkout::enter(store, id, &entered)?;
-        let method =
-            payment_methods::from_number(store, given("number"), expiry(given("expires")))?;
+        let (month, year) = expiry(given("expires"));
+        let method = payment_methods::from_number(store, given("number"), month, year)?;
         checkout::pay(store, id, &method, false)
     });
     match paid {

@@ -83,7 +83,7 @@ impl SubscriptionChange {
         let before = list(subscription, "items.data").to_vec();
         let mut items = before.clone();
         for place in params.names(&path("items")) {
-            apply(store, params, &path(&format!("items.{place}")), (subscription, &mut items))?;
+            apply(store, params, &path(&format!("items.{place}")), subscription, &mut items)?;
         }
         if items.is_empty() {
             return Err(ApiError::param(
@@ -112,7 +112,8 @@ fn apply(
     store: &mut ObjectStore,
     params: &FormParams,
     below: &str,
-    (subscription, items): (&Value, &mut Vec<Value>),
+    subscription: &Value,
+    items: &mut Vec<Value>,
 ) -> Result<(), ApiError> {
     let wanted = quantity(params, below)?;
     let has_price =
@@ -186,7 +187,7 @@ pub(crate) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
         off_session: params.flag("off_session")?.unwrap_or(false),
         authenticated: false,
     };
-    pay(call.store, &before, (&change, mark_lines), (behaviour, how))?;
+    pay(call.store, &before, &change, mark_lines, PaymentRules { behaviour, how })?;
     if params.text("trial_end") == Some("now") && text(&before, "status") == "trialing" {
         super::cycle::end_trial(call.store, &id);
     }
@@ -289,19 +290,29 @@ fn put_items(store: &mut ObjectStore, id: &str, change: &SubscriptionChange) {
         if change.restarts {
             let end = calendar::after(date, &interval, count);
             set(subscription, "billing_cycle_anchor", date);
-            set_period(subscription, (date, end));
+            set_period(subscription, date, end);
             set(subscription, "_.due", end);
         }
     });
+}
+
+/// How a change is paid.
+#[derive(Clone, Copy)]
+struct PaymentRules<'a> {
+    /// What an unpaid invoice means: the request's `payment_behavior`.
+    behaviour: &'a str,
+    how: ChargeMode,
 }
 
 /// Charges the difference immediately, or leaves it for the next invoice.
 fn pay(
     store: &mut ObjectStore,
     before: &Value,
-    (change, lines): (&SubscriptionChange, Vec<invoices::InvoiceLine>),
-    (behaviour, how): (&str, ChargeMode),
+    change: &SubscriptionChange,
+    lines: Vec<invoices::InvoiceLine>,
+    rules: PaymentRules<'_>,
 ) -> Result<(), ApiError> {
+    let PaymentRules { behaviour, how } = rules;
     let (id, customer) = (text(before, "id"), text(before, "customer"));
     if lines.is_empty() {
         return Ok(());

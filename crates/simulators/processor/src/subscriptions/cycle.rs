@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::items::{next_period, period, set_period};
+use super::start::{announce_end_of_trial, has_method};
 use super::state::{end, invoice_paid};
 use crate::charges::ChargeMode;
-use crate::fields::{flag, set, text, whole};
+use crate::fields::{at, flag, set, text, whole};
 use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
 use crate::object_store::ObjectStore;
 use crate::{events, rules};
@@ -29,7 +30,11 @@ pub(crate) fn pass_time(store: &mut ObjectStore, id: &str) {
             end(store, id);
             settle(store, id, "subscription_cycle");
         }
+        "trialing" if at(&subscription, "trial_end").as_i64() > Some(store.now) => {
+            announce_end_of_trial(store, id);
+        }
         "trialing" => end_trial(store, id),
+        "paused" => {}
         _ => renew(store, id),
     }
 }
@@ -37,14 +42,34 @@ pub(crate) fn pass_time(store: &mut ObjectStore, id: &str) {
 /// The trial has ended: the first paid period starts.
 pub(super) fn end_trial(store: &mut ObjectStore, id: &str) {
     let now = store.now;
+    let Some(before) = store.get(id).cloned() else { return };
+    let has_own = !text(&before, "default_payment_method").is_empty();
+    if !has_own && !has_method(store, text(&before, "customer")) {
+        match text(&before, "trial_settings.end_behavior.missing_payment_method") {
+            "cancel" => return end(store, id),
+            "pause" => return pause(store, &before),
+            _ => {}
+        }
+    }
     store.change(id, |subscription| {
         set(subscription, "billing_cycle_anchor", now);
         set(subscription, "trial_end", now);
         set(subscription, "status", "active");
         let start = period(subscription).0;
-        set_period(subscription, (start, now));
+        set_period(subscription, start, now);
     });
     renew(store, id);
+}
+
+/// Nobody can pay after the trial: the subscription waits.
+fn pause(store: &mut ObjectStore, before: &Value) {
+    let (id, now) = (text(before, "id"), store.now);
+    store.change(id, |subscription| {
+        set(subscription, "status", "paused");
+        set(subscription, "trial_end", now);
+        set(subscription, "_.due", Value::Null);
+    });
+    events::emit(store, "customer.subscription.paused", id);
 }
 
 /// The next period starts and is charged, together with the pending items.
@@ -53,7 +78,7 @@ fn renew(store: &mut ObjectStore, id: &str) {
     let (next, last) = (next_period(&before), period(&before));
     store.change(id, |subscription| {
         set(subscription, "_.period_before", last.0);
-        set_period(subscription, next);
+        set_period(subscription, next.0, next.1);
         set(subscription, "_.due", next.1);
     });
     let subscription = store.get(id).cloned().unwrap_or_default();

@@ -3,8 +3,22 @@
 use serde_json::{Value, json};
 use simulator_kit::calendar;
 
+use crate::events;
 use crate::fields::{at, list as items, set, text, whole};
 use crate::object_store::ObjectStore;
+
+/// Gives a subscription other items, from the next period on.
+pub(crate) fn replace_items(store: &mut ObjectStore, id: &str, wanted: &[(Value, i64)]) {
+    let Some(before) = store.get(id).cloned() else { return };
+    let all: Vec<Value> =
+        wanted.iter().map(|(price, quantity)| item(store, id, price, *quantity)).collect();
+    let (start, end) = period(&before);
+    store.change(id, |subscription| {
+        set(subscription, "items", items_object(id, &all));
+        set_period(subscription, start, end);
+    });
+    events::emit_changed(store, "customer.subscription.updated", &before);
+}
 
 /// The current paid period, the same for all items.
 pub(crate) fn period(subscription: &Value) -> (i64, i64) {
@@ -37,7 +51,7 @@ pub(crate) fn interval(items: &[Value]) -> (String, i64) {
 }
 
 /// Sets the period of all items.
-pub(crate) fn set_period(subscription: &mut Value, (start, end): (i64, i64)) {
+pub(crate) fn set_period(subscription: &mut Value, start: i64, end: i64) {
     let mut all = items(subscription, "items.data").to_vec();
     for item in &mut all {
         set(item, "current_period_start", start);

@@ -25,7 +25,8 @@ pub(crate) fn lines(
     if change.proration == "none" || text(subscription, "status") == "trialing" {
         return Vec::new();
     }
-    let rest = PeriodRest::of(period(subscription), change.date);
+    let (start, end) = period(subscription);
+    let rest = PeriodRest::of(start, end, change.date);
     let mut lines = Vec::new();
     for item in before.iter().filter(|item| !after.iter().any(|other| is_same(item, other))) {
         lines.push(rest.line(store, item, -1));
@@ -43,7 +44,8 @@ fn restart(
     subscription: &Value,
     change: &SubscriptionChange,
 ) -> Vec<InvoiceLine> {
-    let rest = PeriodRest::of(period(subscription), change.date);
+    let (start, end) = period(subscription);
+    let rest = PeriodRest::of(start, end, change.date);
     let credits = list(subscription, "items.data").iter().map(|item| rest.line(store, item, -1));
     let mut lines: Vec<InvoiceLine> = credits.filter(|line| line.amount != 0).collect();
     let (interval, count) = interval(&change.items);
@@ -78,7 +80,7 @@ struct PeriodRest {
 }
 
 impl PeriodRest {
-    fn of((start, end): (i64, i64), date: i64) -> Self {
+    fn of(start: i64, end: i64, date: i64) -> Self {
         let from = date.clamp(start, end.max(start));
         Self { from, to: end, whole: (end - start).max(1) }
     }

@@ -30,6 +30,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "payment_behavior",
     "proration_behavior",
     "trial_period_days",
+    "trial_settings.end_behavior.missing_payment_method",
     "collection_method",
     "billing_mode.type",
     "billing_mode.flexible.proration_discounts",
@@ -44,6 +45,9 @@ pub(crate) const PARAMS: &[&str] = &[
     "payment_settings.save_default_payment_method",
 ];
 
+const MISSING_METHOD: &str = "trial_settings.end_behavior.missing_payment_method";
+/// How long before its end a trial is announced to end: three days.
+const TRIAL_NOTICE_S: i64 = 3 * 86_400;
 /// The time after which a missing first payment ends the subscription: 23 hours.
 const INCOMPLETE_S: i64 = 23 * 3600;
 
@@ -65,6 +69,9 @@ pub(crate) struct SubscriptionStart<'a> {
     pub(crate) how: ChargeMode,
     /// A `payment_behavior`.
     pub(crate) behaviour: &'a str,
+    /// What happens at the end of a trial without a payment method: `create_invoice`, `pause` or
+    /// `cancel`.
+    pub(crate) missing_method: &'static str,
 }
 
 pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
@@ -105,6 +112,9 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
             authenticated: false,
         },
         behaviour: params.one_of("payment_behavior", &behaviours)?.unwrap_or("allow_incomplete"),
+        missing_method: params
+            .one_of(MISSING_METHOD, &["create_invoice", "pause", "cancel"])?
+            .unwrap_or("create_invoice"),
     };
     let id = self::start(call.store, &start)?;
     call.store.find("subscription", &id, "id").cloned()
@@ -161,6 +171,7 @@ pub(crate) fn start(
     let mark = store.mark();
     let id = put(store, start);
     events::emit(store, "customer.subscription.created", &id);
+    announce_end_of_trial(store, &id);
     let collected = first_invoice(store, &id, start);
     let problem = match collected {
         CollectionOutcome::Paid => return Ok(id),
@@ -173,10 +184,26 @@ pub(crate) fn start(
     Err(ApiError { shown: Vec::new(), ..problem })
 }
 
+/// Announces the end of a trial if it is near, and otherwise when it is.
+pub(super) fn announce_end_of_trial(store: &mut ObjectStore, id: &str) {
+    let Some(end) = store.get(id).and_then(|it| at(it, "trial_end").as_i64()) else { return };
+    let is_near = end - store.now <= TRIAL_NOTICE_S;
+    let due = if is_near { end } else { end - TRIAL_NOTICE_S };
+    store.change(id, |subscription| set(subscription, "_.due", due));
+    if is_near {
+        events::emit(store, "customer.subscription.trial_will_end", id);
+    }
+}
+
 fn default_method(store: &ObjectStore, customer: &str) -> Option<String> {
     let customer = store.get(customer)?;
-    let method = text(customer, "invoice_settings.default_payment_method");
-    (!method.is_empty()).then(|| method.to_owned())
+    let saved = ["invoice_settings.default_payment_method", "default_source"];
+    saved.map(|path| text(customer, path)).into_iter().find(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// Whether a customer has saved a card.
+pub(crate) fn has_method(store: &ObjectStore, customer: &str) -> bool {
+    default_method(store, customer).is_some()
 }
 
 /// Refuses prices that cannot be in one subscription.
@@ -245,11 +272,11 @@ fn put(store: &mut ObjectStore, start: &SubscriptionStart<'_>) -> String {
         "payment_settings": {"payment_method_options": null, "payment_method_types": null, "save_default_payment_method": "off"},
         "pending_invoice_item_interval": null, "pending_setup_intent": null, "pending_update": null, "schedule": null,
         "start_date": now, "status": if trial_end.is_some() { "trialing" } else { "incomplete" }, "test_clock": null,
-        "transfer_data": null, "trial_end": trial_end, "trial_settings": {"end_behavior": {"missing_payment_method": "create_invoice"}},
+        "transfer_data": null, "trial_end": trial_end, "trial_settings": {"end_behavior": {"missing_payment_method": start.missing_method}},
         "trial_start": trial_end.map(|_| now),
         "_": {"due": if trial_end.is_some() { end } else { now + INCOMPLETE_S }},
     });
-    set_period(&mut subscription, (now, end));
+    set_period(&mut subscription, now, end);
     store.put(subscription);
     coupons::give(store, &id, &start.discounts);
     id

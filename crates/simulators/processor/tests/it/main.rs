@@ -16,6 +16,7 @@ mod intents;
 mod kit;
 mod money_back;
 mod portal;
+mod sequences;
 mod subscriptions;
 mod time;
 mod unpaid;

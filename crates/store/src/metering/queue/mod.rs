@@ -4,10 +4,13 @@
 //! and then the call is written once, as ended, instead of twice. The task that settles the call
 //! has the parked hold at hand and joins the two, so nothing has to be looked up.
 //!
-//! While more holds are parked than requests wait, settlements are about to come, so the writer
-//! *gathers* for a moment: half as many commits make each call cheaper. A single call never waits
-//! for others.
+//! While more holds are freshly parked than requests wait, settlements are about to come, so the
+//! writer *gathers* for a moment: half as many commits make each call cheaper. A single call never
+//! waits for others. A hold that has been parked for longer is that of a slow platform: it *rests*,
+//! still to be written together with its end, but nobody gathers for it, and it does not count as
+//! waiting.
 
+mod parked;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -20,17 +23,33 @@ use domain::time::Timestamp;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+pub(crate) use self::parked::{ParkedHold, ParkingTime};
+
+use self::parked::{ParkedEntry, TakenHold};
 use super::{CallResolution, Hold, HoldOutcome};
 
 /// Above this number of waiting settlements, no further holds are accepted.
 const RESOLUTIONS_MAX: usize = 10_000;
+
+/// How many holds may wait, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueLimits {
+    pub(crate) holds_max: usize,
+    /// The age of the oldest.
+    pub(crate) age_max: Duration,
+}
 
 /// A hold to be written.
 pub(crate) struct HoldRequest {
     pub(crate) hold: Arc<Hold>,
     /// Whether its cost is reserved in the balance cache.
     pub(crate) reserved: bool,
-    pub(crate) reply: oneshot::Sender<HoldOutcome>,
+    /// Whether its read may have been sent although other nodes may take its credits first.
+    pub(crate) travels: bool,
+    /// Since when it waits to be written.
+    pub(crate) since: Instant,
+    /// Receives the outcome; none once the hold has failed because it waited too long.
+    pub(crate) reply: Option<oneshot::Sender<HoldOutcome>>,
     /// The mailbox that receives the outcome; none if the writer sends it directly.
     pub(crate) mailbox: Option<usize>,
     /// The settlement of its call, if it came before the hold was written.
@@ -53,29 +72,6 @@ impl ResolveRequest {
             // The caller may have stopped waiting.
             let _ = reply.send(is_first);
         }
-    }
-}
-
-/// A parked hold. It is taken by the caller that waits for it or settles its call, or by the queue
-/// when its time is up.
-#[derive(Clone)]
-pub(crate) struct ParkedHold(Arc<Mutex<Option<HoldRequest>>>);
-
-impl ParkedHold {
-    fn new(request: HoldRequest) -> Self {
-        Self(Arc::new(Mutex::new(Some(request))))
-    }
-
-    fn place(&self) -> MutexGuard<'_, Option<HoldRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> Option<HoldRequest> {
-        self.place().take()
-    }
-
-    fn is_taken(&self) -> bool {
-        self.place().is_none()
     }
 }
 
@@ -112,14 +108,15 @@ pub(crate) struct MeterQueue {
 #[derive(Default)]
 struct WaitingRequests {
     requests: VecDeque<(Instant, MeterRequest)>,
-    /// Parked holds with the time at which each is due, soonest first; includes some that were
-    /// already taken.
-    parked: VecDeque<(Instant, ParkedHold)>,
-    /// How many of them are still parked.
-    parked_count: usize,
+    /// Parked holds, those that are due soonest first; includes some that were already taken.
+    parked: VecDeque<ParkedEntry>,
+    /// How many of them, from the first one on, rest or were taken before they could.
+    resting: usize,
+    /// How many of the others are still parked.
+    fresh_count: usize,
     /// The writer is gathering; it is woken when there is enough.
     is_gathering: bool,
-    /// Waiting holds, including parked ones.
+    /// Waiting holds, including freshly parked ones.
     holds: usize,
     resolutions: usize,
     /// The last meter has been dropped: no more requests can come.
@@ -150,25 +147,29 @@ pub(crate) struct QueueFill {
 }
 
 impl MeterQueue {
-    /// Adds a hold, unless too many wait or the oldest has waited too long. With `patience`, the
-    /// hold is parked first.
+    /// Adds a hold, unless too many wait or the oldest has waited too long. With a parking
+    /// time, the hold is parked first.
     pub(crate) fn push_hold(
         &self,
         request: HoldRequest,
-        patience: Duration,
-        (holds_max, age_max): (usize, Duration),
+        parking: Option<ParkingTime>,
+        limits: QueueLimits,
     ) -> Result<Option<ParkedHold>, QueueOverloaded> {
         let now = Instant::now();
         let mut waiting = self.waiting();
-        if waiting.is_overloaded(holds_max, age_max, now) {
+        waiting.let_rest(now);
+        if waiting.is_overloaded(limits, now) {
             return Err(QueueOverloaded);
         }
-        let (parked, is_news) = if patience.is_zero() {
-            waiting.push_back(MeterRequest::Hold(request), now);
-            (None, true)
-        } else {
-            let (parked, is_first) = waiting.park(request, now + patience);
-            (Some(parked), is_first)
+        let (parked, is_news) = match parking.filter(|time| !time.whole.is_zero()) {
+            None => {
+                waiting.push_back(MeterRequest::Hold(request), now);
+                (None, true)
+            }
+            Some(time) => {
+                let (parked, is_first) = waiting.park(request, time, now);
+                (Some(parked), is_first)
+            }
         };
         self.tell(waiting, is_news);
         Ok(parked)
@@ -176,25 +177,40 @@ impl MeterQueue {
 
     /// Ends the parking of a hold, because a caller waits for it.
     pub(crate) fn hurry(&self, parked: &ParkedHold) {
-        if let Some(request) = parked.take() {
+        if let Some(taken) = parked.take() {
             let mut waiting = self.waiting();
-            waiting.join(request, Instant::now());
+            waiting.join(taken, Instant::now());
             self.tell(waiting, true);
         }
     }
 
     /// Adds the settlement of a call whose hold may still be parked.
     pub(crate) fn push_end(&self, parked: Option<&ParkedHold>, end: Box<ResolveRequest>) {
-        let (now, hold) = (end.since, parked.and_then(ParkedHold::take));
-        let mut waiting = self.waiting();
-        match hold {
-            Some(mut hold) => {
-                hold.end = Some(end);
-                waiting.join(hold, now);
-            }
-            None => waiting.push_back(MeterRequest::Resolve(end), now),
+        if let Some(end) = self.join_end(parked, end) {
+            let (since, mut waiting) = (end.since, self.waiting());
+            waiting.push_back(MeterRequest::Resolve(end), since);
+            self.tell(waiting, true);
         }
+    }
+
+    /// Adds the settlement of a call to its hold, if that is still parked; otherwise returns it.
+    pub(crate) fn join_end(
+        &self,
+        parked: Option<&ParkedHold>,
+        end: Box<ResolveRequest>,
+    ) -> Option<Box<ResolveRequest>> {
+        let Some(mut taken) = parked.and_then(ParkedHold::take) else { return Some(end) };
+        let since = end.since;
+        taken.request.end = Some(end);
+        let mut waiting = self.waiting();
+        waiting.join(taken, since);
         self.tell(waiting, true);
+        None
+    }
+
+    /// Takes the holds of traveling reads that have waited for this long.
+    pub(crate) fn take_overdue(&self, limit: Duration) -> Vec<HoldRequest> {
+        self.waiting().take_overdue(limit)
     }
 
     /// Adds a renewal of a hold that is not parked.
@@ -229,7 +245,7 @@ impl MeterQueue {
     pub(crate) fn abandon(&self) {
         let mut waiting = self.waiting();
         waiting.abandoned = true;
-        waiting.parked_count = 0;
+        (waiting.fresh_count, waiting.resting) = (0, 0);
         let left = (std::mem::take(&mut waiting.requests), std::mem::take(&mut waiting.parked));
         drop(waiting);
         drop(left);
@@ -283,7 +299,12 @@ impl MeterQueue {
 
 impl WaitingRequests {
     /// Parks a hold. Also returns whether the writer may have to be woken for it.
-    fn park(&mut self, request: HoldRequest, due: Instant) -> (ParkedHold, bool) {
+    fn park(
+        &mut self,
+        request: HoldRequest,
+        time: ParkingTime,
+        now: Instant,
+    ) -> (ParkedHold, bool) {
         let parked = ParkedHold::new(request);
         if self.abandoned {
             drop(parked.take());
@@ -291,16 +312,35 @@ impl WaitingRequests {
         }
         let is_first = self.parked.is_empty();
         self.holds += 1;
-        self.parked_count += 1;
-        self.parked.push_back((due, parked.clone()));
+        self.fresh_count += 1;
+        let (rests_at, due) = (now + time.fresh, now + time.whole);
+        self.parked.push_back(ParkedEntry { rests_at, due, hold: parked.clone() });
         (parked, is_first)
     }
 
+    /// Lets the holds rest that have been parked for a while.
+    fn let_rest(&mut self, now: Instant) {
+        while let Some(entry) = self.parked.get(self.resting)
+            && entry.rests_at <= now
+        {
+            if entry.hold.rest() {
+                self.fresh_count = self.fresh_count.saturating_sub(1);
+                self.holds = self.holds.saturating_sub(1);
+            }
+            self.resting += 1;
+        }
+    }
+
     /// Queues a hold that was parked.
-    fn join(&mut self, request: HoldRequest, now: Instant) {
-        self.parked_count = self.parked_count.saturating_sub(1);
+    fn join(&mut self, taken: TakenHold, now: Instant) {
+        let TakenHold { request, was_resting } = taken;
         if self.abandoned {
             return;
+        }
+        if was_resting {
+            self.holds += 1;
+        } else {
+            self.fresh_count = self.fresh_count.saturating_sub(1);
         }
         self.resolutions += usize::from(request.end.is_some());
         self.requests.push_back((now, MeterRequest::Hold(request)));
@@ -312,7 +352,7 @@ impl WaitingRequests {
         self.is_gathering = false;
         match first {
             None if self.closed => QueueReadiness::End,
-            None => QueueReadiness::Wait(self.parked.front().map(|(due, _)| *due)),
+            None => QueueReadiness::Wait(self.parked.front().map(|entry| entry.due)),
             Some(_) if self.is_gathered() || self.requests.len() >= requests_max => {
                 QueueReadiness::Take
             }
@@ -324,9 +364,9 @@ impl WaitingRequests {
         }
     }
 
-    /// Whether at least as many requests wait as settlements are still to come.
+    /// Whether at least as many requests wait as settlements are about to come.
     fn is_gathered(&self) -> bool {
-        self.closed || self.parked_count <= self.requests.len()
+        self.closed || self.fresh_count <= self.requests.len()
     }
 
     /// Queues the parked holds that are due; all of them once the queue is closed.
@@ -335,23 +375,46 @@ impl WaitingRequests {
             return;
         }
         let now = Instant::now();
-        while let Some((due, parked)) = self.parked.front() {
-            if *due > now && !self.closed && !parked.is_taken() {
+        self.let_rest(now);
+        while let Some(ParkedEntry { due, hold, .. }) = self.parked.front() {
+            if *due > now && !self.closed && !hold.is_taken() {
                 return;
             }
-            let taken = parked.take();
+            let taken = hold.take();
             self.parked.pop_front();
-            if let Some(request) = taken {
-                self.join(request, now);
+            self.resting = self.resting.saturating_sub(1);
+            if let Some(taken) = taken {
+                self.join(taken, now);
             }
         }
     }
 
-    fn is_overloaded(&self, holds_max: usize, age_max: Duration, now: Instant) -> bool {
+    fn take_overdue(&mut self, limit: Duration) -> Vec<HoldRequest> {
+        let is_overdue = |(since, request): &(Instant, MeterRequest)| {
+            matches!(request, MeterRequest::Hold(hold) if hold.travels) && since.elapsed() >= limit
+        };
+        if !self.requests.iter().any(is_overdue) {
+            return Vec::new();
+        }
+        let mut overdue = Vec::new();
+        for entry in std::mem::take(&mut self.requests) {
+            let is_taken = is_overdue(&entry);
+            match entry {
+                (_, MeterRequest::Hold(hold)) if is_taken => overdue.push(hold),
+                kept => self.requests.push_back(kept),
+            }
+        }
+        let ends = overdue.iter().filter(|hold| hold.end.is_some()).count();
+        self.holds = self.holds.saturating_sub(overdue.len());
+        self.resolutions = self.resolutions.saturating_sub(ends);
+        overdue
+    }
+
+    fn is_overloaded(&self, limits: QueueLimits, now: Instant) -> bool {
         let oldest = self.requests.front().map(|(since, _)| now.saturating_duration_since(*since));
-        self.holds >= holds_max
+        self.holds >= limits.holds_max
             || self.resolutions > RESOLUTIONS_MAX
-            || oldest.is_some_and(|oldest| oldest > age_max)
+            || oldest.is_some_and(|oldest| oldest > limits.age_max)
     }
 
     fn oldest(&self) -> Duration {
@@ -382,9 +445,9 @@ impl WaitingRequests {
     fn take(&mut self, requests_max: usize) -> RequestBatch {
         let mut batch = RequestBatch::default();
         let count = self.requests.len().min(requests_max);
-        for (_, request) in self.requests.drain(..count) {
+        for (since, request) in self.requests.drain(..count) {
             match request {
-                MeterRequest::Hold(hold) => batch.holds.push(hold),
+                MeterRequest::Hold(hold) => batch.holds.push(HoldRequest { since, ..hold }),
                 MeterRequest::Resolve(resolve) => batch.resolutions.push(*resolve),
                 MeterRequest::Renew { call_id, expires_at } => {
                     batch.renewals.push((call_id, expires_at));

@@ -12,8 +12,10 @@ use super::*;
 
 const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
 const GATHER_MAX: Duration = Duration::from_millis(2);
-const PATIENCE: Duration = Duration::from_millis(5);
-const LIMITS: (usize, Duration) = (100, Duration::from_secs(1));
+const FRESH: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_millis(50);
+const PARKING: Option<ParkingTime> = Some(ParkingTime { fresh: FRESH, whole: PATIENCE });
+const LIMITS: QueueLimits = QueueLimits { holds_max: 100, age_max: Duration::from_secs(1) };
 
 /// A hold request and the receiver of its outcome.
 pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
@@ -38,11 +40,20 @@ pub(crate) fn request() -> (HoldRequest, oneshot::Receiver<HoldOutcome>) {
         tag: None,
     };
     let hold = Arc::new(hold);
-    (HoldRequest { hold, reserved: true, reply, mailbox: None, end: None }, outcome)
+    let request = HoldRequest {
+        hold,
+        reserved: true,
+        travels: false,
+        since: Instant::now(),
+        reply: Some(reply),
+        mailbox: None,
+        end: None,
+    };
+    (request, outcome)
 }
 
 fn park(queue: &MeterQueue) -> ParkedHold {
-    queue.push_hold(request().0, PATIENCE, LIMITS).unwrap().unwrap()
+    queue.push_hold(request().0, PARKING, LIMITS).unwrap().unwrap()
 }
 
 /// The settlement of the same call, and the receiver that learns when it is written.
@@ -140,6 +151,50 @@ async fn a_parked_hold_is_queued_when_its_patience_ends() {
     advance(PATIENCE).await;
 
     assert_eq!(now(&queue).await, Some((2, 0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gathers_for_a_hold_that_rests() {
+    let queue = MeterQueue::default();
+    let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
+    advance(FRESH).await;
+
+    end(&queue, &calls[0]);
+
+    assert_eq!(now(&queue).await, Some((1, 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_rests_does_not_count_as_waiting_until_it_is_queued() {
+    let queue = MeterQueue::default();
+    let calls: Vec<_> = (0..100).map(|_| park(&queue)).collect();
+    let beyond = || queue.push_hold(request().0, PARKING, LIMITS);
+    assert!(beyond().is_err());
+    advance(FRESH).await;
+
+    let further = beyond().unwrap();
+
+    assert_eq!((further.is_some(), queue.fill().holds), (true, 1));
+    for call in &calls {
+        queue.hurry(call);
+    }
+    assert_eq!(queue.fill().holds, 101);
+    assert!(beyond().is_err());
+    assert_eq!(now(&queue).await, Some((100, 0)));
+    assert_eq!(queue.fill().holds, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_rests_is_written_together_with_its_end() {
+    let queue = MeterQueue::default();
+    let parked = park(&queue);
+    advance(PATIENCE.checked_sub(Duration::from_millis(1)).unwrap()).await;
+    assert_eq!(now(&queue).await, None);
+
+    end(&queue, &parked);
+
+    assert_eq!(now(&queue).await, Some((1, 1)));
+    assert_eq!(queue.fill().holds, 0);
 }
 
 #[tokio::test(start_paused = true)]

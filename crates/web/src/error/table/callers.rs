@@ -146,7 +146,7 @@ pub(in crate::error) const INVALID_TAG: FailureRow = FailureRow {
     status: StatusCode::BAD_REQUEST,
     title: "Invalid X-Tag",
     retryable: false,
-    meaning: "`X-Tag` must be given once, with 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, of which the first is a letter or a digit. Nothing was sent or charged.",
+    meaning: "`X-Tag` must be given once, with 1 to 64 letters, digits, `.`, `_`, `:`, `/` or `-`, starting with a letter or a digit. Nothing was sent or charged.",
 };
 /// `too_many_tags`
 pub(in crate::error) const TOO_MANY_TAGS: FailureRow = FailureRow {
@@ -242,7 +242,7 @@ pub(in crate::error) const TOO_MANY_LOGINS: FailureRow = FailureRow {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many wrong passwords",
     retryable: true,
-    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in recently. A customer can always log in from a network in which it did in the last 90 days, unless the wrong passwords for its own address come from there.",
+    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in recently. A customer can always log in from a network in which it has logged in within the last 90 days, unless the wrong passwords for its own address come from there.",
 };
 /// `too_many_mails`
 pub(in crate::error) const TOO_MANY_MAILS: FailureRow = FailureRow {

@@ -52,7 +52,7 @@ pub(in crate::error) const ROUTE_NOT_LISTED: FailureRow = FailureRow {
     status: StatusCode::NOT_FOUND,
     title: "Route not listed",
     retryable: false,
-    meaning: "The route is not in the platform's catalog, and this deployment refuses unlisted routes.",
+    meaning: "The route is not in the platform's catalogue, and this deployment refuses unlisted routes.",
 };
 /// `method_not_allowed`
 pub(in crate::error) const METHOD_NOT_ALLOWED: FailureRow = FailureRow {
@@ -142,7 +142,7 @@ pub(in crate::error) const PLATFORM_UNREACHABLE: FailureRow = FailureRow {
     retryable: true,
     meaning: "The request did not reach the platform: its name is unknown, no connection or no TLS \
               session could be made, the connection ended before a byte was sent, or the platform said by the \
-              rules of HTTP/2 that it did not look at the request. Nothing was charged.",
+              rules of HTTP/2 that it did not process the request. Nothing was charged.",
 };
 /// `bad_platform_answer`
 pub(in crate::error) const BAD_PLATFORM_ANSWER: FailureRow = FailureRow {

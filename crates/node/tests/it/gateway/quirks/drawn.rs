@@ -9,6 +9,14 @@ pub(super) const ALGORITHMS: [&str; 3] = ["sha1", "sha256", "sha512"];
 pub(super) const ENCODINGS: [&str; 6] =
     ["hex", "hex_upper", "base64", "base64_unpadded", "base64url", "base64url_unpadded"];
 
+/// Types of responses, all of which are JSON.
+const CONTENT_TYPES: [&str; 4] = [
+    "application/json",
+    "Application/JSON; charset=utf-8",
+    "text/json;charset=UTF-8",
+    "application/vnd.drawn.v2+json",
+];
+
 /// All that is special about one platform.
 #[derive(Debug, Clone)]
 pub(super) struct Quirks {
@@ -32,6 +40,8 @@ pub(super) struct Quirks {
     pub(super) verify: VerifyQuirk,
     /// Whether tokens are refreshed, and whether the client proves itself in a header.
     pub(super) oauth: Option<bool>,
+    /// What its responses say they are.
+    pub(super) content_type: &'static str,
 }
 
 /// A header with a credential.
@@ -254,6 +264,8 @@ impl Quirks {
             envelope: draw.envelope(),
             verify: draw.verify(),
             oauth,
+            // Drawn last, so that everything else is what it was before this was drawn.
+            content_type: draw.one_of(&CONTENT_TYPES),
         }
     }
 }

@@ -9,6 +9,7 @@ mod stub;
 mod written;
 
 use serde_json::{Map, Value, json};
+use test_databases::both_databases;
 
 use self::drawn::{EnvelopeQuirk, KeyQuirk, PartQuirk, ProxyQuirk, Quirks};
 use self::proxy::TestProxy;
@@ -24,7 +25,7 @@ const SEEDS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
 macro_rules! plays {
     ($($name:ident: $seed:literal,)*) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[both_databases(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
             assert!(SEEDS.contains(&$seed));
             Box::pin(play($seed)).await;
@@ -47,40 +48,39 @@ plays! {
     a_foreign_platform_of_seed_12_is_served: 12,
 }
 
-/// Plays one seed on SQLite and, if a server is configured, on PostgreSQL.
+/// Plays one seed on the database that the test is about.
 async fn play(seed: u64) {
     let quirks = Quirks::draw(seed);
-    for database in store::testing::stores().await {
-        let stub = Stub::start(&quirks).await;
-        let fallback = || ProxyQuirk {
-            is_socks: false,
-            user: String::new(),
-            password: String::new(),
-            credential: None,
-        };
-        let proxy = TestProxy::start(quirks.proxy.clone().unwrap_or_else(fallback)).await;
-        let addresses = Addresses {
-            first: stub.first.address.to_string(),
-            second: stub.second.address.to_string(),
-            proxy: proxy.address.clone(),
-        };
-        stub.is_at(&addresses);
-        let folder = tempfile::tempdir().unwrap();
-        written::write_files(&quirks, folder.path());
-        let configuration = written::configuration(&quirks, &addresses, folder.path());
-        let app = TestApp::start(database, &configuration).await;
-        let customer = app.customer(CREDITS).await;
-        let client = app.with_key(&customer.key);
+    let database = store::testing::store().await;
+    let stub = Stub::start(&quirks).await;
+    let fallback = || ProxyQuirk {
+        is_socks: false,
+        user: String::new(),
+        password: String::new(),
+        credential: None,
+    };
+    let proxy = TestProxy::start(quirks.proxy.clone().unwrap_or_else(fallback)).await;
+    let addresses = Addresses {
+        first: stub.first.address.to_string(),
+        second: stub.second.address.to_string(),
+        proxy: proxy.address.clone(),
+    };
+    stub.is_at(&addresses);
+    let folder = tempfile::tempdir().unwrap();
+    written::write_files(&quirks, folder.path());
+    let configuration = written::configuration(&quirks, &addresses, folder.path());
+    let app = TestApp::start(database, &configuration).await;
+    let customer = app.customer(CREDITS).await;
+    let client = app.with_key(&customer.key);
 
-        let spent = calls(&quirks, &addresses, &client, &stub, &configuration).await;
+    let spent = calls(&quirks, &addresses, &client, &stub, &configuration).await;
 
-        app.settled(&client).await;
-        let balance = client.get("/v1/billing").await.json()["balance"].clone();
-        assert_eq!(balance, CREDITS - spent, "seed {seed}\n{configuration}");
-        let carried = if quirks.proxy.is_some() { stub.connections() } else { 0 };
-        assert_eq!(proxy.tunnels(), carried, "seed {seed}\n{configuration}");
-        app.end().await;
-    }
+    app.settled(&client).await;
+    let balance = client.get("/v1/billing").await.json()["balance"].clone();
+    assert_eq!(balance, CREDITS - spent, "seed {seed}\n{configuration}");
+    let carried = if quirks.proxy.is_some() { stub.connections() } else { 0 };
+    assert_eq!(proxy.tunnels(), carried, "seed {seed}\n{configuration}");
+    app.end().await;
 }
 
 /// Connects an account and makes every kind of call. Returns what they cost.
@@ -207,6 +207,11 @@ fn the_seeds_have_every_quirk() {
     some("no envelope", &|it| matches!(it.envelope, EnvelopeQuirk::None));
     some("the built-in envelope", &|it| matches!(it.envelope, EnvelopeQuirk::Response));
     some("an envelope of pointers", &|it| matches!(it.envelope, EnvelopeQuirk::Pointers { .. }));
+    for kind in ["text/json", "+json"] {
+        some(&format!("an envelope in {kind}"), &|it| {
+            !matches!(it.envelope, EnvelopeQuirk::None) && it.content_type.contains(kind)
+        });
+    }
     some("a POST that verifies", &|it| it.verify.is_post && it.verify.names_user);
     some("a client in a header", &|it| it.oauth == Some(true));
     some("a client in the form", &|it| it.oauth == Some(false));

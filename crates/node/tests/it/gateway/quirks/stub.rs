@@ -265,7 +265,7 @@ impl SharedStub {
 
     fn with_cookies(&self, response: (u16, String, Value), state: &mut StubState) -> Script {
         let (status, mut headers, body) = response;
-        headers += "content-type: application/json\r\n";
+        headers += &["content-type: ", self.quirks.content_type, "\r\n"].concat();
         if self.quirks.cookies {
             let (name, value) =
                 (format!("c{}", state.requests % 3), format!("v{}", state.requests));

@@ -1,0 +1,459 @@
+//! What the pages of billing read from the service: the members that they show, and how.
+
+use std::collections::BTreeMap;
+
+use console_kit::format;
+
+use crate::words;
+
+/// `GET /v1/billing`.
+#[derive(serde::Deserialize)]
+pub(crate) struct CreditState {
+    pub(crate) balance: i64,
+    pub(crate) held: i64,
+    pub(crate) debt: i64,
+    pub(crate) lots: Vec<CreditLot>,
+    pub(crate) next_expiring: Option<ExpiringCredits>,
+    pub(crate) ledger: Vec<LedgerEntry>,
+}
+
+/// Credits that were granted together.
+#[derive(serde::Deserialize)]
+pub(crate) struct CreditLot {
+    source: String,
+    granted: i64,
+    left: i64,
+    expires_at: Option<String>,
+}
+
+impl CreditLot {
+    pub(crate) fn source(&self) -> &str {
+        words::lot_source(&self.source)
+    }
+
+    pub(crate) fn left(&self) -> String {
+        format::number(self.left)
+    }
+
+    pub(crate) fn granted(&self) -> String {
+        format::number(self.granted)
+    }
+
+    pub(crate) fn expires(&self) -> Option<String> {
+        self.expires_at.as_deref().map(format::day)
+    }
+
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Credits that expire next.
+#[derive(serde::Deserialize)]
+pub(crate) struct ExpiringCredits {
+    credits: i64,
+    expires_at: String,
+}
+
+impl ExpiringCredits {
+    /// `1,200 credits expire on 22 Dec 2026`.
+    pub(crate) fn text(&self) -> String {
+        let verb = if self.credits == 1 { "expires" } else { "expire" };
+        format!("{} {verb} on {}", format::credits(self.credits), format::day(&self.expires_at))
+    }
+}
+
+/// A line of the ledger.
+#[derive(serde::Deserialize)]
+pub(crate) struct LedgerEntry {
+    at: String,
+    kind: String,
+    amount: i64,
+    balance_after: Option<i64>,
+    debt_after: Option<i64>,
+    reference: Option<String>,
+}
+
+impl LedgerEntry {
+    pub(crate) fn word(&self) -> &str {
+        words::ledger_kind(&self.kind)
+    }
+
+    pub(crate) fn amount(&self) -> String {
+        let sign = if self.amount > 0 { "+" } else { "" };
+        format!("{sign}{}", format::number(self.amount))
+    }
+
+    pub(crate) fn balance(&self) -> String {
+        self.balance_after.map(format::number).unwrap_or_default()
+    }
+
+    /// The debt after it, if there is one.
+    pub(crate) fn debt(&self) -> Option<String> {
+        self.debt_after.filter(|debt| *debt > 0).map(format::number)
+    }
+
+    pub(crate) fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// Sums of a day have no time of their own.
+    pub(crate) fn time(&self) -> String {
+        if self.is_sum() { format::day(&self.at) } else { format::moment(&self.at) }
+    }
+
+    pub(crate) fn reference(&self) -> &str {
+        if self.is_sum() { "" } else { self.reference.as_deref().unwrap_or_default() }
+    }
+
+    fn is_sum(&self) -> bool {
+        matches!(self.kind.as_str(), "usage" | "export")
+    }
+}
+
+/// `GET /v1/billing/card`.
+#[derive(serde::Deserialize)]
+pub(crate) struct CardState {
+    pub(crate) card: Option<SavedCard>,
+    pub(crate) autotopup: AutoTopUp,
+    pub(crate) packs: Vec<CreditPack>,
+}
+
+/// The saved card.
+#[derive(serde::Deserialize)]
+pub(crate) struct SavedCard {
+    brand: String,
+    last4: String,
+    exp_month: i64,
+    exp_year: i64,
+}
+
+impl SavedCard {
+    /// `Visa`, `American Express`.
+    pub(crate) fn brand(&self) -> String {
+        let words = self.brand.split('_').map(|word| {
+            let mut letters = word.chars();
+            let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+            format!("{}{}", first.unwrap_or_default(), letters.as_str())
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// `Visa 4242`.
+    pub(crate) fn short(&self) -> String {
+        format!("{} {}", self.brand(), self.last4)
+    }
+
+    pub(crate) fn last4(&self) -> &str {
+        &self.last4
+    }
+
+    /// `12/2034`.
+    pub(crate) fn expires(&self) -> String {
+        format!("{:02}/{}", self.exp_month, self.exp_year)
+    }
+}
+
+/// A credit pack.
+#[derive(serde::Deserialize)]
+pub(crate) struct CreditPack {
+    pub(crate) pack_id: String,
+    price_cents: i64,
+    credits: i64,
+}
+
+impl CreditPack {
+    pub(crate) fn credits(&self) -> String {
+        format::number(self.credits)
+    }
+
+    pub(crate) fn price(&self) -> String {
+        format::dollars(self.price_cents)
+    }
+
+    /// `$2.00 per 1,000`.
+    pub(crate) fn rate(&self) -> String {
+        let cents = self.price_cents.saturating_mul(1_000) / self.credits.max(1);
+        format!("{} per 1,000", format::dollars(cents))
+    }
+
+    /// `5,000 credits for $10.00`.
+    pub(crate) fn text(&self) -> String {
+        format!("{} for {}", format::credits(self.credits), self.price())
+    }
+}
+
+/// Automatic top-up.
+#[derive(serde::Deserialize)]
+pub(crate) struct AutoTopUp {
+    pub(crate) enabled: bool,
+    pub(crate) threshold_credits: Option<i64>,
+    pub(crate) pack_id: Option<String>,
+    pub(crate) daily_cap_cents: Option<i64>,
+    spent_today_cents: i64,
+    stopped_reason: Option<String>,
+    next_attempt_at: Option<String>,
+    pub(crate) pending: Option<PendingTopUp>,
+}
+
+/// An open charge of automatic top-up.
+#[derive(serde::Deserialize)]
+pub(crate) struct PendingTopUp {
+    pub(crate) order_id: String,
+    pub(crate) requires_action: bool,
+    expires_at: Option<String>,
+}
+
+impl PendingTopUp {
+    pub(crate) fn until(&self) -> String {
+        self.expires_at.as_deref().map(format::moment).unwrap_or_default()
+    }
+}
+
+impl AutoTopUp {
+    /// Why the service turned it off, in words; empty if it did not.
+    pub(crate) fn stopped(&self) -> &'static str {
+        self.stopped_reason.as_deref().map_or("", words::stopped)
+    }
+
+    /// When the next charge may be tried, after a declined one.
+    pub(crate) fn next_attempt(&self) -> Option<String> {
+        self.next_attempt_at.as_deref().map(format::moment)
+    }
+
+    /// `$0.00 of $75.00 spent today (UTC).`
+    pub(crate) fn spent(&self) -> String {
+        let spent = format::dollars(self.spent_today_cents);
+        match self.daily_cap_cents {
+            Some(cap) => format!("{spent} of {} spent today (UTC).", format::dollars(cap)),
+            None => format!("{spent} spent today (UTC)."),
+        }
+    }
+
+    /// Whether today's cap is reached, so that nothing is bought before midnight.
+    pub(crate) fn is_capped(&self) -> bool {
+        self.enabled && self.daily_cap_cents.is_some_and(|cap| self.spent_today_cents >= cap)
+    }
+
+    /// `Below 5,000 credits, buy 13,500 credits for $25.00`.
+    pub(crate) fn rule(&self, packs: &[CreditPack]) -> String {
+        let pack = packs.iter().find(|pack| Some(&pack.pack_id) == self.pack_id.as_ref());
+        let below = format::credits(self.threshold_credits.unwrap_or_default());
+        pack.map(|pack| format!("Below {below}, buy {}.", pack.text())).unwrap_or_default()
+    }
+}
+
+/// A page of the processor: its checkout or its portal.
+#[derive(serde::Deserialize)]
+pub(crate) struct ProcessorPage {
+    pub(crate) url: String,
+}
+
+/// A plan.
+#[derive(serde::Deserialize)]
+pub(crate) struct PlanOffer {
+    pub(crate) plan_id: String,
+    pub(crate) name: String,
+    price_cents: i64,
+    monthly_credits: i64,
+    platforms: BTreeMap<String, i64>,
+}
+
+impl PlanOffer {
+    pub(crate) fn price(&self) -> String {
+        format::dollars(self.price_cents)
+    }
+
+    pub(crate) fn credits(&self) -> String {
+        format::credits(self.monthly_credits)
+    }
+
+    /// The accounts that it adds, on the platforms where it adds some.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = (&str, String)> {
+        let added = self.platforms.iter().filter(|(_, count)| **count > 0);
+        added.map(|(platform, count)| (platform.as_str(), format::counted(*count, "account")))
+    }
+}
+
+/// `GET /v1/billing/subscription`.
+#[derive(serde::Deserialize)]
+pub(crate) struct Subscription {
+    pub(crate) status: String,
+    pub(crate) plan: Option<PlanOffer>,
+    pub(crate) next_plan: Option<PlanOffer>,
+    current_period_end: Option<String>,
+    pub(crate) cancel_at_period_end: bool,
+    cancels_at: Option<String>,
+    pub(crate) over_limit: Vec<OverLimit>,
+}
+
+/// An account for which the next plan has no slot.
+#[derive(serde::Deserialize)]
+pub(crate) struct OverLimit {
+    pub(crate) creator_id: String,
+    pub(crate) platform: String,
+}
+
+impl Subscription {
+    /// Whether there is one that has not ended.
+    pub(crate) fn is_live(&self) -> bool {
+        !matches!(self.status.as_str(), "none" | "canceled")
+    }
+
+    pub(crate) fn state(&self) -> (&'static str, &'static str) {
+        words::subscription_status(&self.status)
+    }
+
+    /// What is wrong with it, and what to do; empty if nothing is.
+    pub(crate) fn trouble(&self) -> &'static str {
+        words::subscription_trouble(&self.status)
+    }
+
+    /// The plan that is paid for.
+    pub(crate) fn name(&self) -> &str {
+        self.plan.as_ref().map_or("Subscription", |plan| plan.name.as_str())
+    }
+
+    /// The plan that replaces the paid one at the end of the period, if there is one.
+    pub(crate) fn pending(&self) -> Option<&PlanOffer> {
+        let now = self.plan.as_ref()?;
+        self.next_plan.as_ref().filter(|next| next.plan_id != now.plan_id)
+    }
+
+    pub(crate) fn period_end(&self) -> String {
+        self.current_period_end.as_deref().map(format::day).unwrap_or_default()
+    }
+
+    /// When it ends, if it does.
+    pub(crate) fn ends(&self) -> Option<String> {
+        let ends_at = self
+            .cancels_at
+            .as_deref()
+            .or_else(|| self.current_period_end.as_deref().filter(|_| self.cancel_at_period_end));
+        ends_at.filter(|_| self.is_live()).map(format::day)
+    }
+}
+
+/// `GET /v1/billing/subscriptions/plans`.
+#[derive(serde::Deserialize)]
+pub(crate) struct PlanList {
+    pub(crate) bundles: Vec<PlanOffer>,
+}
+
+/// `GET /v1/billing/slots`.
+#[derive(serde::Deserialize)]
+pub(crate) struct SlotList {
+    pub(crate) slots: Vec<SlotState>,
+    pub(crate) change: Option<SlotChange>,
+}
+
+/// A change whose outcome is not known yet.
+#[derive(serde::Deserialize)]
+pub(crate) struct SlotChange {
+    kind: String,
+    created_at: String,
+}
+
+impl SlotChange {
+    pub(crate) fn word(&self) -> &'static str {
+        match self.kind.as_str() {
+            "plan" => "A change of plan",
+            "switch" => "A move of a slot",
+            _ => "A change of slots",
+        }
+    }
+
+    pub(crate) fn since(&self) -> String {
+        format::moment(&self.created_at)
+    }
+}
+
+/// The slots of one platform.
+#[derive(serde::Deserialize)]
+pub(crate) struct SlotState {
+    pub(crate) platform: String,
+    price_cents: Option<i64>,
+    pub(crate) count: i64,
+    pub(crate) included: i64,
+    pub(crate) limit: i64,
+    pub(crate) active: i64,
+    pub(crate) free_allowance: i64,
+}
+
+impl SlotState {
+    /// The monthly price of one more, if some are sold.
+    pub(crate) fn price(&self) -> Option<String> {
+        self.price_cents.map(format::dollars)
+    }
+}
+
+/// An order.
+#[derive(serde::Deserialize)]
+pub(crate) struct ShownOrder {
+    pub(crate) order_id: String,
+    pub(crate) pack_id: String,
+    credits: i64,
+    amount_cents: i64,
+    charged_cents: Option<i64>,
+    tax_cents: Option<i64>,
+    pub(crate) status: String,
+    channel: String,
+    created_at: String,
+    failure: Option<String>,
+    pub(crate) receipt_url: Option<String>,
+    pub(crate) invoice_id: Option<String>,
+}
+
+/// `GET /v1/billing/orders`.
+#[derive(serde::Deserialize)]
+pub(crate) struct OrderList {
+    pub(crate) orders: Vec<ShownOrder>,
+    pub(crate) next_before: Option<String>,
+}
+
+impl ShownOrder {
+    pub(crate) fn credits(&self) -> String {
+        format::credits(self.credits)
+    }
+
+    /// What was charged, else the price.
+    pub(crate) fn amount(&self) -> String {
+        format::dollars(self.charged_cents.unwrap_or(self.amount_cents))
+    }
+
+    pub(crate) fn tax(&self) -> Option<String> {
+        self.tax_cents.filter(|tax| *tax != 0).map(format::dollars)
+    }
+
+    pub(crate) fn channel(&self) -> &'static str {
+        words::order_channel(&self.channel)
+    }
+
+    pub(crate) fn is_top_up(&self) -> bool {
+        self.channel == "top_up"
+    }
+
+    /// Its state in a word, and the class of its badge.
+    pub(crate) fn state(&self) -> (&'static str, &'static str) {
+        words::order_status(&self.status)
+    }
+
+    /// Why it failed, in words.
+    pub(crate) fn failure(&self) -> String {
+        self.failure.as_deref().map(words::decline).unwrap_or_default()
+    }
+
+    pub(crate) fn at(&self) -> &str {
+        &self.created_at
+    }
+
+    /// The day and the minute: the exact time is in the tooltip.
+    pub(crate) fn time(&self) -> String {
+        format::short_minute(&self.created_at)
+    }
+
+    /// Whether it may wait for the customer or the bank, without a page of the processor.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.status == "pending" && self.channel != "checkout"
+    }
+}

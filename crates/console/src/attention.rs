@@ -1,0 +1,159 @@
+//! What needs attention: the few things that a person should act on.
+
+use serde::Deserialize;
+
+use crate::accounts::ShownAccount;
+use console_kit::format;
+
+/// The most that the overview lists.
+const SHOWN_MAX: usize = 5;
+
+/// One thing to act on.
+pub(crate) struct AttentionItem {
+    /// What it is about.
+    pub(crate) thing: String,
+    /// A badge beside it; empty for none.
+    pub(crate) badge: &'static str,
+    /// The color of the badge.
+    pub(crate) class: &'static str,
+    /// What is wrong, and what it means.
+    pub(crate) text: String,
+    pub(crate) path: String,
+    /// What to do.
+    pub(crate) button: &'static str,
+}
+
+/// The members of `GET /v1/billing/card` that the overview shows: this route, unlike that of
+/// automatic top-up alone, never waits for the payment processor.
+#[derive(Deserialize)]
+pub(crate) struct CardInfo {
+    pub(crate) autotopup: TopUp,
+}
+
+/// Automatic top-up, as far as the overview shows it.
+#[derive(Deserialize)]
+pub(crate) struct TopUp {
+    stopped_reason: Option<String>,
+    pending: Option<PendingTopUp>,
+}
+
+#[derive(Deserialize)]
+struct PendingTopUp {
+    state: String,
+}
+
+/// An export that failed.
+#[derive(Deserialize)]
+pub(crate) struct RecentExport {
+    job_id: String,
+    dataset: String,
+    account: String,
+    finished_at: Option<String>,
+}
+
+/// The members of `GET /v1/exports` that the overview shows.
+#[derive(Deserialize)]
+pub(crate) struct RecentExports {
+    pub(crate) exports: Vec<RecentExport>,
+}
+
+/// What the items are made of. What could not be read is empty.
+pub(crate) struct AttentionInput<'a> {
+    pub(crate) accounts: &'a [ShownAccount],
+    pub(crate) top_up: Option<&'a TopUp>,
+    pub(crate) exports: &'a [RecentExport],
+    pub(crate) is_past_due: bool,
+    /// The credits left if they last for less than a day.
+    pub(crate) lasts_a_day: bool,
+    /// When a failure is too old to be listed.
+    pub(crate) since: String,
+}
+
+impl AttentionInput<'_> {
+    /// The items, the most urgent first.
+    pub(crate) fn items(&self) -> Vec<AttentionItem> {
+        let mut items = self.payments();
+        items.extend(self.accounts.iter().filter_map(of_account));
+        let failed = self.exports.iter().filter(|export| export.failed_since(&self.since));
+        items.extend(failed.map(of_export));
+        items.truncate(SHOWN_MAX);
+        items
+    }
+
+    fn payments(&self) -> Vec<AttentionItem> {
+        let mut items = Vec::new();
+        if self.lasts_a_day {
+            items.push(billing_item(
+                "Credits are running out",
+                "At this pace your credits last about a day.".to_owned(),
+                "Add credits",
+            ));
+        }
+        if self.is_past_due {
+            items.push(billing_item(
+                "Your plan isn’t paid",
+                "The last invoice is past due. Pay it to keep the plan.".to_owned(),
+                "View billing",
+            ));
+        }
+        let pending = self.top_up.and_then(|top_up| top_up.pending.as_ref());
+        if pending.is_some_and(|pending| pending.state == "requires_action") {
+            items.push(billing_item(
+                "Your bank asks you to confirm a payment",
+                "Nothing has been charged yet.".to_owned(),
+                "Confirm",
+            ));
+        } else if let Some(reason) = self.top_up.and_then(|top_up| top_up.stopped_reason.as_deref())
+        {
+            let reason = reason.replace('_', " ");
+            items.push(billing_item(
+                "Auto top-up has stopped",
+                format!("The reason: {reason}. Turn it on again once that’s sorted out."),
+                "View billing",
+            ));
+        }
+        items
+    }
+}
+
+impl RecentExport {
+    /// Whether it failed at this time or later.
+    fn failed_since(&self, since: &str) -> bool {
+        self.finished_at.as_deref().is_some_and(|at| at >= since)
+    }
+}
+
+fn billing_item(thing: &str, text: String, button: &'static str) -> AttentionItem {
+    let thing = thing.to_owned();
+    let path = "/console/billing".to_owned();
+    AttentionItem { thing, badge: "", class: "", text, path, button }
+}
+
+fn of_account(account: &ShownAccount) -> Option<AttentionItem> {
+    let (badge, class, text, button) = if account.needs_credentials() {
+        let text = format!(
+            "{} refused its credentials. Calls will fail until you reconnect.",
+            account.platform
+        );
+        ("Reconnect", "warn", text, "Reconnect")
+    } else if account.lacks_slot() {
+        let text = format!("All {} slots are in use.", account.platform);
+        ("Inactive", "", text, "Get a slot")
+    } else {
+        return None;
+    };
+    let path = "/console/accounts".to_owned();
+    Some(AttentionItem { thing: account.creator_id.clone(), badge, class, text, path, button })
+}
+
+fn of_export(export: &RecentExport) -> AttentionItem {
+    let at = export.finished_at.as_deref().map(format::minute).unwrap_or_default();
+    AttentionItem {
+        thing: format!("Export of {}", export.dataset),
+        badge: "Failed",
+        class: "bad",
+        text: format!("The export of {} failed on {at} UTC.", export.account),
+        path: format!("/console/exports/{}", export.job_id),
+        button: "View export",
+    }
+}

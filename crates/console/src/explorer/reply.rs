@@ -1,0 +1,283 @@
+//! What a call from the explorer returned: its body as text, its headers, its receipt.
+
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use web::error::PendingFailure;
+use web::error::render::render;
+
+use console_kit::format;
+
+/// The most of a body that the page shows.
+const SHOWN_BYTES_MAX: usize = 256 * 1024;
+
+/// The response to a call, as the page shows it.
+pub(super) struct CallReply {
+    pub(super) status: StatusCode,
+    /// The type of its body; empty if it has none.
+    pub(super) media_type: String,
+    /// Its size in bytes.
+    pub(super) size: String,
+    /// The body, or its beginning; empty if it is no text.
+    pub(super) text: String,
+    /// What is to be known about the body; empty if it is whole.
+    pub(super) note: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) receipt: ShownReceipt,
+}
+
+/// What the call cost, and how it went.
+#[derive(Default)]
+pub(super) struct ShownReceipt {
+    /// `1 credit`, or `Not charged`.
+    pub(super) charged: String,
+    pub(super) balance: String,
+    /// Further lines: word and value.
+    pub(super) lines: Vec<(&'static str, String)>,
+    pub(super) request_id: String,
+    /// Whether the failure is the platform's.
+    pub(super) is_platforms: bool,
+}
+
+impl CallReply {
+    /// Reads a response to its end, and keeps what the page shows.
+    pub(super) async fn read(response: Response, request_id: &str, is_safe: bool) -> Self {
+        let response = rendered(response, request_id, is_safe);
+        let (parts, mut body) = response.into_parts();
+        let mut kept: Vec<u8> = Vec::new();
+        let (mut size, mut is_broken) = (0_usize, false);
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                is_broken = true;
+                break;
+            };
+            let Some(data) = frame.data_ref() else { continue };
+            size = size.saturating_add(data.len());
+            let room = SHOWN_BYTES_MAX.saturating_sub(kept.len());
+            kept.extend(data.iter().take(room));
+        }
+        let media_type = header(&parts.headers, "content-type").to_owned();
+        let (text, note) = shown(&kept, size, is_broken, &media_type);
+        Self {
+            status: parts.status,
+            media_type,
+            size: format::number(i64::try_from(size).unwrap_or(i64::MAX)),
+            text,
+            note,
+            headers: listed(&parts.headers),
+            receipt: ShownReceipt::of(&parts.headers, request_id),
+        }
+    }
+
+    /// The class of its status.
+    pub(super) fn class(&self) -> &'static str {
+        match self.status.as_u16() {
+            ..300 => "ok",
+            300..500 => "warn",
+            _ => "bad",
+        }
+    }
+}
+
+/// A refusal of ours gets its body from the outermost layer; here it is written for the page.
+fn rendered(mut response: Response, request_id: &str, is_safe: bool) -> Response {
+    let Some(PendingFailure(failure)) = response.extensions_mut().remove::<PendingFailure>() else {
+        return response;
+    };
+    let mut written = render(&failure, request_id, is_safe);
+    for (name, value) in response.headers() {
+        if !written.headers().contains_key(name) && name != http::header::CONTENT_LENGTH {
+            written.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    written
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn listed(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+/// The text of a body, and what is to be known about it.
+fn shown(kept: &[u8], size: usize, is_broken: bool, media_type: &str) -> (String, String) {
+    let is_cut = size > kept.len();
+    let text = match std::str::from_utf8(kept) {
+        Ok(text) => text,
+        // The cut may be within a character.
+        Err(error) if is_cut && kept.len() - error.valid_up_to() < 4 => {
+            std::str::from_utf8(kept.get(..error.valid_up_to()).unwrap_or_default())
+                .unwrap_or_default()
+        }
+        Err(_) => {
+            let note = "The body isn't text. Get it with the code below.".to_owned();
+            return (String::new(), note);
+        }
+    };
+    if is_broken {
+        return (text.to_owned(), "The response broke off.".to_owned());
+    }
+    if is_cut {
+        let note = "Only the first 256 KiB are shown. Get the rest with the code below.";
+        return (text.to_owned(), note.to_owned());
+    }
+    let is_json =
+        media_type.contains("json") && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    (if is_json { indented(text) } else { text.to_owned() }, String::new())
+}
+
+/// JSON with one member a line. Numbers and the order of members stay as the platform wrote them.
+fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut is_escaped = false;
+    let mut letters = json.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if in_string {
+            out.push(letter);
+            in_string = is_escaped || letter != '"';
+            is_escaped = !is_escaped && letter == '\\';
+            continue;
+        }
+        match letter {
+            ' ' | '\n' | '\r' | '\t' => {}
+            '{' | '[' => {
+                out.push(letter);
+                while letters.next_if(char::is_ascii_whitespace).is_some() {}
+                if let Some(end) = letters.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(end);
+                } else {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(letter);
+            }
+            ',' => {
+                out.push(',');
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            '"' => {
+                in_string = true;
+                out.push('"');
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Deep structures are not moved further right than this.
+const INDENT_MAX: usize = 40;
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    for _ in 0..depth.min(INDENT_MAX) {
+        out.push_str("  ");
+    }
+}
+
+impl ShownReceipt {
+    fn of(headers: &HeaderMap, request_id: &str) -> Self {
+        let cost = header(headers, "x-credits-cost").parse::<i64>().unwrap_or(0);
+        let balance = header(headers, "x-credits-balance").parse::<i64>();
+        let timing = header(headers, "server-timing");
+        let mut lines = Vec::new();
+        for (word, name) in [("Platform", "upstream"), ("Gateway", "gateway")] {
+            if let Some(ms) = timed(timing, name) {
+                lines.push((word, format!("{ms} ms")));
+            }
+        }
+        let route = header(headers, "x-route");
+        if !route.is_empty() {
+            lines.push(("Route", route.to_owned()));
+        }
+        let (left, quota) = (
+            item(header(headers, "ratelimit"), "r"),
+            item(header(headers, "ratelimit-policy"), "q"),
+        );
+        if let (Some(left), Some(quota)) = (left, quota) {
+            lines.push((
+                "Rate limit",
+                format!("{} of {} left", format::number(left), format::number(quota)),
+            ));
+        }
+        Self {
+            charged: if cost == 0 { "Not charged".to_owned() } else { format::credits(cost) },
+            balance: balance.map(format::number).unwrap_or_default(),
+            lines,
+            request_id: request_id.to_owned(),
+            is_platforms: header(headers, "x-error-source") == "platform",
+        }
+    }
+}
+
+/// The milliseconds of a part in `Server-Timing`.
+fn timed<'a>(timing: &'a str, part: &str) -> Option<&'a str> {
+    let mut parts = timing.split(',').map(str::trim);
+    parts.find_map(|one| one.strip_prefix(part)?.strip_prefix(";dur="))
+}
+
+/// A number among the parameters of a structured field, such as `r` in `"default";r=9;t=1`.
+fn item(field: &str, name: &str) -> Option<i64> {
+    let first = field.split(',').next()?;
+    first.split(';').find_map(|one| one.trim().strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_indented_and_otherwise_unchanged() {
+        let json = r#"{"b":1.50,"a":[ ],"text":"{\"x\": [1,2]}\\","list":[1,{"c":null}],"e":{}}"#;
+        let text = indented(json);
+
+        assert_eq!(
+            text,
+            "{\n  \"b\": 1.50,\n  \"a\": [],\n  \"text\": \"{\\\"x\\\": [1,2]}\\\\\",\n  \"list\": [\n    1,\n    {\n      \"c\": null\n    }\n  ],\n  \"e\": {}\n}"
+        );
+        assert_eq!(indented(&text), text);
+    }
+
+    #[test]
+    fn a_long_body_is_cut_between_characters() {
+        let body = "ä".repeat(10);
+        let (text, note) = shown(&body.as_bytes()[..9], 20, false, "text/plain");
+
+        assert_eq!(text, "ää".repeat(2));
+        assert!(note.contains("256 KiB"), "{note}");
+        let (binary, why) = shown(&[0xff, 0xfe, 0x00, 0x80, 0x81], 5, false, "image/png");
+        assert_eq!(binary, "");
+        assert!(why.contains("isn't text"), "{why}");
+    }
+
+    #[test]
+    fn a_receipt_is_read_from_the_headers() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-credits-cost", "1"),
+            ("x-credits-balance", "63350"),
+            ("server-timing", "upstream;dur=58.0, gateway;dur=0.7"),
+            ("x-route", "GET users/me"),
+            ("ratelimit", "\"default\";r=943;t=1"),
+            ("ratelimit-policy", "\"default\";q=1000;w=60"),
+        ] {
+            headers.insert(name, http::HeaderValue::from_static(value));
+        }
+        let receipt = ShownReceipt::of(&headers, "req_1");
+
+        assert_eq!((receipt.charged.as_str(), receipt.balance.as_str()), ("1 credit", "63,350"));
+        let lines: Vec<_> = receipt.lines.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(lines, ["58.0 ms", "0.7 ms", "GET users/me", "943 of 1,000 left"]);
+        assert_eq!(ShownReceipt::of(&HeaderMap::new(), "").charged, "Not charged");
+    }
+}

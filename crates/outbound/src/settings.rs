@@ -1,0 +1,69 @@
+//! What settings of calls share: how long they may take, what is wrong with one, and addresses.
+
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::Authority;
+
+/// How long each phase of a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTimeouts {
+    /// To find the address and connect to it.
+    pub connect: Duration,
+    /// For the TLS handshake.
+    pub tls: Duration,
+    /// Until the head of the answer, counted anew whenever a part of a spooled body leaves.
+    pub first_byte: Duration,
+    /// Between two parts of the answer while one is waited for.
+    pub between_bytes: Duration,
+    /// The same for a stream of events, which may have nothing to say for long.
+    pub stream_idle: Duration,
+}
+
+/// A key of the configuration that cannot be used, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct SettingsProblem {
+    /// The key below the section that is checked, such as `base_url` or `headers[2].value`.
+    pub key: String,
+    /// What is wrong with it, and what would be right.
+    pub message: String,
+}
+
+impl Default for CallTimeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(3),
+            tls: Duration::from_secs(5),
+            first_byte: Duration::from_secs(30),
+            between_bytes: Duration::from_secs(15),
+            stream_idle: Duration::from_mins(5),
+        }
+    }
+}
+
+impl SettingsProblem {
+    /// A problem of the key: what is wrong with it.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+/// An address with scheme `http` or `https` and a host, without user information.
+pub fn absolute_uri(key: &str, text: &str, problems: &mut Vec<SettingsProblem>) -> Option<Uri> {
+    let usable = text.parse().ok().filter(|uri| is_usable(uri) && !text.contains('#'));
+    if usable.is_none() {
+        let message = "must be http:// or https:// with a host, and without a user or a fragment";
+        problems.push(SettingsProblem::new(key, message));
+    }
+    usable
+}
+
+fn is_usable(uri: &Uri) -> bool {
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let authority = uri.authority().map_or("", Authority::as_str);
+    let is_host_alone = uri.host() == Some(authority);
+    // What is no number up to 65,535 is no port, and the usual one would silently take its place.
+    let has_port = uri.port_u16().is_some();
+    is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
+}

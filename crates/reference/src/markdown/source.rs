@@ -1,0 +1,50 @@
+//! The Markdown itself, for programs: the document as it is, with links that work where it is
+//! served.
+
+use pulldown_cmark::{Event, Tag};
+
+use super::links::{LinkForm, LinkTarget, target};
+use super::parser;
+use crate::documents::PublishedDocument;
+
+/// The document with its links to other documents as addresses. Links to files that are not served
+/// stay as they are.
+pub(crate) fn for_programs(document: &PublishedDocument) -> String {
+    let mut text = String::with_capacity(document.text.len() + 1_024);
+    let mut copied = 0;
+    for (event, range) in parser(document.text).into_offset_iter() {
+        let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else {
+            continue;
+        };
+        let LinkTarget::Address(address) = target(document.file, &dest_url, LinkForm::Markdown)
+        else {
+            continue;
+        };
+        let written = format!("]({dest_url}");
+        let whole = document.text.get(range.clone()).unwrap_or_default();
+        let Some(place) = whole.rfind(&written) else { continue };
+        let start = range.start + place;
+        // A link around an image begins before it.
+        let Some(before) = document.text.get(copied..start) else { continue };
+        text.push_str(before);
+        text.extend(["](", &address]);
+        copied = start + written.len();
+    }
+    text.push_str(document.text.get(copied..).unwrap_or_default());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_markdown_and_code_stays() {
+        let text = "See [a](money.md#x), [b](../LICENSE) and `[c](money.md)`.";
+        let document = PublishedDocument { slug: "x", file: "docs/x.md", about: "", text };
+
+        let written = for_programs(&document);
+
+        assert_eq!(written, "See [a](/docs/credits.md#x), [b](../LICENSE) and `[c](money.md)`.");
+    }
+}
