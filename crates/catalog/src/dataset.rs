@@ -216,6 +216,14 @@ impl Dataset {
         self.chat.is_some()
     }
 
+    /// Whether requests for its pages give this query parameter.
+    pub fn sets_parameter(&self, parameter: &str) -> bool {
+        let paging = [&self.paging.parameter, &self.paging.size_parameter];
+        let days = self.days.iter().flat_map(|days| [&days.from, &days.to]);
+        let fixed = self.query.iter().chain(&self.fills).map(|(name, _)| name);
+        paging.into_iter().chain(days).chain(fixed).any(|name| name == parameter)
+    }
+
     /// The scopes it needs beyond those granted, in the catalogue's order.
     pub fn missing_scopes(&self, granted: &[&str]) -> Vec<&str> {
         self.scopes.iter().map(String::as_str).filter(|scope| !granted.contains(scope)).collect()

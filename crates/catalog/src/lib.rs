@@ -34,7 +34,7 @@ pub use body_rules::BodyRule;
 pub use dataset::Dataset;
 pub use field_problem::FieldProblem;
 pub use operation::RouteOperation;
-pub use platform::{MatchedRoute, PlatformCatalog};
+pub use platform::{MatchedRoute, ParameterSetter, PlatformCatalog};
 pub use route::{Route, RouteKind};
 pub use route_docs::{
     RouteBody, RouteDocs, RoutePaging, RoutePagingStyle, RouteParameter, RouteResponse, SchemaText,
@@ -126,6 +126,15 @@ impl Catalog {
         };
         self.platforms.insert(platform, all);
         Ok(self)
+    }
+
+    /// These platforms, and those of the other catalogue in place of the ones that both have.
+    #[must_use]
+    pub fn joined_with(mut self, other: &Self) -> Self {
+        for (platform, catalog) in other.platforms.iter() {
+            self.platforms.insert(platform, catalog.clone());
+        }
+        self
     }
 
     /// The catalogue of one platform; an empty one when the platform is not declared.

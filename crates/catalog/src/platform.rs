@@ -32,6 +32,15 @@ pub struct PlatformCatalog {
     operations: Vec<RouteOperation>,
 }
 
+/// For what the service sets a query parameter itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParameterSetter<'a> {
+    /// To read the pages of a dataset.
+    Dataset(DatasetName),
+    /// In calls of the route of this name that leave it out.
+    Route(&'a str),
+}
+
 /// A route that a path belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatchedRoute<'a> {
@@ -178,6 +187,22 @@ impl PlatformCatalog {
     /// One of the datasets, if the platform has it.
     pub fn dataset(&self, name: DatasetName) -> Option<&Dataset> {
         self.datasets.iter().find(|dataset| dataset.name == name)
+    }
+
+    /// Where the service sets this query parameter itself: for the pages of a dataset, or for calls
+    /// of a route that leave it out.
+    pub fn setter_of(&self, parameter: &str) -> Option<ParameterSetter<'_>> {
+        let is_it = |(name, _): &(String, String)| name == parameter;
+        let dataset = self.datasets.iter().find(|dataset| dataset.sets_parameter(parameter));
+        let route = || {
+            self.routes.iter().find(|route| {
+                let fills = route.shorthand().map_or(&[][..], |shorthand| &shorthand.fills);
+                route.default_query.iter().chain(fills).any(is_it)
+            })
+        };
+        dataset
+            .map(|dataset| ParameterSetter::Dataset(dataset.name))
+            .or_else(|| route().map(|route| ParameterSetter::Route(&route.name)))
     }
 
     /// Why there are no archives of media.

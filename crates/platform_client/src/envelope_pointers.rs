@@ -51,7 +51,38 @@ impl EnvelopePointers {
         };
         let (error, success) =
             (optional("error", &settings.error), optional("success", &settings.success));
-        Some(Self { data: data?, error: error?, success: success? })
+        let pointers = Self { data: data?, error: error?, success: success? };
+        let found = pointers.contradictions(settings);
+        let is_usable = found.is_empty();
+        problems.extend(found);
+        is_usable.then_some(pointers)
+    }
+
+    /// Pointers of which one stands at or above another, so that no answer can ever be taken out of
+    /// its envelope: what holds something says an error, and `true` holds nothing.
+    fn contradictions(&self, settings: &EnvelopeSettings) -> Vec<SettingsProblem> {
+        let mut found = Vec::new();
+        if let Some(error) = &self.error {
+            let others = [("data", Some(&self.data)), ("success", self.success.as_ref())];
+            let met = others.iter().find(|(_, other)| other.is_some_and(|it| error.covers(it)));
+            if let Some((other, _)) = met {
+                let text = &settings.error;
+                let message = format!(
+                    "must not be or contain what {other} points to, as {text} does: every answer \
+                     would be taken for an error; point to what only errors have"
+                );
+                found.push(SettingsProblem::new("envelope.error", message));
+            }
+        }
+        if self.success.as_ref().is_some_and(|success| success.covers(&self.data)) {
+            let text = &settings.success;
+            let message = format!(
+                "must not be or contain what data points to, as {text} does: it must be true, so \
+                 no answer would have data; point to what is true in each success"
+            );
+            found.push(SettingsProblem::new("envelope.success", message));
+        }
+        found
     }
 
     /// Takes the envelope off a JSON answer. One that says an error, or no success, and one that
@@ -92,6 +123,11 @@ impl JsonPointer {
         let steps = text.strip_prefix('/')?.split('/');
         let steps: Option<Vec<String>> = steps.map(unescaped).collect();
         steps.filter(|steps| steps.len() <= STEPS_MAX).map(Self)
+    }
+
+    /// Whether it leads to the same value as the other one, or to one around it.
+    fn covers(&self, other: &Self) -> bool {
+        other.0.starts_with(&self.0)
     }
 
     /// The value that it leads to, as it is written. Fails where a name on the way is given twice,
@@ -284,6 +320,38 @@ mod tests {
 
         let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
         assert_eq!(keys, ["envelope.data", "envelope.error", "envelope.success"]);
+    }
+
+    #[test]
+    fn pointers_by_which_no_answer_can_be_told_apart_are_a_problem_of_their_key() {
+        let keys = |data: &str, error: &str, success: &str| {
+            let [data, error, success] = [data, error, success].map(str::to_owned);
+            let settings = EnvelopeSettings { data, error, success };
+            let mut problems = Vec::new();
+            let pointers = EnvelopePointers::new(&settings, &mut problems);
+            assert_eq!(pointers.is_none(), !problems.is_empty());
+            problems.into_iter().map(|problem| problem.key).collect::<Vec<_>>()
+        };
+
+        for (data, error, success, expected) in [
+            ("/result", "/result", "", &["envelope.error"][..]),
+            ("/a~1b", "/a~1b", "", &["envelope.error"]),
+            ("/error/details", "/error", "", &["envelope.error"]),
+            ("/data", "/meta", "/meta/ok", &["envelope.error"]),
+            ("/data", "/ok", "/ok", &["envelope.error"]),
+            ("/data", "", "/data", &["envelope.success"]),
+            ("/meta/data", "/meta", "/meta", &["envelope.error", "envelope.success"]),
+            // These can be told apart.
+            ("/result", "/result/error", "/result/ok", &[]),
+            ("/result", "/results", "/ok", &[]),
+            ("/meta/data", "/meta/error", "/meta/ok", &[]),
+        ] {
+            assert_eq!(keys(data, error, success), expected, "{data} {error} {success}");
+        }
+        let inside = pointers("/result", "/result/error", "");
+        assert_eq!(inside.unwrap(b"{\"result\":{\"n\":1}}"), inner("{\"n\":1}"));
+        let failed = b"{\"result\":{\"error\":\"no\"}}";
+        assert_eq!(inside.unwrap(failed), EnvelopeContent::Kept);
     }
 
     #[test]

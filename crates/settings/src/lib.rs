@@ -239,11 +239,7 @@ impl Config {
     /// files, and how the platforms are reached. Empty if the service can start.
     pub fn all_problems(&self) -> Vec<ConfigProblem> {
         let mut problems = self.problems();
-        let catalog = targets::catalogue(self);
-        let of_platforms = targets::targets(&self.platforms, catalog.as_ref().ok());
-        let of_platforms = of_platforms.err().unwrap_or_default();
-        let of_catalogue = catalog.err().unwrap_or_default();
-        for problem in of_platforms.into_iter().chain(of_catalogue) {
+        for problem in targets::problems(self) {
             // One message per key is enough: two checks may concern the same key.
             if problems.iter().all(|known| known.key != problem.key) {
                 problems.push(problem);

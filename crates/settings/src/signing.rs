@@ -243,7 +243,8 @@ mod tests {
     fn request(signing: &str) -> http::Request<platform_client::RequestBody> {
         use platform_client::{AccountCredentials, NativeCall, SigningInput};
         let config = Config::from_toml(&format!("{BETA}{KEYED}{signing}")).unwrap();
-        let targets = crate::targets::targets(&config.platforms, None).unwrap();
+        let catalog = crate::targets::catalogue(&config).unwrap();
+        let targets = crate::targets::targets(&config.platforms, &catalog).unwrap();
         let target = targets.iter().next().unwrap().1;
         let account = target.headers_of(&AccountCredentials::default()).unwrap();
         let now = domain::time::Timestamp::from_unix_micros(1_795_234_422_123_999);

@@ -50,6 +50,27 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("query = [{ name = \"key\", value = \"{nobody}\" }]", "query[0].value", "known are user_id"),
     ("envelope = { data = \"result\" }", "envelope.data", "must be"),
     (
+        "envelope = { data = \"/result\", error = \"/result\" }",
+        "envelope.error",
+        "point to what only errors have",
+    ),
+    (
+        "envelope = { data = \"/error/data\", error = \"/error\" }",
+        "envelope.error",
+        "every answer would be taken for an error",
+    ),
+    (
+        "envelope = { data = \"/ok\", success = \"/ok\" }",
+        "envelope.success",
+        "point to what is true in each success",
+    ),
+    (
+        "query = [{ name = \"key\", value = \"k\" }, { name = \"offset\", value = \"0\" }]",
+        "query[1].name",
+        "the service sets it itself to read the dataset ",
+    ),
+    ("query = [{ name = \"limit\", value = \"9\" }]", "query[0].name", "take it out"),
+    (
         "envelope = { data = \"/a\", ok = \"/b\" }",
         "envelope.ok",
         "expected one of `data`, `error`, `success`",

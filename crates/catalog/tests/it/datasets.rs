@@ -3,7 +3,7 @@
 
 use catalog::column::{ColumnType, ColumnUnit, DatasetColumn};
 use catalog::dataset::{IdForm, MediaArchive, PagingStyle};
-use catalog::{Catalog, Dataset};
+use catalog::{Catalog, Dataset, ParameterSetter};
 use domain::dataset::DatasetName::{self, ChatMessages, Following, Subscribers, Transactions};
 use domain::platform::Platform;
 
@@ -45,6 +45,33 @@ fn each_platform_has_its_own_datasets_and_says_why_there_are_no_media() {
             MediaArchive::NotOffered
         ]
     );
+}
+
+#[test]
+fn parameters_that_the_service_sets_itself_are_known_with_what_they_are_for() {
+    let extra = "[[routes]]\nmethod = \"GET\"\ntemplate = \"plain\"\n\
+                 default_query = [{ name = \"view\", value = \"all\" }]";
+    let catalog = Catalog::built_in().unwrap().with_extra(Platform::ALPHA, extra).unwrap();
+    let of = |platform, parameter| catalog.platform(platform).setter_of(parameter);
+
+    for (platform, parameter, dataset) in [
+        (Platform::ALPHA, "offset", Subscribers),
+        (Platform::ALPHA, "limit", Subscribers),
+        (Platform::ALPHA, "type", Subscribers),
+        (Platform::ALPHA, "before_id", ChatMessages),
+        (Platform::BETA, "groupId", ChatMessages),
+        (Platform::DELTA, "page", Subscribers),
+        (Platform::DELTA, "cursor", Transactions),
+    ] {
+        let expected = Some(ParameterSetter::Dataset(dataset));
+        assert_eq!(of(platform, parameter), expected, "{platform} {parameter}");
+    }
+    assert_eq!(of(Platform::ALPHA, "view"), Some(ParameterSetter::Route("GET plain")));
+    let filled = of(Platform::GAMMA, "categories");
+    assert!(matches!(filled, Some(ParameterSetter::Route(_))), "{filled:?}");
+    for free in ["key", "Offset", "", "cursor"] {
+        assert_eq!(of(Platform::ALPHA, free), None, "{free}");
+    }
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub(super) async fn service(
     }
     let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
     let targets =
-        targets::targets(&config.platforms, Some(&catalog)).map_err(StartError::Configuration)?;
+        targets::targets(&config.platforms, &catalog).map_err(StartError::Configuration)?;
     // Boxed: the start need not carry its room.
     Box::pin(signing_values::read_all(&targets)).await?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
