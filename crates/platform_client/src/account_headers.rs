@@ -70,7 +70,7 @@ impl AccountHeaders {
     }
 
     /// The names of the cookies that the account's own credentials bring.
-    pub fn cookie_names(&self) -> Vec<String> {
+    pub fn cookie_names(&self) -> Vec<Vec<u8>> {
         cookies::names(self.same.get(COOKIE))
     }
 

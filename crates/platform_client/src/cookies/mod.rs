@@ -3,6 +3,7 @@
 //! A jar is shared by everything that is sent for an account. It knows nothing of storage: it says
 //! when it has changed, and whoever keeps it asks for the changes.
 
+mod cookie_record;
 mod cookie_set;
 mod stored_cookie;
 
@@ -88,7 +89,7 @@ impl CookieJar {
     fn receive(&self, headers: &HeaderMap, from: &Uri, at: Timestamp) {
         let Some(place) = RequestPlace::of(from) else { return };
         let values = headers.get_all(SET_COOKIE).iter().take(READ_MAX);
-        let read = values.filter_map(|value| StoredCookie::read(value.to_str().ok()?, place, at));
+        let read = values.filter_map(|value| StoredCookie::read(value.as_bytes(), place, at));
         let mut state = self.lock();
         let mut has_changes = false;
         for cookie in read {
@@ -115,17 +116,25 @@ impl CookieJar {
             return None;
         }
         sent.sort_by(|one, other| one.order().cmp(&other.order()));
-        let given = given.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let kept = given.split(';').map(str::trim).filter(|pair| {
+        let given = given.map(HeaderValue::as_bytes).unwrap_or_default();
+        let given = given.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let is_kept = |pair: &&[u8]| {
             !pair.is_empty() && !sent.iter().any(|cookie| cookie.name == name_of(pair))
-        });
-        let mut text = Zeroizing::new(kept.collect::<Vec<_>>().join("; "));
+        };
+        let kept: Vec<&[u8]> = given.filter(is_kept).collect();
+        let separated = |bytes: usize| bytes + 3;
+        let bytes = kept.iter().map(|pair| separated(pair.len())).sum::<usize>()
+            + sent.iter().map(|cookie| separated(cookie.bytes())).sum::<usize>();
+        // Sized in advance, because a text that grows leaves copies of the secrets behind it.
+        let mut text = Zeroizing::new(Vec::with_capacity(bytes));
+        for pair in kept {
+            add_pair(&mut text, &[pair]);
+        }
         for cookie in sent {
-            let separator = if text.is_empty() { "" } else { "; " };
-            text.push_str(&[separator, &cookie.name, "=", &cookie.value].concat());
+            add_pair(&mut text, &[&cookie.name, b"=", &cookie.value]);
         }
         drop(state);
-        let mut value = HeaderValue::from_str(&text).ok()?;
+        let mut value = HeaderValue::from_bytes(&text).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
@@ -177,14 +186,21 @@ impl RequestCookies {
 }
 
 /// The names of the cookies in a `Cookie` header.
-pub(super) fn names(header: Option<&HeaderValue>) -> Vec<String> {
-    let text = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let names = text.split(';').map(name_of).filter(|name| !name.is_empty());
-    names.map(str::to_owned).collect()
+pub(super) fn names(header: Option<&HeaderValue>) -> Vec<Vec<u8>> {
+    let pairs = header.map(HeaderValue::as_bytes).unwrap_or_default();
+    let names = pairs.split(|byte| *byte == b';').map(name_of);
+    names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
-fn name_of(pair: &str) -> &str {
-    pair.split_once('=').map_or(pair, |(name, _)| name).trim()
+fn name_of(pair: &[u8]) -> &[u8] {
+    pair.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii()
+}
+
+fn add_pair(text: &mut Vec<u8>, parts: &[&[u8]]) {
+    if !text.is_empty() {
+        text.extend_from_slice(b"; ");
+    }
+    parts.iter().for_each(|part| text.extend_from_slice(part));
 }
 
 impl std::fmt::Debug for CookieJar {
@@ -232,6 +248,26 @@ mod tests {
     }
 
     #[test]
+    fn cookies_beyond_ascii_are_sent_back_byte_for_byte_beside_others() {
+        let jar = CookieJar::detached();
+        let mut headers = HeaderMap::new();
+        for value in [&b"a=x\xe9; Path=/"[..], b"b=\xe2\x82\xac; Path=/", b"c=x\ty; Path=/"] {
+            headers.append(SET_COOKIE, HeaderValue::from_bytes(value).unwrap());
+        }
+        jar.receive(&headers, &Uri::from_static(HOME), NOW);
+        let given = HeaderValue::from_bytes(b"a=old; lang=\xc3\xa9").unwrap();
+
+        let stored = CookieJar::detached();
+        stored.load(&CookieSet::from_json(&jar.all().to_json()).unwrap(), NOW);
+
+        for jar in [jar, stored] {
+            let sent = jar.header(&Uri::from_static(HOME), Some(&given), NOW).unwrap();
+            assert_eq!(sent.as_bytes(), b"lang=\xc3\xa9; a=x\xe9; b=\xe2\x82\xac");
+        }
+        assert_eq!(names(Some(&given)), [b"a".to_vec(), b"lang".to_vec()]);
+    }
+
+    #[test]
     fn a_change_is_told_once_until_the_changes_are_asked_for() {
         static TOLD: AtomicUsize = AtomicUsize::new(0);
         let told = || TOLD.load(Ordering::Relaxed);
@@ -248,7 +284,7 @@ mod tests {
         jar.stored(&changes, &changes, NOW);
 
         let left = jar.changes();
-        assert_eq!(left.iter().map(|cookie| cookie.value.as_str()).collect::<Vec<_>>(), ["2"]);
+        assert_eq!(left.iter().map(|cookie| cookie.value.as_slice()).collect::<Vec<_>>(), [b"2"]);
         assert_eq!(sent(&jar, None).unwrap(), "a=1; b=2");
         // The same cookie again, for a little longer.
         jar.stored(&left, &changes.merged(&left, NOW), NOW);

@@ -6,27 +6,30 @@ use std::net::IpAddr;
 use cookie::{Cookie, Expiration};
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use http::Uri;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
+
+use super::cookie_record::CookieRecord;
 
 /// The longest name and value together that are kept, in bytes.
 const PAIR_BYTES_MAX: usize = 4_096;
 /// The longest path or domain that is kept, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 1_024;
 
-/// A cookie, or the record that one was removed.
+/// A cookie, or the record that one was removed. Names and values are octets (RFC 6265, section 5):
+/// what the platform set is sent back byte for byte.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "CookieRecord", into = "CookieRecord")]
 pub(super) struct StoredCookie {
-    pub(super) name: String,
+    pub(super) name: Vec<u8>,
     /// Empty where the cookie was removed.
-    #[serde(serialize_with = "write_secret", deserialize_with = "read_secret")]
-    pub(super) value: Zeroizing<String>,
-    domain: String,
+    pub(super) value: Zeroizing<Vec<u8>>,
+    pub(super) domain: String,
     /// Whether it is for exactly this host, and not for those below its domain.
-    host_only: bool,
-    path: String,
-    is_secure: bool,
-    expires_at_micros: Option<i64>,
+    pub(super) host_only: bool,
+    pub(super) path: String,
+    pub(super) is_secure: bool,
+    pub(super) expires_at_micros: Option<i64>,
     /// When the platform set it last.
     pub(super) set_at_micros: i64,
     /// When the platform first set it; older ones are sent first.
@@ -53,11 +56,11 @@ impl<'u> RequestPlace<'u> {
 
 impl StoredCookie {
     /// Reads a value of `Set-Cookie` in the response to a request to this place. Nothing where it
-    /// cannot be kept: it is malformed, too long, or meant for another host.
-    pub(super) fn read(text: &str, from: RequestPlace<'_>, at: Timestamp) -> Option<Self> {
-        let parsed = Cookie::parse(text).ok()?;
-        let (name, value) = parsed.name_value();
-        let is_sendable = |part: &str| part.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
+    /// cannot be kept: it is malformed, too long, holds control characters, or is meant for another
+    /// host.
+    pub(super) fn read(header: &[u8], from: RequestPlace<'_>, at: Timestamp) -> Option<Self> {
+        let (name, value, attributes) = parts(header)?;
+        let is_sendable = |part: &[u8]| !part.iter().any(u8::is_ascii_control);
         if name.is_empty()
             || name.len() + value.len() > PAIR_BYTES_MAX
             || !is_sendable(name)
@@ -65,6 +68,8 @@ impl StoredCookie {
         {
             return None;
         }
+        // Attributes are text. The parser needs a pair before them, and this one holds no secret.
+        let parsed = Cookie::parse(format!("a=b{}", String::from_utf8_lossy(attributes))).ok()?;
         let is_secure = parsed.secure().unwrap_or(false);
         if is_secure && !from.is_secure {
             return None;
@@ -79,10 +84,10 @@ impl StoredCookie {
         let now = at.unix_micros();
         let expires_at_micros = expiry(&parsed, now);
         let is_removed = expires_at_micros.is_some_and(|end| end <= now);
-        let value = if is_removed { "" } else { value };
+        let value = if is_removed { &[] } else { value };
         Some(Self {
-            name: name.to_owned(),
-            value: Zeroizing::new(value.to_owned()),
+            name: name.to_vec(),
+            value: Zeroizing::new(value.to_vec()),
             domain,
             host_only,
             path,
@@ -145,9 +150,17 @@ impl StoredCookie {
     }
 
     /// Longer paths are sent first, and then older cookies (RFC 6265, section 5.4).
-    pub(super) fn order(&self) -> (std::cmp::Reverse<usize>, i64, &str) {
+    pub(super) fn order(&self) -> (std::cmp::Reverse<usize>, i64, &[u8]) {
         (std::cmp::Reverse(self.path.len()), self.created_at_micros, &self.name)
     }
+}
+
+/// The name, the value, and the attributes with the semicolon before them (RFC 6265, section 5.2).
+fn parts(header: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let end = header.iter().position(|byte| *byte == b';').unwrap_or(header.len());
+    let (pair, attributes) = header.split_at_checked(end)?;
+    let (name, value) = pair.split_at_checked(pair.iter().position(|byte| *byte == b'=')?)?;
+    Some((name.trim_ascii(), value.strip_prefix(b"=")?.trim_ascii(), attributes))
 }
 
 /// The domain of a cookie, and whether it is for this host alone. Nothing where the platform may
@@ -194,9 +207,10 @@ fn has_path(requested: &str, path: &str) -> bool {
 }
 
 /// Names with these prefixes promise what the attributes must say.
-fn is_forged(name: &str, is_secure: bool, host_only: bool, path: Option<&str>) -> bool {
+fn is_forged(name: &[u8], is_secure: bool, host_only: bool, path: Option<&str>) -> bool {
     let begins = |prefix: &str| {
-        name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        let start = name.get(..prefix.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
     };
     begins("__Secure-") && !is_secure
         || begins("__Host-") && !(is_secure && host_only && path == Some("/"))
@@ -216,23 +230,15 @@ fn expiry(parsed: &Cookie<'_>, now_micros: i64) -> Option<i64> {
     }
 }
 
-fn write_secret<S: Serializer>(value: &Zeroizing<String>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(value)
-}
-
-fn read_secret<'de, D: Deserializer<'de>>(from: D) -> Result<Zeroizing<String>, D::Error> {
-    String::deserialize(from).map(Zeroizing::new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_unix_micros(1_700_000_000_000_000);
 
-    fn read(text: &str, from: &'static str) -> Option<StoredCookie> {
+    fn read(text: impl AsRef<[u8]>, from: &'static str) -> Option<StoredCookie> {
         let uri = Uri::from_static(from);
-        StoredCookie::read(text, RequestPlace::of(&uri).unwrap(), NOW)
+        StoredCookie::read(text.as_ref(), RequestPlace::of(&uri).unwrap(), NOW)
     }
 
     fn is_sent(cookie: &StoredCookie, to: &str) -> bool {
@@ -306,12 +312,29 @@ mod tests {
 
     #[test]
     fn a_cookie_that_no_header_can_carry_is_dropped() {
-        for text in ["a=\u{e9}", "a=\u{1}"] {
+        for text in ["a=\u{1}", "a=b\tc", "a=\u{7f}", "\u{1}a=1", "a", ""] {
             assert!(read(text, "https://a.example/").is_none(), "{text}");
         }
-        assert!(read(&format!("a={}", "x".repeat(4_096)), "https://a.example/").is_none());
-        assert!(read(&format!("a={}", "x".repeat(4_095)), "https://a.example/").is_some());
+        assert!(read(format!("a={}", "x".repeat(4_096)), "https://a.example/").is_none());
+        assert!(read(format!("a={}", "x".repeat(4_095)), "https://a.example/").is_some());
+        assert!(read(format!("a={}", "\u{e9}".repeat(2_048)), "https://a.example/").is_none());
         let quoted = read("a=\"b c\"; Path=/", "https://a.example/").unwrap();
-        assert_eq!(quoted.value.as_str(), "\"b c\"");
+        assert_eq!(quoted.value.as_slice(), b"\"b c\"");
+    }
+
+    #[test]
+    fn names_and_values_are_octets_that_stay_as_they_came() {
+        let from = "https://a.example/x/y";
+        // The second one ends with a byte that Unicode takes for a space.
+        for value in [&b"x\xe9"[..], "voil\u{e0}".as_bytes(), b"\x80\xff\xa0", b"\xe2\x82"] {
+            let header = [b" n\xc3\xa9 = ", value, b" ; Path=/; Max-Age=60; X=\xff"].concat();
+            let cookie = read(&header, from).unwrap();
+            assert_eq!(cookie.name, b"n\xc3\xa9");
+            assert_eq!(cookie.value.as_slice(), value);
+            assert_eq!(cookie.path, "/");
+            assert_eq!(cookie.expires_at_micros, Some(NOW.unix_micros() + 60_000_000));
+        }
+        let elsewhere = read(b"a=1; Domain=\xff.example", from);
+        assert!(elsewhere.is_none());
     }
 }

@@ -149,6 +149,24 @@ async fn cookies_outlive_a_restart_and_are_nowhere_in_the_clear() {
     .await;
 }
 
+/// RFC 6265, section 5: cookies are octets.
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn cookies_beyond_ascii_are_sent_back_byte_for_byte_also_after_a_restart() {
+    on_each(async |mut stage| {
+        set(&stage, &["lang=voil\u{e0}; Path=/", "n\u{e9}=\u{20ac}; Path=/", "bad=a\tb; Path=/"])
+            .await;
+        let expected =
+            ["auth_id=31", &device("31"), "lang=voil\u{e0}", "n\u{e9}=\u{20ac}"].map(str::to_owned);
+        assert_eq!(sent(&stage).await, expected);
+
+        stage.restart_with(|_| ()).await;
+
+        assert_eq!(sent(&stage).await, expected);
+        stage
+    })
+    .await;
+}
+
 #[both_databases(flavor = "multi_thread", worker_threads = 2)]
 async fn cookies_of_another_identity_and_of_a_disconnected_account_are_gone() {
     on_each(async |stage| {
