@@ -80,15 +80,15 @@ struct State {
 }
 
 impl TokenPauses {
-    /// Resets the state if the refused refresh token has been replaced: the account was connected
-    /// again.
+    /// Forgets what happened to another refresh token: the account was connected again, or its
+    /// token was refreshed. A new one is tried immediately, also where the endpoint failed for the
+    /// one before. How often a token may be replaced that the platform refuses still counts, unless
+    /// it was the token before that was refused.
     pub(super) fn note_token(&self, token: Option<TokenMark>) {
         let mut state = self.0.lock();
         if state.token != token {
-            if state.last.is_tokens() {
-                *state = State::default();
-            }
-            state.token = token;
+            let replace_from = state.replace_from.filter(|_| !state.last.is_tokens());
+            *state = State { token, replace_from, ..State::default() };
         }
     }
 
@@ -191,19 +191,31 @@ mod tests {
     }
 
     #[test]
-    fn new_token_clears_a_refusal_but_not_an_endpoint_failure() {
+    fn what_happened_to_one_token_holds_no_other_one_back() {
         let pauses = TokenPauses::default();
         let [old, new] = ["old", "new"].map(|token| Some(TokenMark::of(token)));
-        pauses.note_token(old);
-        pauses.failed(at(0), LastRefresh::TokenDead);
-        pauses.note_token(old);
-        assert!(!pauses.may_ask(at(1)) && pauses.last() == LastRefresh::TokenDead);
+        for how in [LastRefresh::TokenDead, LastRefresh::Failed, LastRefresh::EndpointRefused] {
+            pauses.note_token(old);
+            pauses.failed(at(0), how);
+            pauses.note_token(old);
+            assert!(!pauses.may_ask(at(0)) && pauses.last() == how);
 
-        pauses.note_token(new);
-        assert!(pauses.may_ask(at(1)) && pauses.last() == LastRefresh::Fine);
+            pauses.note_token(new);
+            assert!(pauses.may_ask(at(0)) && pauses.last() == LastRefresh::Fine);
+        }
+        pauses.failed(at(0), LastRefresh::Failed);
+        assert!(!pauses.may_ask(at(0)) && pauses.may_ask(at(1)), "pauses begin anew");
+    }
 
-        pauses.failed(at(1), LastRefresh::EndpointRefused);
-        pauses.note_token(old);
-        assert!(!pauses.may_ask(at(1)) && pauses.is_endpoint_failing());
+    #[test]
+    fn an_endpoint_that_returns_a_new_refresh_token_each_time_is_called_once_a_minute() {
+        let pauses = TokenPauses::default();
+        pauses.note_token(Some(TokenMark::of("first")));
+        pauses.refreshed();
+        pauses.replaced_refused(at(0));
+
+        pauses.note_token(Some(TokenMark::of("second")));
+
+        assert!(!pauses.may_replace_refused(at(59)) && pauses.may_replace_refused(at(60)));
     }
 }

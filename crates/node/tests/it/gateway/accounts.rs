@@ -355,3 +355,36 @@ async fn a_failed_refresh_matters_only_after_the_token_has_expired() {
     )
     .await;
 }
+
+/// The pause after a failure belongs to the refresh token that it happened with.
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_that_are_connected_anew_are_tried_although_the_endpoint_failed_before() {
+    let token = |request: &Seen, number: usize| match number {
+        0 | 1 => Script::json(503, "{}"),
+        _ => fresh(request, number),
+    };
+    on_tokens(token, async |stage| {
+        stage.app.advance_seconds(3_600);
+        // The second failure pauses for two seconds.
+        assert_eq!(stage.get("chats").await.code(), "platform_unreachable");
+        stage.app.advance_seconds(1);
+        assert_eq!(stage.get("chats").await.code(), "platform_unreachable");
+        assert_eq!(stage.get("chats").await.code(), "platform_unreachable");
+        assert_eq!(exchanges(&stage).len(), 2);
+
+        let anew = json!({
+            "access_token": "access-new", "refresh_token": "refresh-new",
+            "expires_at": "2026-11-21T13:00:30Z",
+        });
+        assert_eq!(stage.import("platform_delta", anew).await.status, 200);
+        let reply = stage.get("chats").await;
+
+        assert_eq!((reply.status, reply.receipt().0), (200, 1), "{}", reply.text());
+        let bodies = exchanges(&stage).into_iter().map(|exchange| exchange.body);
+        let last = String::from_utf8(bodies.last().unwrap()).unwrap();
+        assert!(last.contains("refresh_token=refresh-new"), "{last}");
+        assert_eq!(used(&stage), ["Bearer access-3"]);
+        stage
+    })
+    .await;
+}
