@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::RawQuery;
 use axum::response::Response;
 use axum::routing::get;
 use serde::Deserialize;
@@ -13,6 +12,7 @@ use console_kit::address;
 use console_kit::failure::PageFailure;
 use console_kit::form::{FormData, FormView};
 use console_kit::format;
+use console_kit::page_query::PageFilters;
 use console_kit::shell::{ConsoleSection, PageShell};
 use console_kit::visitor::ConsoleVisitor;
 
@@ -69,8 +69,10 @@ struct AuditPage {
     older: String,
 }
 
-async fn show(visitor: ConsoleVisitor, RawQuery(query): RawQuery) -> Result<Response, PageFailure> {
-    let filters = FormData::of_query(query.as_deref().unwrap_or_default());
+async fn show(
+    visitor: ConsoleVisitor,
+    PageFilters(filters): PageFilters,
+) -> Result<Response, PageFailure> {
     let (action, before) = (filters.text("action"), filters.text("before"));
     let (list, form) = match visitor.try_get::<AuditList>(&route(action, before)).await {
         Ok(list) => (list, FormView::default()),
@@ -122,7 +124,7 @@ impl AuditLine {
             "ses" | "session" => "You, in the console",
             "cus" => "Staff",
             "operator" => "The operator",
-            "processor" => "The payment provider",
+            "processor" => "The payment processor",
             "mailed link" => "A link that was emailed",
             _ => "",
         }

@@ -3,7 +3,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::RawQuery;
 use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
@@ -14,7 +13,8 @@ use crate::usage::DailyUsage;
 use console_kit::ConsoleState;
 use console_kit::address;
 use console_kit::failure::PageFailure;
-use console_kit::form::{FormData, FormView};
+use console_kit::form::FormView;
+use console_kit::page_query::PageFilters;
 use console_kit::service::ServiceProblem;
 use console_kit::shell::{ConsoleSection, PageShell};
 use console_kit::visitor::ConsoleVisitor;
@@ -48,12 +48,14 @@ struct SupportPage {
 }
 
 /// Only staff learn that there is such a page.
-async fn show(visitor: ConsoleVisitor, RawQuery(query): RawQuery) -> Result<Response, PageFailure> {
+async fn show(
+    visitor: ConsoleVisitor,
+    PageFilters(filters): PageFilters,
+) -> Result<Response, PageFailure> {
     if visitor.permissions.is_empty() {
         let missing = ServiceProblem::missing("not_found", "There's nothing here.");
         return Err(visitor.fail(missing));
     }
-    let filters = FormData::of_query(query.as_deref().unwrap_or_default());
     let customer = filters.text("customer").to_owned();
     let mut form = FormView::filled(filters.clone());
     let mut look = None;

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use domain::field_error::FieldErrorKind;
+use failures::FieldProblem;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use pages::plain::sentence;
 use web::BodyOf;
 use web::auth::csrf;
 use web::error::ApiError;
+use web::fields::{FieldProblems, short};
 
 use crate::ConsoleState;
 use crate::failure::PageFailure;
@@ -17,6 +20,9 @@ use crate::visitor::ConsoleVisitor;
 
 /// The field with the token that shows that a form is ours.
 const TOKEN_FIELD: &str = "csrf";
+
+/// The fields that are lists in every form that has them: several checkboxes of one name.
+const LISTS: [&str; 2] = ["accounts", "columns"];
 
 /// The fields of a form, as they were sent.
 #[derive(Debug, Clone, Default)]
@@ -94,9 +100,22 @@ impl FormData {
         self
     }
 
-    /// The fields of an address: filters.
+    /// The fields of an address.
     pub fn of_query(query: &str) -> Self {
         Self::parse(query.as_bytes())
+    }
+
+    /// Refuses fields that are given more than once, lists aside: which of their values counts is
+    /// nothing to guess. `part` is the part of the request that they are in.
+    pub(crate) fn given_once(self, part: &str, lists: &[&str]) -> Result<Self, ApiError> {
+        let mut problems = FieldProblems::default();
+        let is_one = |name: &String| !lists.contains(&name.as_str());
+        let repeated = self.0.iter().filter(|(name, values)| values.len() > 1 && is_one(name));
+        for (name, _) in repeated {
+            let (name, message) = (short(name), "is given more than once; send it once");
+            problems.add(FieldProblem::new(part, &name, FieldErrorKind::Duplicate, message));
+        }
+        problems.finish().map(|()| self)
     }
 
     fn parse(bytes: &[u8]) -> Self {
@@ -217,7 +236,7 @@ async fn read(
     }
     let bytes_max = console.config.http.limits.json_body_bytes_max;
     let bytes = console.web.read_body(&parts.extensions, body, bytes_max).await?;
-    Ok(FormData::parse(&bytes))
+    FormData::parse(&bytes).given_once("body", &LISTS)
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
@@ -241,5 +260,22 @@ mod tests {
         assert!(data.is_ticked("on"));
         assert!(!data.is_ticked("off"));
         assert_eq!(data.text("missing"), "");
+    }
+
+    #[test]
+    fn fields_that_are_given_again_are_named_however_they_are_written_and_lists_are_not() {
+        let refused = |text: &str, lists: &[&str]| {
+            let read = FormData::of_query(text).given_once("body", lists);
+            let problems = read.err().and_then(|error| error.field_problems()).unwrap_or_default();
+            problems.into_iter().map(|problem| problem.loc.join(".")).collect::<Vec<_>>()
+        };
+
+        assert_eq!(refused("next=/a&x=1&n%65xt=/b&x=1&y", &[]), ["body.next", "body.x"]);
+        assert_eq!(refused("accounts=a&accounts=b&columns=c&columns=c", &LISTS), [""; 0]);
+        assert_eq!(refused("accounts=a&accounts=b", &[]), ["body.accounts"]);
+        assert_eq!(refused("next=/a&x=1", &[]), [""; 0]);
+        assert_eq!(refused("", &[]), [""; 0]);
+        let long = "x".repeat(1_000);
+        assert!(refused(&format!("{long}&{long}"), &[])[0].len() < 100);
     }
 }

@@ -1,13 +1,12 @@
 //! The query of a page's address.
 
-use std::collections::HashSet;
-
 use axum::extract::{FromRequestParts, Query};
 use domain::field_error::FieldErrorKind;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 use web::error::ApiError;
-use web::fields::FieldProblems;
+
+use crate::form::FormData;
 
 /// The query of a page's address, read into `T`. Unknown parameters are ignored, since other
 /// programs add some to links. A repeated one is refused: people read why on a page, programs in
@@ -18,12 +17,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let mut problems = FieldProblems::default();
-        if let Some(name) = repeated(parts.uri.query().unwrap_or_default()) {
-            let message = "is given more than once; send it once";
-            problems.query(&name, FieldErrorKind::Duplicate, message);
-            problems.finish()?;
-        }
+        of_address(parts)?;
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(read)) => Ok(Self(read)),
             Err(rejection) => Err(ApiError::Failure(failures::Failure::Invalid(vec![
@@ -38,21 +32,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
     }
 }
 
-/// The first name that is given again.
-fn repeated(query: &str) -> Option<String> {
-    let mut seen = HashSet::new();
-    let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name.into_owned());
-    names.find(|name| !seen.insert(name.clone()))
+/// The query of the address of a list with filters, read field by field. A repeated one is refused.
+pub struct PageFilters(pub FormData);
+
+impl<S: Send + Sync> FromRequestParts<S> for PageFilters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        of_address(parts).map(Self)
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_repeated_parameter_is_named_however_it_is_written() {
-        assert_eq!(repeated("next=/a&x=1&n%65xt=/b"), Some("next".to_owned()));
-        assert_eq!(repeated("next=/a&x=1"), None);
-        assert_eq!(repeated(""), None);
-    }
+fn of_address(parts: &Parts) -> Result<FormData, ApiError> {
+    FormData::of_query(parts.uri.query().unwrap_or_default()).given_once("query", &[])
 }

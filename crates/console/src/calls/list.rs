@@ -3,7 +3,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 
@@ -15,6 +14,7 @@ use console_kit::address;
 use console_kit::failure::PageFailure;
 use console_kit::form::{FormData, FormView};
 use console_kit::format;
+use console_kit::page_query::PageFilters;
 use console_kit::service::ServiceProblem;
 use console_kit::shell::{ConsoleSection, PageShell};
 use console_kit::values;
@@ -80,8 +80,10 @@ struct CallsPage {
     older: String,
 }
 
-async fn show(visitor: ConsoleVisitor, RawQuery(query): RawQuery) -> Result<Response, PageFailure> {
-    let filters = FormData::of_query(query.as_deref().unwrap_or_default());
+async fn show(
+    visitor: ConsoleVisitor,
+    PageFilters(filters): PageFilters,
+) -> Result<Response, PageFailure> {
     if let Some(id) = filters.optional("id") {
         return Ok(find(&visitor, &filters, id).await?.into_response());
     }

@@ -88,8 +88,10 @@ async fn wrong_fields_of_a_key_are_named_and_the_rest_is_kept() {
     let late = send(&late).await;
     let budget = [("name", "<i>x</i>"), ("reach", "all"), ("monthly_budget_credits", "many")];
     let budget = send(&budget).await;
-    let unknown = [("name", "exporter"), ("reach", "some"), ("accounts", "nobody")];
-    let unknown = send(&unknown).await;
+    // Boxes of one name are a list, unlike other fields.
+    let some = [("name", "exporter"), ("reach", "some")];
+    let boxes = [("accounts", "nobody"), ("accounts", "somebody")];
+    let unknown = send(&[some, boxes].concat()).await;
     let without = browser.post(KEYS, &[("name", "exporter"), ("reach", "all")]).await;
 
     nothing.assert(422, "Choose which accounts the key may use.");
@@ -97,7 +99,7 @@ async fn wrong_fields_of_a_key_are_named_and_the_rest_is_kept() {
     late.assert(422, "in the future");
     budget.assert(422, "Check the fields marked below.");
     assert!(!budget.html().contains("<i>x</i>"), "{}", budget.html());
-    unknown.assert(422, "There is no account `nobody`");
+    unknown.assert(422, "There is no account `nobody`").assert_not("more than once");
     without.assert(403, "This form can't be sent again");
     assert!(named(&app, &member, "exporter").await.is_empty());
     app.end().await;

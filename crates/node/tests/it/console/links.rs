@@ -216,7 +216,7 @@ async fn a_customer_that_returns_from_the_processor_sees_what_happened() {
     assert_page(
         page("?session_id=cs_test_1").await,
         200,
-        "As soon as the payment provider confirms your payment",
+        "As soon as the payment processor confirms your payment",
     );
     assert_page(page("?cancelled=true").await, 200, "Nothing was charged");
     assert_page(page("").await, 200, "takes effect in a moment");
@@ -259,6 +259,37 @@ async fn an_address_with_a_repeated_parameter_is_refused_on_a_page_and_in_a_prob
         assert_eq!(program.json()["detail"][0]["type"], "duplicate", "{}", program.text());
     }
     app.end().await;
+}
+
+/// Which of two values counts is nothing to guess.
+#[both_databases(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_with_a_repeated_field_is_refused_on_a_page_and_in_a_problem() {
+    with_app(async |app| {
+        let member = app.member(ADA).await;
+        let browser = app.browser_of(&member).await;
+        let rename = "/console/settings/name";
+        let page = browser.open("/console/settings").await;
+
+        let names = [("name", "Ada"), ("name", "Eve")];
+        let person = browser.submit(&page, rename, &names).await;
+        let logins = [("email", ADA), ("password", "x"), ("email", NEW)];
+        let stranger = app.browser().post("/console/login", &logins).await;
+        let problem = submit(&app, "/console/login", &logins).await;
+
+        for (page, field) in [(&person, "name"), (&stranger, "email")] {
+            page.assert(422, "is given more than once").assert(422, field);
+        }
+        assert_eq!((problem.status, problem.code()), (422, "invalid_request".to_owned()));
+        let field = &problem.json()["detail"][0];
+        let named = (field["loc"].to_string(), field["type"].to_string());
+        assert_eq!(named, (r#"["body","email"]"#.to_owned(), r#""duplicate""#.to_owned()));
+        assert!(!browser.open("/console/settings").await.says("Eve"));
+        for path in ["/console/calls?tag=a&tag=b", "/console/audit?action=a&action=b"] {
+            browser.open(path).await.assert(422, "more than once");
+        }
+        app
+    })
+    .await;
 }
 
 /// Pages and emails show the operator's name, logo, colors and support address, and not ours.
