@@ -24,7 +24,7 @@ use settings::Config;
 use store::Store;
 use store::jobs::NewJob;
 use store::mail_links::NewEmailLink;
-use text::{EmailContent, Html, Plain};
+use text::{ConsolePages, EmailContent, Html, Plain};
 
 pub use notices::CustomerNotice;
 pub use text::{amount, time};
@@ -264,7 +264,9 @@ async fn top_up_waits(
     let link = pay_links::url(emails, open.order, until, &email);
     let link = link.ok_or_else(|| JobError::Later("a link could not be signed".to_owned()))?;
     let amount = amount(open.cents, &open.currency.to_uppercase());
-    finish(emails, &email, &text::top_up_waits(&amount, &time(until), link), job).map(Some)
+    let settings = pages(emails).page("billing/topup");
+    finish(emails, &email, &text::top_up_waits(&amount, &time(until), link, &settings), job)
+        .map(Some)
 }
 
 async fn top_up_stopped(
@@ -274,6 +276,11 @@ async fn top_up_stopped(
 ) -> Result<Option<OutgoingMail>, JobError> {
     let Some(email) = address_of(emails, customer).await? else { return Ok(None) };
     finish(emails, &email, &text::top_up_stopped(billing_page(emails)), job).map(Some)
+}
+
+/// The pages that emails name.
+fn pages(emails: &EmailsState) -> ConsolePages<'_> {
+    ConsolePages::new(&emails.config.http.public_base_url, billing_page(emails))
 }
 
 /// The page where a customer manages payments.

@@ -1,14 +1,16 @@
 //! Notices: what customers are told without asking. Each kind can be switched off, except the one
 //! about the password.
 
+use std::borrow::Cow;
+
 use domain::id::{CustomerId, JobId, KeyId};
 use domain::notice::NoticeKind;
 use domain::time::Timestamp;
 use jobs::JobError;
 use mail::OutgoingMail;
 
-use crate::text::{Action, EmailContent, time};
-use crate::{EmailsState, amount, billing_page, finish};
+use crate::text::{Action, ConsolePages, EmailContent, time};
+use crate::{EmailsState, amount, finish, pages};
 
 /// What a customer is told.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -120,56 +122,62 @@ pub(crate) async fn write(
 ) -> Result<Option<OutgoingMail>, JobError> {
     let found = store::customers::find_by_id(&emails.store, customer).await?;
     let Some(open) = found.filter(|found| found.disabled_at.is_none()) else { return Ok(None) };
-    let link = billing_page(emails);
+    let pages = pages(emails);
     let content = match notice {
         CustomerNotice::LowBalance { threshold } => {
             let default = emails.config.notices.low_balance();
             let low =
                 store::notice_reasons::low_balance_of(&emails.store, customer, default).await?;
             let Some(balance) = low else { return Ok(None) };
-            low_balance(balance, *threshold, link)
+            low_balance(balance, *threshold, &pages)
         }
-        other => content(other, link),
+        other => content(other, &pages, &emails.config.exports.kept_for()),
     };
     finish(emails, &open.email, &content, job).map(Some)
 }
 
-fn content(notice: &CustomerNotice, link: String) -> EmailContent {
+/// `kept_for` is how long a finished export is kept.
+fn content(notice: &CustomerNotice, pages: &ConsolePages<'_>, kept_for: &str) -> EmailContent {
     match notice {
-        CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, link),
+        CustomerNotice::LowBalance { threshold } => low_balance(0, *threshold, pages),
         CustomerNotice::KeyBudget { key, name, percent, used, budget, resets_at } => {
             let named = named_key(&key.to_string(), name);
-            key_budget(&named, *percent, *used, *budget, *resets_at)
+            let used = (*percent, *used, *budget);
+            key_budget(&named, used, *resets_at, pages)
         }
         CustomerNotice::ExpiringCredits { credits, first_at } => {
-            expiring_credits(*credits, *first_at, link)
+            expiring_credits(*credits, *first_at, pages)
         }
         CustomerNotice::ExpiringCard { brand, last4, month, year } => {
-            expiring_card(&format!("{brand} {last4}"), &format!("{year}-{month:02}"), link)
+            expiring_card(&format!("{brand} {last4}"), &format!("{year}-{month:02}"), pages)
         }
         CustomerNotice::Paid { is_top_up, amount_cents, currency, credits } => {
             let amount = amount(*amount_cents, &currency.to_uppercase());
-            paid(*is_top_up, &amount, *credits, link)
+            paid(*is_top_up, &amount, *credits, pages)
         }
-        CustomerNotice::SubscriptionEnded => subscription_ended(link),
+        CustomerNotice::SubscriptionEnded => subscription_ended(pages),
         CustomerNotice::KeyChanged { key, name, is_rotation, at } => {
-            key_changed(&named_key(key, name), *is_rotation, *at)
+            key_changed(&named_key(key, name), *is_rotation, *at, pages)
         }
         CustomerNotice::PasswordChanged { at } => password_changed(*at),
         CustomerNotice::ExportFinished { export, dataset, account, is_complete } => {
-            export_finished(export, dataset, account, *is_complete)
+            let what = format!("The export {export} ({dataset} of {account}) has finished.");
+            export_finished(export, what, is_complete.then_some(kept_for), pages)
         }
     }
 }
 
 /// The line about how to stop emails of this kind.
-const SWITCH_OFF: &str = "Use PATCH /v1/notices to choose which of these emails you get.";
+fn switch_off(pages: &ConsolePages<'_>) -> Cow<'static, str> {
+    let page = pages.page("settings#notices");
+    format!("Choose which of these emails you get at {page} (or with PATCH /v1/notices).").into()
+}
 
 fn named_key(key: &str, name: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("\u{201c}{name}\u{201d} ({key})") }
 }
 
-fn low_balance(balance: i64, threshold: i64, link: String) -> EmailContent {
+fn low_balance(balance: i64, threshold: i64, pages: &ConsolePages<'_>) -> EmailContent {
     let state = if balance == 0 {
         "Your balance is used up, and calls are refused.".to_owned()
     } else {
@@ -181,17 +189,16 @@ fn low_balance(balance: i64, threshold: i64, link: String) -> EmailContent {
             state,
             format!("We send this email once when the balance falls below {threshold} credits."),
         ],
-        action: Some(Action { label: "Buy credits", link }),
-        otherwise: SWITCH_OFF,
+        action: Some(Action { label: "Buy credits", link: pages.payments.clone() }),
+        otherwise: switch_off(pages),
     }
 }
 
 fn key_budget(
     key: &str,
-    percent: i64,
-    used: i64,
-    budget: i64,
+    (percent, used, budget): (i64, i64, i64),
     resets_at: Timestamp,
+    pages: &ConsolePages<'_>,
 ) -> EmailContent {
     let until = time(resets_at);
     let next = if percent >= 100 {
@@ -210,11 +217,11 @@ fn key_budget(
             next,
         ],
         action: None,
-        otherwise: SWITCH_OFF,
+        otherwise: switch_off(pages),
     }
 }
 
-fn expiring_credits(credits: i64, first_at: Timestamp, link: String) -> EmailContent {
+fn expiring_credits(credits: i64, first_at: Timestamp, pages: &ConsolePages<'_>) -> EmailContent {
     EmailContent {
         subject: "Some of your credits expire soon",
         paragraphs: vec![
@@ -222,16 +229,18 @@ fn expiring_credits(credits: i64, first_at: Timestamp, link: String) -> EmailCon
                 "{credits} of your credits expire soon, the first of them on {}.",
                 time(first_at)
             ),
-            "Credits that expire first are spent first. GET /v1/billing shows when each part of your \
-             balance expires."
-                .to_owned(),
+            format!(
+                "Credits that expire first are spent first. When each part of your balance expires \
+                 is at {} (or in GET /v1/billing).",
+                pages.page("billing")
+            ),
         ],
-        action: Some(Action { label: "See your balance", link }),
-        otherwise: SWITCH_OFF,
+        action: Some(Action { label: "See your balance", link: pages.payments.clone() }),
+        otherwise: switch_off(pages),
     }
 }
 
-fn expiring_card(card: &str, month: &str, link: String) -> EmailContent {
+fn expiring_card(card: &str, month: &str, pages: &ConsolePages<'_>) -> EmailContent {
     EmailContent {
         subject: "Your card expires soon",
         paragraphs: vec![
@@ -240,12 +249,12 @@ fn expiring_card(card: &str, month: &str, link: String) -> EmailContent {
              continue. If your bank has renewed the card, it may keep working by itself."
                 .to_owned(),
         ],
-        action: Some(Action { label: "Update your card", link }),
-        otherwise: SWITCH_OFF,
+        action: Some(Action { label: "Update your card", link: pages.payments.clone() }),
+        otherwise: switch_off(pages),
     }
 }
 
-fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> EmailContent {
+fn paid(is_top_up: bool, amount: &str, credits: i64, pages: &ConsolePages<'_>) -> EmailContent {
     let (subject, what) = if is_top_up {
         (
             "Automatic top-up bought credits",
@@ -258,19 +267,20 @@ fn paid(is_top_up: bool, amount: &str, credits: i64, link: String) -> EmailConte
     if credits > 0 {
         paragraphs.push(format!("{credits} credits were added to your balance."));
     }
-    paragraphs.push(
-        "For invoices and receipts, see GET /v1/billing/invoices and GET /v1/billing/orders."
-            .to_owned(),
-    );
+    let (invoices, receipts) = (pages.page("billing/invoices"), pages.page("billing/orders"));
+    paragraphs.push(format!(
+        "Your invoices are at {invoices} (or in GET /v1/billing/invoices), and your receipts at \
+         {receipts} (or in GET /v1/billing/orders)."
+    ));
     EmailContent {
         subject,
         paragraphs,
-        action: Some(Action { label: "See your payments", link }),
-        otherwise: SWITCH_OFF,
+        action: Some(Action { label: "See your payments", link: pages.payments.clone() }),
+        otherwise: switch_off(pages),
     }
 }
 
-fn subscription_ended(link: String) -> EmailContent {
+fn subscription_ended(pages: &ConsolePages<'_>) -> EmailContent {
     EmailContent {
         subject: "Your subscription has ended",
         paragraphs: vec![
@@ -279,12 +289,17 @@ fn subscription_ended(link: String) -> EmailContent {
              inactive but stay connected."
                 .to_owned(),
         ],
-        action: Some(Action { label: "View your plan", link }),
-        otherwise: "You can subscribe again at any time.",
+        action: Some(Action { label: "View your plan", link: pages.payments.clone() }),
+        otherwise: "You can subscribe again at any time.".into(),
     }
 }
 
-fn key_changed(key: &str, is_rotation: bool, at: Timestamp) -> EmailContent {
+fn key_changed(
+    key: &str,
+    is_rotation: bool,
+    at: Timestamp,
+    pages: &ConsolePages<'_>,
+) -> EmailContent {
     let at = time(at);
     let (subject, what) = if is_rotation {
         ("An API key got a new secret", format!("The API key {key} got a new secret on {at}."))
@@ -293,9 +308,13 @@ fn key_changed(key: &str, is_rotation: bool, at: Timestamp) -> EmailContent {
     };
     EmailContent {
         subject,
-        paragraphs: vec![what, "GET /v1/audit shows who did it.".to_owned()],
+        paragraphs: vec![
+            what,
+            format!("Who did it is at {} (or in GET /v1/audit).", pages.page("audit")),
+        ],
         action: None,
-        otherwise: "If this wasn't you, delete the key, change your password, and contact support.",
+        otherwise: "If this wasn't you, delete the key, change your password, and contact support."
+            .into(),
     }
 }
 
@@ -307,27 +326,36 @@ fn password_changed(at: Timestamp) -> EmailContent {
             "Whoever did this knew the old password. API keys keep working.".to_owned(),
         ],
         action: None,
-        otherwise: "If this wasn't you, set a new password now and contact support.",
+        otherwise: "If this wasn't you, set a new password now and contact support.".into(),
     }
 }
 
-fn export_finished(export: &str, dataset: &str, account: &str, is_complete: bool) -> EmailContent {
-    let (subject, next) = if is_complete {
-        ("Your export is ready", format!("GET /v1/exports/{export} has the link to its file."))
-    } else {
-        (
+/// `kept_for` is there if the file is ready.
+fn export_finished(
+    export: &str,
+    what: String,
+    kept_for: Option<&str>,
+    pages: &ConsolePages<'_>,
+) -> EmailContent {
+    let link = pages.page(&format!("exports/{export}"));
+    let route = format!("GET /v1/exports/{export}");
+    let (subject, next) = match kept_for {
+        Some(kept_for) => (
+            "Your export is ready",
+            format!(
+                "Download the file from its page (or with {route}). It is kept for {kept_for}."
+            ),
+        ),
+        None => (
             "Your export failed",
-            format!("You were not charged for it. GET /v1/exports/{export} says why it failed."),
-        )
+            format!("You were not charged for it. Its page says why it failed (or {route})."),
+        ),
     };
     EmailContent {
         subject,
-        paragraphs: vec![
-            format!("The export {export} ({dataset} of {account}) has finished."),
-            next,
-        ],
-        action: None,
-        otherwise: SWITCH_OFF,
+        paragraphs: vec![what, next],
+        action: Some(Action { label: "Open the export", link }),
+        otherwise: switch_off(pages),
     }
 }
 
@@ -339,9 +367,58 @@ mod tests {
         Timestamp::from_unix_micros(1_800_000_000_000_000)
     }
 
+    fn written(notice: &CustomerNotice) -> EmailContent {
+        let pages = ConsolePages::new("https://x.example", "https://pay.example".to_owned());
+        content(notice, &pages, "36 hours")
+    }
+
     fn text(notice: &CustomerNotice) -> String {
-        let content = content(notice, "https://x.example".to_owned());
+        let content = written(notice);
         format!("{}\n{}", content.subject, content.paragraphs.join("\n"))
+    }
+
+    /// People read emails: an API route is never the only way that one names.
+    #[test]
+    fn pages_are_named_before_routes() {
+        let paid = CustomerNotice::Paid {
+            is_top_up: false,
+            amount_cents: 100,
+            currency: "usd".to_owned(),
+            credits: 0,
+        };
+        let export = |is_complete| CustomerNotice::ExportFinished {
+            export: "exp_1".to_owned(),
+            dataset: "chats".to_owned(),
+            account: "demo".to_owned(),
+            is_complete,
+        };
+        let key = CustomerNotice::KeyChanged {
+            key: "key_1".to_owned(),
+            name: String::new(),
+            is_rotation: true,
+            at: at(),
+        };
+        let credits = CustomerNotice::ExpiringCredits { credits: 5, first_at: at() };
+
+        for (notice, page, route) in [
+            (&paid, "https://x.example/console/billing/invoices", "GET /v1/billing/invoices"),
+            (&paid, "https://x.example/console/billing/orders", "GET /v1/billing/orders"),
+            (&credits, "https://x.example/console/billing", "GET /v1/billing"),
+            (&key, "https://x.example/console/audit", "GET /v1/audit"),
+        ] {
+            let text = text(notice);
+            assert!(text.find(page).unwrap() < text.find(route).unwrap(), "{text}");
+        }
+        for is_complete in [true, false] {
+            let content = written(&export(is_complete));
+            let link = content.action.unwrap().link;
+            assert_eq!(link, "https://x.example/console/exports/exp_1");
+            let off = "Choose which of these emails you get at https://x.example/console/settings#notices \
+                       (or with PATCH /v1/notices).";
+            assert_eq!(content.otherwise, off);
+        }
+        assert!(text(&export(true)).contains("It is kept for 36 hours."));
+        assert_eq!(written(&paid).action.unwrap().link, "https://pay.example");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Links to the page on which a customer confirms a payment that the bank asks about.
 //!
 //! A link is signed and not stored, so every node accepts it. It leads to the payment of one order
-//! until that payment is canceled, and only while the address it was sent to is the customer's. Its
-//! holder can pay the order with the customer's card, if the bank agrees, and nothing else.
+//! until that payment is cancelled, and only while the address it was sent to is the customer's.
+//! Its holder can pay the order with the customer's card, if the bank agrees, and nothing else.
 
 use domain::customer::Email;
 use domain::id::OrderId;

@@ -1,5 +1,7 @@
 //! The texts of each email, and its two formats.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use domain::customer::Email;
 use domain::payment::ReversalKind;
@@ -15,7 +17,25 @@ pub(crate) struct EmailContent {
     /// What to do, if anything.
     pub(crate) action: Option<Action>,
     /// What to do if this was not expected.
-    pub(crate) otherwise: &'static str,
+    pub(crate) otherwise: Cow<'static, str>,
+}
+
+/// The pages of the console that emails name, built from `http.public_base_url`.
+pub(crate) struct ConsolePages<'a> {
+    base: &'a str,
+    /// Where a customer manages payments; the operator may have a page of its own.
+    pub(crate) payments: String,
+}
+
+impl<'a> ConsolePages<'a> {
+    pub(crate) const fn new(public_base_url: &'a str, payments: String) -> Self {
+        Self { base: public_base_url, payments }
+    }
+
+    /// A page below `/console/`.
+    pub(crate) fn page(&self, path: &str) -> String {
+        format!("{}/console/{path}", self.base.trim_end_matches('/'))
+    }
 }
 
 /// A button and its link.
@@ -59,7 +79,8 @@ pub(crate) fn confirm_email(link: String, trial: i64) -> EmailContent {
         subject: "Confirm your email address",
         paragraphs,
         action: Some(Action { label: "Confirm this address", link }),
-        otherwise: "If you didn't register, ignore this email. The address stays unconfirmed.",
+        otherwise: "If you didn't register, ignore this email. The address stays unconfirmed."
+            .into(),
     }
 }
 
@@ -72,7 +93,7 @@ pub(crate) fn change_email(link: String) -> EmailContent {
             "The link works once, within 24 hours.".to_owned(),
         ],
         action: Some(Action { label: "Use this address", link }),
-        otherwise: "If you didn't ask for this, ignore this email. Your address won't be used.",
+        otherwise: "If you didn't ask for this, ignore this email. Your address won't be used.".into(),
     }
 }
 
@@ -84,7 +105,8 @@ pub(crate) fn email_change_asked(wanted: &Email) -> EmailContent {
             "The change takes effect when the new address is confirmed.".to_owned(),
         ],
         action: None,
-        otherwise: "If this wasn't you, set a new password now. That also cancels the change.",
+        otherwise: "If this wasn't you, set a new password now. That also cancels the change."
+            .into(),
     }
 }
 
@@ -95,7 +117,7 @@ pub(crate) fn email_changed(current: &Email) -> EmailContent {
             "Your account now uses {current}. This address is no longer used."
         )],
         action: None,
-        otherwise: "If this wasn't you, contact support.",
+        otherwise: "If this wasn't you, contact support.".into(),
     }
 }
 
@@ -108,7 +130,7 @@ pub(crate) fn reset_password(link: String) -> EmailContent {
                 .to_owned(),
         ],
         action: Some(Action { label: "Set a new password", link }),
-        otherwise: "If this wasn't you, ignore this email. Your password won't change.",
+        otherwise: "If this wasn't you, ignore this email. Your password won't change.".into(),
     }
 }
 
@@ -121,7 +143,7 @@ pub(crate) fn password_reset() -> EmailContent {
             "You were signed out of every browser. API keys keep working.".to_owned(),
         ],
         action: None,
-        otherwise: "If this wasn't you, someone else may have access to your email. Secure your mailbox, then set a new password.",
+        otherwise: "If this wasn't you, someone else may have access to your email. Secure your mailbox, then set a new password.".into(),
     }
 }
 
@@ -136,7 +158,7 @@ pub(crate) fn accounts_deactivated(accounts: &[String], link: String) -> EmailCo
             "They become active again automatically when your subscription has room for them.".to_owned(),
         ],
         action: Some(Action { label: "View your subscription", link }),
-        otherwise: "If you expected this, no action is needed.",
+        otherwise: "If you expected this, no action is needed.".into(),
     }
 }
 
@@ -158,7 +180,7 @@ pub(crate) fn payment_failed(
                 .to_owned(),
         ],
         action: Some(Action { label: "Update your card", link }),
-        otherwise: "If you have already paid, no action is needed.",
+        otherwise: "If you have already paid, no action is needed.".into(),
     }
 }
 
@@ -226,7 +248,7 @@ pub(crate) fn money_reversed(
         },
         paragraphs,
         action: Some(Action { label: "See your balance", link }),
-        otherwise: "If you didn't expect this, contact support.",
+        otherwise: "If you didn't expect this, contact support.".into(),
     }
 }
 
@@ -243,7 +265,12 @@ pub fn time(at: Timestamp) -> String {
     format!("{} UTC", minute.replace('T', " "))
 }
 
-pub(crate) fn top_up_waits(amount: &str, until: &str, link: String) -> EmailContent {
+pub(crate) fn top_up_waits(
+    amount: &str,
+    until: &str,
+    link: String,
+    settings: &str,
+) -> EmailContent {
     EmailContent {
         subject: "Your bank wants you to confirm a payment",
         paragraphs: vec![
@@ -257,8 +284,11 @@ pub(crate) fn top_up_waits(amount: &str, until: &str, link: String) -> EmailCont
             format!("The link works until {until}. After that, the payment is cancelled."),
         ],
         action: Some(Action { label: "Confirm the payment", link }),
-        otherwise: "If you no longer want automatic top-up, turn it off (POST /v1/billing/autotopup). That also cancels \
-                    this payment.",
+        otherwise: format!(
+            "If you no longer want automatic top-up, turn it off at {settings} (or with POST /v1/billing/autotopup). \
+             That also cancels this payment."
+        )
+        .into(),
     }
 }
 
@@ -272,7 +302,7 @@ pub(crate) fn top_up_stopped(link: String) -> EmailContent {
             "None of these attempts charged your card. When your credits run out, calls are refused.".to_owned(),
         ],
         action: Some(Action { label: "Update your card", link }),
-        otherwise: "Save another card or contact your bank, then turn automatic top-up on again.",
+        otherwise: "Save another card or contact your bank, then turn automatic top-up on again.".into(),
     }
 }
 

@@ -39,6 +39,15 @@ pub struct ExportsSection {
 }
 
 impl ExportsSection {
+    /// How long a finished file is kept, as pages and emails say it: `7 days`, `36 hours`.
+    pub fn kept_for(&self) -> String {
+        let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+        let whole = units.into_iter().find(|(seconds, _)| self.retention_s % seconds == 0);
+        let (seconds, word) = whole.unwrap_or((1, "second"));
+        let count = self.retention_s / seconds;
+        format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let mut need = |is_right: bool, key: &str, message: &str| {
             if !is_right {
@@ -62,5 +71,25 @@ impl ExportsSection {
         need((1..=1_000_000).contains(&self.pages_max), "pages_max", "must be 1 to 1,000,000");
         let conversation = (1..=86_400).contains(&self.conversation_s);
         need(conversation, "conversation_s", "must be 1 to 86,400");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    #[test]
+    fn how_long_files_are_kept_is_said_in_the_largest_unit_that_is_whole() {
+        let said = |retention_s: i64| {
+            let mut config = Config::from_toml("").unwrap();
+            config.exports.retention_s = retention_s;
+            config.exports.kept_for()
+        };
+
+        assert_eq!(Config::from_toml("").unwrap().exports.kept_for(), "7 days");
+        assert_eq!(said(86_400), "1 day");
+        assert_eq!(said(36 * 3_600), "36 hours");
+        assert_eq!(said(90 * 60), "90 minutes");
+        assert_eq!(said(61), "61 seconds");
     }
 }

@@ -117,6 +117,8 @@ struct ExportsPage {
     running: Vec<ShownExport>,
     past: Vec<ShownExport>,
     next: String,
+    /// How long a finished file is kept.
+    kept_for: String,
     new: Option<NewExport>,
     form: FormView,
 }
@@ -176,6 +178,7 @@ async fn page(
         running,
         past,
         next: list.next_before.unwrap_or_default(),
+        kept_for: visitor.config().exports.kept_for(),
         new,
         form,
     };

@@ -202,18 +202,23 @@ impl ShownExport {
     }
 
     /// Why its file is gone, as a sentence.
-    pub(super) fn removal(&self) -> &'static str {
-        match self.removal.as_ref().map(|removal| removal.reason.as_str()) {
+    pub(super) fn removal(&self) -> String {
+        let why = match self.removal.as_ref().map(|removal| removal.reason.as_str()) {
             Some("file_missing") => {
                 "The file is missing from the storage. Contact support, or run the export again."
             }
             Some("removed_by_customer") => "You deleted it.",
             Some("removed_by_support") => "Support deleted it.",
             Some(_) => {
-                "The file was kept for a while and has been deleted. Run the export again to get a new one."
+                let until = self.expires_at.as_deref().map(format::minute);
+                let until = until.map(|at| format!("until {at} UTC ")).unwrap_or_default();
+                return format!(
+                    "The file was kept {until}and has been deleted. Run the export again to get a new one."
+                );
             }
             None => "",
-        }
+        };
+        why.to_owned()
     }
 
     /// What its worker does now.
@@ -386,6 +391,20 @@ mod tests {
         assert_eq!(cost(0, 10), "10 credits held, charged only if it completes");
         assert_eq!(cost(10, 0), "10 credits charged");
         assert_eq!(cost(0, 0), "Not charged");
+    }
+
+    #[test]
+    fn a_file_that_is_gone_says_until_when_it_was_kept() {
+        let expired = export(&json!({
+            "status": "expired", "expires_at": "2026-11-29T11:28:00Z",
+            "removal": {"reason": "expired", "at": "2026-11-29T11:28:30Z"},
+        }));
+
+        assert_eq!(
+            expired.removal(),
+            "The file was kept until 29 Nov 2026, 11:28 UTC and has been deleted. Run the export again to get a new one."
+        );
+        assert_eq!(export(&json!({})).removal(), "");
     }
 
     #[test]

@@ -78,7 +78,8 @@ async fn an_export_is_started_watched_and_downloaded() {
         assert_eq!((part.status, &part.body[..]), (206, &whole.body[3..6]));
         let none = desk.browser.open("/console/exports/running").await;
         none.assert(200, "No exports are running now.");
-        desk.browser.open(EXPORTS).await.assert(200, "Download");
+        let list = desk.browser.open(EXPORTS).await;
+        list.assert(200, "Download").assert(200, "Files are kept for 7 days");
         desk.app
     })
     .await;
