@@ -57,7 +57,7 @@ pub struct RequiredAction {
     pub client_secret: ClientSecret,
     /// The card that pays.
     pub payment_method: Option<String>,
-    /// When the payment is canceled.
+    /// When the payment is cancelled.
     pub until: Timestamp,
 }
 
@@ -69,7 +69,7 @@ pub enum PaymentStanding {
     Processing,
     /// Paid, and its credits are granted.
     Paid,
-    /// Declined or canceled.
+    /// Declined or cancelled.
     Over,
 }
 
@@ -175,7 +175,7 @@ pub(super) fn under_way(billing: &BillingState, order: Order) -> PaymentProblem 
     })
 }
 
-/// When a payment that waits for its customer is canceled.
+/// When a payment that waits for its customer is cancelled.
 pub fn waits_until(order: &Order) -> Timestamp {
     let seconds = match order.channel {
         OrderChannel::TopUp => WAIT_S,

@@ -27,7 +27,7 @@ pub enum FulfilmentOutcome {
     Granted(PaymentReceipt),
     /// It is not paid yet, but may still be.
     Open,
-    /// It was declined or canceled.
+    /// It was declined or cancelled.
     Ended {
         /// The processor's reason.
         reason: String,
@@ -285,7 +285,7 @@ pub fn told(paid: &NewPayment<'_>, fulfilled: PaymentOutcome) -> FulfilmentOutco
     }
 }
 
-/// Handles a payment that was declined or canceled. On the processor's page the customer may try
+/// Handles a payment that was declined or cancelled. On the processor's page the customer may try
 /// another card, so only a cancellation closes the order. The attempts of a top-up are counted in
 /// `top_ups`.
 async fn end(

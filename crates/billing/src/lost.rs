@@ -114,7 +114,7 @@ async fn settle_checkout(billing: &BillingState, order: &Order) -> Result<(), Fa
     Ok(())
 }
 
-/// A customer who left while authenticating may not come back: the payment is canceled, so that it
+/// A customer who left while authenticating may not come back: the payment is cancelled, so that it
 /// cannot succeed unexpectedly later.
 async fn settle_charge(billing: &BillingState, order: &Order) -> Result<(), Failure> {
     let intent = match &order.payment {

@@ -59,7 +59,7 @@ pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpV
     })
 }
 
-/// Turns it on, or changes it. A charge that waits for the customer is canceled; one in progress
+/// Turns it on, or changes it. A charge that waits for the customer is cancelled; one in progress
 /// continues.
 pub async fn turn_on(billing: &BillingState, wish: &TopUpRequest<'_>) -> Result<(), Failure> {
     billing.processor()?;
@@ -76,7 +76,7 @@ pub async fn turn_on(billing: &BillingState, wish: &TopUpRequest<'_>) -> Result<
     Ok(())
 }
 
-/// Turns it off. A charge that waits for the customer is canceled; one in progress continues.
+/// Turns it off. A charge that waits for the customer is cancelled; one in progress continues.
 pub async fn turn_off(billing: &BillingState, customer: CustomerId) -> Result<(), Failure> {
     top_up_settings::turn_off(&billing.store, customer, billing.clock.now()).await?;
     billing.low_balances.forget(customer);
@@ -127,7 +127,7 @@ pub(super) async fn resume(billing: &BillingState, left: &TopUp) {
 /// Cancels a charge that has waited too long for the customer.
 pub(super) async fn give_up(billing: &BillingState, overdue: &TopUp) {
     if let Err(error) = withdraw(billing, overdue).await {
-        tracing::warn!(%error, order.id = %overdue.order, "a top-up that was not confirmed could not be canceled yet");
+        tracing::warn!(%error, order.id = %overdue.order, "a top-up that was not confirmed could not be cancelled yet");
     }
 }
 
@@ -296,7 +296,7 @@ async fn unpaid(
 }
 
 /// Handles a charge that the bank declined, perhaps while the customer confirmed it. One that the
-/// customer's browser knows is canceled, so that it cannot be paid later in addition to the next
+/// customer's browser knows is cancelled, so that it cannot be paid later in addition to the next
 /// one.
 async fn declined_there(
     billing: &BillingState,
@@ -314,7 +314,7 @@ async fn declined_there(
     fail(billing, top_up, decline.reason(), true).await
 }
 
-/// Why a charge was canceled, derived from its last attempt and its age, and whether the card was
+/// Why a charge was cancelled, derived from its last attempt and its age, and whether the card was
 /// at fault. Every caller gets the same reason.
 fn end_of_canceled<'a>(
     billing: &BillingState,
@@ -420,7 +420,7 @@ async fn cancel(
 ) -> Result<PaymentIntent, Failure> {
     let processor = billing.processor()?;
     match processor.cancel_intent(intent, &super::key("cancel", open.order)?).await {
-        // It may have been paid or canceled before.
+        // It may have been paid or cancelled before.
         Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {
             Ok(processor.retrieve_intent(intent).await?)
         }

@@ -93,11 +93,11 @@ async fn render(visitor: &ConsoleVisitor, form: &FormView) -> Result<Response, P
         back_word: "Billing",
         thing: card.short(),
         question: format!("Remove {}?", card.short()),
-        consequence: "The card is deleted here and at the payment provider. Auto top-up is turned off, and you'll have to enter a card for your next payment."
+        consequence: "The card is deleted here and at the payment processor. Automatic top-up is turned off, and you'll have to enter a card for your next payment."
             .to_owned(),
         facts: vec![
             ("Expires", card.expires()),
-            ("Auto top-up", if is_on { "On, will be turned off" } else { "Off" }.to_owned()),
+            ("Automatic top-up", if is_on { "On, will be turned off" } else { "Off" }.to_owned()),
         ],
         asks_password: true,
         button: "Remove card",
@@ -113,7 +113,7 @@ async fn remove(SentForm { visitor, data }: SentForm) -> Result<Response, PageFa
     let sent = visitor.send(&Method::DELETE, "/v1/billing/card", &body, &about).await;
     let problem = match sent {
         Ok(_) => {
-            let text = "The card was removed. Auto top-up is off.";
+            let text = "The card was removed. Automatic top-up is off.";
             return Ok(visitor.lead_to(HOME, &FlashMessage::ok(text)));
         }
         Err(problem) if problem.status == StatusCode::UNAUTHORIZED => {

@@ -32,7 +32,7 @@ pub(crate) enum BillingTab {
 const TABS: [(BillingTab, &str, &str); 7] = [
     (BillingTab::Credits, HOME, "Credits"),
     (BillingTab::Plans, "/console/billing/plans", "Plan and slots"),
-    (BillingTab::TopUp, "/console/billing/topup", "Auto top-up"),
+    (BillingTab::TopUp, "/console/billing/topup", "Automatic top-up"),
     (BillingTab::Orders, "/console/billing/orders", "Orders"),
     (BillingTab::Invoices, "/console/billing/invoices", "Invoices"),
     (BillingTab::Usage, "/console/billing/usage", "Usage"),

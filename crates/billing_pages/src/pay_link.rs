@@ -201,7 +201,7 @@ fn refused_or(visitor: LinkVisitor, error: ApiError) -> Result<Response, ApiErro
             PaymentProblem::Unavailable(_)
             | PaymentProblem::RateLimited { .. }
             | PaymentProblem::Unknown(_),
-        )) => "We can't reach the payment provider right now. Reload this page in a minute.",
+        )) => "We can't reach the payment processor right now. Reload this page in a minute.",
         other => return Err(other),
     };
     Ok(visitor.show(error.row().status, PayView::Refused(reason)))

@@ -72,7 +72,7 @@ async fn save(SentForm { visitor, data }: SentForm) -> Result<Response, PageFail
     let sent = visitor.send(&Method::POST, "/v1/billing/autotopup", &body, &about).await;
     match sent {
         Ok(_) => {
-            let text = if is_on { "Auto top-up is on." } else { "Auto top-up is off." };
+            let text = if is_on { "Automatic top-up is on." } else { "Automatic top-up is off." };
             Ok(visitor.lead_to(PATH, &FlashMessage::ok(text)))
         }
         Err(problem) if problem.status == StatusCode::UNAUTHORIZED => Err(visitor.fail(problem)),

@@ -15,7 +15,7 @@ pub(crate) fn lot_source(source: &str) -> &str {
         "trial" => "Free trial",
         "gift" => "From support",
         "pack" => "Pack",
-        "top_up" => "Auto top-up",
+        "top_up" => "Automatic top-up",
         "plan" => "Plan",
         "balance" => "Earlier balance",
         other => other,
@@ -42,7 +42,7 @@ pub(crate) fn ledger_kind(kind: &str) -> &str {
 pub(crate) fn order_channel(channel: &str) -> &'static str {
     match channel {
         "checkout" => "Payment page",
-        "top_up" => "Auto top-up",
+        "top_up" => "Automatic top-up",
         _ => "One click",
     }
 }
@@ -116,16 +116,18 @@ pub(crate) fn subscription_trouble(status: &str) -> &'static str {
 pub(crate) fn stopped(reason: &str) -> &'static str {
     match reason {
         "declined" => {
-            "Auto top-up is off because your card was declined. Replace the card, then turn it on again."
+            "Automatic top-up is off because your card was declined. Replace the card, then turn it on again."
         }
         "card_removed" => {
-            "Auto top-up is off because the saved card was removed. Save a card, then turn it on again."
+            "Automatic top-up is off because the saved card was removed. Save a card, then turn it on again."
         }
-        "refund" => "Auto top-up is off because a payment was refunded. You can turn it on again.",
+        "refund" => {
+            "Automatic top-up is off because a payment was refunded. You can turn it on again."
+        }
         "dispute" => {
-            "Auto top-up is off because a payment was disputed with your bank. You can turn it on again."
+            "Automatic top-up is off because a payment was disputed with your bank. You can turn it on again."
         }
-        _ => "Auto top-up was turned off. You can turn it on again.",
+        _ => "Automatic top-up was turned off. You can turn it on again.",
     }
 }
 
@@ -149,7 +151,9 @@ pub(crate) fn title_of(problem: &ServiceProblem) -> &'static str {
     match problem.code.as_str() {
         "payment_failed" => "Your bank declined the card",
         "payment_outcome_unknown" | "change_outcome_unknown" => "We're checking your payment",
-        "processor_unavailable" | "processor_rate_limited" => "We can't reach the payment provider",
+        "processor_unavailable" | "processor_rate_limited" => {
+            "We can't reach the payment processor"
+        }
         "payments_not_configured" => "Payments aren't set up here",
         "not_found" => "There's nothing here",
         _ => "This isn't possible right now",
@@ -168,11 +172,11 @@ pub(crate) fn of_problem(problem: &ServiceProblem) -> String {
         "payment_outcome_unknown" => UNKNOWN_PAYMENT.to_owned(),
         "change_outcome_unknown" => UNKNOWN_CHANGE.to_owned(),
         "processor_unavailable" => {
-            "We can't reach the payment provider. Nothing was charged and your settings haven't changed. Try again in a few minutes."
+            "We can't reach the payment processor. Nothing was charged and your settings haven't changed. Try again in a few minutes."
                 .to_owned()
         }
         "processor_rate_limited" => {
-            "The payment provider is busy. Nothing was charged. Try again in a few seconds."
+            "The payment processor is busy. Nothing was charged. Try again in a few seconds."
                 .to_owned()
         }
         "payments_not_configured" => "Payments aren't set up here. Ask the operator.".to_owned(),

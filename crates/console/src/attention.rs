@@ -107,7 +107,7 @@ impl AttentionInput<'_> {
         {
             let reason = reason.replace('_', " ");
             items.push(billing_item(
-                "Auto top-up has stopped",
+                "Automatic top-up has stopped",
                 format!("The reason: {reason}. Turn it on again once that’s sorted out."),
                 "View billing",
             ));

@@ -27,7 +27,7 @@ text_enum! {
 }
 
 impl SubscriptionStatus {
-    /// Reads the processor's word. An unknown word counts as canceled, which grants nothing.
+    /// Reads the processor's word. An unknown word counts as cancelled, which grants nothing.
     pub fn from_processor(word: &str) -> Self {
         word.parse().unwrap_or(Self::Canceled)
     }

@@ -70,7 +70,7 @@ impl JobProgress {
 
     /// Reports a page that no attempt had read before. The first one of an attempt is recorded
     /// immediately: from then on the attempt counts as progress, and the export is charged if it is
-    /// canceled.
+    /// cancelled.
     pub(super) fn new_page(&self) {
         if !self.has_new_page.swap(true, Ordering::SeqCst) {
             self.bell.notify_one();
@@ -102,7 +102,7 @@ pub(super) enum WorkEnding {
     Later(ExportFailure),
     /// The platform refuses all credentials, or the storage is full; both are temporary.
     Waiting(ExportFailure),
-    /// The export was canceled.
+    /// The export was cancelled.
     Cancelled,
     /// The lease was lost to another worker.
     Lost,

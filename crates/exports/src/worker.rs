@@ -231,7 +231,7 @@ async fn end(
         cleanup::remove_due(exports).await;
         return Ok(word);
     }
-    // The export may have been canceled in the meantime; then this ends it.
+    // The export may have been cancelled in the meantime; then this ends it.
     let is_cancelled = exports::end_cancelled(store, &lease, now, progress).await?;
     cleanup::remove_own(exports, lease).await;
     cleanup::remove_due(exports).await;

@@ -21,7 +21,7 @@ pub enum ExportProblem {
     /// The maximum number of exports is already waiting.
     #[error("{0} exports are already waiting; wait for some to finish, or cancel them")]
     TooMany(i64),
-    /// It has ended and can no longer be canceled.
+    /// It has ended and can no longer be cancelled.
     #[error("the export has already ended ({0}); nothing was changed")]
     Over(ExportState),
     /// It is still running and cannot be removed yet.

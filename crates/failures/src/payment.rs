@@ -134,7 +134,7 @@ pub struct ChargeUnderWay {
     pub order: OrderId,
     /// Its payment, once the processor has created one.
     pub intent: Option<String>,
-    /// When it is canceled.
+    /// When it is cancelled.
     pub expires_at: Timestamp,
     /// What it waits for.
     pub phase: ChargePhase,

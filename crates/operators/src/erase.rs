@@ -17,7 +17,7 @@ use crate::{
 /// How many open exports one round cancels.
 const EXPORTS_MAX: i64 = 500;
 
-/// Erases a customer. Its open exports are canceled first if nothing else is in the way; of a
+/// Erases a customer. Its open exports are cancelled first if nothing else is in the way; of a
 /// customer that cannot be erased, nothing changes.
 pub(crate) async fn erase(
     operators: &OperatorsState,
@@ -149,7 +149,7 @@ const fn what_to_do(obstacle: ErasureObstacle) -> &'static str {
             "a page for a subscription is still open: wait until it expires, a day at most, or end it at the payment processor"
         }
         ErasureObstacle::HeldCredits => {
-            "calls or exports are running: exports are canceled when nothing else is in the way; try again in some minutes"
+            "calls or exports are running: exports are cancelled when nothing else is in the way; try again in some minutes"
         }
     }
 }

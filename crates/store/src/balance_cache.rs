@@ -98,7 +98,7 @@ pub(crate) struct CommitChanges {
 }
 
 /// Cache changes that take effect with a commit. If it is dropped unpublished (the commit failed,
-/// or the wait for it was canceled), the balances become unknown and are read again.
+/// or the wait for it was cancelled), the balances become unknown and are read again.
 pub(crate) struct BalancePublication {
     cache: BalanceCache,
     changes: CommitChanges,

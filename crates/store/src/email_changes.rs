@@ -16,7 +16,7 @@ use crate::{Store, StoreError};
 pub enum EmailChange {
     /// The request is stored; the address changes once it is confirmed.
     Requested,
-    /// The customer has this address already; an earlier request for another one is canceled.
+    /// The customer has this address already; an earlier request for another one is cancelled.
     Unchanged,
     /// The address belongs to another customer; nothing changed.
     EmailTaken,

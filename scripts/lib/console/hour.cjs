@@ -77,7 +77,7 @@ async function payOnPage(page, facts, number) {
   await page.locator("button.main").click();
   if (number === ASKS_BANK) await page.locator("#complete").click();
   await page.waitForURL((url) => url.href.startsWith(facts.base_url), { timeout: PATIENCE_MS });
-  await page.getByText("As soon as the payment provider confirms your payment").waitFor();
+  await page.getByText("As soon as the payment processor confirms your payment").waitFor();
   await page.getByRole("link", { name: "Go to billing" }).click();
 }
 

@@ -62,7 +62,7 @@ async function buy(page, facts) {
   await page.locator('input[name="cvc"]').fill("123");
   await page.locator("#pay").click();
   await page.waitForURL((url) => url.href.startsWith(facts.base_url), { timeout: PATIENCE_MS });
-  await page.getByText("As soon as the payment provider confirms your payment").waitFor();
+  await page.getByText("As soon as the payment processor confirms your payment").waitFor();
   // The card that the plan was paid with pays another one with one click.
   await open(page, facts, "/console/billing");
   await page.locator('input[name="pack_id"]').first().check();
@@ -73,7 +73,7 @@ async function buy(page, facts) {
 async function stopTopUp(page, facts) {
   await open(page, facts, "/console/billing/topup");
   await page.getByRole("button", { name: "Turn off" }).click();
-  await page.getByText("Auto top-up is off.").waitFor();
+  await page.getByText("Automatic top-up is off.").waitFor();
 }
 
 // Looks at what a slot costs, and pays for it with the plan's card.

@@ -109,7 +109,7 @@ async function buyPack(page, number, look) {
     await page.locator("#complete").click();
   }
   check((await comesBack(page)) === session.session_id, "the return URL does not name the session");
-  await isTold(page, "As soon as the payment provider confirms your payment");
+  await isTold(page, "As soon as the payment processor confirms your payment");
   await done("POST", "billing/sync-card", { session_id: session.session_id });
   await balanceBecomes(before + PACK_CREDITS, "the pack's credits");
   const orders = (await done("GET", "billing/orders")).orders;
@@ -341,7 +341,7 @@ async function subscribe(browser) {
   check(!wide, "the page is wider than a phone");
   await payWith(phone, "4242424242424242");
   await comesBack(phone);
-  await isTold(phone, "As soon as the payment provider confirms your payment", "5-subscribed-phone-dark");
+  await isTold(phone, "As soon as the payment processor confirms your payment", "5-subscribed-phone-dark");
   await phone.goto(`${facts.base_url}/console/billing/return`);
   await isTold(phone, "takes effect in a moment", "5-back-phone-dark");
   await phone.close();

@@ -26,7 +26,7 @@ use crate::ApiState;
 const CALLS_CHARGED: &str = "Each call is charged only if the platform answers it: one that the platform refuses with \
                              401, 408, 421, 425 or 429, that fails with 5xx, or that never reaches it costs nothing.";
 /// When exports are charged.
-const EXPORTS_CHARGED: &str = "Each export is charged once its file is finished, or if it is canceled after its first \
+const EXPORTS_CHARGED: &str = "Each export is charged once its file is finished, or if it is cancelled after its first \
                                page; one that fails costs nothing. The cost does not depend on the number of rows.";
 
 pub(super) fn router() -> OpenApiRouter<ApiState> {

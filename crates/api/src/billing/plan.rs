@@ -53,7 +53,7 @@ struct PlanChanged {
 /// the rest are granted; if the charge is declined, nothing changes. Any other plan takes effect at
 /// the end of the period: it is shown as `next_plan`, moves no money, and is withdrawn by choosing
 /// the paid plan. The billing date stays the same, and so does the end of a subscription that is
-/// canceled.
+/// cancelled.
 #[utoipa::path(
     post, path = "/v1/billing/subscription/plan", tag = "billing", request_body = PlanIn,
     responses(

@@ -350,7 +350,7 @@ struct PortalOut {
 }
 
 /// Opens the processor's portal, where cards and invoices are managed and a subscription is
-/// canceled. The plan is changed with `POST /v1/billing/subscription/plan` instead, and slots with
+/// cancelled. The plan is changed with `POST /v1/billing/subscription/plan` instead, and slots with
 /// `POST /v1/billing/slots`.
 #[utoipa::path(
     post, path = "/v1/billing/portal", tag = "billing",

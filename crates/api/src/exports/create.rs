@@ -87,7 +87,7 @@ struct Wish {
 }
 
 /// Requests an export of a list of the account. 10 credits are held, charged when the file is
-/// finished, and released if the export fails or is canceled before its first page.
+/// finished, and released if the export fails or is cancelled before its first page.
 #[utoipa::path(
     post, path = "/v1/{account}/exports", tag = "exports", request_body = ExportIn,
     params(

@@ -1,4 +1,4 @@
-//! Single exports: showing, canceling and deleting them.
+//! Single exports: showing, cancelling and deleting them.
 
 use axum::Json;
 use axum::extract::State;

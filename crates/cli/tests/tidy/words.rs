@@ -59,6 +59,46 @@ fn public_types_of_one_word_are_in_the_glossary() {
     assert_tidy(&findings);
 }
 
+/// Words that were used for a thing that has a name, and the name (docs/glossary.md).
+const NAMES: &[(&str, &str)] =
+    &[("auto top-up", "automatic top-up"), ("payment provider", "payment processor")];
+/// Spellings, in prose alone: wire values and the payment processor's own words stay.
+const SPELLINGS: &[(&str, &str)] = &[("canceled", "cancelled"), ("canceling", "cancelling")];
+
+#[test]
+fn a_thing_has_one_name_and_a_word_one_spelling() {
+    let mut findings = Vec::new();
+    for file in tree::source_files() {
+        for (line, text) in file.lines() {
+            findings.extend(other_words(&file, line, text, NAMES));
+        }
+        for (line, text) in comments(&file) {
+            findings.extend(other_words(&file, line, &prose(text), SPELLINGS));
+        }
+    }
+    let templates = tree::files(&tree::root().join("crates"), &["html", "txt"]);
+    let templates = templates.into_iter().filter(|file| file.path.contains("/templates/"));
+    for file in tree::documents().into_iter().chain(templates) {
+        for (line, text) in file.lines() {
+            findings.extend(other_words(&file, line, text, NAMES));
+            findings.extend(other_words(&file, line, &prose(text), SPELLINGS));
+        }
+    }
+    assert_tidy(&findings);
+}
+
+/// What stands on the line in place of a name or spelling.
+fn other_words(file: &File, line: usize, text: &str, words: &[(&str, &str)]) -> Vec<String> {
+    let text = text.to_lowercase();
+    let found = words.iter().filter(|(other, _)| text.contains(other));
+    found.map(|(other, name)| file.finding(line, &format!("write {name}, not {other}"))).collect()
+}
+
+/// The line without what stands between backticks or quotes: values.
+fn prose(text: &str) -> String {
+    text.split(['`', '"']).step_by(2).collect::<Vec<_>>().join(" ")
+}
+
 fn comments(file: &File) -> impl Iterator<Item = (usize, &str)> {
     file.lines().filter(|(_, text)| text.trim_start().starts_with("//"))
 }

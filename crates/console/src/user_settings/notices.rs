@@ -14,7 +14,7 @@ const KINDS: &[(&str, &str)] = &[
     ("key_budgets", "A key has used 80 or 100 % of its monthly budget"),
     ("expiring_credits", "Credits expire soon"),
     ("expiring_card", "The saved card expires soon"),
-    ("payments", "Auto top-up charged the card, or an invoice was paid"),
+    ("payments", "Automatic top-up charged the card, or an invoice was paid"),
     ("subscription_end", "The plan has ended"),
     ("key_changes", "A key was created, or got a new secret"),
     ("exports", "An export has finished"),

@@ -13,7 +13,7 @@ use crate::{Store, StoreError};
 /// The outcome of a request to cancel an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportCancellation {
-    /// It is canceled.
+    /// It is cancelled.
     Cancelled(Box<Export>),
     /// A worker is running it and will stop.
     Stopping(Box<Export>),
@@ -35,7 +35,7 @@ pub struct ExportPublication<'a> {
 }
 
 /// Publishes the finished file and charges the credits. Only this makes a file downloadable. False,
-/// with nothing changed, if the lease is lost or the export is being canceled.
+/// with nothing changed, if the lease is lost or the export is being cancelled.
 pub async fn publish(
     store: &Store,
     lease: &ExportLease,
@@ -64,7 +64,7 @@ pub async fn publish(
 }
 
 /// Ends an export without a file and refunds its credits. False, with nothing changed, if the lease
-/// is lost or the export is being canceled.
+/// is lost or the export is being cancelled.
 pub async fn fail(
     store: &Store,
     lease: &ExportLease,
@@ -91,7 +91,7 @@ pub async fn fail(
     end(store, lease.customer, SQL, &values, ExportCredits::Refunded).await
 }
 
-/// Ends an export that was canceled while this worker was running it. It is charged if a page was
+/// Ends an export that was cancelled while this worker was running it. It is charged if a page was
 /// read. False if it has already ended, or another worker has the lease.
 pub async fn end_cancelled(
     store: &Store,
@@ -164,12 +164,12 @@ pub async fn cancel(
 pub struct ReapedExports {
     /// Exports that failed.
     pub failed: u64,
-    /// Exports that were canceled on request.
+    /// Exports that were cancelled on request.
     pub cancelled: u64,
 }
 
 /// Ends the exports of dead workers: one that was claimed too often without a new page fails as
-/// `worker_lost`, one that was being canceled is canceled. Returns how many.
+/// `worker_lost`, one that was being cancelled is cancelled. Returns how many.
 pub async fn reap(
     store: &Store,
     now: Timestamp,

@@ -302,7 +302,7 @@ pub struct WorkerReport {
 pub enum LeaseRenewal {
     /// The lease is extended to the requested time.
     Kept,
-    /// The export is being canceled; the lease is unchanged.
+    /// The export is being cancelled; the lease is unchanged.
     Cancelling,
     /// The lease has expired or passed to another worker: nothing more may be written.
     Lost,

@@ -295,7 +295,7 @@ impl TransactionDeadline {
         Self { store: store.clone(), waited, deadline: Instant::now() + waited }
     }
 
-    /// Runs `work` until the deadline. Work that is canceled loses its connection, and with it its
+    /// Runs `work` until the deadline. Work that is cancelled loses its connection, and with it its
     /// transaction.
     pub(super) async fn keep<T>(
         &self,

@@ -363,7 +363,7 @@ async fn a_cancellation_is_free_before_the_first_page_and_charged_after_it() {
         matches!(cancel(early).await, ExportCancellation::Stopping(_)),
         "a repeated cancellation"
     );
-    assert!(!published(&store, &lease, NOON).await, "an export being canceled gets no file");
+    assert!(!published(&store, &lease, NOON).await, "an export being cancelled gets no file");
     let times = LeaseTimes { now: NOON, until: NOON.plus_seconds(60) };
     let renewed = exports::renew(
         &store,

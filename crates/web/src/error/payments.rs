@@ -150,7 +150,7 @@ pub(in crate::error) const SUBSCRIPTION_PAST_DUE: FailureRow = FailureRow {
     status: StatusCode::CONFLICT,
     title: "Subscription past due",
     retryable: false,
-    meaning: "The last invoice of the subscription is not paid. Until it is, nothing more is sold: no upgrade, no additional slots, no switch. A cheaper plan, fewer slots and canceling work. Save another card or pay the open invoice in the portal. Nothing was changed.",
+    meaning: "The last invoice of the subscription is not paid. Until it is, nothing more is sold: no upgrade, no additional slots, no switch. A cheaper plan, fewer slots and cancelling work. Save another card or pay the open invoice in the portal. Nothing was changed.",
 };
 /// `payment_reversed`
 pub(in crate::error) const PAYMENT_REVERSED: FailureRow = FailureRow {

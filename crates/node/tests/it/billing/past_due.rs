@@ -56,7 +56,7 @@ async fn a_past_due_subscription_can_be_reduced_but_not_extended() {
             assert_eq!(refused.failure(), (409, "subscription_past_due".to_owned()));
         }
         assert_eq!(cheaper.json()["next_plan_id"], PLAN, "{}", cheaper.text());
-        // Canceling the pending change to the cheaper plan moves no money either.
+        // Cancelling the pending change to the cheaper plan moves no money either.
         assert_eq!(dearer_than_pending.status, 200, "{}", dearer_than_pending.text());
         assert_eq!(slots_on(&lowered.json(), ALPHA)["count"], 1, "{}", lowered.text());
         assert_eq!(app.prorations_asked().await[asked..], ["none", "none", "none"]);

@@ -355,7 +355,7 @@ async fn top_up_is_set_changed_and_turned_off() {
         wrong.assert(422, "Check the fields marked below.");
         assert_eq!(wrong.field(path, "daily_cap_usd"), "1", "what was typed is kept");
         let done = browser.submit_and_follow(&page, path, &set).await;
-        done.assert(200, "Auto top-up is on.").assert(200, "$0.00 of $25.50 spent today");
+        done.assert(200, "Automatic top-up is on.").assert(200, "$0.00 of $25.50 spent today");
         let shown = client.get("/v1/billing/autotopup").await.json();
         assert_eq!(
             (&shown["threshold_credits"], &shown["daily_cap_cents"]),
@@ -364,7 +364,7 @@ async fn top_up_is_set_changed_and_turned_off() {
         assert_eq!(done.field(path, "daily_cap_usd"), "25.50");
         browser.open(HOME).await.assert(200, "Below 100 credits, buy 5,000 credits for $10.00.");
         let off = browser.submit_and_follow(&done, path, &[("enabled", "false")]).await;
-        off.assert(200, "Auto top-up is off.");
+        off.assert(200, "Automatic top-up is off.");
         assert_eq!(client.get("/v1/billing/autotopup").await.json()["enabled"], false);
         app
     })

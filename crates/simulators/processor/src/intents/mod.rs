@@ -1,4 +1,4 @@
-//! Payment intents: a payment from its first attempt until it succeeds or is canceled.
+//! Payment intents: a payment from its first attempt until it succeeds or is cancelled.
 
 mod capture;
 mod charge;

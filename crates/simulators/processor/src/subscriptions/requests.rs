@@ -11,7 +11,7 @@ use crate::fields::{list as items, text};
 use crate::problem::ApiError;
 use crate::{invoices, lists};
 
-/// The parameters of canceling.
+/// The parameters of cancelling.
 pub(crate) const CANCEL_PARAMS: &[&str] =
     &["invoice_now", "prorate", "cancellation_details.comment", "cancellation_details.feedback"];
 
