@@ -69,7 +69,7 @@ async fn credits_granted_without_a_ledger_entry_are_detected() {
 
 #[both_databases]
 async fn a_lost_call_is_detected() {
-    let rules = broken_by("delete from calls where state = 'settled'").await;
+    let rules = broken_by("delete from ended_calls where charged = 1").await;
     assert_eq!(
         rules,
         [
@@ -79,6 +79,26 @@ async fn a_lost_call_is_detected() {
             "usage by endpoint counts every settled call once",
         ]
     );
+}
+
+#[both_databases]
+async fn a_call_in_both_tables_and_a_missing_word_are_detected() {
+    let twice = "
+        insert into ended_calls (id, customer, key, account, platform, method, route, outcome, node, path, cost,
+            charged, request, request_text, epoch, held_at, lasted)
+        select id, customer, key, account, platform, method, route,
+            (select number from words where word = 'answered'), node, path, 0, 1, request, request_text, epoch,
+            held_at, 0
+        from open_calls";
+    let rules = broken_by(twice).await;
+    let damaged = "a call is open or has ended, and all its words are known";
+    let counts = [
+        "usage by day counts every settled call once",
+        "usage by endpoint counts every settled call once",
+    ];
+    assert_eq!(rules, [damaged, counts[0], counts[1]]);
+    let nameless = broken_by("delete from words where word like 'node%'").await;
+    assert_eq!(nameless, [damaged, damaged]);
 }
 
 #[both_databases]
@@ -142,7 +162,7 @@ async fn a_balance_that_does_not_add_up_cannot_be_stored() {
     for sql in [
         "update customer_credits set available = available + 1",
         "update customer_credits set available = -1, held = held + available + 1",
-        "update calls set state = 'settled' where state = 'held'",
+        "update open_calls set cost = -1",
     ] {
         assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
     }
