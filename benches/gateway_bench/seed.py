@@ -136,7 +136,7 @@ class _Seed:
         for column in ("customer_id", "key_id"):
             self.database.execute(f"insert or ignore into words (word) select {column} from callers")
         (sample,) = self.database.execute(
-            "select * from ended_calls where id = ?", (bytes.fromhex(self.own["id"].rpartition("_")[2]),)
+            "select * from all_ended_calls where id = ?", (bytes.fromhex(self.own["id"].rpartition("_")[2]),)
         ).fetchall()
         self.database.create_function("id_bytes", 2, _id_bytes, deterministic=True)
         step = (self.end - self.begin) // self.amount.calls

@@ -135,6 +135,10 @@ create index ended_calls_by_customer on ended_calls (customer, held_at, key);
 create trigger calls_end_once before update on ended_calls
 for each row execute function refuse_change('an ended call never changes');
 
+-- On SQLite calls are in a table of their own for a moment before they are in ended_calls.
+create view all_ended_calls as
+select * from ended_calls;
+
 -- Every call with its words, and the column by which the tables find it.
 create view call_rows as
 select e.id as row_id, 'call_' || replace(cast(e.id as text), '-', '') collate "C" as id,

@@ -1,5 +1,5 @@
 //! The call log: one row for each metered call, which is also its hold, in `open_calls` until it
-//! ends and in `ended_calls` from then on.
+//! ends and in `ended_calls` from then on, on SQLite after a moment in `new_calls`.
 
 use domain::account::CreatorId;
 use domain::charge::CallState;
@@ -10,6 +10,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
+use crate::options::DatabaseKind;
 use crate::sql::{SqlRow, SqlValue};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -142,12 +143,20 @@ async fn last_of_page(
     wanted: &RecentCalls,
     limit: i64,
 ) -> Result<Option<Timestamp>, StoreError> {
+    // On SQLite, the latest calls are in a table of their own.
+    let new = match tx.database() {
+        DatabaseKind::Sqlite => format!(
+            "union all select held_at from new_calls where {FILTER} and {ENDED_FILTER}"
+        ),
+        DatabaseKind::Postgres => String::new(),
+    };
     let sql = format!(
         "select held_at from (
             select * from (
                 select held_at from ended_calls where {FILTER} and {ENDED_FILTER}
                 order by held_at desc limit $10 + 1
             ) as ended
+            {new}
             union all
             select held_at from open_calls where {FILTER} and {OPEN_FILTER}
         ) as calls order by held_at desc limit 1 offset $10"
@@ -189,7 +198,7 @@ fn values(wanted: &RecentCalls, last: i64) -> [SqlValue<'_>; 10] {
     ]
 }
 
-/// The filter's conditions on both tables of calls. A filter that is not set is null.
+/// The filter's conditions on the tables of calls. A filter that is not set is null.
 const FILTER: &str = "
     customer = (select number from words where word = $1)
     and (cast($2 as text) is null or key = (select number from words where word = $2))
@@ -211,7 +220,7 @@ const ENDED_FILTER: &str = "
 /// The same for calls that have not ended.
 const OPEN_FILTER: &str = "cast($5 as bigint) is null and cast($6 as text) is null";
 
-/// All of them, on the view of both tables.
+/// All of them, on the view of all tables.
 const ROW_FILTER: &str = "
     customer_id = $1
     and (cast($2 as text) is null or key_id = $2)

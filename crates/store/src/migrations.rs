@@ -351,6 +351,7 @@ mod tests {
 
         assert_eq!(read(OTHERS).await, Vec::<String>::new());
         let kept = [
+            "all_ended_calls",
             "call_rows",
             "calls",
             "export_jobs_charged_once",

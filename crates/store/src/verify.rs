@@ -87,7 +87,7 @@ const HISTORY: &[LedgerRule] = &[
                 from (
                     select w.word as customer_id, e.credits
                     from (
-                        select customer, sum(cost) as credits from ended_calls
+                        select customer, sum(cost) as credits from all_ended_calls
                         where charged = 1 group by customer
                     ) e join words w on w.number = e.customer
                     union all
@@ -105,7 +105,7 @@ const HISTORY: &[LedgerRule] = &[
             select c.customer_id as subject, count(*) as one, cast(0 as bigint) as other
             from (
                 select w.word as customer_id
-                from (select customer from open_calls union all select customer from ended_calls) u
+                from (select customer from open_calls union all select customer from all_ended_calls) u
                 join words w on w.number = u.customer
                 union all select customer_id from call_totals
             ) c
@@ -118,7 +118,7 @@ const HISTORY: &[LedgerRule] = &[
         sql: "
             select {call} as subject, e.cost * e.charged as one,
                    case when outcome.word = 'answered' then e.cost else 0 end as other
-            from ended_calls e left join words outcome on outcome.number = e.outcome
+            from all_ended_calls e left join words outcome on outcome.number = e.outcome
             where e.charged <> case when outcome.word = 'answered' then 1 else 0 end",
     },
     LedgerRule {
@@ -195,7 +195,7 @@ const DAILY: &str = "
         from (
             select customer, key, held_at / 86400000000 as day, count(*) as calls, sum(cost * charged) as credits,
                    sum(case when charged = 1 and status < 400 then 1 else 0 end) as ok
-            from ended_calls group by customer, key, held_at / 86400000000
+            from all_ended_calls group by customer, key, held_at / 86400000000
         ) e
         join words customer on customer.number = e.customer
         join words key on key.number = e.key
@@ -219,7 +219,7 @@ const ROUTES: &str = "
         from (
             select customer, key, held_at / 86400000000 as day, account, platform, method, route,
                    count(*) as calls, sum(case when charged = 1 and status < 400 then 1 else 0 end) as ok
-            from ended_calls
+            from all_ended_calls
             group by customer, key, held_at / 86400000000, account, platform, method, route
         ) e
         join words customer on customer.number = e.customer
@@ -325,11 +325,11 @@ async fn damaged_calls(tx: &mut Tx) -> Result<Vec<RuleViolation>, StoreError> {
     let (call, missing) = (dialect::call_id(tx.database(), "e.id"), missing.join(" or "));
     let sql = format!(
         "select {call} as id, 'is in both tables' as details
-         from open_calls e join ended_calls c on c.id = e.id
+         from open_calls e join all_ended_calls c on c.id = e.id
          union all
          select {call}, 'has a word that is missing' from open_calls e where {missing}
          union all
-         select {call}, 'has a word that is missing' from ended_calls e
+         select {call}, 'has a word that is missing' from all_ended_calls e
          where {missing} or not exists (select 1 from words where number = e.outcome)"
     );
     tx.rows(AssertSqlSafe(sql), &[])

@@ -135,14 +135,14 @@ async fn write_down(
 ) -> Result<(), StoreError> {
     let ClosingStatements { calls, saving, is_usage_read } = statements;
     let [done, open] = calls;
-    let counted = EndedCallCounts::of(ended);
     if !cache.remembers() {
+        let counted = EndedCallCounts::of(ended);
         let [days, routes] = counted.parts();
         tx.together([done, open, days, routes, saving]).await?;
         return Ok(());
     }
     tx.together([done, open, saving]).await?;
-    cache.usage_deltas(tx).await?.take(tx, counted, is_usage_read).await
+    cache.usage_deltas(tx).await?.note(tx, ended.len(), is_usage_read).await
 }
 
 /// The calls that begin in this batch, to find settlements and renewals that came separately from
@@ -195,7 +195,7 @@ async fn read<'a>(
 pub(crate) async fn is_written(tx: &mut Tx, probe: CommitProbe) -> Result<bool, StoreError> {
     const SQL: &str = "
         select (select count(*) from open_calls where id = $1) as open,
-               (select count(*) from ended_calls where id = $1) as ended";
+               (select count(*) from all_ended_calls where id = $1) as ended";
     balance::lock(tx, std::iter::once(probe.customer)).await?;
     let row = tx.row(SQL, &[SqlValue::row_id(probe.call_id)]).await?;
     let Some(row) = row else { return Ok(false) };

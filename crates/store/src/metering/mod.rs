@@ -6,8 +6,8 @@
 //! every balance, so credits are reserved in memory immediately and the hold becomes durable with
 //! the batch. On PostgreSQL only the committed hold counts; a read may be sent before it, if the
 //! balance that this node last saw covers it with a margin, but its response waits for the commit,
-//! which may refuse it. A call's row is its hold, its log entry and its receipt; it moves from
-//! `open_calls` to `ended_calls` in the transaction that ends the call.
+//! which may refuse it. A call's row is its hold, its log entry and its receipt; the transaction
+//! that ends the call moves it out of `open_calls`.
 
 mod batch;
 mod budget;
@@ -36,5 +36,7 @@ pub use options::{BatchReport, MeterOptions, MeterStats};
 pub use outcome_dispatcher::OutcomeDispatcher;
 pub use recovery::{EpochRecovery, recover, sweep};
 pub(crate) use seen_balances::LockedSight;
+#[cfg(feature = "testing")]
+pub(crate) use usage_deltas::add_up_now;
 pub use usage_deltas::count_set_aside;
 pub use writer::MeterWriter;

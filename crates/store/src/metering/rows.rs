@@ -1,4 +1,5 @@
-//! Calls as rows: open ones in `open_calls`, ended ones in `ended_calls`, with the numbers of words
+//! Calls as rows: open ones in `open_calls`, ended ones in `ended_calls` (on SQLite first in
+//! `new_calls`, see `usage_deltas`), with the numbers of words
 //! in place of texts that repeat.
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use sqlx::types::Uuid;
 use super::Hold;
 use super::end::CallEnd;
 use crate::StoreError;
+use crate::options::DatabaseKind;
 use crate::sql::{SqlKind, SqlRow, SqlValue};
 use crate::statement_batch::BatchedStatement;
 use crate::tx::{RowTable, Tx};
@@ -188,7 +190,15 @@ impl<'a> NewRows<'a> {
         }
         ended.sort_unstable_by_key(|(parts, ..)| parts.id);
         open.sort_unstable_by_key(|(parts, _)| parts.id);
-        Ok([inserting_ended(&ended), inserting_open(&open)])
+        Ok([inserting_ended(Self::insert(tx), &ended), inserting_open(&open)])
+    }
+
+    /// Inserts calls that have ended. On SQLite they are counted as usage later.
+    fn insert(tx: &Tx) -> &'static str {
+        match tx.database() {
+            DatabaseKind::Sqlite => INSERT_NEW,
+            DatabaseKind::Postgres => INSERT_ENDED,
+        }
     }
 
     /// Reads or adds the words that are not known yet.
@@ -215,7 +225,7 @@ impl<'a> NewRows<'a> {
     }
 }
 
-/// Inserts calls that were taken out of `open_calls`, as ended.
+/// Inserts calls that were taken out of `open_calls`, as ended and already counted as usage.
 pub(super) async fn insert_taken(
     tx: &mut Tx,
     taken: &[(&TakenRow, CallEnd<'_>)],
@@ -229,7 +239,7 @@ pub(super) async fn insert_taken(
         rows.push((row.parts(), *number, *end));
     }
     rows.sort_unstable_by_key(|(parts, ..)| parts.id);
-    tx.together([inserting_ended(&rows)]).await?;
+    tx.together([inserting_ended(INSERT_ENDED, &rows)]).await?;
     Ok(())
 }
 
@@ -259,12 +269,22 @@ pub(super) fn id_rows(ids: impl Iterator<Item = CallId>) -> RowTable<'static> {
     table
 }
 
-fn inserting_ended<'a>(rows: &[(RowParts<'a>, i64, CallEnd<'_>)]) -> BatchedStatement<'a> {
-    const SQL: &str = "
-        insert into ended_calls (id, customer, key, account, platform, method, route, outcome, node,
-            path, cost, charged, status, request, request_text, epoch, held_at, lasted, duration_ms,
-            upstream_ms, idempotency_hash, tag)
-        {rows}";
+const INSERT_ENDED: &str = "
+    insert into ended_calls (id, customer, key, account, platform, method, route, outcome, node,
+        path, cost, charged, status, request, request_text, epoch, held_at, lasted, duration_ms,
+        upstream_ms, idempotency_hash, tag)
+    {rows}";
+
+const INSERT_NEW: &str = "
+    insert into new_calls (id, customer, key, account, platform, method, route, outcome, node,
+        path, cost, charged, status, request, request_text, epoch, held_at, lasted, duration_ms,
+        upstream_ms, idempotency_hash, tag)
+    {rows}";
+
+fn inserting_ended<'a>(
+    sql: &'static str,
+    rows: &[(RowParts<'a>, i64, CallEnd<'_>)],
+) -> BatchedStatement<'a> {
     let mut table = RowTable::new(ENDED_KINDS);
     for (parts, outcome, end) in rows {
         let [id, customer, key, account, platform, method, route] = beginning(parts);
@@ -294,7 +314,7 @@ fn inserting_ended<'a>(rows: &[(RowParts<'a>, i64, CallEnd<'_>)]) -> BatchedStat
             parts.tag.into(),
         ]);
     }
-    BatchedStatement::over(SQL, table, &[])
+    BatchedStatement::over(sql, table, &[])
 }
 
 fn inserting_open<'a>(rows: &[(RowParts<'a>, Timestamp)]) -> BatchedStatement<'a> {

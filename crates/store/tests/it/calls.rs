@@ -188,6 +188,9 @@ async fn an_ended_call_cannot_be_changed() {
     let metering = TestMetering::start(&store).await;
     call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
 
+    metering.stop().await;
+    testing::add_up_usage(&store).await.unwrap();
+
     for sql in [
         "update ended_calls set charged = 0",
         "update ended_calls set status = 500",
@@ -195,4 +198,16 @@ async fn an_ended_call_cannot_be_changed() {
     ] {
         assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_has_just_ended_cannot_be_changed() {
+    let store = testing::sqlite().await;
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
+
+    let changed = testing::run_raw(&store, "update new_calls set status = 500").await;
+
+    assert!(format!("{changed:?}").contains("an ended call never changes"), "{changed:?}");
 }

@@ -24,7 +24,7 @@ async fn logged(store: &Store, caller: &TestCaller) -> usize {
 const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
     match database {
         DatabaseKind::Sqlite => (
-            "create trigger refuse_ends before insert on ended_calls
+            "create trigger refuse_ends before insert on new_calls
              begin select raise(abort, 'refused for the test'); end",
             "drop trigger refuse_ends",
         ),

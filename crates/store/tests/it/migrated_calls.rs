@@ -13,11 +13,13 @@ use test_databases::both_databases;
 
 use crate::support::{NOON, TestCaller, TestMetering, assert_sound, credits, is_held, resolution};
 
-/// Puts all calls back into one table, as it was before step 39.
+/// Puts all calls back into one table, as it was before step 39. Usage has been added up.
 const BACK: &str = "
     create table former_calls as select * from calls;
     drop view calls;
     drop view call_rows;
+    drop view all_ended_calls;
+    drop table if exists new_calls;
     drop table open_calls;
     drop table ended_calls;
     drop table words;
@@ -76,6 +78,7 @@ async fn calls_that_were_migrated_are_exact_and_open_ones_end_as_usual() {
     let caller = TestCaller::with(&store, 100).await;
     let open = used(&store, &caller).await;
     let before = caller.balance(&store).await;
+    testing::add_up_usage(&store).await.unwrap();
 
     migrate_again(&mut store).await;
 

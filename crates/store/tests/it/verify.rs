@@ -25,6 +25,8 @@ async fn used(store: &store::Store) {
     assert!(is_held(&metering.hold(caller.hold(3)).await));
     metering.stop().await;
     assert_sound(store).await;
+    testing::add_up_usage(store).await.unwrap();
+    assert_sound(store).await;
 }
 
 /// Damages a used database and returns the rules that are then violated.
@@ -118,19 +120,22 @@ async fn wrong_usage_counts_are_detected() {
 }
 
 #[tokio::test]
-async fn lost_pending_usage_counts_are_detected() {
+async fn a_lost_new_call_is_detected() {
     let store = testing::sqlite().await;
-    used(&store).await;
-    assert_eq!(testing::run_raw(&store, "delete from usage_pending").await.unwrap(), 1);
+    let caller = TestCaller::with(&store, 100).await;
+    let metering = TestMetering::start(&store).await;
+    let hold = caller.hold(2);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    assert!(metering.meter.resolve(resolution(hold.call_id, Outcome::Answered)).await);
+    metering.stop().await;
+    assert_sound(&store).await;
+    assert_eq!(testing::run_raw(&store, "delete from new_calls").await.unwrap(), 1);
 
     let violations = verify::check(&store, NOON).await.unwrap();
 
     let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
-    let expected = [
-        "usage by day counts every settled call once",
-        "usage by endpoint counts every settled call once",
-    ];
-    assert_eq!(rules, expected);
+    let expected = "a customer's spent credits equal the charges of its settled calls and exports";
+    assert_eq!(rules, [expected]);
 }
 
 #[both_databases]
