@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::sql::{SqlKind, SqlValue};
 use crate::tx::{RowTable, Tx};
-use crate::{Store, StoreError, dialect};
+use crate::{DatabaseKind, Store, StoreError, dialect, metering};
 
 /// What one batch did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub async fn roll_up(
     limit: i64,
 ) -> Result<RollUpBatch, StoreError> {
     let mut tx = store.write().await?;
+    if tx.database() == DatabaseKind::Sqlite {
+        // Only calls that are counted as usage may go.
+        metering::sort_in(&mut tx).await?;
+    }
     let ids = oldest(&mut tx, after, before, limit).await?;
     let Some(last) = ids.last().copied() else {
         return Ok(RollUpBatch { calls: 0, last: None });

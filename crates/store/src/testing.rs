@@ -125,13 +125,13 @@ pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError
     Ok(changed)
 }
 
-/// Counts the calls that ended in the latest transactions as usage, on SQLite. No writer may run.
+/// Counts the calls that ended in the latest transactions as usage, on SQLite.
 pub async fn add_up_usage(store: &Store) -> Result<(), StoreError> {
     if store.database() == DatabaseKind::Postgres {
         return Ok(());
     }
     let mut tx = store.write().await?;
-    crate::metering::add_up_now(&mut tx).await?;
+    crate::metering::sort_in(&mut tx).await?;
     tx.commit().await
 }
 

@@ -36,7 +36,6 @@ pub use options::{BatchReport, MeterOptions, MeterStats};
 pub use outcome_dispatcher::OutcomeDispatcher;
 pub use recovery::{EpochRecovery, recover, sweep};
 pub(crate) use seen_balances::LockedSight;
-#[cfg(feature = "testing")]
-pub(crate) use usage_deltas::add_up_now;
 pub use usage_deltas::count_set_aside;
+pub(crate) use usage_deltas::sort_in;
 pub use writer::MeterWriter;

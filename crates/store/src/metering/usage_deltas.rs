@@ -114,12 +114,19 @@ impl UsageDeltas {
             let sql = format!("delete from {table}");
             tx.execute(sqlx::AssertSqlSafe(sql), &[]).await?;
         }
-        for sql in [ADD_DAYS, ADD_ROUTES, MOVE, EMPTY] {
-            tx.execute(sql, &[]).await?;
-        }
+        sort_in(tx).await?;
         *self = Self::default();
         Ok(())
     }
+}
+
+/// Counts new calls and moves them to where they stay. Any writer may do it: what the metering's
+/// writer remembers only decides when it does it next.
+pub(crate) async fn sort_in(tx: &mut Tx) -> Result<(), StoreError> {
+    for sql in [ADD_DAYS, ADD_ROUTES, MOVE, EMPTY] {
+        tx.execute(sql, &[]).await?;
+    }
+    Ok(())
 }
 
 /// A failure undoes the whole transaction, as in `dialect::undoing_all`.
@@ -220,12 +227,6 @@ async fn set_aside(
 pub(crate) async fn check_in(tx: &mut Tx) -> Result<i64, StoreError> {
     UsageDeltas::read(tx).await?.add_up(tx).await?;
     count_in(tx).await
-}
-
-/// Counts and moves new calls now. For tests, while no writer runs.
-#[cfg(feature = "testing")]
-pub(crate) async fn add_up_now(tx: &mut Tx) -> Result<(), StoreError> {
-    UsageDeltas::read(tx).await?.add_up(tx).await
 }
 
 /// The number of usage rows set aside because they could not be read. 0 on PostgreSQL, which adds

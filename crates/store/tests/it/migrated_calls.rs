@@ -23,7 +23,8 @@ const BACK: &str = "
     drop table open_calls;
     drop table ended_calls;
     drop table words;
-    alter table former_calls rename to calls;
+    create table calls as select * from former_calls;
+    drop table former_calls;
     update calls set expires_at = held_at + 170000000;";
 
 const fn step(database: DatabaseKind) -> &'static str {
